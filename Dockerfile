@@ -48,7 +48,9 @@ RUN apt-get update \
 # Only the link is on the PATH: the commands of a suite get the base's Python, not Zelda's. Worktrees vanish with the container, and lie
 # where the unprivileged user of a session can reach them: neither below root's HOME, nor in the mounted folders of a runner. And not in
 # /tmp, which a run at level uid has for itself only where nothing else of Zelda's lies in it.
-ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 ZELDA_WORKSPACES=/var/lib/zelda/runs
+#
+# ZELDA_IMAGE has messages name what helps in an image.
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 ZELDA_IMAGE=1 ZELDA_WORKSPACES=/var/lib/zelda/runs
 
 # The folder that GitHub's runner mounts and starts in; on a laptop it is for -v "$PWD:/github/workspace".
 WORKDIR /github/workspace

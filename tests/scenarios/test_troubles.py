@@ -10,6 +10,7 @@ from tests.support.command import after, gone, processes
 from tests.support.github_server import answered, slow, too_many_requests
 from tests.support.scripted_api import Reply, ScriptedApi, hang, tool_call
 from tests.support.warm import Process
+from zelda_ci.pipeline.needed_programs import IMAGE
 
 
 def test_a_token_that_may_only_read_costs_the_comment_and_nothing_else(tmp_path: Path) -> None:
@@ -193,7 +194,8 @@ def test_a_subscription_runs_suites_and_a_check_that_fails_ends_the_step_before_
         assert done.code == 0, done.printed
         assert "before any session: testCommand ended with exit code 1" in done.printed
         stage.commit({"zelda/test-greeting.yaml": GREETING.replace("test -f", "no-such-tool -f")})
-        refused = stage.push([], variables=checked)
+        refused = stage.push([], variables={**checked, IMAGE: "1"})
         assert refused.code == 2
-        assert "zelda/test-greeting.yaml:4: testCommand cannot be run (not found, exit code 127)" in refused.printed
+        assert "zelda/test-greeting.yaml:4: testCommand `no-such-tool -f greeting.txt` cannot be run" in refused.printed
+        assert "The container action has no no-such-tool: use zelda-ci/zelda-ci/runner@v1" in refused.printed
         assert refused.outputs["verdict"] == "broken"

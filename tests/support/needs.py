@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 
 import pytest
 
@@ -10,6 +11,12 @@ from zelda_ci.sandbox import levels
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 NPM = pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
+SUDO = pytest.mark.skipif(
+    os.geteuid() == 0
+    or shutil.which("sudo") is None
+    or subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode != 0,
+    reason="needs an ordinary user with sudo and no password, as on GitHub's runners",
+)
 CHROMIUM = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
 
 

@@ -36,6 +36,9 @@ when the gate does not pass. You only need a workflow:
           with:
             anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}
 
+Where suites need a toolchain such as Node, write zelda-ci/zelda-ci/runner@v1 after the step that sets it up: it runs on
+the runner itself, the other in a container.
+
 The command has no options. It reads the step's inputs (INPUT_..., as in INPUT_FAIL-ON) and the variables of the runner.
 On your own machine, use `zelda run` and `zelda compare`. To run this command outside a workflow, set GITHUB_EVENT_NAME,
 GITHUB_EVENT_PATH, GITHUB_REPOSITORY, GITHUB_RUN_ID, GITHUB_SHA and GITHUB_WORKSPACE. The page below has every input

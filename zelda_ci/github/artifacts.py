@@ -77,7 +77,7 @@ class ArtifactService:
         token, results = environ.get("ACTIONS_RUNTIME_TOKEN"), urlsplit(environ.get("ACTIONS_RESULTS_URL") or "")
         if not token or not results.netloc:
             message = "There is no artifact service here: ACTIONS_RUNTIME_TOKEN and ACTIONS_RESULTS_URL are not set."
-            hint = "Inside a GitHub Actions job they are there for actions, but not for `run` steps."
+            hint = "GitHub gives them to actions, not to `run` steps: use zelda-ci/zelda-ci/runner@v1 in place of one."
             raise ArtifactError(message, hint=hint, code="ARTIFACTS_UNAVAILABLE")
         origin = f"{results.scheme}://{results.netloc}"
         twirp = Twirp(http, origin=origin, token=Secret(token), backend=backend_of(token))

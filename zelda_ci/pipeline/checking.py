@@ -26,7 +26,7 @@ from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.batch import Interruption
 from zelda_ci.pipeline.ground import CheckTools
 from zelda_ci.pipeline.named_contents import about_contents
-from zelda_ci.pipeline.trying import CommandTrial
+from zelda_ci.pipeline.trying import CommandTrial, not_there
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
 
@@ -56,7 +56,12 @@ class Checker:
             source = await self._git()
             if source:
                 self.checks += [*self._disks(), *self._isolation()]
-            if self.asks_models:
+            # Where everything is tried, the commands themselves show it.
+            if source and not self.fresh:
+                self.checks += not_there(
+                    self.suites, self.tools.memory.results_dir.parent, self.tools.environ, self.tools.redact
+                )
+            if self.asks_models and (self.fresh or not self._has_failed()):
                 await self._models()
             if source and (self.fresh or not self._has_failed()):
                 await self._commands(source)
@@ -154,7 +159,7 @@ class Checker:
     async def _commands(self, source: WorkspaceSource) -> None:
         memory = self.tools.memory
         for key, suites in grouped(self.suites, lambda suite: _surroundings(suite.resolved)).items():
-            trial = CommandTrial(suites, self.tools.workspaces, self.tools.redact, self.tools.emit, fresh=self.fresh)
+            trial = self._trial(suites)
             place = [__version__, source.commit, source.contents.key, key, self._variables(suites[0].resolved)]
             # Without a commit nobody knows whether the files are the same.
             texts = {each.name: json.dumps([*place, each.name]) for each in trial.planned if source.commit}
@@ -164,6 +169,10 @@ class Checker:
             for name, check in found.items():
                 if name in texts and not check.remembered:
                     memory.remember(texts[name], check)
+
+    def _trial(self, suites: Sequence[LoadedSuite]) -> CommandTrial:
+        tools = self.tools
+        return CommandTrial(suites, tools.workspaces, tools.redact, tools.emit, tools.environ, fresh=self.fresh)
 
     def _variables(self, suite: ResolvedSuite) -> Mapping[str, str | None]:
         environ = self.tools.environ

@@ -1,11 +1,11 @@
 """The commands of suites on the tested commit, in the sandbox, checkout and environment of a session's end."""
 
 import json
-import re
 import secrets
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.domain.check import Check
@@ -21,28 +21,14 @@ from zelda_ci.metrics.functional_correctness import (
     reasoning,
     weigh,
 )
+from zelda_ci.pipeline.needed_programs import absent_program, how_to_get, missing_program
 from zelda_ci.pipeline.tools import WorkspaceCommandRunner
 from zelda_ci.redact import EMPTY, Redactor, SafeText
 from zelda_ci.workspace.clean_checkout import CheckedOut
+from zelda_ci.workspace.environment import search_path
 from zelda_ci.workspace.workspaces import Workspaces
 
 SETUP, BUILD, TEST = "setupCommand", "buildCommand", "testCommand"
-# Of what a command printed: the lines that say why it ended.
-LAST_LINES = 4
-NAME = r"\W?(?P<name>[\w./+@-]+)\W?"
-# How shells, `make` and Python say that a program is missing, where another ends with a code of its own.
-MISSING = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"^(?:\S+: )?(?:line )?(?:\d+: )?{NAME}: (?:command )?not found$",
-        rf"command not found: {NAME}$",
-        rf"^make(?:\[\d+\])?: {NAME}: No such file or directory$",
-        # What make says of a bare name where PATH leads into a folder that is closed to the run.
-        r"^make(?:\[\d+\])?: (?P<name>[\w.+@-]+): Permission denied$",
-        rf"^\S*python\S*: No module named {NAME}$",
-        rf"^env: {NAME}: No such file or directory$",
-    )
-)
 
 
 @dataclass
@@ -84,10 +70,12 @@ class CommandTrial:
         workspaces: Workspaces,
         redact: Redactor,
         emit: Emit,
+        environ: Mapping[str, str],
         *,
         fresh: bool = False,
     ) -> None:
         self._suites, self._workspaces, self._redact, self._emit = suites, workspaces, redact, emit
+        self._environ = environ
         # Whether setup runs even where an earlier run has installed the same.
         self._fresh = fresh
         self.planned = list(_planned(suites))
@@ -139,13 +127,7 @@ class CommandTrial:
 
     async def _check(self, planned: Planned, checked: CheckedOut) -> Check:
         redact = self._redact
-        check = Check(
-            subject=planned.key,
-            about=redact(planned.shown),
-            status="passed",
-            origin=planned.origin,
-            suites=tuple(planned.suites),
-        )
+        check = _check_of(planned, redact)
         build = self._builds.get(planned.suite.build_command) if planned.suite.build_command is not None else None
         if self._unready or (planned.key == TEST and build and build.exit_code != 0):
             reason = f"not tried, since {SETUP if self._unready else BUILD} did not succeed"
@@ -186,14 +168,21 @@ class CommandTrial:
 
     def _of_setup(self, check: Check, done: CommandResult, environment: Mapping[str, str]) -> Check:
         """Without it no session begins."""
-        check_usable(SETUP, done, environment)
         check = check.replace(seconds=done.seconds)
+        missing = missing_program(done.output)
+        if missing and done.exit_code != 0:
+            return self._without(missing, check, done, environment)
+        check_usable(SETUP, done, environment)
         if done.exit_code == 0:
             return check
         how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
         hint = "Correct setupCommand, or what it needs: no session can begin without it."
         message = self._redact(f"{SETUP} `{check.about}` {how}. {_path(environment)}")
         return check.replace(status="failed", message=message, output=done.output, hint=hint)
+
+    def _without(self, program: str, check: Check, done: CommandResult, environment: Mapping[str, str]) -> Check:
+        hint = how_to_get(program, self._environ)
+        return _without(check, program, environment, hint, self._redact).replace(output=done.output)
 
     def _of_evidence(
         self, suite: ResolvedSuite, evidence: CommandEvidence, check: Check, environment: Mapping[str, str]
@@ -206,9 +195,7 @@ class CommandTrial:
         _, details = weigh(suite, evidence)
         missing = missing_program(done.output)
         if missing and done.exit_code != 0:
-            message = f"{check.subject} `{check.about}` cannot be run: {missing} is missing. {_path(environment)}"
-            hint = "Install what is missing where PATH leads, or let setupCommand do it."
-            return check.replace(status="failed", message=self._redact(message), output=done.output, hint=hint)
+            return self._without(missing, check, done, environment)
         if details.passed and not missing:
             return check.replace(message=self._redact(reasoning(details)))
         why = reasoning(details) if not details.passed else f"{check.subject} succeeded, but {missing} is missing."
@@ -216,16 +203,40 @@ class CommandTrial:
         return check.replace(status="warning", message=self._redact(message), output=done.output)
 
 
-def missing_program(output: str) -> str | None:
-    """The program that the last lines of an output call missing."""
-    for line in reversed(output.rstrip().splitlines()[-LAST_LINES:]):
-        if found := next(filter(None, (pattern.search(line.strip()) for pattern in MISSING)), None):
-            return found["name"]
-    return None
-
-
 def _path(environment: Mapping[str, str]) -> str:
     return f"PATH in the run: {environment.get('PATH', '')}"
+
+
+def _without(check: Check, program: str, environment: Mapping[str, str], hint: str, redact: Redactor) -> Check:
+    """Of a command whose program is not there: which one, where it was looked for, and how to get it."""
+    message = f"{check.subject} `{check.about}` cannot be run: {program} is missing. {_path(environment)}"
+    return check.replace(status="failed", message=redact(message), hint=hint)
+
+
+def not_there(
+    suites: Sequence[LoadedSuite], project: Path, environ: Mapping[str, str], redact: Redactor
+) -> list[Check]:
+    """The first commands of suites whose program is certainly not there, found out without running anything."""
+    found = []
+    for planned in _planned(suites):
+        first = next(command for command in _commands(planned.suite).values() if command is not None)
+        # What runs before a command might install its program.
+        program = absent_program(first, planned.suite, project, environ) if planned.command == first else None
+        if program:
+            path = {"PATH": search_path(environ.get("PATH", ""), project)}
+            found.append(_without(_check_of(planned, redact), program, path, how_to_get(program, environ), redact))
+    return found
+
+
+def _check_of(planned: Planned, redact: Redactor) -> Check:
+    """Of a command that nothing speaks against so far."""
+    return Check(
+        subject=planned.key,
+        about=redact(planned.shown),
+        status="passed",
+        origin=planned.origin,
+        suites=tuple(planned.suites),
+    )
 
 
 def _planned(suites: Sequence[LoadedSuite]) -> Iterator[Planned]:

@@ -1,0 +1,238 @@
+"""What is missing is said before anything is spent, and only where it is certain: held against real shells."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import suite
+from tests.support.command import environment, results, run
+from tests.support.projects import Project, repository
+from tests.support.scripted_api import ScriptedApi, text
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.pipeline.needed_programs import IMAGE, absent_program, how_to_get, missing_program, needed_program
+
+
+@pytest.mark.parametrize(
+    ("output", "program"),
+    [
+        ("sh: 1: pytest: not found", "pytest"),
+        ("/usr/bin/bash: line 1: jest: command not found\nnpm ERR!", "jest"),
+        ("zsh: command not found: cargo", "cargo"),
+        ("make: go: No such file or directory\nmake: *** [Makefile:2: test] Error 127", "go"),
+        ("/usr/bin/python3: No module named pytest", "pytest"),
+        ("E   ModuleNotFoundError: No module named 'shop'\n1 failed", None),
+        ("FAILED test_user.py: user not found\n1 failed in 0.1s", None),
+        ("", None),
+    ],
+)
+def test_a_missing_program_is_known_by_the_words_of_whoever_missed_it(output: str, program: str | None) -> None:
+    assert missing_program(output) == program
+
+
+def with_execution(**keys: Any) -> ResolvedSuite:
+    made = suite()
+    return made.replace(execution=made.execution.replace(**keys))
+
+
+CERTAIN = {
+    "npm ci": "npm",
+    "npm ci && npm run build": "npm",
+    "  # install\n\nnpm ci\nnpm run build\n": "npm",
+    "npm ci; echo done": "npm",
+    "go test ./... 2>&1": "go",
+    "mvn -q verify &> log.txt": "mvn",
+    "clang-18 --version": "clang-18",
+}
+DOUBTFUL = (
+    "npm ci || yarn",
+    "npm ci && npm test; true",
+    "npm ci && npm test\necho done",
+    "npm ci | tee log.txt",
+    "npm ci & wait",
+    "command -v uv || pip install uv",
+    "if command -v npm; then npm ci; fi",
+    "npm() { true; }; npm ci",
+    "function npm { true; }",
+    "! npm ci",
+    "set +e; npm ci",
+    "NODE_ENV=test npm ci",
+    "$RUNNER test",
+    ".venv/bin/pytest",
+    "./gradlew test",
+    "node_modules/.bin/jest",
+    "~/bin/tool",
+    '"npm" ci',
+    "(npm ci)",
+    "{ npm ci; }",
+    "[ -d node_modules ]",
+    "test -f greeting.txt",
+    "source env.sh",
+    "exec npm ci",
+    "",
+    "# nothing",
+    "npm' 'ci",
+    "npm\\\n ci",
+)
+
+
+@pytest.mark.parametrize("command", CERTAIN)
+def test_a_plain_first_word_is_needed(command: str) -> None:
+    assert needed_program(command, suite()) == CERTAIN[command]
+
+
+@pytest.mark.parametrize("command", DOUBTFUL)
+def test_in_doubt_nothing_is_said(command: str) -> None:
+    assert needed_program(command, suite()) is None
+
+
+def test_of_a_list_of_words_the_first_is_the_program() -> None:
+    assert needed_program(("npm", "ci"), suite()) == "npm"
+    assert needed_program(("./gradlew", "test"), suite()) is None
+
+
+def test_where_the_shell_is_the_suites_own_nothing_is_certain() -> None:
+    made = suite()
+    assert needed_program("npm ci", made.replace(shell="sh")) == "npm"
+    assert needed_program("npm ci", made.replace(shell="bash -c")) is None
+    assert needed_program("npm ci", made.replace(shell=("zsh", "-c"))) is None
+    assert needed_program("npm ci", with_execution(env=("BASH_ENV",))) is None
+
+
+PIECES = (
+    "npm ci",
+    "npm",
+    "true",
+    "false",
+    "&&",
+    "||",
+    ";",
+    "\n",
+    "|",
+    "&",
+    "!",
+    "if",
+    "then",
+    "fi",
+    "(",
+    ")",
+    "{",
+    "}",
+)
+MORE = (
+    "x=1",
+    "npm() {",
+    "2>&1",
+    "&>/dev/null",
+    "'",
+    '"',
+    "$x",
+    "#",
+    "\\",
+    "set +e",
+    "set -e",
+    "echo",
+    ">out",
+    "<<E",
+    "E",
+)
+
+
+@pytest.mark.parametrize("shell", [["bash", "-e", "-o", "pipefail", "-c"], ["sh", "-e", "-c"]], ids=["bash", "sh"])
+@settings(max_examples=150)
+@given(pieces=st.lists(st.sampled_from(PIECES + MORE), min_size=1, max_size=6), gap=st.sampled_from((" ", "")))
+def test_what_is_said_to_be_needed_fails_in_a_real_shell_without_it(
+    tmp_path_factory: pytest.TempPathFactory, shell: list[str], pieces: list[str], gap: str
+) -> None:
+    command = gap.join(pieces)
+    if needed_program(command, suite()) is None:
+        return
+    program = shutil.which(shell[0])
+    assert program
+    folder = tmp_path_factory.getbasetemp()
+    done = subprocess.run(
+        [program, *shell[1:], command],
+        cwd=folder,
+        env={"PATH": "/nowhere"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0, command
+
+
+def test_a_program_is_looked_for_where_the_run_will_look(tmp_path: Path) -> None:
+    """Not in the project, whose programs are not the tested ones; in folders of the tree that the suite names."""
+    project, machine = tmp_path / "project", tmp_path / "machine"
+    for folder in (project / "tools", project / ".venv" / "bin", machine):
+        folder.mkdir(parents=True)
+    for tool in (project / "tools" / "lint", project / ".venv" / "bin" / "pytest", machine / "npm"):
+        tool.write_text("#!/bin/sh\n")
+        tool.chmod(0o755)
+    environ = {"PATH": f"{project}/.venv/bin:{machine}"}
+
+    def absent(command: str, made: ResolvedSuite) -> str | None:
+        return absent_program(command, made, project, environ)
+
+    assert absent("npm ci", suite()) is None
+    assert absent("pytest -q", suite()) == "pytest"
+    assert absent("lint .", suite()) == "lint"
+    assert absent("lint .", with_execution(path=("tools",))) is None
+    assert absent("mvn verify", with_execution(path=("tools",))) == "mvn"
+
+
+HELP = {
+    "container": (
+        {"GITHUB_ACTIONS": "true", IMAGE: "1"},
+        "use zelda-ci/zelda-ci/runner@v1 in its place, after actions/",
+    ),
+    "runner": ({"GITHUB_ACTIONS": "true"}, "put actions/setup-node before this step"),
+    "image": ({IMAGE: "1"}, "examples/image/Dockerfile"),
+    "laptop": ({}, "Install npm where PATH leads"),
+}
+
+
+@pytest.mark.parametrize("place", HELP)
+def test_the_help_is_that_of_the_place(place: str) -> None:
+    environ, words = HELP[place]
+    assert words in how_to_get("npm", environ)
+    assert "where the runner has it" in how_to_get("cargo", {"GITHUB_ACTIONS": "true", IMAGE: "1"})
+
+
+def project_with(tmp_path: Path, keys: str) -> Project:
+    return repository(tmp_path, {"README.md": "#\n", "zelda/test-one.yaml": f"prompt: Look around.\n{keys}"})
+
+
+@pytest.mark.parametrize(
+    "keys", ["setupCommand: no-such-npm ci\ntestCommand: make test\n", "testCommand: [no-such-npm, test]\n"]
+)
+def test_a_missing_toolchain_ends_a_run_before_a_model_is_asked(tmp_path: Path, keys: str) -> None:
+    """Not even for the token with which the key is tried."""
+    project = project_with(tmp_path, keys)
+    with ScriptedApi([]) as api:
+        told = environment(project, api.url, ZELDA_NO_CHECK="", GITHUB_ACTIONS="true", **{IMAGE: "1"})
+        done = run(["run"], project.path, told)
+        assert (len(api.checks), len(api.requests)) == (0, 0)
+    assert done.returncode == 2
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "zelda/test-one.yaml:2: " in said
+    assert "cannot be run: no-such-npm is missing. PATH in the run: /" in said
+    assert "The container action has no no-such-npm: use zelda-ci/zelda-ci/runner@v1" in said
+    assert not results(project)
+
+
+def test_what_setup_installs_is_not_missed(tmp_path: Path) -> None:
+    keys = """\
+setupCommand: mkdir -p bin && printf '#!/bin/sh\\ntrue\\n' > bin/late && chmod +x bin/late
+execution: {path: [bin]}
+buildCommand: late
+testCommand: late
+"""
+    project = project_with(tmp_path, keys)
+    with ScriptedApi([text("Done.")]) as api:
+        done = run(["run"], project.path, environment(project, api.url, ZELDA_NO_CHECK=""))
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,127 @@
+"""Programs that the commands of suites need: which one is certainly not there, and how to get it."""
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+
+from zelda_ci.domain.suite import Command, ResolvedSuite
+from zelda_ci.sandbox.confine import STRICT
+from zelda_ci.workspace.environment import program_folders, search_path
+
+# Of what a command printed: the lines that say why it ended.
+LAST_LINES = 4
+NAME = r"\W?(?P<name>[\w./+@-]+)\W?"
+# How shells, `make` and Python say that a program is missing, where another ends with a code of its own.
+MISSING = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"^(?:\S+: )?(?:line )?(?:\d+: )?{NAME}: (?:command )?not found$",
+        rf"command not found: {NAME}$",
+        rf"^make(?:\[\d+\])?: {NAME}: No such file or directory$",
+        # What make says of a bare name where PATH leads into a folder that is closed to the run.
+        r"^make(?:\[\d+\])?: (?P<name>[\w.+@-]+): Permission denied$",
+        rf"^\S*python\S*: No module named {NAME}$",
+        rf"^env: {NAME}: No such file or directory$",
+    )
+)
+
+PLAIN = re.compile(r"[A-Za-z0-9_][\w.+-]*")
+# The first word of a shell line, where it is nothing but a word: no assignment, function, path, variable or quote.
+FIRST_WORD = re.compile(rf"(?P<name>{PLAIN.pattern})(?=[ \t\n;]|&&|$)")
+# What lets a line go on after a program that was not there; within quotes it does not, and then nothing is said.
+FORGIVING = re.compile(r"\||(?<![&>])&(?![&>])")
+# Words that bash or dash knows without a file.
+SHELL_WORDS = """
+alias bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc declare dirs disown do
+done echo elif else enable esac eval exec exit export false fc fg fi for function getopts hash help history if in jobs
+kill let local logout mapfile popd printf pushd pwd read readarray readonly return select set shift shopt source suspend
+test then time times trap true type typeset ulimit umask unalias unset until wait while
+"""
+OF_SHELLS = frozenset(SHELL_WORDS.split())
+
+# What sets a program up in a workflow; the others are on GitHub's runners already, or have no action that is known.
+ACTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("node", "npm", "npx", "corepack", "yarn", "pnpm"), "actions/setup-node"),
+    **dict.fromkeys(("go", "gofmt"), "actions/setup-go"),
+    **dict.fromkeys(("java", "javac", "mvn", "gradle"), "actions/setup-java"),
+    **dict.fromkeys(("python", "python3", "pip", "pip3"), "actions/setup-python"),
+    "dotnet": "actions/setup-dotnet",
+    **dict.fromkeys(("ruby", "bundle", "gem", "rake"), "ruby/setup-ruby"),
+    **dict.fromkeys(("uv", "uvx"), "astral-sh/setup-uv"),
+}
+SETUP = "setupCommand"
+IMAGE = "ZELDA_IMAGE"
+"""The variable that our image sets."""
+
+
+def missing_program(output: str) -> str | None:
+    """The program that the last lines of an output call missing."""
+    for line in reversed(output.rstrip().splitlines()[-LAST_LINES:]):
+        if found := next(filter(None, (pattern.search(line.strip()) for pattern in MISSING)), None):
+            return found["name"]
+    return None
+
+
+def absent_program(command: Command, suite: ResolvedSuite, project: Path, environ: Mapping[str, str]) -> str | None:
+    """The program without which a command certainly fails at once, and which is certainly not there.
+
+    Only the first word of the command is looked at, and only where it is plain. In doubt nothing is returned: the
+    command is tried before a session anyway, which takes longer.
+
+    Args:
+        command: The first that a suite's session or tests run; what runs before it might install the program.
+        suite: Says where programs are looked for, and by which shell.
+        project: The project's folder.
+        environ: The user's environment.
+    """
+    name = needed_program(command, suite)
+    if name is None:
+        return None
+    folders = [*map(str, program_folders(suite.execution, project)), search_path(environ.get("PATH", ""), project)]
+    return None if shutil.which(name, path=":".join(folders)) else name
+
+
+def needed_program(command: Command, suite: ResolvedSuite) -> str | None:
+    """The program without which a command fails at its first step; nothing where that is not certain."""
+    if not isinstance(command, str):
+        return command[0] if PLAIN.fullmatch(command[0]) else None
+    if not _stops_at_failure(suite) or "BASH_ENV" in suite.execution.env:
+        return None
+    lines = [line for line in command.strip().splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    text = "\n".join(lines).strip()
+    word = FIRST_WORD.match(text)
+    if word is None or word["name"] in OF_SHELLS or FORGIVING.search(text):
+        return None
+    # Of `a && b` a shell that stops at failures forgives `a`, where more comes after it.
+    goes_on = "&&" in text and re.search(r"[;\n]", text)
+    return None if goes_on else word["name"]
+
+
+def _stops_at_failure(suite: ResolvedSuite) -> bool:
+    """Whether it is a shell that Zelda itself tells to stop at the first failure."""
+    words = suite.shell.split() if isinstance(suite.shell, str) else [*(suite.shell or ["bash"])]
+    return len(words) == 1 and PurePath(words[0]).name in STRICT
+
+
+def how_to_get(program: str, environ: Mapping[str, str]) -> str:
+    """What helps where a program is missing, in a sentence.
+
+    Args:
+        program: Its name.
+        environ: Of Zelda, which tells where it runs.
+    """
+    action = ACTIONS.get(program)
+    in_workflow = environ.get("GITHUB_ACTIONS") == "true"
+    ways = f"or let {SETUP} install it"
+    if environ.get(IMAGE) and in_workflow:
+        after = f"after {action}" if action else "where the runner has it or an earlier step installs it"
+        return (
+            f"The container action has no {program}: use zelda-ci/zelda-ci/runner@v1 in its place, {after}; make an "
+            f"image of your own from ours (docs/action.md#toolchains), {ways}."
+        )
+    if environ.get(IMAGE):
+        return f"The image has no {program}: make one of your own from it (examples/image/Dockerfile), {ways}."
+    if in_workflow:
+        return f"This runner has no {program}: put {action or 'a step that installs it'} before this step, {ways}."
+    return f"Install {program} where PATH leads, {ways}."
