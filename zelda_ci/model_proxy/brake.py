@@ -24,8 +24,9 @@ from zelda_ci.model_proxy.wire import Call, Headers
 
 REASONS = {429: "refuses requests for their rate", 529: "is overloaded"}
 
-# Of one request, until its refusal is passed on.
-MAX_ATTEMPTS = 8
+# Of one request, until the API is taken to be down. Refusals for the rate are bounded by time alone: where many
+# machines share a limit, one may meet many.
+MAX_OVERLOADS = 8
 
 # Where the API does not say for how long to wait: doubled with each refusal in a row.
 FIRST_SECONDS, LONGEST_SECONDS = 1.0, 60.0
@@ -152,7 +153,7 @@ class Brake:
         Returns:
             The pause; nothing where the request was under way at an earlier refusal, which has told the same.
         """
-        is_news = began > self._engaged_at
+        is_news = began >= self._engaged_at
         if is_news:
             self.streak += 1
             self._window = max(1.0, min(self._window, self.active) / 2)
@@ -171,7 +172,7 @@ class Brake:
 
     def ease(self, began: float) -> None:
         """A request that was sent at `began` is being answered."""
-        if began > self._engaged_at:
+        if began >= self._engaged_at:
             self.streak = 0
             self._window += 1 / self._window
             if self._window >= FREE_FROM:
@@ -251,10 +252,8 @@ class RequestQueue:
             TooLongError: That would take longer than its run may wait.
             SpentError: There is no money for it any more.
         """
-        queued.admitted = anyio.Event()
-        self._waiting.append(queued)
+        self.stand(queued)
         try:
-            self.admit()
             if not queued.admitted.is_set():
                 with queued.wait.pause():
                     await self._wait(queued)
@@ -265,6 +264,12 @@ class RequestQueue:
         finally:
             if queued in self._waiting:
                 self._waiting.remove(queued)
+
+    def stand(self, queued: QueuedCall) -> None:
+        """Have a request wait for its turn, unless it is its turn now."""
+        queued.admitted = anyio.Event()
+        self._waiting.append(queued)
+        self.admit()
 
     async def _wait(self, queued: QueuedCall) -> None:
         while not queued.admitted.is_set():
@@ -317,7 +322,8 @@ class RequestQueue:
         pause = brake.engage(self._clock(), queued.began, throttle.seconds)
         if pause is not None:
             self._tell(brake, throttle, pause, family(str(queued.call.body.get("model", ""))))
-        if queued.attempts >= MAX_ATTEMPTS or queued.delay(self._clock()) > queued.run.left:
+        is_down = throttle.status == 529 and queued.attempts >= MAX_OVERLOADS
+        if is_down or queued.delay(self._clock()) > queued.run.left:
             return False
         queued.run.throttled += 1
         return True

@@ -176,14 +176,8 @@ class World:
         wait = CallWait(run or Patience())
         queued = self.queue.queue(Call("/v1/messages", [], b"{}", {"model": model}, wait=wait))
         queued.luck = self.luck
-        self.stand(queued)
+        self.queue.stand(queued)
         return queued
-
-    def stand(self, queued: QueuedCall) -> None:
-        """What `enter` does, but for the waiting."""
-        queued.admitted = anyio.Event()
-        self.queue._waiting.append(queued)
-        self.queue.admit()
 
     def refuse(self, queued: QueuedCall, said: float | None, *, is_for_model: bool = False, status: int = 429) -> bool:
         """The API refuses it; whether it shall be sent again."""
@@ -214,7 +208,7 @@ def test_one_refusal_holds_all_until_its_time_has_come_and_is_told_once() -> Non
     assert world.refuse(first, 42)
     assert world.refuse(second, 42)
     for queued in (first, second):
-        world.stand(queued)
+        world.queue.stand(queued)
     third = world.ask()
     world.pass_by(41.9)
     assert not any(queued.admitted.is_set() for queued in (first, second, third))
@@ -278,22 +272,37 @@ def test_a_wait_that_is_longer_than_anybody_may_wait_brakes_nobody() -> None:
     assert world.told == []
 
 
-def test_refusals_without_end_are_passed_on_in_the_end() -> None:
+def test_an_overload_without_end_is_passed_on_in_the_end() -> None:
     world = World()
     queued = world.ask()
     refusals = []
-    for _ in range(module.MAX_ATTEMPTS):
+    for _ in range(module.MAX_OVERLOADS):
         world.pass_by(100)
         refusals.append(world.refuse(queued, None, status=529, is_for_model=True))
-        world.stand(queued)
+        world.queue.stand(queued)
         world.pass_by(100)
-    assert refusals == [True] * (module.MAX_ATTEMPTS - 1) + [False]
-    assert queued.run.throttled == module.MAX_ATTEMPTS - 1
+    assert refusals == [True] * (module.MAX_OVERLOADS - 1) + [False]
+    assert queued.run.throttled == module.MAX_OVERLOADS - 1
     # Once for the brake, and again only where it has become long.
     assert [line.partition(": ")[2] for line in world.told] == [
         f"all requests for sonnet models wait for {pause}"
         for pause in ("1.0 s", "16.0 s", "32.0 s", "1m 00s", "1m 00s")
     ]
+
+
+def test_refusals_for_the_rate_are_bounded_by_time_alone() -> None:
+    """Where many machines share a limit, a request may meet many; it asks ever more seldom, though told otherwise."""
+    world = World()
+    run = Patience(clock=lambda: world.now)
+    queued, attempts = world.ask(run), 0
+    while attempts < 100 and world.refuse(queued, 0.0):
+        attempts += 1
+        with run.pause():
+            world.queue.stand(queued)
+            while not queued.admitted.is_set():
+                world.pass_by(1)
+    assert 15 < attempts < 25
+    assert run.seconds <= run.max_seconds
 
 
 def test_a_run_that_may_not_wait_so_long_gets_the_refusal_and_the_others_wait() -> None:
