@@ -279,6 +279,7 @@ async def test_the_end_of_a_run_and_of_the_proxy_waits_for_nobody_who_waits() ->
                     for meter in (first, second, second):
                         group.start_soon(in_vain, meter)
                     await until(lambda: bool(made.told))
+                    await until(lambda: first.usage().requests + second.usage().requests == 3)
 
 
 async def test_what_waits_is_not_asked_for_once_the_money_is_spent() -> None:
