@@ -25,7 +25,7 @@ from zelda_ci.domain.run import BatchResult, Versions
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ExecutionError
-from zelda_ci.events import Emit, Warned
+from zelda_ci.events import Emit, Warned, ignore
 from zelda_ci.execution import claude_code, launch
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.anthropic_judge import JudgeAccess
@@ -33,6 +33,7 @@ from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Services
 from zelda_ci.model_proxy import pricing, proxy
+from zelda_ci.model_proxy.brake import Brakes
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.modes import LiveMode, Mode
 from zelda_ci.model_proxy.proxy import ModelProxy
@@ -209,7 +210,7 @@ def rejudge(
         ZeldaError: A run is not there or cannot be read or written, or there is no key.
     """
     # The gateway is today's, whatever the run was judged through.
-    judging = judge_factory(loaded.suites[0].resolved, overrides, settings)
+    judging = judge_factory(loaded.suites[0].resolved, overrides, settings, emit)
     stored = RunHistory(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
     runs = [FinishedRun(stored.folder(run_id)) for run_id in run_ids]
@@ -221,14 +222,17 @@ def rejudge(
         raise _first(group) from group
 
 
-def judge_factory(suite: ResolvedSuite, overrides: Overrides, settings: EnvironmentSettings) -> JudgeFactory:
+def judge_factory(
+    suite: ResolvedSuite, overrides: Overrides, settings: EnvironmentSettings, emit: Emit = ignore
+) -> JudgeFactory:
     """What judges without a session, reached as suite, overrides and environment say.
 
     Raises:
         ConfigError: There is no key, or an override cannot be used.
     """
     today = apply(suite, overrides.above(_of_environment(settings)))
-    return _judging(LiveMode(access.of_judge(today.gateway_url, settings)), Redactor(settings.secrets()))
+    mode, redact = LiveMode(access.of_judge(today.gateway_url, settings)), Redactor(settings.secrets())
+    return _judging(mode, redact, Brakes(lambda sentence: emit(Warned(sentence))))
 
 
 def _preload(*, live: bool, judged: bool) -> None:
@@ -263,7 +267,7 @@ def _isolation(suites: Sequence[ResolvedSuite], order: RunOrder, settings: Envir
     return isolation
 
 
-def _judging(mode: Mode, redact: Redactor) -> JudgeFactory:
+def _judging(mode: Mode, redact: Redactor, brakes: Brakes) -> JudgeFactory:
     # A replay knows no sizes, and its recording must not depend on any.
     counts_tokens = isinstance(mode, LiveMode)
 
@@ -275,6 +279,7 @@ def _judging(mode: Mode, redact: Redactor) -> JudgeFactory:
             context_tokens=suite.judge.context_tokens,
             max_tokens=suite.judge.max_tokens,
             timeout_seconds=suite.judge.timeout_seconds,
+            time_limit=meter.patience.time_limit,
             counts_tokens=counts_tokens,
             limits=LookupLimits(
                 suite.judge.max_lookups, suite.judge.max_lookup_characters, suite.judge.max_lookup_cost_usd
@@ -290,7 +295,7 @@ def _judging(mode: Mode, redact: Redactor) -> JudgeFactory:
     def bench(suite: ResolvedSuite, judge: Judge, nonce: str) -> Sequence[Evaluator]:
         return metrics.judged(suite.metrics, JudgeServices(judge, nonce, redact))
 
-    return JudgeFactory(ModelProxy(mode, redact), make_judge, bench, redact)
+    return JudgeFactory(ModelProxy(mode, redact, brakes=brakes), make_judge, bench, redact)
 
 
 def _price(model: str, usage: Mapping[str, Any]) -> float:
@@ -333,14 +338,15 @@ def _tools(
     reasons = isolation.offered.reasons
     store = ResultStore(loaded.results_dir)
     bench = WorkspaceCommandRunner(workspaces, store, emit)
+    brakes = Brakes(lambda sentence: emit(Warned(sentence)))
     return Tools(
         workspaces=workspaces,
         bench=bench,
-        proxy=ModelProxy(access.session_mode(order.record, order.replay, settings), redact),
+        proxy=ModelProxy(access.session_mode(order.record, order.replay, settings), redact, brakes=brakes),
         agent=claude_code.ClaudeCode(redact),
         store=store,
         evaluators=lambda suite: metrics.unjudged(suite.metrics, Services(bench, redact)),
-        judging=_judging(access.judge_mode(order.record, order.replay, suites, settings), redact),
+        judging=_judging(access.judge_mode(order.record, order.replay, suites, settings), redact, brakes),
         redact=redact,
         versions=Versions(
             zelda=__version__,

@@ -55,14 +55,14 @@ async def test_bytes_pass_unchanged_whatever_they_are(body: bytes) -> None:
 
 
 async def test_errors_of_the_api_pass_with_status_headers_and_body() -> None:
-    error = http_error(429, "slow down", headers={"retry-after": "7", "x-should-retry": "true", "x-new": "y"})
+    error = http_error(500, "oops", headers={"retry-after": "7", "x-should-retry": "true", "x-new": "y"})
     with ScriptedApi([error]) as api:
         async with open_run(LiveMode(upstream(api.url))) as meter:
             answer = await ask(meter)
-    assert (answer.status_code, answer.content) == (429, error.body)
+    assert (answer.status_code, answer.content) == (500, error.body)
     passed = {name: answer.headers[name] for name in ("retry-after", "x-should-retry", "request-id", "x-new")}
     assert passed == {"retry-after": "7", "x-should-retry": "true", "request-id": "req_scripted", "x-new": "y"}
-    assert meter.usage().errors == {"429": 1}
+    assert meter.usage().errors == {"500": 1}
 
 
 async def test_request_body_and_headers_reach_the_api_as_they_are() -> None:

@@ -82,14 +82,14 @@ async def test_an_answer_without_streaming_is_recorded_as_it_is(tmp_path: Path) 
 
 
 async def test_errors_and_retries_are_replayed_with_what_the_cli_acts_on(tmp_path: Path) -> None:
-    recorded = await record(tmp_path, http_error(529, "busy", headers={"retry-after": "0", "x-other": "y"}), text("x"))
+    recorded = await record(tmp_path, http_error(503, "busy", headers={"retry-after": "0", "x-other": "y"}), text("x"))
     async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
         first, second = [await ask(meter, "Look into /here/ws.") for _ in range(2)]
-    assert (first.status_code, second.status_code) == (529, 200)
-    assert first.json()["error"] == {"type": "overloaded_error", "message": "busy"}
+    assert (first.status_code, second.status_code) == (503, 200)
+    assert first.json()["error"] == {"type": "api_error", "message": "busy"}
     assert (first.headers["retry-after"], "x-other" in first.headers) == ("0", False)
     for used in (recorded.usage(), meter.usage()):
-        assert (used.requests, used.retries, used.errors) == (2, 1, {"529": 1})
+        assert (used.requests, used.retries, used.errors) == (2, 1, {"503": 1})
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ async def test_a_session_is_replayed_with_the_same_transcript_in_another_folder_
     first, second = tmp_path / "one", tmp_path / "two" / "deeper"
     note = first / "workspace" / "note.txt"
     script: list[Reply] = [
-        http_error(529, "busy"),
+        http_error(503, "busy"),
         tool_call("Bash", {"command": "mkdir sub && echo 1 > sub/a.txt; ls -la; date"}, text="First I look around."),
         tool_calls(
             [
@@ -90,7 +90,7 @@ async def test_a_session_is_replayed_with_the_same_transcript_in_another_folder_
     session, meter = await lead(ReplayMode(tmp_path / "cassettes"), second)
 
     assert (meter.failure, meter.divergences, meter.unused) == (None, (), ())
-    assert (meter.usage().errors, meter.usage().retries) == ({"529": 1}, 1)
+    assert (meter.usage().errors, meter.usage().retries) == ({"503": 1}, 1)
     assert (second / "workspace" / "note.txt").read_text() == 'a\n"b"\n'
     assert session.result["result"] == f"I wrote {second}/workspace/note.txt."
     # `ls -la` and `date` print times: everything else is the same.

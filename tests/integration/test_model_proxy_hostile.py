@@ -15,7 +15,7 @@ from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.model_proxy import connections
 from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.modes import LiveMode
-from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.proxy import Allowed, ModelProxy
 
 pytestmark = pytest.mark.anyio
 
@@ -77,7 +77,7 @@ async def test_the_api_fetches_nothing_for_a_run_without_web_tools() -> None:
     image = {"type": "image", "source": {"type": "url", "url": "https://evil.example/?secret"}}
     with ScriptedApi([text("Hello.")]) as api:
         async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
-            with proxy.session(run_label="run", budget_usd=None, placeholders={}, web=False) as meter:
+            with proxy.session(run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(web=False)) as meter:
                 refused = await ask(meter, messages=[{"role": "user", "content": [image]}])
                 answered = await ask(meter)
     assert (refused.status_code, answered.status_code) == (403, 200)

@@ -12,7 +12,7 @@ from zelda_ci.model_proxy import limits, run
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.modes import LiveMode
 from zelda_ci.model_proxy.pricing import Models
-from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.proxy import Allowed, ModelProxy
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +38,7 @@ async def test_nothing_is_smuggled_in_by_giving_a_key_twice(kind: str, path: str
     with ScriptedApi(lambda _: text("x")) as api:
         async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
             with proxy.session(
-                run_label="run", budget_usd=None, placeholders={}, models=Models.of(BODY["model"]), web=False
+                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(Models.of(BODY["model"]), web=False)
             ) as meter:
                 async with client(meter) as http:
                     answer = await http.post(path, content=SMUGGLED[kind].encode())
@@ -64,7 +64,7 @@ async def test_the_checks_hold_wherever_something_lies(
     with ScriptedApi(lambda _: text("x")) as api:
         async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
             with proxy.session(
-                run_label="run", budget_usd=None, placeholders={}, models=Models.of(BODY["model"]), web=False
+                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(Models.of(BODY["model"]), web=False)
             ) as meter:
                 async with client(meter) as http:
                     answer = await http.post("/v1/messages", json={**BODY, **options, "system": "x" * size})
@@ -78,7 +78,9 @@ async def test_the_checks_hold_wherever_something_lies(
 async def test_a_key_that_the_operator_allows_goes_on() -> None:
     with ScriptedApi(lambda _: text("x")) as api:
         async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
-            with proxy.session(run_label="run", budget_usd=None, placeholders={}, request_keys=["new_option"]) as meter:
+            with proxy.session(
+                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(keys=["new_option"])
+            ) as meter:
                 assert (await ask(meter, new_option=1)).status_code == 200
     assert api.requests[0].body["new_option"] == 1
 

@@ -18,7 +18,7 @@ from zelda_ci.execution import launch
 from zelda_ci.execution.agent import ModelEndpoint
 from zelda_ci.model_proxy.modes import LiveMode
 from zelda_ci.model_proxy.pricing import Models
-from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.proxy import Allowed, ModelProxy
 from zelda_ci.model_proxy.server import PREFIX, socket_folder
 
 pytestmark = pytest.mark.anyio
@@ -85,7 +85,7 @@ async def test_a_dearer_model_is_refused_and_told() -> None:
     with ScriptedApi([text("Hello.")]) as api:
         async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
             of_sonnet = Models.of("claude-sonnet-5-5")
-            with proxy.session(run_label="a", budget_usd=None, placeholders={}, models=of_sonnet) as meter:
+            with proxy.session(run_label="a", budget_usd=None, placeholders={}, allowed=Allowed(of_sonnet)) as meter:
                 async with client(meter) as http:
                     asked = {**BODY, "model": "claude-opus-5-5"}
                     refused = await http.post("/v1/messages", json=asked)
@@ -112,7 +112,7 @@ async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path
     with ScriptedApi(script, agents=[[text("I was small.")]]) as api:
         async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
             models = Models.of("claude-sonnet-5-5")
-            with proxy.session(run_label="a", budget_usd=None, placeholders={}, models=models) as meter:
+            with proxy.session(run_label="a", budget_usd=None, placeholders={}, allowed=Allowed(models)) as meter:
                 workspace = make_workspace(tmp_path, files, level="none")
                 session = Session(workspace, meter.base_url, cli=_offline(tmp_path))
                 session.endpoint = ModelEndpoint(meter.base_url, meter.token, meter.socket)

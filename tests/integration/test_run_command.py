@@ -53,9 +53,9 @@ def untouched_after_run(project: Project, *arguments: str, api: ScriptedApi) -> 
 
 
 def test_a_session_that_edits_runs_commands_and_commits_becomes_a_result(tmp_path: Path) -> None:
-    """After an overload, whose retry is counted; and a score below the required one fails the run and is named."""
+    """After a failure that it hears of and an overload that it does not; one score is too low, and is named."""
     project = project_with(tmp_path, suite=SUITE + "gate: {minScore: {efficiency: 99}}\n")
-    with ScriptedApi([http_error(529), *WORK]) as api:
+    with ScriptedApi([http_error(500), http_error(529), *WORK]) as api:
         code, output = untouched_after_run(project, api=api)
     assert code == 1, output
     result = the_result(project)
@@ -66,7 +66,9 @@ def test_a_session_that_edits_runs_commands_and_commits_becomes_a_result(tmp_pat
     assert result["changes"]["files"] == ["greeting.txt"]
     used = result["evaluations"]["efficiency"]["details"]
     assert (used["turns"], used["toolCalls"], used["apiRetries"]) == (3, {"Bash": 2}, 1)
-    assert (result["api"]["errors"], result["api"]["retries"]) == ({"529": 1}, 1)
+    assert (result["api"]["errors"], result["api"]["retries"]) == ({"500": 1}, 1)
+    assert result["api"]["throttled"] == 1
+    assert "waited for the API's rate limit: " in output
     turns = [entry for entry in transcript(project)["entries"] if entry["type"] == "turn"]
     assert turns[0]["toolCalls"][0]["output"] == "# Sample"
     (patch,) = project.results.glob("runs/*/changes.patch")

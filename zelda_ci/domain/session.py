@@ -301,6 +301,10 @@ class ApiUsage(Record):
     """HTTP status, or `connection`, → how often."""
     models: dict[str, ModelUsage] = {}
     api_seconds: float = 0.0
+    wait_seconds: float = 0.0
+    """In which requests waited because the API limits them; part neither of `apiSeconds` nor of the session's time."""
+    throttled: int = 0
+    """Refusals (429, 529) after which the proxy sent a request again; part neither of `retries` nor of `errors`."""
 
     @property
     def cost_usd(self) -> float:

@@ -3,6 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +19,10 @@ from zelda_ci.redact import SafeText
 
 # Called for each record at once, in order; it writes the journal and reports progress.
 Listen = Callable[[SessionRecord], None]
+
+
+# A scope that is left after so many seconds.
+TimeLimit = Callable[[float], AbstractContextManager[anyio.CancelScope]]
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,10 @@ class SessionRequest:
     pinned: tuple[str, ...] = ()
     """Environment variables that the project sets and that are not its to set."""
     witness: Witness | None = None
+    time_limit: TimeLimit = anyio.move_on_after
+    """Limits the session's time; it may know of waiting that is none of the session's doing."""
+    wait_seconds: float = 0.0
+    """For which a model request may be held back on its way, beyond what the model takes."""
     keep_image: KeepImage | None = None
     """Where images that tools return are kept; without it they are only named."""
 

@@ -12,7 +12,7 @@ from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.agent import SessionRequest
 from zelda_ci.process import launches
 
-# Most that one model request may wait for response headers.
+# Most that the API may take for the headers of a response.
 REQUEST_SECONDS = 120
 
 # Most that a streamed response may be silent.
@@ -171,7 +171,9 @@ def _plumbing(request: SessionRequest) -> Mapping[str, str]:
         "CLAUDE_CODE_MAX_RETRIES": str(retries_within(retry_seconds)),
         "CLAUDE_ENABLE_BYTE_WATCHDOG": "1",
         "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": str(SILENCE_SECONDS * 1000),
-        "API_TIMEOUT_MS": str(REQUEST_SECONDS * 1000),
+        # The model proxy sees to the API's part of it, and knows when a request waits for a rate limit. Whatever is
+        # written here, Claude Code gives up after six minutes, and asks anew.
+        "API_TIMEOUT_MS": str(round((REQUEST_SECONDS + request.wait_seconds) * 1000)),
     }
 
 

@@ -232,7 +232,7 @@ class SessionRunner:
 
     async def _watch(self) -> None:
         """Return when the session needs an end, of whatever kind."""
-        with anyio.move_on_after(self._request.execution.timeout_seconds - self._clock()):
+        with self._request.time_limit(self._request.execution.timeout_seconds - self._clock()):
             await self._attention.wait()
             return
         self._call(StopReason.DEADLINE)

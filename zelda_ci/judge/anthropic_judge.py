@@ -3,7 +3,7 @@
 import random
 import warnings
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -56,6 +56,8 @@ class JudgeAccess:
     """After which a request is given up and made anew, twice as long each time: the API sends a sign of life while it
     works, but a gateway may hold back the whole answer."""
     limits: LookupLimits = field(default_factory=LookupLimits)
+    time_limit: Callable[[float], AbstractContextManager[anyio.CancelScope]] = anyio.move_on_after
+    """Limits the time of a question and of silence; it may know of waiting that is none of the judge's doing."""
     counts_tokens: bool = False
     """Whether sizes are measured: not where a recording has to see the same, for which they are not kept."""
 
@@ -153,7 +155,7 @@ class AnthropicJudge:
         begun = await self._alone_at_first(question)
         try:
             async with _connected(self._access) as client:
-                with anyio.move_on_after(limit) as deadline:
+                with self._access.time_limit(limit) as deadline:
                     return await self._until_valid(_Asking(client, deadline, tally, begun), talk)
         finally:
             begun.set()
@@ -247,25 +249,33 @@ class AnthropicJudge:
 
         asking.tally.left_out = frozenset(self._left_out)
         try:
-            async with asking.client.messages.with_streaming_response.create(
-                model=self.model,
-                max_tokens=self._access.max_tokens,
-                stream=True,
-                timeout=httpx2.Timeout(self._access.timeout_seconds, read=self._patience(asking)),
-                **talk.request(self._left_out),
-            ) as response:
-                return await _received(response.iter_bytes(), asking.begun)
+            with self._access.time_limit(seconds := self._patience(asking)) as silence:
+                async with asking.client.messages.with_streaming_response.create(
+                    model=self.model,
+                    max_tokens=self._access.max_tokens,
+                    stream=True,
+                    # Silence is noticed here, where it is known whether a request waits for a rate limit.
+                    timeout=httpx2.Timeout(None, connect=self._access.timeout_seconds),
+                    **talk.request(self._left_out),
+                ) as response:
+
+                    def heard() -> None:
+                        silence.deadline = anyio.current_time() + seconds
+                        asking.begun.set()
+
+                    return await _received(response.iter_bytes(), heard)
         except anthropic.APIStatusError as problem:
             reason = self._redact(problem.api_message or problem.message)
             raise replies.of_status(problem.status_code, dict(problem.response.headers), reason) from problem
-        except (anthropic.APITimeoutError, httpx2.ReadTimeout) as problem:
-            asking.tally.stalled += 1
+        except anthropic.APITimeoutError as problem:
             raise replies.stalled() from problem
         except (anthropic.APIConnectionError, httpx2.TransportError) as problem:
             raise replies.of_connection(self._redact(str(problem.__cause__ or problem))) from problem
         except Exception as problem:
             # The SDK lets through whatever a strange answer makes of it.
             raise replies.not_an_api(self._redact(f"{type(problem).__name__}: {problem}")) from problem
+        asking.tally.stalled += 1
+        raise replies.stalled()
 
     def _patience(self, asking: _Asking) -> float:
         """Seconds of silence to bear: a part of what is left, and twice as long each time."""
@@ -349,10 +359,10 @@ def _deprecation(model: str) -> list[str]:
     return [f"the judge's model {model} is deprecated and ends on {ends}: choose another judgeModel"] if ends else []
 
 
-async def _received(chunks: AsyncIterator[bytes], begun: anyio.Event) -> bytes:
+async def _received(chunks: AsyncIterator[bytes], heard: Callable[[], None]) -> bytes:
     data = bytearray()
     async for chunk in chunks:
-        begun.set()
+        heard()
         data += chunk
         if len(data) > MAX_REPLY_BYTES:
             break

@@ -155,8 +155,9 @@ def _details(transcript: SessionTranscript, api: ApiUsage, spent: _Spent) -> Eff
         cost_known=bool(spent.models) and all(used.cost_known for used in spent.models.values()),
         turns=len(main),
         subagent_turns=len(answered) - len(main),
-        wall_seconds=transcript.wall_seconds,
-        api_seconds=spent.api_seconds,
+        # Waiting for the API's limits says nothing about the session; Claude Code does not know of it.
+        wall_seconds=max(0.0, transcript.wall_seconds - api.wait_seconds),
+        api_seconds=api.api_seconds if api.wait_seconds else spent.api_seconds,
         tool_calls=dict(sorted(Counter(map(manifest.label, calls)).items())),
         tool_errors=sum(call.is_error and not call.denied for call in calls),
         denied_calls=_denied(transcript),

@@ -1,22 +1,23 @@
-"""Answers from the real API, passed on as they come; and why it cannot be reached, where it cannot."""
+"""Answers from the real API, passed on as they come."""
 
-import errno
-import os
-import socket
 import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from urllib.parse import SplitResult, urljoin, urlsplit
+from datetime import UTC, datetime
+from urllib.parse import SplitResult, urlsplit
 
 import anyio
 import httpx2
 
 from zelda_ci.errors import ProxyError
+from zelda_ci.model_proxy.brake import Brakes, QueuedCall, RequestQueue, Throttle, TooLongError, leaving
 from zelda_ci.model_proxy.limits import Limits, in_mib
 from zelda_ci.model_proxy.modes import Upstream
+from zelda_ci.model_proxy.outage import Outage, reason, shown, target
 from zelda_ci.model_proxy.platforms import BrokenStreamError, EventStream
 from zelda_ci.model_proxy.wire import (
+    DO_NOT_RETRY,
     AnswerSource,
     BrokenOff,
     Call,
@@ -25,6 +26,7 @@ from zelda_ci.model_proxy.wire import (
     Sink,
     Unreachable,
     error_body,
+    send_error,
     send_whole,
 )
 
@@ -119,100 +121,6 @@ def _without_password(proxy: str | None) -> str:
     return (proxy or "").rsplit("@", 1)[-1]
 
 
-# Seconds in which an API that never answered is tried: a wrong address does not become right.
-FIRST_TIMEOUT = 5.0
-
-# Seconds in which one that has answered before is tried.
-LATER_TIMEOUT = 60.0
-
-MAX_PATH_LENGTH = 200
-
-LASTING_NAME_ERRORS = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
-
-
-class Outage:
-    """Since when the API has been silent, and whether it is worth trying again."""
-
-    def __init__(self) -> None:
-        self._since: float | None = None
-        self._has_answered = False
-
-    def over(self) -> None:
-        """The API has answered."""
-        self._since, self._has_answered = None, True
-
-    def may_pass(self, error: httpx2.HTTPError, began: float) -> bool:
-        """Whether the next attempt may be luckier than this one, which began at a moment of `time.monotonic`."""
-        # From the first failure on, not from this one: otherwise each attempt would start the time anew.
-        self._since = began if self._since is None else self._since
-        limit = LATER_TIMEOUT if self._has_answered else FIRST_TIMEOUT
-        return not any(map(_lasts, _causes(error))) and time.monotonic() - self._since < limit
-
-
-def reason(error: httpx2.HTTPError, connect_seconds: float) -> str:
-    """What went wrong, without the addresses that it went wrong at."""
-    if cause := next(filter(None, map(_of_cause, _causes(error))), None):
-        return cause
-    kinds = {
-        httpx2.ConnectTimeout: f"no connection within {connect_seconds:g} s",
-        httpx2.TimeoutException: "it fell silent",
-        httpx2.RemoteProtocolError: "it hung up without an answer",
-    }
-    # Some of these exceptions have no words of their own.
-    return next((why for kind, why in kinds.items() if isinstance(error, kind)), str(error) or type(error).__name__)
-
-
-def _of_cause(cause: BaseException) -> str | None:
-    match cause:
-        case ssl.SSLError():
-            why = getattr(cause, "verify_message", "")
-            return f"TLS failed: {cause.reason or cause}{f' ({why})' if why else ''}"
-        case socket.gaierror():
-            return f"its name cannot be resolved ({cause.strerror})"
-        case OSError(errno=int(number)) if number in errno.errorcode:
-            # Asyncio's own text is about addresses.
-            return os.strerror(number).lower()
-        case _:
-            return None
-
-
-def shown(url: str) -> str:
-    """An address without what may be secret in it: user, password, query and fragment."""
-    try:
-        parts = urlsplit(url)
-        netloc = parts.netloc.rpartition("@")[2]
-        return SplitResult(parts.scheme, netloc, parts.path, "", "").geturl()[:MAX_PATH_LENGTH].rstrip("/")
-    except ValueError:
-        return "an address that is none"
-
-
-def target(url: str, location: str) -> str:
-    try:
-        return shown(urljoin(url, location))
-    except ValueError:
-        return shown(location)
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and all that led to it, whether or not it was to be shown."""
-    visited: set[int] = set()
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        cause = waiting.pop()
-        if cause is None or id(cause) in visited:
-            continue
-        visited.add(id(cause))
-        yield cause
-        waiting += [*(cause.exceptions if isinstance(cause, BaseExceptionGroup) else ()), cause.__context__]
-        waiting.append(cause.__cause__)
-
-
-def _lasts(cause: BaseException) -> bool:
-    """Whether a cause stays: a certificate, or a name that does not exist."""
-    is_unknown = isinstance(cause, socket.gaierror) and cause.errno in LASTING_NAME_ERRORS
-    return isinstance(cause, ssl.SSLError) or is_unknown
-
-
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer upgrade "
     b"transfer-encoding".split()
@@ -229,35 +137,59 @@ ERROR_SECONDS = 60.0
 
 
 @asynccontextmanager
-async def live_source(upstream: Upstream, limits: Limits) -> AsyncIterator[AnswerSource]:
+async def live_source(upstream: Upstream, limits: Limits, brakes: Brakes) -> AsyncIterator[AnswerSource]:
     """One source for all runs, with one pool of connections.
 
     Raises:
         ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
     """
     async with open_client(upstream, limits) as client:
-        yield LiveSource(client, upstream, limits)
+        yield LiveSource(client, upstream, limits, brakes)
 
 
 class LiveSource(AnswerSource):
     """Asks the API with the real credentials."""
 
-    def __init__(self, client: httpx2.AsyncClient, upstream: Upstream, limits: Limits) -> None:
+    def __init__(self, client: httpx2.AsyncClient, upstream: Upstream, limits: Limits, brakes: Brakes) -> None:
         self._client = client
         self._upstream = upstream
         self._limits = limits
+        self._brakes = brakes
+        self._identity = upstream.identity
         self._outage = Outage()
         self.address = self._masked(shown(upstream.base_url))
         """For messages."""
 
     async def answer(self, call: Call, sink: Sink) -> None:
-        """Pass the call on to the API and its answer back, bytes unchanged."""
+        """Pass the call on to the API and its answer back, bytes unchanged.
+
+        Where the API limits requests it waits, and sends a refused one again.
+        """
+        queue = self._brakes.queue(self._identity, self.address, call)
+        queued, is_refused = queue.queue(call), True
+        while is_refused:
+            try:
+                await queue.enter(queued)
+            except TooLongError as exc:
+                await send_error(sink, 429, "rate_limit_error", str(exc), DO_NOT_RETRY)
+                return
+            with leaving(queue, queued):
+                is_refused = await self._attempt(queue, queued, sink)
+
+    async def _attempt(self, queue: RequestQueue, queued: QueuedCall, sink: Sink) -> bool:
+        """Ask once; the value is whether that was refused for now, and nothing has been passed on."""
         # The pause between two bytes is limited by the client; an answer that drips would never end.
         seconds = self._limits.answer_seconds
-        response = await self._send(call)
+        response = await self._send(queued.call)
         try:
+            throttle = Throttle.of(response.status_code, response.headers.raw, datetime.now(UTC))
+            if throttle and queue.throttle(queued, throttle):
+                return True
+            if response.status_code < 400:
+                queue.ease(queued)
             with anyio.fail_after(seconds):
-                await self._pass_on(response, sink)
+                # The session would only begin the same waiting anew.
+                await self._pass_on(response, sink, DO_NOT_RETRY if throttle else [])
         except httpx2.HTTPError as exc:
             raise BrokenOff from exc
         except TimeoutError:
@@ -265,13 +197,18 @@ class LiveSource(AnswerSource):
         finally:
             with anyio.CancelScope(shield=True):
                 await response.aclose()
+        return False
 
     async def _send(self, call: Call) -> httpx2.Response:
         wired = self._upstream.platform.wired(self._upstream.base_url.rstrip("/"), call, self._headers(call))
         request = self._client.build_request("POST", wired.url, headers=wired.headers, content=wired.body)
-        began = time.monotonic()
+        began, seconds = time.monotonic(), call.wait.patience.header_seconds
         try:
-            response = await self._client.send(request, stream=True, follow_redirects=False)
+            with anyio.fail_after(seconds):
+                response = await self._client.send(request, stream=True, follow_redirects=False)
+        except TimeoutError:
+            message = f"Zelda's model proxy got no answer from {self.address} within {seconds:g} s"
+            raise Unreachable(message, is_left=True) from None
         except httpx2.HTTPError as exc:
             raise self._unreachable(exc, began) from exc
         self._outage.over()
@@ -293,7 +230,7 @@ class LiveSource(AnswerSource):
         # Without compression, what is counted is what is passed on.
         return [*passed, (b"accept-encoding", b"identity"), *routing.items(), *secrets.items()]
 
-    async def _pass_on(self, response: httpx2.Response, sink: Sink) -> None:
+    async def _pass_on(self, response: httpx2.Response, sink: Sink, more: Headers) -> None:
         encoding = response.headers.get("content-encoding", "").lower()
         if encoding not in READABLE:
             why = f"{self.address} answers with content encoding {encoding[:50]}, which cannot be metered"
@@ -303,7 +240,7 @@ class LiveSource(AnswerSource):
         headers = _end_to_end(response.headers.raw)
         events = self._upstream.platform.events(response.headers.get("content-type", ""))
         if response.status_code >= 400:
-            await self._pass_on_error(response, headers, sink)
+            await self._pass_on_error(response, [*headers, *more], sink)
             return
         # It was decoded on the way, so that neither the encoding nor the length is true any more.
         if encoding:

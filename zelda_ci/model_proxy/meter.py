@@ -10,6 +10,7 @@ import anyio
 
 from zelda_ci.domain.session import ApiUsage, ModelUsage
 from zelda_ci.model_proxy import pricing, wire
+from zelda_ci.model_proxy.patience import Patience
 from zelda_ci.model_proxy.wire import AnswerSource, Call, EventReader, Headers
 from zelda_ci.model_proxy.witness import AnswerReader, TranscriptWitness
 from zelda_ci.redact import SafeText
@@ -38,7 +39,13 @@ class Meter:
     """One run's address, token and counts."""
 
     def __init__(
-        self, base_url: str, token: str, budget_usd: float | None, source: AnswerSource, socket: Path | None = None
+        self,
+        base_url: str,
+        token: str,
+        budget_usd: float | None,
+        source: AnswerSource,
+        socket: Path | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self.base_url = base_url
         self.token = token
@@ -50,6 +57,8 @@ class Meter:
         self.witness = TranscriptWitness()
         self.outage: str | None = None
         """Why the API gave no answer that could be passed on, until it gives one."""
+        self.patience = patience or Patience()
+        self.patience.is_spent = lambda: self.is_spent
         self._source = source
         self._exchanges: list[MeteredExchange] = []
         self._refused: set[str] = set()
@@ -118,6 +127,8 @@ class Meter:
             errors=dict(sorted(errors.items())),
             models=dict(sorted(models.items())),
             api_seconds=sum(exchange.seconds for exchange in self._exchanges),
+            wait_seconds=self.patience.seconds,
+            throttled=self.patience.throttled,
         )
 
     def begin(self, call: Call, place: bytes | None = None) -> "MeteredExchange":
@@ -127,9 +138,13 @@ class Meter:
         if not call.counts_tokens:
             self.witness.request(call.body)
         reader, model = AnswerReader(self.witness), str(call.body.get("model", ""))
-        exchange = MeteredExchange(model, place, reader, is_retry=is_retry, is_free=call.counts_tokens)
+        exchange = MeteredExchange(call, model, place, reader, is_retry=is_retry)
         self._exchanges.append(exchange)
         return exchange
+
+    def drop(self, exchange: "MeteredExchange") -> None:
+        """A request that the API has not answered, and that it does not have."""
+        self._exchanges.remove(exchange)
 
     def end(self, exchange: "MeteredExchange") -> None:
         """The answer is over, whole or not."""
@@ -139,14 +154,12 @@ class Meter:
 
 
 class MeteredExchange:
-    def __init__(
-        self, model: str, place: bytes, reader: AnswerReader, *, is_retry: bool, is_free: bool = False
-    ) -> None:
+    def __init__(self, call: Call, model: str, place: bytes, reader: AnswerReader, *, is_retry: bool) -> None:
+        self._call = call
         self.requested_model = self.model = model
         self.place = place
         self._reader = reader
         self.is_retry = is_retry
-        self._is_free = is_free
         self.is_failed = False
         self.error: str | None = None
         """HTTP status or `connection`."""
@@ -162,8 +175,8 @@ class MeteredExchange:
 
     @property
     def seconds(self) -> float:
-        """Wall time of the exchange so far."""
-        return (self._ended_at or time.monotonic()) - self._started_at
+        """Wall time of the exchange so far, without what it waited for the API's limits."""
+        return (self._ended_at or time.monotonic()) - self._started_at - self._call.wait.seconds
 
     @property
     def cost_usd(self) -> float:
@@ -194,10 +207,11 @@ class MeteredExchange:
         self.is_failed = True
         self.error = error or self.error
 
-    def leave(self, call: Call) -> None:
+    def leave(self) -> None:
         """The session does not wait for the rest: it could otherwise read all of an answer but its price."""
         self.fail(None)
-        if self._has_usage or self._is_free:
+        call = self._call
+        if self._has_usage or call.counts_tokens:
             return
         max_tokens = call.body.get("max_tokens")
         most = max_tokens if isinstance(max_tokens, int) else 0

@@ -30,6 +30,13 @@ class Upstream:
     platform: Platform = field(default_factory=AnthropicApi)
 
     @property
+    def identity(self) -> tuple[str, ...]:
+        """Equal where the API's limits are the same: those of one address and one key."""
+        keys = sorted((name, secret.fingerprint()) for name, secret in self.headers.items())
+        own = (secret.fingerprint() for secret in self.platform.secrets)
+        return (self.base_url, *(part for pair in (*keys, *sorted(self.routing.items())) for part in pair), *own)
+
+    @property
     def secrets(self) -> tuple[Secret, ...]:
         """All that must not be quoted."""
         return (*self.headers.values(), *self.platform.secrets)

@@ -1,7 +1,7 @@
 """The model proxy: one per Zelda process, serving many runs side by side."""
 
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +11,7 @@ import anyio
 
 from zelda_ci.errors import ProxyError
 from zelda_ci.imports import one_at_a_time
+from zelda_ci.model_proxy.brake import Brakes
 from zelda_ci.model_proxy.cassettes.cassette import cassette_file, load
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.model_proxy.cassettes.record import RecordingSource
@@ -18,6 +19,7 @@ from zelda_ci.model_proxy.cassettes.replay import ReplaySource
 from zelda_ci.model_proxy.limits import MAX_READING, Limits, MemoryLimit
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.modes import LiveMode, Mode, RecordMode, ReplayMode, Upstream
+from zelda_ci.model_proxy.patience import Patience
 from zelda_ci.model_proxy.pricing import Models, plain
 from zelda_ci.model_proxy.probe import Probe, probe
 from zelda_ci.model_proxy.run import Allowed, ProxyRun
@@ -25,7 +27,7 @@ from zelda_ci.model_proxy.server import socket_folder
 from zelda_ci.model_proxy.wire import AnswerSource
 from zelda_ci.redact import Redactor
 
-__all__ = ["Limits", "LiveMode", "Meter", "ModelProxy", "Models", "RecordMode", "ReplayMode", "Upstream"]
+__all__ = ["Allowed", "Limits", "LiveMode", "Meter", "ModelProxy", "Models", "RecordMode", "ReplayMode", "Upstream"]
 
 
 def preload(*, live: bool) -> None:
@@ -41,8 +43,12 @@ def preload(*, live: bool) -> None:
 class ModelProxy:
     """Serves the Messages API on loopback, and on a socket in the file system, while its `async with` block lasts."""
 
-    def __init__(self, mode: Mode, redact: Redactor, limits: Limits | None = None) -> None:
+    def __init__(
+        self, mode: Mode, redact: Redactor, limits: Limits | None = None, brakes: Brakes | None = None
+    ) -> None:
+        """Where answers come from, how much is taken, and the brakes, where several proxies share them."""
         self._mode = mode
+        self._brakes = brakes or Brakes()
         self._redact = redact
         self._limits = limits or Limits()
         self._memory = MemoryLimit(self._limits.total_bytes, "all runs")
@@ -69,7 +75,8 @@ class ModelProxy:
                 with one_at_a_time("httpx2"):
                     from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - 20 ms, not for a replay
 
-                self._live = await stack.enter_async_context(live_source(self._mode.upstream, self._limits))
+                opened = live_source(self._mode.upstream, self._limits, self._brakes)
+                self._live = await stack.enter_async_context(opened)
             self.socket = stack.enter_context(socket_folder())
             self._base_url = await stack.enter_async_context(serving(self._runs.values, self._limits, self.socket))
             self._stack = stack.pop_all()
@@ -87,9 +94,8 @@ class ModelProxy:
         run_label: str,
         budget_usd: float | None,
         placeholders: Mapping[str, str],
-        models: Models | None = None,
-        web: bool = True,
-        request_keys: Collection[str] = (),
+        allowed: Allowed | None = None,
+        patience: Patience | None = None,
     ) -> Iterator[Meter]:
         """Open one run: an address and a token that are good until the block ends.
 
@@ -99,9 +105,8 @@ class ModelProxy:
             run_label: Names the run's cassette.
             budget_usd: Cost at which further requests are refused; None for no limit.
             placeholders: Absolute paths by name, kept out of the cassette as `{{name}}`.
-            models: Those that may be asked; None for any.
-            web: Whether requests may make the API turn to addresses.
-            request_keys: Keys that requests may have beside those that Zelda knows.
+            allowed: What requests may be; None for anything.
+            patience: How long the run may wait for the API's limits.
 
         Raises:
             ProxyError: The cassette cannot be read, is of another version, or is being recorded already.
@@ -109,11 +114,11 @@ class ModelProxy:
         token = secrets.token_urlsafe(32)
         replacements = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
         with self._source(run_label, replacements) as source:
-            meter = Meter(self._base_url, token, budget_usd, source, self.socket)
+            meter = Meter(self._base_url, token, budget_usd, source, self.socket, patience)
             run = ProxyRun(
                 meter,
                 source,
-                Allowed(models, web, request_keys),
+                allowed,
                 limits=self._limits,
                 memory=self._memory,
                 reading=self._reading,
@@ -133,7 +138,9 @@ class ModelProxy:
     async def probe(self, model: str) -> Probe:
         """Ask a model for one token; a recording does not notice."""
         source = self._started()
-        run = ProxyRun(Meter(self._base_url, "", None, source), source, limits=self._limits, memory=self._memory)
+        # What is asked is whether there is an answer now.
+        meter = Meter(self._base_url, "", None, source, patience=Patience(0.0))
+        run = ProxyRun(meter, source, limits=self._limits, memory=self._memory)
         return await probe(run, plain(model), source.address)
 
     @contextmanager

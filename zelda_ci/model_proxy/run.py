@@ -7,6 +7,7 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci.model_proxy import requests, wire
+from zelda_ci.model_proxy.brake import SpentError
 from zelda_ci.model_proxy.limits import (
     MAX_READING,
     MAX_READING_OF_A_RUN,
@@ -19,6 +20,7 @@ from zelda_ci.model_proxy.limits import (
     RefusedHereError,
 )
 from zelda_ci.model_proxy.meter import Meter, place_of
+from zelda_ci.model_proxy.patience import CallWait
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.refusals import Refusals, repeat
 from zelda_ci.model_proxy.wire import (
@@ -126,7 +128,7 @@ class ProxyRun:
             raise RefusedHereError(403, "permission_error", f"this run may not use {feature}", [*DO_NOT_RETRY])
         # What was judged, and not what came, is what is sent.
         call = Call(f"{path}?{requests.QUERY}", requests.allowed_headers(headers), wire.write(body), body)
-        return replace(call, place=place_of(call))
+        return replace(call, place=place_of(call), wait=CallWait(self.meter.patience))
 
     async def serve(self, call: Call, client: Sink) -> None:
         """Answer a call, or refuse it because the budget is spent.
@@ -152,8 +154,7 @@ class ProxyRun:
     async def _ask_within_budget(self, call: Call, client: Sink) -> None:
         place = call.place or place_of(call)
         if self.meter.is_spent:
-            # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
-            await send_error(client, 402, "billing_error", self._refusal(), DO_NOT_RETRY)
+            await self._refuse_as_spent(client)
         elif refusal := self._refusals.of(place, call):
             await repeat(refusal, client)
         else:
@@ -165,15 +166,24 @@ class ProxyRun:
         exchange = self.meter.begin(call, place)
         try:
             await self._pass_on(call, Tap(exchange, client), client)
-        except Unreachable:
+        except SpentError:
+            self.meter.drop(exchange)
+            await self._refuse_as_spent(client)
+        except Unreachable as exc:
             exchange.fail("connection")
+            if exc.is_left:
+                exchange.leave()
         except BrokenOff as exc:
             exchange.fail("connection")
             if isinstance(exc, OverLimitError):
                 self._refusals.give_up(place, str(exc))
             raise
         except anyio.get_cancelled_exc_class():
-            exchange.leave(call)
+            # What was given up while it waited had no answer to pay for, and comes again.
+            if call.wait.is_with_api:
+                exchange.leave()
+            else:
+                self.meter.drop(exchange)
             raise
         finally:
             self.meter.end(exchange)
@@ -198,11 +208,13 @@ class ProxyRun:
                 raise
         self.meter.outage = None
 
-    def _refusal(self) -> str:
-        return (
+    async def _refuse_as_spent(self, client: Sink) -> None:
+        message = (
             f"Zelda's cost limit for this run is reached: {self.meter.cost_usd:.4f} of "
             f"{self.meter.budget_usd:.4f} US dollars are spent"
         )
+        # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
+        await send_error(client, 402, "billing_error", message, DO_NOT_RETRY)
 
 
 def _not_allowed(model: str, models: Models) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from zelda_ci.model_proxy.patience import CallWait
 from zelda_ci.redact import SafeText
 
 
@@ -55,6 +56,8 @@ class Call:
     body: dict[str, Any] = field(repr=False)
     place: bytes = field(default=b"", repr=False)
     """Of the conversation, where that is known already."""
+    wait: CallWait = field(default_factory=CallWait, repr=False, compare=False)
+    """How long it has waited for the API's limits, and may."""
 
     @property
     def counts_tokens(self) -> bool:
@@ -115,11 +118,13 @@ class Unreachable(Exception):  # noqa: N818 - what went wrong, not a kind of err
     Args:
         message: A sentence that names the address as it was configured.
         again: Whether it may be otherwise in a moment.
+        is_left: Whether the API has the request, and nobody waits for its answer.
     """
 
-    def __init__(self, message: str, *, again: bool = True) -> None:
+    def __init__(self, message: str, *, again: bool = True, is_left: bool = False) -> None:
         super().__init__(message)
         self.again = again
+        self.is_left = is_left
 
 
 class BrokenOff(Exception):  # noqa: N818 - what went wrong, not a kind of error

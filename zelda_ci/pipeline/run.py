@@ -19,12 +19,15 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace, WorkspaceSource
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
+from zelda_ci.execution import launch
 from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
 from zelda_ci.execution.manifest import settings
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.metrics.functional_correctness import check_usable
 from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.patience import MAX_WAIT_SECONDS, Patience
 from zelda_ci.model_proxy.pricing import Models
+from zelda_ci.model_proxy.run import Allowed
 from zelda_ci.pipeline import confinement
 from zelda_ci.pipeline.evaluation import evaluate, judge, protect, what_was_felt
 from zelda_ci.pipeline.fingerprints import fingerprint_of, tree_digests
@@ -62,9 +65,9 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
         run_label=planned.label,
         budget_usd=suite.execution.max_cost_usd,
         placeholders=places,
-        models=Models.of(suite.execution.model, suite.execution.extra_models),
-        web=any(rule.partition("(")[0] in WEB for rule in suite.execution.allowed_tools),
-        request_keys=suite.execution.request_keys,
+        allowed=_allowed(suite),
+        # A session lasts at most twice as long as it may.
+        patience=Patience(min(MAX_WAIT_SECONDS, suite.execution.timeout_seconds), launch.REQUEST_SECONDS),
     ) as meter:
 
         def on_record(record: SessionRecord) -> None:
@@ -82,6 +85,8 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
             stop=meter.exhausted,
             pinned=overruled.variables,
             witness=meter.witness,
+            time_limit=meter.patience.time_limit,
+            wait_seconds=meter.patience.max_seconds,
             keep_image=ImageFolder(state.folder.path, tools.redact).keep if suite.judge.images else None,
         )
         try:
@@ -89,6 +94,11 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
         finally:
             api = meter.usage()
             state.update(api=api, models=tuple(sorted(api.models)))
+    _warn(meter, tools, run_id, emit)
+
+
+def _warn(meter: Meter, tools: Tools, run_id: str, emit: Emit) -> None:
+    """Tell what the proxy refused, and where a replay was not exactly the recording."""
     for model in meter.refused_models:
         emit(Warned(f"the session may not ask the model {tools.redact(model)}: see execution.extraModels", run_id))
     for key in meter.refused_keys:
@@ -96,6 +106,14 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
         emit(Warned(f"{sentence}: see execution.requestKeys", run_id))
     for sentence in _about_the_cassette(meter, replayed=tools.replayed):
         emit(Warned(sentence, run_id))
+
+
+def _allowed(suite: ResolvedSuite) -> Allowed:
+    return Allowed(
+        models=Models.of(suite.execution.model, suite.execution.extra_models),
+        web=any(rule.partition("(")[0] in WEB for rule in suite.execution.allowed_tools),
+        keys=suite.execution.request_keys,
+    )
 
 
 def _endpoint(suite: ResolvedSuite, workspace: Workspace, meter: Meter) -> ModelEndpoint:

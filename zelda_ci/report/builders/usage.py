@@ -50,7 +50,7 @@ def use_rows(run: RunResult, use: Used) -> Iterator[Row]:
     yield Row("Cost", (cost, *_no_list_price(use), *_target(use.cost_usd, targets.cost_usd, numbers.money)))
     if details:
         yield Row("Turns", (*_turns(run, details), *_target(details.turns, targets.turns, numbers.whole)))
-    yield Row("Time", (*_time(use), *_time_target(details, targets.duration_seconds)))
+    yield Row("Time", (*_time(use), *_waited(run), *_time_target(details, targets.duration_seconds)))
     yield from _model_rows(use.models)
     if details:
         yield Row("Tools", _tools(details.tool_calls))
@@ -89,6 +89,12 @@ def _time(use: Used) -> Iterator[Cell]:
     if use.details:
         yield Cell(numbers.duration(use.details.wall_seconds))
     yield Cell(f"{numbers.duration(use.api_seconds)} in the API", Tone.DIM)
+
+
+def _waited(run: RunResult) -> Iterator[Cell]:
+    """What the session did not take itself."""
+    if run.api.wait_seconds:
+        yield Cell(f"waited for the API's rate limit: {numbers.duration(run.api.wait_seconds)}", Tone.WARN)
 
 
 def _time_target(details: EfficiencyDetails | None, target: float | None) -> Iterator[Cell]:

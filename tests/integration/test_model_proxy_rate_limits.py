@@ -1,0 +1,393 @@
+"""Refusals of the API for the rate of requests: all wait, nobody fails, and all of it is counted as it should be."""
+
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import anyio
+import httpx2
+import pytest
+from pydantic import BaseModel
+
+from tests.support.command import the_result, zelda
+from tests.support.judging import FAST
+from tests.support.patience import PATIENCE
+from tests.support.projects import repository
+from tests.support.proxied import BODY, REDACT, ask, client, open_run, until, upstream
+from tests.support.real_cli import CliSession, folders, run_cli
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, Tokens, hang, http_error, text, tool_call
+from zelda_ci.judge.anthropic_judge import AnthropicJudge, JudgeAccess
+from zelda_ci.judge.base import JudgeQuestion
+from zelda_ci.model_proxy.brake import Brakes
+from zelda_ci.model_proxy.cassettes.cassette import load
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode
+from zelda_ci.model_proxy.patience import Patience
+from zelda_ci.model_proxy.proxy import ModelProxy
+
+pytestmark = pytest.mark.anyio
+
+PAUSE = 1.5
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def limited(pause: float | str = PAUSE, status: int = 429, **headers: str) -> Reply:
+    """A refusal of the API."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return http_error(status, "slow down", headers={"retry-after": str(pause), **named})
+
+
+@dataclass
+class Limit:
+    """A script that refuses the first request once so many are there, and notes when each came."""
+
+    together: int = 1
+    refusal: Reply = field(default_factory=limited)
+    answer: Callable[[ApiRequest], Reply] = lambda _: text("Fine.")
+    times: list[float] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, request: ApiRequest) -> Reply:
+        with self._lock:
+            self.times.append(time.monotonic())
+            number = len(self.times)
+        if number > 1:
+            return self.answer(request)
+        deadline = time.monotonic() + PATIENCE
+        while len(self.times) < self.together and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return self.refusal
+
+    @property
+    def silence(self) -> tuple[int, float]:
+        """After how many requests nobody asked for longest, and for how many seconds."""
+        gaps = [(after - before, number) for number, (before, after) in enumerate(pairwise(self.times), 1)]
+        seconds, number = max(gaps)
+        return number, seconds
+
+
+class Job:
+    """The proxies of one job, of sessions and of judges, which share their brakes."""
+
+    def __init__(self, url: str) -> None:
+        self.told: list[str] = []
+        brakes = Brakes(self.told.append)
+        self.sessions, self.judges = [ModelProxy(LiveMode(upstream(url)), REDACT, brakes=brakes) for _ in range(2)]
+
+    @contextmanager
+    def session(self, patience: Patience | None = None, budget_usd: float | None = None) -> Iterator[Meter]:
+        with self._run(self.sessions, patience, budget_usd) as meter:
+            yield meter
+
+    @contextmanager
+    def judge(self) -> Iterator[Meter]:
+        with self._run(self.judges, None, None) as meter:
+            yield meter
+
+    @contextmanager
+    def _run(self, proxy: ModelProxy, patience: Patience | None, budget_usd: float | None) -> Iterator[Meter]:
+        with proxy.session(run_label="a", budget_usd=budget_usd, placeholders={}, patience=patience) as meter:
+            yield meter
+
+
+@asynccontextmanager
+async def job(url: str) -> AsyncIterator[Job]:
+    made = Job(url)
+    async with made.sessions, made.judges:
+        yield made
+
+
+async def all_at_once(*meters: Meter) -> list[httpx2.Response]:
+    """One request of each."""
+    answers: list[httpx2.Response] = []
+
+    async def one(meter: Meter) -> None:
+        answers.append(await ask(meter))
+
+    async with anyio.create_task_group() as group:
+        for meter in meters:
+            group.start_soon(one, meter)
+    return answers
+
+
+async def test_one_refusal_makes_all_sessions_and_judges_wait_and_none_hears_of_it() -> None:
+    limit = Limit(together=3)
+    with ScriptedApi(limit) as api:
+        async with job(api.url) as made:
+            with made.session() as first, made.session() as second, made.judge() as third:
+                answers = await all_at_once(first, second, third)
+                meters = (first, second, third)
+                more = [await ask(meter) for meter in meters]
+    assert {answer.status_code for answer in (*answers, *more)} == {200}
+    # The three of them, and in the pause nobody; then the one that was refused, and three more.
+    assert len(limit.times) == 7
+    number, seconds = limit.silence
+    assert number == 3
+    assert seconds >= PAUSE
+    assert made.told == [f"{api.url} refuses requests for their rate (HTTP 429): all requests wait for 1.5 s"]
+    counted = [meter.usage() for meter in meters]
+    assert [(used.requests, used.retries, used.errors) for used in counted] == [(2, 0, {})] * 3
+    assert sorted(used.throttled for used in counted) == [0, 0, 1]
+    waited = [used.wait_seconds for used in counted]
+    assert max(waited) >= PAUSE
+    # What was waited is not the API's time.
+    assert all(used.api_seconds < PAUSE for used in counted)
+
+
+async def test_requests_that_come_during_the_pause_wait_for_its_end() -> None:
+    limit = Limit()
+    with ScriptedApi(limit) as api:
+        async with job(api.url) as made:
+            with made.session() as first, made.session() as second, made.judge() as judge:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(ask, first)
+                    await until(lambda: bool(made.told))
+                    answers = await all_at_once(second, judge, second)
+    assert {answer.status_code for answer in answers} == {200}
+    assert len(limit.times) == 5
+    assert limit.silence[0] == 1
+    assert limit.silence[1] >= PAUSE
+
+
+async def test_a_limit_of_one_model_and_one_of_token_counts_leave_the_others_alone() -> None:
+    refusal = limited(60, anthropic_ratelimit_requests_remaining="0")
+    with ScriptedApi(lambda request: text("x") if "opus" in request.body["model"] else refusal) as api:
+        async with job(api.url) as made:
+            with made.session() as first, made.session() as second, made.judge() as judge:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(ask, first)
+                    await until(lambda: bool(made.told))
+                    for meter in (second, judge):
+                        assert (await ask(meter, model="claude-opus-5-5")).status_code == 200
+                    async with client(second) as http:
+                        counted = await http.post("/v1/messages/count_tokens", json=BODY)
+                    assert counted.status_code == 200
+                    group.cancel_scope.cancel()
+    assert made.told == [
+        f"{api.url} refuses requests for their rate (HTTP 429): all requests for sonnet models wait for 1m 00s"
+    ]
+
+
+async def test_overloads_are_waited_out_longer_and_longer() -> None:
+    times: list[float] = []
+
+    def script(_: ApiRequest) -> Reply:
+        times.append(time.monotonic())
+        return text("Fine.") if len(times) == 4 else http_error(529)
+
+    with ScriptedApi(script) as api:
+        async with job(api.url) as made:
+            with made.session() as meter:
+                assert (await ask(meter)).status_code == 200
+    pauses = [after - before for before, after in pairwise(times)]
+    assert [pause >= least for pause, least in zip(pauses, (1, 2, 4), strict=True)] == [True] * 3
+    assert made.told == [f"{api.url} is overloaded (HTTP 529): all requests for sonnet models wait for 1.0 s"]
+    assert (meter.usage().requests, meter.usage().throttled, meter.usage().errors) == (1, 3, {})
+
+
+@pytest.mark.parametrize("pause", [10**9, "Fri, 31 Dec 2199 23:59:59 GMT"])
+async def test_a_wait_without_end_is_no_wait(pause: float | str) -> None:
+    """The session hears it, and that asking again is no use; others ask for themselves."""
+    limit = Limit(refusal=limited(pause))
+    with ScriptedApi(limit) as api:
+        async with job(api.url) as made:
+            with made.session() as first, made.session() as second:
+                refused, answered = await ask(first), await ask(second)
+    assert (refused.status_code, refused.headers["x-should-retry"]) == (429, "false")
+    assert refused.json()["error"]["message"] == "slow down"
+    assert answered.status_code == 200
+    assert first.usage().errors == {"429": 1}
+
+
+@pytest.mark.parametrize("pause", ["-5", "nan", "inf", "soon", "Wed, 21 Oct 2015 07:28:00 GMT"])
+async def test_a_wait_that_makes_no_sense_is_a_short_one(pause: str) -> None:
+    with ScriptedApi(Limit(refusal=limited(pause))) as api:
+        async with job(api.url) as made:
+            with made.session() as meter, anyio.fail_after(PATIENCE):
+                assert (await ask(meter)).status_code == 200
+    assert meter.usage().throttled == 1
+
+
+async def test_a_session_that_may_not_wait_so_long_gets_the_refusal_and_one_that_came_later_a_reason() -> None:
+    limit = Limit(refusal=limited(60))
+    with ScriptedApi(limit) as api:
+        async with job(api.url) as made:
+            with made.session(Patience(5)) as first, made.session(Patience(5)) as second:
+                refused, later = await ask(first), await ask(second)
+    assert [answer.status_code for answer in (refused, later)] == [429, 429]
+    assert [answer.headers["x-should-retry"] for answer in (refused, later)] == ["false", "false"]
+    assert refused.json()["error"]["message"] == "slow down"
+    assert later.json()["error"]["message"] == (
+        f"{api.url} limits requests: this one would wait for longer than the 5.0 s that one run may"
+    )
+    assert len(limit.times) == 1
+
+
+async def test_a_check_waits_for_nothing() -> None:
+    with ScriptedApi([], check=limited(60)) as api:
+        async with job(api.url) as made:
+            found = await made.sessions.probe("claude-sonnet-5-5")
+    assert (found.status, found.message) == (429, "slow down")
+
+
+async def test_a_recording_has_neither_the_refusal_nor_the_waiting(tmp_path: Path) -> None:
+    with ScriptedApi(Limit()) as api:
+        async with open_run(RecordMode(upstream(api.url), tmp_path)) as meter:
+            assert (await ask(meter)).status_code == 200
+    assert meter.usage().throttled == 1
+    (exchange,) = load(tmp_path / "run.json").exchanges
+    assert (exchange.response.status, exchange.request.arrival, exchange.response.arrivals) == (200, 0, 1)
+    async with open_run(ReplayMode(tmp_path)) as meter:
+        began = time.monotonic()
+        replayed = await ask(meter)
+        assert time.monotonic() - began < PAUSE
+    assert b'"Fine."' in replayed.content
+    used = meter.usage()
+    assert (used.requests, used.throttled, used.wait_seconds, meter.failure, meter.unused) == (1, 0, 0, None, ())
+
+
+async def test_who_leaves_while_it_waits_is_neither_asked_for_nor_counted() -> None:
+    limit = Limit(refusal=limited(60))
+    with ScriptedApi(limit) as api:
+        async with job(api.url) as made:
+            with made.session(budget_usd=0.001) as meter:
+                with anyio.move_on_after(0.5):
+                    await ask(meter)
+                await until(lambda: meter.usage().requests == 0)
+                # An answer that nobody waited for would have cost something.
+                assert not meter.is_spent
+    assert len(limit.times) == 1
+
+
+async def test_the_end_of_a_run_and_of_the_proxy_waits_for_nobody_who_waits() -> None:
+    async def in_vain(meter: Meter) -> None:
+        with pytest.raises(httpx2.TransportError):
+            await ask(meter)
+
+    with ScriptedApi(Limit(refusal=limited(60))) as api:
+        with anyio.fail_after(PATIENCE):
+            async with anyio.create_task_group() as group, job(api.url) as made:
+                with made.session() as first, made.session() as second:
+                    for meter in (first, second, second):
+                        group.start_soon(in_vain, meter)
+                    await until(lambda: bool(made.told))
+                    await until(lambda: first.usage().requests + second.usage().requests == 3)
+
+
+async def test_what_waits_is_not_asked_for_once_the_money_is_spent() -> None:
+    """Two requests of one run: the first to be let go takes all of it."""
+    dear = text("Dear.", tokens=Tokens(output=1000))
+    limit = Limit(answer=lambda _: dear)
+    with ScriptedApi(limit) as api:
+        async with job(api.url) as made:
+            with made.session(budget_usd=0.005) as meter:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(ask, meter)
+                    await until(lambda: bool(made.told))
+                    answers = await all_at_once(meter, meter, meter)
+    # Of those that waited together the first few may have been let go before an answer had its price.
+    assert 402 in {answer.status_code for answer in answers}
+    assert meter.usage().requests == len(limit.times) - 1
+    assert meter.exhausted.is_set()
+
+
+async def test_an_api_that_says_nothing_is_given_up_and_its_answer_has_a_price() -> None:
+    """Claude Code waits for those who wait; so the proxy has to notice."""
+    with ScriptedApi([hang()]) as api:
+        async with job(api.url) as made:
+            with made.session(Patience(header_seconds=0.3), budget_usd=1.0) as meter:
+                answer = await ask(meter)
+                assert sum(exchange.unseen_usd for exchange in meter._exchanges) > 0
+    assert answer.status_code == 502
+    assert answer.json()["error"]["message"] == f"Zelda's model proxy got no answer from {api.url} within 0.3 s"
+    assert meter.usage().errors == {"connection": 1}
+
+
+class Colour(BaseModel):
+    colour: str
+
+
+async def test_a_judge_bears_a_wait_that_is_longer_than_its_own_patience() -> None:
+    with ScriptedApi(Limit(refusal=limited(3), answer=lambda _: text('{"colour": "green"}'))) as api:
+        async with job(api.url) as made:
+            with made.judge() as meter:
+                access = JudgeAccess(
+                    meter.base_url,
+                    meter.token,
+                    "claude-sonnet-5-5",
+                    200_000,
+                    8192,
+                    timeout_seconds=2.5,
+                    silence_seconds=2,
+                    time_limit=meter.patience.time_limit,
+                )
+                judge = AnthropicJudge(access, REDACT, lambda *_: 0.0, print, FAST)
+                found = await judge.ask(JudgeQuestion("x", "1", "You judge.", (), "How is it?"), Colour)
+    assert found.attempts == 1
+    assert meter.usage().requests == 1
+
+
+# --- the real Claude Code ---------------------------------------------------------------------------------------------
+
+
+async def test_of_two_real_sessions_one_refusal_fails_neither(tmp_path: Path) -> None:
+    limit = Limit(together=2, refusal=limited(3))
+    sessions: list[CliSession] = []
+
+    async def lead(meter: Meter, name: str) -> None:
+        workspace, home = folders(tmp_path / name)
+        sessions.append(await run_cli(meter.base_url, meter.token, workspace, home))
+
+    with ScriptedApi(limit) as api:
+        async with job(api.url) as made:
+            with made.session() as first, made.session() as second:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(lead, first, "first")
+                    group.start_soon(lead, second, "second")
+    assert [session.result["result"] for session in sessions] == ["Fine.", "Fine."]
+    number, seconds = limit.silence
+    assert (number, len(limit.times)) == (2, 3)
+    assert seconds >= 3
+    assert not [message for one in sessions for message in one.messages if message.get("subtype") == "api_retry"]
+    assert sorted(meter.usage().throttled for meter in (first, second)) == [0, 1]
+    assert len(made.told) == 1
+
+
+SUITE = """\
+prompt: Add a greeting and commit it.
+execution: {maxTurns: 6, timeoutSeconds: 12}
+metrics: {toolUsage: false}
+"""
+
+
+def test_waiting_takes_nothing_of_a_suites_time_and_is_told(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": SUITE})
+    script: list[Reply] = [
+        limited(4),
+        tool_call("Bash", {"command": "sleep 3 && echo hello > greeting.txt"}),
+        limited(5),
+        text("Done."),
+    ]
+    with ScriptedApi(script) as api:
+        done = zelda(project, "run", "--verbose", api=api.url)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = the_result(project)
+    assert result["status"] == "completed"
+    api_usage = result["api"]
+    assert (api_usage["requests"], api_usage["throttled"], api_usage["errors"]) == (2, 2, {})
+    assert 9 <= api_usage["waitSeconds"] < 12
+    # Together they took longer than the session may.
+    assert result["phaseSeconds"]["session"] > 12
+    details = result["evaluations"]["efficiency"]["details"]
+    assert 3 <= details["wallSeconds"] < result["phaseSeconds"]["session"] - 9
+    output = done.stdout + done.stderr
+    assert output.count("refuses requests for their rate (HTTP 429): all requests wait for") == 2
+    assert "waited for the API's rate limit: " in output
