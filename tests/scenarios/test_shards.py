@@ -3,21 +3,24 @@
 import json
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.integration.test_shards import alike
 from tests.scenarios.stage import GREETING, Done, Stage
-from tests.support.github_server import Pull, Run
-from tests.support.scripted_api import ApiRequest, Reply, text, tool_call
+from tests.support import warm
+from tests.support.command import after
+from tests.support.github_server import Artifact, Pull, Run
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, hang, text, tool_call
 
 NAMES = ("greeting", "parting", "thanks")
 FILES: dict[str, str | bytes] = {
     "README.md": "# Shop\n",
     **{f"zelda/test-{name}.yaml": GREETING.replace("Add a greeting.", f"Add a {name}.") for name in NAMES},
 }
-LINKS = re.compile(r"(runs|artifacts|attempts)/\d+|run=\d+ attempt=\d+|[0-9a-f]{64}|\b\d+ KB\b")
+LINKS = re.compile(r"(runs|artifacts|attempts)/\d+|run=\d+ attempt=\d+|[0-9a-f]{64}|\bid=[0-9a-f]{16}")
 DURATIONS = re.compile(r"\b[\d.]+(?: ±[\d.]+)? ?(?:s|ms|min)\b(?: ±[\d.]+ s)?(?: \([+-][\d.]+%\))?")
 
 
@@ -108,3 +111,153 @@ def test_a_shared_pull_request_is_told_as_one_job_would_have_told_it(tmp_path: P
         ]
         (transcripts,) = stage.transcripts
         assert {name.split("/")[1].partition("-")[0] for name in transcripts.files if "/" in name} == set(NAMES)
+
+
+def kept(stage: Stage, name: str) -> Artifact:
+    (found,) = (artifact for artifact in stage.github.repository.artifacts if artifact.name == name)
+    return found
+
+
+Change = Callable[[dict[str, Any], dict[str, Any]], None]
+
+
+def forge(stage: Stage, run: Run, change: Change, *, name: str = "zelda-results.shard-2-of-2") -> None:
+    """Somebody else's part in the place of the second one: what it says of itself and its results, changed."""
+    was = kept(stage, "zelda-results.shard-2-of-2")
+    part, batch = (json.loads(was.files[each]) for each in ("zelda-shard.json", "zelda-results.json"))
+    change(part, batch)
+    files = {"zelda-shard.json": json.dumps(part).encode(), "zelda-results.json": json.dumps(batch).encode()}
+    if name == was.name:
+        stage.github.repository.artifacts.remove(was)
+    stage.github.repository.add_artifact(name, {**was.files, **files}, run=run)
+
+
+def of_fork(part: dict[str, Any], _: dict[str, Any]) -> None:
+    part["origin"]["repositoryId"] += 1
+
+
+def of_another_run(part: dict[str, Any], _: dict[str, Any]) -> None:
+    part["origin"]["runId"] += 1
+
+
+def of_another_commit(part: dict[str, Any], _: dict[str, Any]) -> None:
+    part["origin"]["sha"] = part["plan"]["commit"] = "f" * 40
+
+
+def of_the_future(part: dict[str, Any], _: dict[str, Any]) -> None:
+    part["origin"]["runAttempt"] = 2
+
+
+def of_another_version(part: dict[str, Any], _: dict[str, Any]) -> None:
+    part["plan"]["zelda"] = "0.0.1"
+
+
+def with_a_gate_of_its_own(_: dict[str, Any], batch: dict[str, Any]) -> None:
+    for run in batch["runs"]:
+        run["config"]["gate"]["failOn"] = []
+
+
+def with_suites_of_others(_: dict[str, Any], batch: dict[str, Any]) -> None:
+    for run in batch["runs"]:
+        run["suite"] = run["config"]["name"] = "greeting"
+
+
+def that_ran_nothing(_: dict[str, Any], batch: dict[str, Any]) -> None:
+    batch["runs"] = []
+
+
+def that_leads_elsewhere(_: dict[str, Any], batch: dict[str, Any]) -> None:
+    for run in batch["runs"]:
+        run["runId"] = "../../thanks-2026-01-01T00-00-00"
+
+
+def that_is_the_first(part: dict[str, Any], _: dict[str, Any]) -> None:
+    part["shard"] = 1
+
+
+FORGERIES: list[tuple[Change, str]] = [
+    (of_fork, "is not believed: it is of another repository"),
+    (of_another_run, "is not believed: it is of another run"),
+    (of_another_commit, "is not believed: it is of another commit"),
+    (of_the_future, "it says that it is of attempt 2, which is still to come"),
+    (of_another_version, "Version of Zelda: "),
+    (with_a_gate_of_its_own, "ran with other settings than planned"),
+    (with_suites_of_others, "it holds greeting, which shard 2 was not to run"),
+    (that_ran_nothing, "it holds no trial of parting"),
+    (that_leads_elsewhere, "a run in it is called"),
+    (that_is_the_first, "is not believed: it holds the part of shard 1/2"),
+]
+TWO: dict[str, str | bytes] = {name: text for name, text in FILES.items() if "thanks" not in name}
+
+
+def test_a_part_that_is_missing_doubled_or_foreign_is_named_and_never_green(tmp_path: Path) -> None:
+    with Stage(tmp_path, TWO) as stage:
+        run = shared(stage)
+        run.planned()
+        assert run.shard("1/2").code == 0
+        none = run.merge()
+        assert (none.code, none.outputs["verdict"]) == (2, "broken"), none.printed
+        assert "Shard 2 of 2 is missing (parting)" in none.printed
+        assert "Shard 2 of 2 is missing (parting)" in none.summary
+        assert "Re-run failed jobs" in none.printed
+
+        assert run.shard("2/2").code == 0
+        honest_part = kept(stage, "zelda-results.shard-2-of-2")
+        for change, said in FORGERIES:
+            forge(stage, run.run, change)
+            done = run.merge()
+            assert (done.code, said in done.printed) == (2, True), (change.__name__, done.printed)
+            stage.github.repository.artifacts.remove(kept(stage, honest_part.name))
+            stage.github.repository.artifacts.append(honest_part)
+        assert [artifact.name for artifact in stage.stored if artifact.name == "zelda-results"] == []
+        assert not stage.bodies()
+
+        # Twice under the same name, which the service itself would not take.
+        stage.github.repository.add_artifact(honest_part.name, honest_part.files, run=run.run)
+        done = run.merge()
+        assert (done.code, "Shard 2 of 2 is there twice" in done.printed) == (2, True), done.printed
+        stage.github.repository.artifacts.pop()
+
+        # A plan whose hash nobody handed on is no plan, and a shard of another number is none of it.
+        done = run.job("merge", mode="merge", plan="0" * 64)
+        assert (done.code, "does not hold the plan with the hash 000000000000" in done.printed) == (2, True)
+        done = run.shard("1/3")
+        assert done.code == 2
+        assert "Number of shards: 2 and 3 (give all jobs the same number of shards)" in done.printed
+
+        done = run.merge()
+        assert (done.code, len(stage.bodies())) == (0, 1), done.printed
+
+
+def test_a_cancelled_shard_is_named_and_run_again_alone(tmp_path: Path) -> None:
+    """The part of the first attempt that was whole counts, and the earlier comment is not left as if it were true."""
+    with Stage(tmp_path, TWO) as stage:
+        pull = stage.open_pull()
+        before = stage.pull_request(pull, honest)
+        assert before.code == 0, before.printed
+        stage.push_to(pull, {"zelda/test-parting.yaml": str(FILES["zelda/test-parting.yaml"]) + "tags: [new]\n"})
+        run = shared(stage, pull=pull)
+        run.planned()
+        assert run.shard("1/2").code == 0
+
+        def cancel(process: warm.Process, api: ScriptedApi) -> None:
+            after(lambda: bool(api.requests))
+            process.terminate()
+
+        run.script = lambda _: hang()
+        cancelled = run.shard("2/2", during=cancel)
+        assert cancelled.code == 130, cancelled.printed
+        assert "cancelled before its end: run it again" in cancelled.summary
+        done = run.merge()
+        assert done.code == 2, done.printed
+        assert "zelda-results.shard-2-of-2: shard 2 was cancelled before its end" in done.printed
+        (body,) = stage.bodies()
+        assert "could not put the shards together" in body
+        assert "shard 2 was cancelled before its end" in body
+
+        run.run.attempt, run.script = 2, honest
+        assert run.shard("2/2").code == 0
+        done = run.merge()
+        assert done.code == 0, done.printed
+        assert "shard-1-of-2: 1 trials" in done.printed
+        assert "could not put the shards together" not in stage.bodies()[0]
