@@ -19,6 +19,7 @@ from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evaluate import PushPlan
 from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
 from zelda_ci.ci.inputs import Mode
+from zelda_ci.ci.outputs import skipped_outputs
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.compare.impact import reasons
 from zelda_ci.compare.shards import trial_seconds
@@ -376,7 +377,7 @@ def _skip(settings: ActionSettings, decision: Decision, log: Log) -> int:
     log.report("notice", decision.sentence, title="Zelda did not run")
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {decision.sentence}\n"
     publish.warn(log, publish.summarise(settings.context, notice))
-    publish.warn(log, publish.hand_over(settings.context, {"verdict": "skipped"}))
+    publish.warn(log, publish.hand_over(settings.context, skipped_outputs(settings)))
     return 0
 
 

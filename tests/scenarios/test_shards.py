@@ -3,16 +3,19 @@
 import json
 import re
 import shutil
+import signal
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, model
 from tests.integration.test_shards import alike
 from tests.scenarios.stage import GREETING, Done, Stage
 from tests.support import warm
-from tests.support.command import after
 from tests.support.github_server import Artifact, Pull, Run
+from tests.support.patience import PATIENCE
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, hang, text, tool_call
 
 NAMES = ("greeting", "parting", "thanks")
@@ -229,6 +232,21 @@ def test_a_part_that_is_missing_doubled_or_foreign_is_named_and_never_green(tmp_
         assert (done.code, len(stage.bodies())) == (0, 1), done.printed
 
 
+def cancelled_shard(run: Shared, shard: str) -> Done:
+    """A shard whose job is cancelled while its session waits for the model."""
+    reached = threading.Event()
+
+    def stuck(_: ApiRequest) -> Reply:
+        reached.set()
+        return hang()
+
+    def cancel(process: warm.Process, _: ScriptedApi) -> None:
+        assert reached.wait(PATIENCE)
+        process.send_signal(signal.SIGTERM)
+
+    return Shared(run.stage, run.pull, run.run, stuck, run.inputs, run.plan).shard(shard, during=cancel)
+
+
 def test_a_cancelled_shard_is_named_and_run_again_alone(tmp_path: Path) -> None:
     """The part of the first attempt that was whole counts, and the earlier comment is not left as if it were true."""
     with Stage(tmp_path, TWO) as stage:
@@ -240,12 +258,7 @@ def test_a_cancelled_shard_is_named_and_run_again_alone(tmp_path: Path) -> None:
         run.planned()
         assert run.shard("1/2").code == 0
 
-        def cancel(process: warm.Process, api: ScriptedApi) -> None:
-            after(lambda: bool(api.requests))
-            process.terminate()
-
-        run.script = lambda _: hang()
-        cancelled = run.shard("2/2", during=cancel)
+        cancelled = cancelled_shard(run, "2/2")
         assert cancelled.code == 130, cancelled.printed
         assert "cancelled before its end: run it again" in cancelled.summary
         done = run.merge()
@@ -255,9 +268,81 @@ def test_a_cancelled_shard_is_named_and_run_again_alone(tmp_path: Path) -> None:
         assert "could not put the shards together" in body
         assert "shard 2 was cancelled before its end" in body
 
-        run.run.attempt, run.script = 2, honest
+        run.run.attempt = 2
         assert run.shard("2/2").code == 0
         done = run.merge()
         assert done.code == 0, done.printed
         assert "shard-1-of-2: 1 trials" in done.printed
         assert "could not put the shards together" not in stage.bodies()[0]
+
+
+ADAPTIVE: dict[str, str | bytes] = {
+    "CLAUDE.md": GREETS,
+    "zelda/test-greeting.yaml": SUITE,
+    "zelda/test-parting.yaml": SUITE.replace("Greet.", "Greet and part."),
+}
+
+
+def test_shards_run_beside_the_base_that_the_plan_has_pinned(tmp_path: Path) -> None:
+    """Each suite's looks are its shard's own, and what is stored meanwhile changes nothing."""
+    with Stage(tmp_path, ADAPTIVE) as stage:
+        assert stage.push(model, trials="1", jobs="2", mode="auto").code == 0
+        pull = stage.open_pull({"CLAUDE.md": SILENT})
+        run = shared(stage, ("trials", FEW), ("jobs", "2"), pull=pull, script=model)
+        run.planned()
+        assert run.shard("1/2").code == 0
+        # A run that overlaps ends now, and what it has measured of the base is newer.
+        newer = stage.stored[0]
+        stage.github.repository.artifacts.remove(newer)
+        stage.store(stage.tip, content=newer.files["zelda-results.json"])
+        assert run.shard("2/2").code == 0
+        done = run.merge()
+        assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
+        batch = json.loads(read(stage, done, "results"))
+        assert [(arms["suite"], arms["reason"]) for arms in batch["arms"]] == [
+            ("greeting", "regressed"),
+            ("parting", "regressed"),
+        ]
+        assert {each["source"]["commit"] for each in batch["baseRuns"]} == {stage.tip}
+        compared = json.loads(read(stage, done, "comparison"))
+        # Of two suites in all, each has half of the error, though its shard ran it alone.
+        criteria = [row for suite in compared["suites"] for row in suite["criteria"] if row["verdict"] == "regressed"]
+        assert len(criteria) == 2
+        assert len({artifact.name for artifact in stage.stored if ".shard-" in artifact.name}) == 2
+        assert "worse in 2 of 2 suites" in stage.bodies()[0]
+
+        # Run again as a whole, nothing is left to run: what the shards have shown counts.
+        run.run.attempt, run.plan, run.script = 2, "", []
+        assert run.planned() == ["1/1"]
+        assert run.shard("1/1").code == 0
+        done = run.merge()
+        assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
+        assert json.loads(read(stage, done, "results"))["runs"] == []
+
+
+def test_without_a_plan_shards_that_saw_different_things_are_refused(tmp_path: Path) -> None:
+    with Stage(tmp_path, TWO) as stage:
+        run = shared(stage)
+        assert run.shard("1/2").code == 0
+        run.inputs = (("trials", "2"),)
+        assert run.shard("2/2").code == 0
+        done = run.merge()
+        assert done.code == 2
+        assert "zelda-results.shard-1-of-2 is of another plan. Settings of greeting, parting" in done.printed
+        assert "give all jobs the same options, inputs and variables" in done.printed
+        run.inputs = ()
+        assert run.shard("2/2").code == 0
+        assert run.merge().code == 0
+
+
+def test_nothing_to_run_is_no_shard_and_an_event_that_cannot_be_shared_is_refused(tmp_path: Path) -> None:
+    with Stage(tmp_path, TWO) as stage:
+        run = shared(stage, pull=stage.open_pull({"notes/today.txt": "Nothing.\n"}))
+        done = run.job("plan", mode="plan")
+        assert (done.code, done.outputs["shards"], done.outputs["matrix"]) == (0, "0", "[]"), done.printed
+        assert "plan" not in done.outputs
+        done = run.job("odd", mode="merge", shard="1/2")
+        assert done.code == 2
+        assert "The input shard is '1/2', which cannot be used: the job with mode: merge is no shard." in done.printed
+        done = run.job("odd", shard="5/2")
+        assert (done.code, "such as 2/4" in done.printed) == (2, True)

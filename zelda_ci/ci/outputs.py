@@ -8,6 +8,8 @@ from statistics import fmean
 
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import number
+from zelda_ci.ci.inputs import Mode
+from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.ci.stored_artifacts import NIGHTS, POOL, PROVENANCE, RESULTS
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import Provenance
@@ -39,6 +41,11 @@ def step_outputs(result: CiResult) -> dict[str, str]:
         counts = result.comparison.counts
         outputs |= {"regressions": str(counts.regressed), "improvements": str(counts.improved)}
     return {name: value for name, value in outputs.items() if value}
+
+
+def skipped_outputs(settings: ActionSettings) -> dict[str, str]:
+    """The outputs of a step that has nothing to do; of one that plans, that there is nothing to share."""
+    return {"verdict": "skipped"} | ({"shards": "0", "matrix": "[]"} if settings.mode is Mode.PLAN else {})
 
 
 def verdict(result: CiResult) -> str:
