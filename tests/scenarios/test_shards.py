@@ -298,13 +298,13 @@ def test_shards_run_beside_the_base_that_the_plan_has_pinned(tmp_path: Path) -> 
         assert run.shard("2/2").code == 0
         done = run.merge()
         assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
-        batch = json.loads(read(stage, done, "results"))
+        batch = json.loads(read(stage, done, "results-path"))
         assert [(arms["suite"], arms["reason"]) for arms in batch["arms"]] == [
             ("greeting", "regressed"),
             ("parting", "regressed"),
         ]
         assert {each["source"]["commit"] for each in batch["baseRuns"]} == {stage.tip}
-        compared = json.loads(read(stage, done, "comparison"))
+        compared = json.loads(read(stage, done, "comparison-path"))
         # Of two suites in all, each has half of the error, though its shard ran it alone.
         criteria = [row for suite in compared["suites"] for row in suite["criteria"] if row["verdict"] == "regressed"]
         assert len(criteria) == 2
@@ -317,7 +317,7 @@ def test_shards_run_beside_the_base_that_the_plan_has_pinned(tmp_path: Path) -> 
         assert run.shard("1/1").code == 0
         done = run.merge()
         assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
-        assert json.loads(read(stage, done, "results"))["runs"] == []
+        assert json.loads(read(stage, done, "results-path"))["runs"] == []
 
 
 def test_without_a_plan_shards_that_saw_different_things_are_refused(tmp_path: Path) -> None:

@@ -120,8 +120,7 @@ def run(  # noqa: PLR0913 - its options
         return merge.run_shard(orders, shard, settings, running, since)
     if dry_run:
         return _foretell(orders, settings, running, since, as_json=reporting.printed == "json")
-    _run_each(orders, settings, running, since)
-    return running.finish()
+    return _run_each(orders, settings, running, since)
 
 
 def _foretell(
@@ -148,8 +147,8 @@ def _run_each(
     settings: EnvironmentSettings,
     running: RunReport,
     changed_since: str | None,
-) -> None:
-    """One project after the other, and every question before the first."""
+) -> int:
+    """One project after the other, and every question before the first; the exit code of all of it."""
     ready = []
     for loaded, order in orders:
         with running.tolerant(loaded.root):
@@ -168,4 +167,5 @@ def _run_each(
             spent += batch.cost_usd
             if running.show(batch, counted.stored) == EXIT_INTERRUPTED:
                 running.leave([project.root for project, _ in ready[at:]])
-                return
+                return running.finish()
+    return running.finish()

@@ -147,10 +147,10 @@ def with_own_ids(parts: Iterable[PartFile], results_dir: Path, merged_id: str) -
                 name, number = f"{start}-{number}", number + 1
             taken.add(name)
             former[name] = run.run_id
-            return run if name == run.run_id else run.model_copy(update={"run_id": name})
+            return run if name == run.run_id else run.replace(run_id=name)
 
         runs, base_runs = (tuple(map(named, each)) for each in (part.batch.runs, part.batch.base_runs))
-        batch = part.batch.model_copy(update={"runs": runs, "base_runs": base_runs})
+        batch = part.batch.replace(runs=runs, base_runs=base_runs)
         renamed.append(replace(part, batch=batch))
     return renamed, former
 

@@ -245,7 +245,7 @@ def merged(plan: ShardPlan, parts: Sequence[PartFile]) -> BatchResult:
 
     def of_side(runs: Iterable[RunResult]) -> tuple[RunResult, ...]:
         chosen = sorted(runs, key=lambda run: (places[run.suite], run.trial))
-        return tuple(run.model_copy(update={"batch_id": name}) for run in chosen)
+        return tuple(run.replace(batch_id=name) for run in chosen)
 
     return BatchResult(
         batch_id=name,
