@@ -11,7 +11,17 @@ import anyio
 
 from zelda_ci import app
 from zelda_ci.app import RunOrder
-from zelda_ci.ci import baseline, comment_mode, conversation, evaluate, nightly, publish, selection, sharding
+from zelda_ci.ci import (
+    baseline,
+    comment_mode,
+    conversation,
+    evaluate,
+    nightly,
+    publish,
+    selection,
+    sharding,
+    stored_parts,
+)
 from zelda_ci.ci.base import BaseSource, Overruled, overrule, read_base
 from zelda_ci.ci.base_arm import bring
 from zelda_ci.ci.baseline import BatchBaseline
@@ -26,7 +36,7 @@ from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.config.settings import EnvironmentSettings
-from zelda_ci.domain.run import BatchResult, empty_batch
+from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import ConfigError, GitHubError
 from zelda_ci.events import Emit
@@ -34,15 +44,15 @@ from zelda_ci.github import source_tree
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.revisions import merge_parents, tree_in
-from zelda_ci.github.workflow_commands import Log, OutputFile, Severity, StepSummary
+from zelda_ci.github.workflow_commands import Log, Severity
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.overrides import Given
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.fingerprints import system_name
-from zelda_ci.pipeline.shards import PlanFacts, make_plan, order_of
+from zelda_ci.pipeline.shards import PlanFacts, make_plan, order_of, with_trials
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.report.markdown import render_fork_notice
-from zelda_ci.report.text import escape_markdown, sentence
+from zelda_ci.report.text import sentence
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.git import read_commit
 
@@ -111,7 +121,7 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     settings = case.settings
     _need_files(settings.project)
     loaded = app.load(settings.project)
-    case = replace(case, pinned=sharding.pinned_plan(case))
+    case = replace(case, pinned=stored_parts.pinned_plan(case))
     overruled = _with_rights(loaded, case, environ)
     loaded, notes = overruled.project, overruled.notes
     chosen = selection.choose_suites(case, loaded, _source(case, environ))
@@ -184,8 +194,12 @@ def _share(
         raise ConfigError("A nightly run is not shared by several jobs.", hint=hint, code="NIGHT_SHARED")
     plan = sharding.agreed(make_plan(facts, shard.shards), case)
     own = order_of(order, plan, shard.number)
-    run = _runner(case, loaded, own, replace(planned, known={}), environ, emit) if own.names else None
-    return sharding.hand_in(case, shard, plan, system_name(environ.environ), run)
+
+    def run(kept: Sequence[RunResult]) -> BatchResult:
+        whole = replace(own, stored=with_trials(own.stored, kept))
+        return _runner(case, loaded, whole, replace(planned, known={}), environ, emit)()
+
+    return sharding.hand_in(case, shard, plan, system_name(environ.environ), run if own.names else None)
 
 
 def _tree_of(settings: ActionSettings, environ: EnvironmentSettings) -> str | None:
@@ -379,19 +393,3 @@ def _skip(settings: ActionSettings, decision: Decision, log: Log) -> int:
     publish.warn(log, publish.summarise(settings.context, notice))
     publish.warn(log, publish.hand_over(settings.context, skipped_outputs(settings)))
     return 0
-
-
-def give_up(environ: Mapping[str, str], log: Log, why: str, verdict: str) -> None:
-    """Say in summary and outputs, too, that there are no results; the settings may be what is wrong."""
-    summary, outputs = (
-        Path(environ[name]) if environ.get(name) else None for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
-    )
-    text = "\n\n".join(escape_markdown(sentence(line)) for line in why.splitlines())
-    for write in (
-        partial(StepSummary(summary).write, f"### Zelda could not do its work\n\n{text}\n"),
-        partial(OutputFile(outputs).write, "verdict", verdict),
-    ):
-        try:
-            write()
-        except OSError as problem:
-            log.say(f"The runner's files could not be written: {problem.strerror or problem}.")

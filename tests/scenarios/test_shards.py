@@ -251,8 +251,9 @@ def test_a_cancelled_shard_is_named_and_run_again_alone(tmp_path: Path) -> None:
     """The part of the first attempt that was whole counts, and the earlier comment is not left as if it were true."""
     with Stage(tmp_path, TWO) as stage:
         pull = stage.open_pull()
-        before = stage.pull_request(pull, honest)
-        assert before.code == 0, before.printed
+        before = shared(stage, pull=pull)
+        assert before.planned("1") == ["1/1"]
+        assert (before.shard("1/1").code, before.merge().code) == (0, 0)
         stage.push_to(pull, {"zelda/test-parting.yaml": str(FILES["zelda/test-parting.yaml"]) + "tags: [new]\n"})
         run = shared(stage, pull=pull)
         run.planned()

@@ -41,6 +41,8 @@ class PushPlan:
     knows_earlier: bool = True
     """Whether GitHub could be asked for the trials of earlier runs, which are among these."""
     remarks: tuple[str, ...] = ()
+    further: tuple[RunResult, ...] = ()
+    """Where the number of trials is fixed: those of earlier attempts of jobs that share the run."""
 
     @property
     def trials(self) -> Iterator[RunResult]:
@@ -144,6 +146,7 @@ def _add_planned(result: CiResult, planned: PushPlan) -> None:
 def _add_earlier(case: CiContext, result: CiResult, planned: PushPlan) -> None:
     if planned.stored is None and not case.settings.baseline:  # who names a file asks GitHub for nothing
         _ask_for_earlier(case, result)
+        result.earlier = (*result.earlier, *planned.further)
     if result.earlier:
         note = words.counted_too(len(result.earlier), len({run.batch_id for run in result.earlier}))
         result.notes.append(note)

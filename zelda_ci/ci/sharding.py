@@ -1,20 +1,17 @@
-"""Several jobs share a run: one plans, each shard hands in its part, and one puts the parts together.
-
-A part lies where any job of the run could have put it, so that nothing in it is believed that the plan does not say.
-"""
+"""Several jobs share a run: one plans, each shard hands in its part, and one puts the parts together."""
 
 import hashlib
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from zelda_ci.ci import baseline, evaluate, publish, storing
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evaluate import PushPlan
 from zelda_ci.ci.outputs import Files, json_of, provenance, write
-from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.ci.stored_artifacts import PROVENANCE
+from zelda_ci.ci.stored_parts import PLAN, kept_trials, part_name, plan_name, received
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.compare.shards import differences
 from zelda_ci.domain.ci import Provenance
@@ -28,32 +25,20 @@ from zelda_ci.domain.shards import (
     ShardPart,
     ShardPlan,
 )
-from zelda_ci.errors import EXIT_INTERRUPTED, GitHubError, StorageError, ZeldaError
-from zelda_ci.github.api import Api
-from zelda_ci.github.archives import read_members
-from zelda_ci.github.schemas import Artifact, understand
+from zelda_ci.errors import EXIT_INTERRUPTED, StorageError, ZeldaError
 from zelda_ci.github.workflow_commands import empty
-from zelda_ci.pipeline.parts import MAX_ARCHIVE_BYTES, MAX_MEMBER_BYTES, PartFile, part_members, read_part
-from zelda_ci.pipeline.shards import RUN_AGAIN, bring_in, fitting, told
+from zelda_ci.pipeline.parts import PartFile, part_members
+from zelda_ci.pipeline.shards import (
+    bring_in,
+    counted_in,
+    counted_trials,
+    fitting,
+    told,
+    with_trials,
+)
 from zelda_ci.report.builders import baseline as words
 from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.storage import codec
-
-PLAN = "zelda-plan.json"
-# Of 100 artifacts each: as many as the parts of the largest matrix may have.
-PAGES_OF_ARTIFACTS = 10
-PLAN_MEMBERS = 10
-
-
-def plan_name(settings: ActionSettings) -> str:
-    """Of the artifact with the plan."""
-    return f"{settings.artifact_name}.plan"
-
-
-def part_name(settings: ActionSettings, shard: ShardOf) -> str:
-    """Of the artifact with the part of a shard."""
-    return f"{settings.artifact_name}.{shard.file_stem}"
-
 
 # --- the plan --------------------------------------------------------------------------------------------------------
 
@@ -132,36 +117,6 @@ def restored(pinned: PinnedPlan) -> PushPlan:
     return PushPlan(found, pinned.fingerprints, pinned.known, stored, pinned.knows_earlier, pinned.remarks)
 
 
-def pinned_plan(case: CiContext) -> PinnedPlan | None:
-    """The plan whose hash the workflow hands on; absent where it hands on none.
-
-    Raises:
-        ZeldaError: It is not there, or is another one.
-    """
-    wanted = case.settings.plan
-    if not wanted:
-        return None
-    name = plan_name(case.settings)
-    for artifact in _artifacts(case, name):
-        blob = _api(case).download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
-        members = read_members(
-            blob,
-            {PLAN},
-            max_member_bytes=MAX_MEMBER_BYTES,
-            max_total_bytes=MAX_MEMBER_BYTES,
-            max_members=PLAN_MEMBERS,
-        )
-        data = members.get(PLAN, b"")
-        if hashlib.sha256(data).hexdigest() == wanted:
-            return codec.decode_pinned(data, PLAN)
-    raise StorageError(
-        f"The artifact {name} of this run does not hold the plan with the hash {wanted[:12]}.",
-        hint="Hand on the output plan of the job with mode: plan, and give all jobs the same artifact-name and "
-        "comment-id. If the artifact was deleted, run all jobs again.",
-        code="PLAN_MISSING",
-    )
-
-
 def agreed(ours: ShardPlan, case: CiContext) -> ShardPlan:
     """The plan that was handed on, if what this job sees leads to the same one.
 
@@ -178,7 +133,11 @@ def agreed(ours: ShardPlan, case: CiContext) -> ShardPlan:
 
 
 def hand_in(
-    case: CiContext, shard: ShardOf, plan: ShardPlan, platform: str, run: Callable[[], BatchResult] | None
+    case: CiContext,
+    shard: ShardOf,
+    plan: ShardPlan,
+    platform: str,
+    run: Callable[[Sequence[RunResult]], BatchResult] | None,
 ) -> int:
     """Run the suites of a shard and store its part; the exit code says only whether that could be done.
 
@@ -187,7 +146,7 @@ def hand_in(
         shard: This one.
         plan: Of all.
         platform: On which it runs.
-        run: Runs its suites; absent where it has none.
+        run: Runs its suites, given the trials of earlier attempts; absent where it has none.
 
     Raises:
         ZeldaError: Nothing could be run, or the part could not be stored.
@@ -195,14 +154,18 @@ def hand_in(
     case.log.say([*told(plan)][shard.number - 1])
     files = Files.of(case)
     files.clear()
+    kept = kept_trials(case, shard, plan) if run else ()
+    if kept:
+        case.log.say(f"{len(kept)} trials of an earlier attempt of this shard count, too.")
     with evaluate.handlers_kept():
-        batch = run() if run else empty_batch(case.now())
+        batch = run(kept) if run else empty_batch(case.now())
     with evaluate.undisturbed():
         # Whatever ran in the sessions may have found the files in which we speak to the runner.
         empty(case.settings.context.command_files.values())
         write(files.results, json_of(batch))
         origin = provenance(case, batch, plan.base)
-        part = ShardPart(shard=shard.number, plan=plan, platform=platform, origin=origin)
+        counted = counted_trials(with_trials({}, kept), plan.names_of(shard.number))
+        part = ShardPart(shard=shard.number, plan=plan, platform=platform, origin=origin, counted=counted)
         # A cancelled job has seconds left: its trials are what counts.
         with_files = case.settings.include_transcripts and not batch.interrupted
         held = part_members(part, batch, case.results_dir, with_files=with_files)
@@ -270,82 +233,23 @@ def merge(case: CiContext, plan_for: Callable[[int], ShardPlan], planned: PushPl
     def run() -> BatchResult:
         return bring_in(parts, case.results_dir) if parts else empty_batch(case.now())
 
-    return evaluate.evaluate(case, run, planned)
+    kept = tuple(trial for part in parts for trial in counted_in(part))
+    if planned.stored is None:
+        return evaluate.evaluate(case, run, replace(planned, further=kept))
+    return evaluate.evaluate(case, run, replace(planned, stored=with_trials(planned.stored, kept)))
 
 
 def _fitting(case: CiContext, plan_for: Callable[[int], ShardPlan]) -> tuple[PartFile, ...]:
     pinned = case.pinned
     if pinned:
         plan = agreed(plan_for(pinned.plan.shards), case)
-        return fitting(_received(case), plan) if plan.suites else ()
-    parts = _received(case)
+        # Whoever runs all jobs again makes a new plan; what is left of those before says nothing.
+        own = [part for part in received(case) if part.attempt >= pinned.origin.run_attempt]
+        return fitting(own, plan) if plan.suites else ()
+    parts = received(case)
     if not parts:
         return fitting(parts)
     return fitting(parts, plan_for(max(part.part.plan.shards for part in parts)))
-
-
-def _received(case: CiContext) -> list[PartFile]:
-    """The parts that jobs of this run have stored.
-
-    Raises:
-        StorageError: One is not what its name says.
-    """
-    found, problems = [], []
-    form = re.compile(rf"{re.escape(case.settings.artifact_name)}\.shard-[0-9]+-of-[0-9]+")
-    for artifact in _artifacts(case):
-        if not form.fullmatch(artifact.name):
-            continue
-        try:
-            blob = _api(case).download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
-            part = read_part(blob, artifact.name)
-        except (StorageError, GitHubError) as problem:
-            problems.append(f"{artifact.name}: {problem.message}")
-            continue
-        problems += [f"{artifact.name} is not believed: {why}." for why in _distrust(case, artifact, part)]
-        found.append(part)
-    if problems:
-        raise StorageError("\n".join(problems), hint=f"Nothing was merged. {RUN_AGAIN}", code="PARTS_REFUSED")
-    return found
-
-
-def _distrust(case: CiContext, artifact: Artifact, part: PartFile) -> Iterator[str]:
-    """Why a part is not one of this run, though it lies among its artifacts."""
-    told_by, context = part.part.origin, case.settings.context
-    shard = ShardOf(number=part.part.shard, shards=part.part.plan.shards)
-    if artifact.name != part_name(case.settings, shard):
-        yield f"it holds the part of shard {shard}"
-    if artifact.workflow_run and artifact.workflow_run.id != case.run_id:
-        yield "GitHub says that another run stored it"
-    if told_by is None:
-        yield "it was made outside of a workflow"
-        return
-    facts: Mapping[str, tuple[object, object]] = {
-        "repository": (told_by.repository_id, context.repository_id),
-        "run": (told_by.run_id, case.run_id),
-        "commit": (told_by.sha, case.commit),
-        "pull request's head": (told_by.head_sha, case.decision.head_sha or case.commit),
-        "folder": (told_by.folder, case.settings.folder),
-    }
-    for what, (said, wanted) in facts.items():
-        if said != wanted:
-            yield f"it is of another {what}"
-    if told_by.run_attempt > context.run_attempt:
-        yield f"it says that it is of attempt {told_by.run_attempt}, which is still to come"
-
-
-def _artifacts(case: CiContext, name: str | None = None) -> list[Artifact]:
-    """Those of this run, of all its attempts, the newest first."""
-    path = f"actions/runs/{case.run_id}/artifacts"
-    listed = _api(case).pages(path, key="artifacts", limit=PAGES_OF_ARTIFACTS, name=name)
-    artifacts = sorted((understand(Artifact, entry) for entry in listed), key=lambda entry: entry.id, reverse=True)
-    return [artifact for artifact in artifacts if not artifact.expired]
-
-
-def _api(case: CiContext) -> Api:
-    if case.api is None:
-        hint = "Pass github-token, and give the job `permissions: actions: read`."
-        raise GitHubError("No token was given, so that plan and parts cannot be read.", hint=hint)
-    return case.api
 
 
 def _origin(case: CiContext) -> Provenance:

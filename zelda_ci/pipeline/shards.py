@@ -118,6 +118,21 @@ def counted_trials(stored: Mapping[str, StoredTrials], names: Collection[str]) -
     }
 
 
+def with_trials(stored: Mapping[str, StoredTrials], trials: Iterable[RunResult]) -> dict[str, StoredTrials]:
+    """Stored trials by suite, and further ones of the two commits that are compared."""
+    found = dict(stored)
+    for run in trials:
+        each = found.get(run.suite, StoredTrials())
+        is_head = run.side is Side.HEAD
+        found[run.suite] = replace(each, head=(*each.head, run)) if is_head else replace(each, base=(*each.base, run))
+    return found
+
+
+def counted_in(part: PartFile) -> tuple[RunResult, ...]:
+    """The trials of both commits that a part has counted beside its own."""
+    return tuple(run for each in part.part.counted.values() for run in (*each.head, *each.base))
+
+
 def stored_in(parts: Iterable[PartFile]) -> dict[str, StoredTrials]:
     """By suite, the stored trials that all parts have counted."""
     counted = {name: each for part in parts for name, each in part.part.counted.items()}
@@ -139,11 +154,14 @@ def fitting(parts: Sequence[PartFile], plan: ShardPlan | None = None) -> tuple[P
         StorageError: A part is missing, doubled or foreign, or does not hold what its shard was to run. All of it is
             named.
     """
-    if not parts:
+    if not parts and plan is None:
         raise StorageError("There is no part of any shard, so nothing can be merged.", hint=RUN_AGAIN, code="NO_PARTS")
-    wanted = plan or _most_common(parts)
+    newest_attempt = max((part.attempt for part in parts), default=1)
+    current = [part for part in parts if part.attempt == newest_attempt]
+    wanted = plan or _most_common(current)
     same = [part for part in parts if part.part.plan == wanted]
-    problems = [_foreign(part, wanted) for part in parts if part.part.plan != wanted]
+    # What an earlier attempt with another plan has left says nothing of this one.
+    problems = [_foreign(part, wanted) for part in current if part.part.plan != wanted]
     by_shard: dict[int, list[PartFile]] = {}
     for part in same:
         by_shard.setdefault(part.part.shard, []).append(part)
@@ -214,7 +232,7 @@ def _objections(part: PartFile, plan: ShardPlan) -> Iterator[str]:
         budget is not None and batch.budget_usd is None and not _is_free(batch)
     ):
         yield "its budget is not the one that was planned"
-    made = {run.suite for run in batch.runs} | {arms.suite for arms in batch.arms if arms.unpaid}
+    made = {run.suite for run in (*batch.runs, *counted_in(part))} | {arms.suite for arms in batch.arms if arms.unpaid}
     if lacking := [name for name, suite in own.items() if suite.trials and name not in made]:
         yield f"it holds no trial of {_listed(lacking)}"
 
