@@ -287,15 +287,16 @@ ADAPTIVE: dict[str, str | bytes] = {
 def test_shards_run_beside_the_base_that_the_plan_has_pinned(tmp_path: Path) -> None:
     """Each suite's looks are its shard's own, and what is stored meanwhile changes nothing."""
     with Stage(tmp_path, ADAPTIVE) as stage:
-        assert stage.push(model, trials="1", jobs="2", mode="auto").code == 0
+        assert stage.push(model, trials="1", jobs="2", comment_id="all").code == 0
+        (before,) = stage.stored
         pull = stage.open_pull({"CLAUDE.md": SILENT})
-        run = shared(stage, ("trials", FEW), ("jobs", "2"), pull=pull, script=model)
+        run = shared(stage, ("trials", FEW), ("jobs", "2"), ("comment-id", "all"), pull=pull, script=model)
         run.planned()
         assert run.shard("1/2").code == 0
         # A run that overlaps ends now, and what it has measured of the base is newer.
-        newer = stage.stored[0]
-        stage.github.repository.artifacts.remove(newer)
-        stage.store(stage.tip, content=newer.files["zelda-results.json"])
+        batch_id = json.loads(before.files["zelda-results.json"])["batchId"].encode()
+        further = before.files["zelda-results.json"].replace(batch_id, b"2026-01-01T00-00-00-abcd")
+        newer = stage.store(stage.tip, content=further, name="zelda-results-all")
         assert run.shard("2/2").code == 0
         done = run.merge()
         assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
@@ -305,6 +306,8 @@ def test_shards_run_beside_the_base_that_the_plan_has_pinned(tmp_path: Path) -> 
             ("parting", "regressed"),
         ]
         assert {each["source"]["commit"] for each in batch["baseRuns"]} == {stage.tip}
+        # One trial of each suite was stored when the plan was made.
+        assert [(arms["head"], arms["base"]) for arms in batch["arms"]] == [(4, 3), (4, 3)]
         compared = json.loads(read(stage, done, "comparison-path"))
         # Of two suites in all, each has half of the error, though its shard ran it alone.
         criteria = [row for suite in compared["suites"] for row in suite["criteria"] if row["verdict"] == "regressed"]
@@ -313,6 +316,7 @@ def test_shards_run_beside_the_base_that_the_plan_has_pinned(tmp_path: Path) -> 
         assert "worse in 2 of 2 suites" in stage.bodies()[0]
 
         # Run again as a whole, nothing is left to run: what the shards have shown counts.
+        stage.github.repository.artifacts.remove(newer)
         run.run.attempt, run.plan, run.script = 2, "", []
         assert run.planned() == ["1/1"]
         assert run.shard("1/1").code == 0

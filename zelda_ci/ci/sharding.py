@@ -169,21 +169,22 @@ def hand_in(
         # A cancelled job has seconds left: its trials are what counts.
         with_files = case.settings.include_transcripts and not batch.interrupted
         held = part_members(part, batch, case.results_dir, with_files=with_files)
-        members = {**held, PROVENANCE: json_of(origin)}
         service = case.hurried_artifacts if batch.interrupted else case.artifacts
-        uploaded = storing.upload_as(
-            case, part_name(case.settings, shard), {**members, PROVENANCE: json_of(origin)}, service
-        )
-        code = _exit_code(batch)
-        lines = _about_the_part(shard, plan, batch)
-        for line in lines:
-            case.log.say(line)
-        if code:
-            case.log.report("error", " ".join(lines), title="Zelda")
-        publish.warn(case.log, publish.summarise(case.settings.context, _listed(f"Zelda: shard {shard}", lines)))
-        outputs = {"artifact-id": str(uploaded.id), "cost-usd": f"{batch.cost_usd:.4f}"}
-        publish.warn(case.log, publish.hand_over(case.settings.context, outputs))
-    return code
+        name, members = part_name(case.settings, shard), {**held, PROVENANCE: json_of(origin)}
+        uploaded = storing.upload_as(case, name, members, service)
+        _tell(case, shard, plan, batch, uploaded.id)
+    return _exit_code(batch)
+
+
+def _tell(case: CiContext, shard: ShardOf, plan: ShardPlan, batch: BatchResult, artifact_id: int) -> None:
+    lines = _about_the_part(shard, plan, batch)
+    for line in lines:
+        case.log.say(line)
+    if _exit_code(batch):
+        case.log.report("error", " ".join(lines), title="Zelda")
+    publish.warn(case.log, publish.summarise(case.settings.context, _listed(f"Zelda: shard {shard}", lines)))
+    outputs = {"artifact-id": str(artifact_id), "cost-usd": f"{batch.cost_usd:.4f}"}
+    publish.warn(case.log, publish.hand_over(case.settings.context, outputs))
 
 
 def _exit_code(batch: BatchResult) -> int:
