@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, model
+from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
 from tests.integration.test_shards import alike
 from tests.scenarios.stage import GREETING, Done, Stage
 from tests.support import warm
@@ -290,7 +290,8 @@ def test_shards_run_beside_the_base_that_the_plan_has_pinned(tmp_path: Path) -> 
         assert stage.push(model, trials="1", jobs="2", comment_id="all").code == 0
         (before,) = stage.stored
         pull = stage.open_pull({"CLAUDE.md": SILENT})
-        run = shared(stage, ("trials", FEW), ("jobs", "2"), ("comment-id", "all"), pull=pull, script=model)
+        plan = '{"first": 2, "looks": [5]}'
+        run = shared(stage, ("trials", plan), ("jobs", "2"), ("comment-id", "all"), pull=pull, script=model)
         run.planned()
         assert run.shard("1/2").code == 0
         # A run that overlaps ends now, and what it has measured of the base is newer.
@@ -307,12 +308,11 @@ def test_shards_run_beside_the_base_that_the_plan_has_pinned(tmp_path: Path) -> 
         ]
         assert {each["source"]["commit"] for each in batch["baseRuns"]} == {stage.tip}
         # One trial of each suite was stored when the plan was made.
-        assert [(arms["head"], arms["base"]) for arms in batch["arms"]] == [(4, 3), (4, 3)]
+        assert [(arms["head"], arms["base"]) for arms in batch["arms"]] == [(5, 4), (5, 4)]
         compared = json.loads(read(stage, done, "comparison-path"))
         # Of two suites in all, each has half of the error, though its shard ran it alone.
         criteria = [row for suite in compared["suites"] for row in suite["criteria"] if row["verdict"] == "regressed"]
         assert len(criteria) == 2
-        assert len({artifact.name for artifact in stage.stored if ".shard-" in artifact.name}) == 2
         assert "worse in 2 of 2 suites" in stage.bodies()[0]
 
         # Run again as a whole, nothing is left to run: what the shards have shown counts.
@@ -351,3 +351,39 @@ def test_nothing_to_run_is_no_shard_and_an_event_that_cannot_be_shared_is_refuse
         assert "The input shard is '1/2', which cannot be used: the job with mode: merge is no shard." in done.printed
         done = run.job("odd", shard="5/2")
         assert (done.code, "such as 2/4" in done.printed) == (2, True)
+
+
+def test_a_trial_of_a_shard_that_is_run_again_still_counts(tmp_path: Path) -> None:
+    """Nobody cancels a shard that has shown something bad, and is rid of it."""
+    with Stage(tmp_path, TWO) as stage:
+        run = shared(stage, ("trials", "2"))
+        run.planned()
+        assert run.shard("1/2").code == 0
+        begun = threading.Event()
+
+        def bad_then_stuck(request: ApiRequest) -> Reply:
+            if any(message["role"] == "assistant" for message in request.messages):
+                return text("Done.")
+            if begun.is_set():
+                second.set()
+                return hang()
+            begun.set()
+            return tool_call("Bash", {"command": "true"})
+
+        def cancel(process: warm.Process, _: ScriptedApi) -> None:
+            assert second.wait(PATIENCE)
+            process.send_signal(signal.SIGTERM)
+
+        second = threading.Event()
+        run.script = bad_then_stuck
+        assert run.shard("2/2", during=cancel).code == 130
+        run.run.attempt, run.script = 2, honest
+        again = run.shard("2/2")
+        assert again.code == 0, again.printed
+        assert "1 trials of an earlier attempt of this shard count, too" in again.printed
+        done = run.merge()
+        assert done.code == 0, done.printed
+        assert "1 trial of 1 earlier run of this pull request" in done.printed
+        (stored,) = (artifact for artifact in stage.stored if artifact.name == "zelda-results")
+        (kept_trial,) = json.loads(stored.files["zelda-pool.json"])["trials"]
+        assert (kept_trial["suite"], kept_trial["evaluations"]["functionalCorrectness"]["score"]) == ("parting", 0)
