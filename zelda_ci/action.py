@@ -11,19 +11,32 @@ import anyio
 
 from zelda_ci import app
 from zelda_ci.app import RunOrder
-from zelda_ci.ci import baseline, comment_mode, conversation, evaluate, nightly, publish, selection
+from zelda_ci.ci import (
+    baseline,
+    comment_mode,
+    conversation,
+    evaluate,
+    nightly,
+    publish,
+    selection,
+    sharding,
+    stored_parts,
+)
 from zelda_ci.ci.base import BaseSource, Overruled, overrule, read_base
 from zelda_ci.ci.base_arm import bring
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evaluate import PushPlan
 from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
+from zelda_ci.ci.inputs import Mode
+from zelda_ci.ci.outputs import skipped_outputs
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.compare.impact import reasons
+from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.config.settings import EnvironmentSettings
-from zelda_ci.domain.run import BatchResult, empty_batch
+from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import ConfigError, GitHubError
 from zelda_ci.events import Emit
@@ -31,13 +44,15 @@ from zelda_ci.github import source_tree
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.revisions import merge_parents, tree_in
-from zelda_ci.github.workflow_commands import Log, OutputFile, Severity, StepSummary
+from zelda_ci.github.workflow_commands import Log, Severity
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.overrides import Given
 from zelda_ci.pipeline import money
+from zelda_ci.pipeline.fingerprints import system_name
+from zelda_ci.pipeline.shards import PlanFacts, make_plan, order_of, with_trials
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.report.markdown import render_fork_notice
-from zelda_ci.report.text import escape_markdown, sentence
+from zelda_ci.report.text import sentence
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.git import read_commit
 
@@ -106,6 +121,7 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     settings = case.settings
     _need_files(settings.project)
     loaded = app.load(settings.project)
+    case = replace(case, pinned=stored_parts.pinned_plan(case))
     overruled = _with_rights(loaded, case, environ)
     loaded, notes = overruled.project, overruled.notes
     chosen = selection.choose_suites(case, loaded, _source(case, environ))
@@ -129,7 +145,6 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
 
     planned = _plan(case, loaded, order, environ, emit, chosen.baseline if chosen else None)
     order = replace(order, stored=planned.stored or {})
-    run = _runner(case, loaded, order, planned, environment(environ, settings), emit)
     case = replace(case, settings=settings, root=loaded.root, results_dir=loaded.results_dir, notes=notes)
     steering = chosen.steering if chosen else ()
     case = replace(
@@ -138,7 +153,58 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
         changes=replace(overruled.changes, steering=steering),
         planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
     )
-    return evaluate.evaluate(case, run, planned)
+    given = environment(environ, settings)
+    if settings.is_sharded:
+        return _share(case, loaded, order, planned, given, emit)
+    return evaluate.evaluate(case, _runner(case, loaded, order, planned, given, emit), planned)
+
+
+def _share(
+    case: CiContext,
+    loaded: LoadedProject,
+    order: RunOrder,
+    planned: PushPlan,
+    environ: EnvironmentSettings,
+    emit: Emit,
+) -> int:
+    """What this job does of a run that several share: plan it, run a shard of it, or put the parts together."""
+    settings, shard = case.settings, case.settings.shard
+    if planned.baseline is None and not settings.baseline:
+        planned = replace(planned, baseline=baseline.resolve_baseline(case, case.decision.target, case.run_id))
+    names = [name for name in planned.fingerprints if name not in planned.known] if planned.known else order.names
+    order = replace(order, names=names)
+    has_none = bool(planned.known) and not names
+    facts = PlanFacts(
+        suites=() if has_none else app.masked(loaded, order, environ, emit),
+        commit=case.commit,
+        tree=_tree_of(settings, environ),
+        base=case.decision.base,
+        sides=0 if planned.stored is None else 2,
+        stored=order.stored,
+        trial_seconds=trial_seconds(planned.trials, replayed=order.replay is not None),
+    )
+    is_night = nightly.is_nightly(case)
+    if settings.mode is Mode.PLAN:
+        # A night adds trials by what all suites show.
+        return sharding.publish_plan(case, make_plan(facts, 1 if is_night else settings.shards, at_most=True), planned)
+    if settings.mode is Mode.MERGE or shard is None:
+        return sharding.merge(case, partial(make_plan, facts), planned)
+    if is_night and shard.shards > 1:
+        hint = "Let a job with mode: plan say how many there are, or set nightly: off."
+        raise ConfigError("A nightly run is not shared by several jobs.", hint=hint, code="NIGHT_SHARED")
+    plan = sharding.agreed(make_plan(facts, shard.shards), case)
+    own = order_of(order, plan, shard.number)
+
+    def run(kept: Sequence[RunResult]) -> BatchResult:
+        whole = replace(own, stored=with_trials(own.stored, kept))
+        return _runner(case, loaded, whole, replace(planned, known={}), environ, emit)()
+
+    return sharding.hand_in(case, shard, plan, system_name(environ.environ), run if own.names else None)
+
+
+def _tree_of(settings: ActionSettings, environ: EnvironmentSettings) -> str | None:
+    found = anyio.run(read_commit, settings.project, environ.environ)
+    return tree_in(found[1]) if found else None
 
 
 def _runner(
@@ -185,6 +251,8 @@ def _plan(
 ) -> PushPlan:
     """What is stored and counts; of a push to the base branch, which suites need not run for it."""
     settings, given = case.settings, environment(environ, case.settings)
+    if case.pinned:
+        return sharding.restored(case.pinned)
     if nightly.is_nightly(case):
         return PushPlan(baseline.resolve_baseline(case, case.decision.target, case.run_id))
     suites = app.ordered(loaded, order, given)
@@ -323,21 +391,5 @@ def _skip(settings: ActionSettings, decision: Decision, log: Log) -> int:
     log.report("notice", decision.sentence, title="Zelda did not run")
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {decision.sentence}\n"
     publish.warn(log, publish.summarise(settings.context, notice))
-    publish.warn(log, publish.hand_over(settings.context, {"verdict": "skipped"}))
+    publish.warn(log, publish.hand_over(settings.context, skipped_outputs(settings)))
     return 0
-
-
-def give_up(environ: Mapping[str, str], log: Log, why: str, verdict: str) -> None:
-    """Say in summary and outputs, too, that there are no results; the settings may be what is wrong."""
-    summary, outputs = (
-        Path(environ[name]) if environ.get(name) else None for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
-    )
-    text = "\n\n".join(escape_markdown(sentence(line)) for line in why.splitlines())
-    for write in (
-        partial(StepSummary(summary).write, f"### Zelda could not do its work\n\n{text}\n"),
-        partial(OutputFile(outputs).write, "verdict", verdict),
-    ):
-        try:
-            write()
-        except OSError as problem:
-            log.say(f"The runner's files could not be written: {problem.strerror or problem}.")

@@ -21,7 +21,7 @@ from zelda_ci.config.settings import EnvironmentSettings, accepted_isolation
 from zelda_ci.domain.check import CheckReport
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, Versions
+from zelda_ci.domain.run import BatchResult, Versions, snapshot
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ExecutionError
@@ -43,6 +43,7 @@ from zelda_ci.pipeline.checking import Checker, proxy_or_problem
 from zelda_ci.pipeline.confinement import WeakIsolation, in_one_line
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both, system_name
 from zelda_ci.pipeline.ground import Ground
+from zelda_ci.pipeline.invocation import first_failure
 from zelda_ci.pipeline.rejudging import rejudge_each
 from zelda_ci.pipeline.settling import settled, tell_setup
 from zelda_ci.pipeline.tools import JudgeFactory, Tools, WorkspaceCommandRunner
@@ -86,10 +87,11 @@ def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, e
             suites=suites,
             arms={Side.HEAD: tools, **({Side.BASE: base} if base else {})},
             known_prices={} if order.replay else money.known_prices(loaded.results_dir, order.stored),
+            elsewhere=ordered(loaded, replace(order, names=order.elsewhere), settings) if order.elsewhere else (),
         )
         return anyio.run(made.run, emit, preload, checker)
     except BaseExceptionGroup as group:
-        raise _first(group) from group
+        raise first_failure(group) from group
 
 
 def fingerprints(
@@ -128,7 +130,7 @@ def check(
     try:
         return anyio.run(checking.checked, checker)
     except BaseExceptionGroup as group:
-        raise _first(group) from group
+        raise first_failure(group) from group
 
 
 def _begun(
@@ -159,6 +161,13 @@ def selected(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettin
 def ordered(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[ResolvedSuite]:
     """The same as they run."""
     return [suite.resolved for suite in selected(loaded, order, settings)]
+
+
+def masked(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> list[ResolvedSuite]:
+    """The same as results hold them; errors as for `check`."""
+    suites = ordered(loaded, order, settings)
+    redact = _ground(loaded, order, suites, settings, emit).redact
+    return [snapshot(suite, redact) for suite in suites]
 
 
 def unaccepted_isolation(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> WeakIsolation | None:
@@ -219,7 +228,7 @@ def rejudge(
             partial(rejudge_each, runs, judging, overrides, emit, check=check and not _skips_checks(settings))
         )
     except BaseExceptionGroup as group:
-        raise _first(group) from group
+        raise first_failure(group) from group
 
 
 def judge_factory(
@@ -241,12 +250,6 @@ def _preload(*, live: bool, judged: bool) -> None:
     claude_code.preload()
     if judged:
         anthropic_judge.preload()
-
-
-def _first(group: BaseExceptionGroup) -> BaseException:
-    """The failure that a task group wraps; of several the first, unless somebody wanted it to end."""
-    leaves = [_first(inner) if isinstance(inner, BaseExceptionGroup) else inner for inner in group.exceptions]
-    return next((leaf for leaf in leaves if isinstance(leaf, KeyboardInterrupt)), leaves[0])
 
 
 def _isolation(suites: Sequence[ResolvedSuite], order: RunOrder, settings: EnvironmentSettings) -> Isolation:

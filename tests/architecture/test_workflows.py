@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE
 REPOSITORY = Path(__file__).parents[2]
 ACTIONLINT = REPOSITORY / "tests" / "support" / "actionlint"
 OWN = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
-EXAMPLES = sorted((REPOSITORY / "examples").glob("*.yml"))
+EXAMPLES = sorted((REPOSITORY / "examples").glob("zelda*.yml"))
 ACTIONS = [REPOSITORY / "action.yml", REPOSITORY / "runner" / "action.yml"]
 NEWER_THAN_ACTIONLINT = re.compile(r'label "ubuntu-24\.04" is unknown')
 
@@ -77,7 +77,11 @@ def test_every_workflow_asks_for_as_little_as_it_can(file: Path) -> None:
     assert workflow["permissions"] == {}
     assert "concurrency" in workflow
     for job in workflow["jobs"].values():
-        assert job["timeout-minutes"] <= 60
+        if "uses" in job:
+            # One of our own, which is looked at here as well.
+            assert re.fullmatch(r"zelda-ci/zelda-ci/\.github/workflows/[a-z-]+\.yml@v1", job["uses"])
+            continue
+        assert job["timeout-minutes"] in range(1, 61) or job["timeout-minutes"] == "${{ inputs.timeout-minutes }}"
         assert set(job["permissions"]) <= {"contents", "actions", "pull-requests", "issues"}
         for step in job["steps"]:
             uses = step.get("uses", "")
@@ -85,3 +89,18 @@ def test_every_workflow_asks_for_as_little_as_it_can(file: Path) -> None:
                 assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", uses)
             if uses.startswith("actions/checkout@"):
                 assert step["with"]["persist-credentials"] is False
+
+
+def test_a_shared_run_gives_every_job_the_same_inputs_and_no_job_more_than_it_needs() -> None:
+    """What decides over the plan must be the same in all three, or they would not agree."""
+    workflow = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "zelda-sharded.yml").read_text())
+    steps = {name: job["steps"][-1]["with"] for name, job in workflow["jobs"].items()}
+    own = {"mode", "shards", "shard", "plan", "jobs", "anthropic-api-key"}
+    alike = [{key: value for key, value in given.items() if key not in own} for given in steps.values()]
+    assert alike[0] == alike[1] == alike[2]
+    assert "anthropic-api-key" not in steps["merge"]
+    assert "pull-requests" not in workflow["jobs"]["shard"]["permissions"]
+    # Every input of the workflow is handed on.
+    text = (REPOSITORY / ".github" / "workflows" / "zelda-sharded.yml").read_text()
+    # YAML reads the key `on` as true.
+    assert [name for name in workflow[True]["workflow_call"]["inputs"] if text.count(f"inputs.{name} ") < 1] == []

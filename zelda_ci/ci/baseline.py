@@ -18,6 +18,7 @@ from zelda_ci.compare.pool import (
     Reference,
     StoredTrials,
     TrialPool,
+    grouped,
     is_beside,
     is_usable,
     is_valid,
@@ -31,6 +32,7 @@ from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.pool import Pool
 from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.shards import PinnedPlan
 from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.errors import ConfigError, GitHubError, StorageError
 from zelda_ci.github.api import Api
@@ -128,7 +130,9 @@ def _by_suite(runs: Iterable[RunResult]) -> dict[str, list[RunResult]]:
 
 
 def resolve_baseline(case: CiContext, target: BaselineTarget | None, own_run_id: int) -> BatchBaseline:
-    """The baseline, or plainly why there is none."""
+    """The baseline, or plainly why there is none; where a job before this one has found it, that one."""
+    if case.pinned:
+        return restored(case.pinned)
     if target is None:
         return BatchBaseline(words.SWITCHED_OFF, None)
     if case.api is None:
@@ -152,6 +156,13 @@ def resolve_baseline(case: CiContext, target: BaselineTarget | None, own_run_id:
         names = " or ".join(reversed(search.job.names))
         case.log.say(f"Looked for: the artifact {names} of this workflow's runs on {search.branch}.")
     return _counted(baseline)
+
+
+def restored(pinned: PinnedPlan) -> BatchBaseline:
+    """The baseline that was found when a plan was made."""
+    references = {name: Reference(each.fingerprint, each.is_exact) for name, each in pinned.references.items()}
+    pool = grouped(pinned.trials[key] for key in pinned.pool if key in pinned.trials)
+    return BatchBaseline(pinned.baseline, pinned.results, pool, references, pinned.nights, pinned.damage)
 
 
 def _find(case: CiContext, api: Api, search: Search) -> BatchBaseline:

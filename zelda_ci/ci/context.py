@@ -23,6 +23,7 @@ from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.shards import PinnedPlan
 from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
@@ -60,6 +61,9 @@ class CiContext:
     """What the pull request changes of that by which it is tested."""
     planned: tuple[str, ...] = ()
     """Suites that are to run; empty where that is not known."""
+
+    pinned: PinnedPlan | None = None
+    """What a job before this one has found, where several share the run."""
 
     @property
     def calibrations(self) -> KnownNoise:

@@ -15,7 +15,7 @@ from zelda_ci.compare.pool import StoredTrials, summarize_pool
 from zelda_ci.domain.comparison import Comparison
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.pool import PoolSummary
-from zelda_ci.domain.run import BatchResult, batch_of
+from zelda_ci.domain.run import BatchResult, RunResult, batch_of
 from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.workflow_commands import empty
@@ -41,6 +41,17 @@ class PushPlan:
     knows_earlier: bool = True
     """Whether GitHub could be asked for the trials of earlier runs, which are among these."""
     remarks: tuple[str, ...] = ()
+    further: tuple[RunResult, ...] = ()
+    """Where the number of trials is fixed: those of earlier attempts of jobs that share the run."""
+
+    @property
+    def trials(self) -> Iterator[RunResult]:
+        """All stored ones that were found, some of them more than once."""
+        if self.baseline:
+            yield from self.baseline.trials_of_base
+            yield from self.baseline.pool.trials
+        for each in (self.stored or {}).values():
+            yield from each.all
 
     @property
     def notes(self) -> list[str]:
@@ -88,7 +99,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
     files = Files.of(case)
     files.clear()
     baseline_given = baseline.given(case)
-    with _handlers_kept():
+    with handlers_kept():
         batch = run()
     for note in batch.notes:
         case.log.report("warning", note, title="Not in the tested tree")
@@ -97,7 +108,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
     result = CiResult(batch, CANCELLED, cancelled=batch.interrupted, notes=[*case.notes])
     result.planned = planned.fingerprints
     _add_planned(result, planned)
-    with _undisturbed():
+    with undisturbed():
         # Whatever ran in the sessions may have found the files in which we speak to the runner.
         empty(case.settings.context.command_files.values())
         try:
@@ -114,12 +125,12 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
         lambda: storing.store_transcripts(case, result),
         lambda: storing.store_report(case, files, result),
     )
-    with _undisturbed():
+    with undisturbed():
         publish.publish_results(case, files, result)
         if result.cancelled and result.artifact_id is None:
             _attempt(case, result, lambda: cancelled.store_trials(case, result))
     _until_cancelled(case, result, lambda: publish.comment(case, result))
-    with _undisturbed():
+    with undisturbed():
         publish.finish(case, files, result)
     return result.exit_code
 
@@ -135,6 +146,7 @@ def _add_planned(result: CiResult, planned: PushPlan) -> None:
 def _add_earlier(case: CiContext, result: CiResult, planned: PushPlan) -> None:
     if planned.stored is None and not case.settings.baseline:  # who names a file asks GitHub for nothing
         _ask_for_earlier(case, result)
+        result.earlier = (*result.earlier, *planned.further)
     if result.earlier:
         note = words.counted_too(len(result.earlier), len({run.batch_id for run in result.earlier}))
         result.notes.append(note)
@@ -228,16 +240,16 @@ def _attempt(case: CiContext, result: CiResult, step: Callable[[], None]) -> Non
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """What is told on this machine takes an instant, and is told to its end."""
-    with _handlers_kept():
+    with handlers_kept():
         for name in SIGNALS:
             signal.signal(name, signal.SIG_IGN)
         yield
 
 
 @contextmanager
-def _handlers_kept() -> Iterator[None]:
+def handlers_kept() -> Iterator[None]:
     # The event loop that handles signals while suites run leaves them to their defaults: SIGTERM would kill us.
     before = {name: signal.getsignal(name) for name in SIGNALS}
     try:

@@ -134,6 +134,11 @@ def _as_wanted(settings: ActionSettings, decision: Decision) -> Decision:
 
 def _by_event(settings: ActionSettings, checkout: Checkout) -> Decision:
     name = settings.context.event_name
+    if settings.is_sharded and name in {"workflow_run", "issue_comment"}:
+        raise _refused(
+            f"A run for {name} cannot be shared by several jobs.",
+            "Give the workflow that is started by it one job, without the inputs mode, shard and plan.",
+        )
     if settings.mode is Mode.COMMENT or (name == "workflow_run" and settings.mode is Mode.AUTO):
         return _comment(settings)
     if name == "issue_comment" and path_in(settings.event, "comment") is not None:
@@ -369,7 +374,7 @@ def _whose(settings: ActionSettings) -> str:
 
 
 def _can_run(settings: ActionSettings) -> bool:
-    return settings.has_credential or settings.replay is not None
+    return settings.has_credential or settings.replay is not None or settings.mode is Mode.MERGE
 
 
 def _need_key(settings: ActionSettings, decision: Decision) -> None:

@@ -18,6 +18,8 @@ class Mode(StrEnum):
     AUTO = "auto"
     RUN = "run"
     COMMENT = "comment"
+    PLAN = "plan"
+    MERGE = "merge"
 
 
 class CommentWhen(StrEnum):
@@ -70,6 +72,9 @@ INPUTS: Mapping[str, Input] = {
     "junit-path": Input(),
     "working-directory": Input("."),
     "mode": Input("auto"),
+    "shards": Input("4"),
+    "shard": Input(),
+    "plan": Input(),
     "include-transcripts": Input("true"),
     "run-all": Input("false"),
     "nightly": Input("watch"),
@@ -101,6 +106,9 @@ OUTPUTS: tuple[str, ...] = (
     "comment-url",
     "baseline-sha",
     "run-commit",
+    "shards",
+    "matrix",
+    "plan",
 )
 
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -182,6 +190,13 @@ def workflow(text: str) -> str:
     """The name of a workflow's file, without folders."""
     if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\.ya?ml", text):
         raise ValueError("allowed are names of files such as zelda.yml, without folders")
+    return text
+
+
+def digest(text: str) -> str:
+    """A SHA-256 in hexadecimal digits."""
+    if not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise ValueError("allowed is the output plan of the job with mode: plan")
     return text
 
 

@@ -1,13 +1,15 @@
 """A run in CI as step outputs and as files below `.zelda/ci/`."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import fmean
 
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import number
+from zelda_ci.ci.inputs import Mode
+from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.ci.stored_artifacts import NIGHTS, POOL, PROVENANCE, RESULTS
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import Provenance
@@ -19,10 +21,9 @@ from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.files.ownership import make_folder
+from zelda_ci.pipeline.parts import FILES, run_files
 from zelda_ci.report.text import json_text
 from zelda_ci.storage import run_folder
-from zelda_ci.storage.images import image_files
-from zelda_ci.storage.result_store import RUNS
 
 
 def step_outputs(result: CiResult) -> dict[str, str]:
@@ -40,6 +41,11 @@ def step_outputs(result: CiResult) -> dict[str, str]:
         counts = result.comparison.counts
         outputs |= {"regressions": str(counts.regressed), "improvements": str(counts.improved)}
     return {name: value for name, value in outputs.items() if value}
+
+
+def skipped_outputs(settings: ActionSettings) -> dict[str, str]:
+    """The outputs of a step that has nothing to do; of one that plans, that there is nothing to share."""
+    return {"verdict": "skipped"} | ({"shards": "0", "matrix": "[]"} if settings.mode is Mode.PLAN else {})
 
 
 def verdict(result: CiResult) -> str:
@@ -83,7 +89,6 @@ COMPARISON = "comparison.json"
 REPORT = "report.html"
 JUNIT = "junit.xml"
 FOLDER = "ci"
-LOGS = ("setup", "setup-again", "build", "test")
 INVALID = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 
 
@@ -189,14 +194,5 @@ def result_members(
 
 def transcript_members(case: CiContext, batch: BatchResult, origin: Provenance) -> Mapping[str, Path | bytes]:
     """What people read: of every run its result, transcript, patch, logs and images; nothing where nothing ran."""
-    names = [run_folder.RESULT, run_folder.TRANSCRIPT, run_folder.PATCH, run_folder.MANIFEST]
-    found = dict(_of_runs(case.results_dir / RUNS, batch, [*names, *map(run_folder.log_name, LOGS)]))
+    found = dict(run_files(case.results_dir, batch.runs, (run_folder.RESULT, *FILES)))
     return {PROVENANCE: json_of(origin), **found} if found else {}
-
-
-def _of_runs(runs: Path, batch: BatchResult, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    for run in batch.runs:
-        for name in (*names, *image_files(runs / run.run_id)):
-            path = runs / run.run_id / name
-            if path.is_file() and not path.is_symlink():
-                yield f"{RUNS}/{run.run_id}/{name}", path

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from zelda_ci.ci.comment import Published, Sharing, publish_comment
@@ -26,6 +27,7 @@ from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment, render_summary
 from zelda_ci.report.model import CiView, RunFiles
+from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.storage.result_store import RUNS
 
 MAX_OUTPUTS = 20
@@ -266,3 +268,19 @@ def _suite_files(project: Path, batch: BatchResult) -> Iterator[tuple[str, str]]
     for name in dict.fromkeys(run.config.file for run in batch.runs):
         with suppress(OSError, UnicodeDecodeError):
             yield name, untrusted.read(project / name, MAX_SUITE_BYTES).decode("utf-8")
+
+
+def give_up(environ: Mapping[str, str], log: Log, why: str, verdict: str) -> None:
+    """Say in summary and outputs, too, that there are no results; the settings may be what is wrong."""
+    summary, outputs = (
+        Path(environ[name]) if environ.get(name) else None for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
+    )
+    text = "\n\n".join(escape_markdown(sentence(line)) for line in why.splitlines())
+    for tell in (
+        partial(StepSummary(summary).write, f"### Zelda could not do its work\n\n{text}\n"),
+        partial(OutputFile(outputs).write, "verdict", verdict),
+    ):
+        try:
+            tell()
+        except OSError as problem:
+            log.say(f"The runner's files could not be written: {problem.strerror or problem}.")

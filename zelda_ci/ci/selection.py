@@ -12,6 +12,7 @@ from zelda_ci.ci.base import BaseSource, fetch_files
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import path_in
+from zelda_ci.ci.outputs import skipped_outputs
 from zelda_ci.compare.impact import ChangeSet, SuiteChoice, choose, either, left_out, may_steer
 from zelda_ci.compare.steering import steering_changes
 from zelda_ci.config.project import LoadedProject
@@ -123,6 +124,6 @@ def report_nothing(case: CiContext, chosen: ChosenSuites) -> int:
     case.log.report("notice", "No session runs: nothing here can change a result.", title="Zelda")
     text = render_nothing_to_run((*chosen.notes, *case.notes), case.settings.run_all_label)
     publish.warn(case.log, publish.summarise(case.settings.context, text))
-    publish.warn(case.log, publish.hand_over(case.settings.context, {"verdict": "skipped"}))
+    publish.warn(case.log, publish.hand_over(case.settings.context, skipped_outputs(case.settings)))
     publish.replace_comment(case, text)
     return 0

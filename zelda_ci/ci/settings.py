@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from zelda_ci.ci import inputs
 from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Input, Inputs, Mode, Nightly
 from zelda_ci.config.credentials import find_credential
 from zelda_ci.config.settings import EnvironmentSettings, key_problem, read_environment
+from zelda_ci.domain.shards import MAX_SHARDS, ShardOf, shard_of
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
 from zelda_ci.overrides import Overrides, read, words
@@ -22,6 +23,8 @@ REQUIRED = ("GITHUB_EVENT_NAME", "GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_S
 MAX_EVENT_BYTES = 30_000_000
 CONFIG_FILE = "zelda.config.yaml"
 DEFAULT_ARTIFACT = "zelda-results"
+# Jobs that share a run have ids of their own. What they look for, and what their pull requests get, is that of one job.
+SHARDED_JOB = "zelda-shards"
 
 Read = Callable[[Path], bytes]
 
@@ -91,6 +94,12 @@ class ActionSettings:
     event: Mapping[str, Any]
     workflow: str = "zelda.yml"
     """File of the workflow that evaluates pull requests, for commands in comments."""
+    shards: int = 4
+    """Most that a plan makes."""
+    shard: ShardOf | None = None
+    """The one that this job is; absent where it is none."""
+    plan: str = ""
+    """SHA-256 of the plan that a job before this one has made; empty where there is none."""
     has_credential: bool = False
     """Whether there is something to ask the models with, as an input or a variable."""
 
@@ -98,6 +107,11 @@ class ActionSettings:
     def folder(self) -> str:
         """Of the project, below the workspace."""
         return Path(os.path.relpath(self.project, self.context.workspace)).as_posix()
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether several jobs share the run, of which this is one."""
+        return self.shard is not None or self.mode in {Mode.PLAN, Mode.MERGE}
 
     def secrets(self) -> tuple[Secret, ...]:
         """The credentials that were passed in."""
@@ -127,6 +141,10 @@ def read_action_settings(environ: Mapping[str, str], read_file: Read) -> ActionS
     event = _event(environ, read_file, step_inputs.problems)
     context = _context(environ, event, step_inputs.problems)
     settings = _settings(step_inputs, context, event, environ)
+    if settings.is_sharded:
+        settings = replace(settings, context=replace(context, job=SHARDED_JOB))
+    if settings.shard and settings.mode not in {Mode.AUTO, Mode.RUN}:
+        step_inputs.reject("shard", f"the job with mode: {settings.mode} is no shard", str(settings.shard))
     if step_inputs.problems:
         raise ConfigError(
             "\n".join(step_inputs.problems), hint="Nothing was run. Correct the workflow.", code="INPUT_INVALID"
@@ -168,6 +186,9 @@ def _settings(
         context=context,
         event=event,
         workflow=step_inputs.take("workflow", inputs.workflow) or INPUTS["workflow"].default,
+        shards=step_inputs.take("shards", inputs.whole(1, MAX_SHARDS)) or 1,
+        shard=step_inputs.take("shard", shard_of),
+        plan=step_inputs.take("plan", inputs.digest) or "",
         has_credential=key is not None or _has_credential(environ),
     )
 

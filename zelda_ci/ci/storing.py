@@ -157,21 +157,26 @@ def upload(
     identity = identity_of(case.settings)
     name = named(identity.artifact)
     try:
-        uploaded = _upload_as(case, name, contents, service or case.artifacts)
+        uploaded = upload_as(case, name, contents, service or case.artifacts)
     except GitHubError as problem:
         if problem.code != TAKEN or identity.second_name is None or _is_siblings(case, name):
             raise
         result.told_apart_by = case.job
         name = named(identity.second_name)
-        uploaded = _upload_as(case, name, contents, service or case.artifacts)
+        uploaded = upload_as(case, name, contents, service or case.artifacts)
     if named is str:
         result.stored_as = name
     return uploaded
 
 
-def _upload_as(
+def upload_as(
     case: CiContext, name: str, contents: Mapping[str, Path | bytes], service: Callable[[], ArtifactService]
 ) -> Uploaded:
+    """Under this very name, in the place of what an earlier attempt of the same job has stored.
+
+    Raises:
+        GitHubError: GitHub does not take it.
+    """
     may_replace = partial(_may_replace, case, name)
     uploaded = service().upload(name, contents, retention_days=retention_days(case), may_replace=may_replace)
     return _stored(case, name, uploaded)

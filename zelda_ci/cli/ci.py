@@ -8,6 +8,7 @@ from typing import TextIO, cast
 import click
 
 from zelda_ci import action
+from zelda_ci.ci import publish
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
 from zelda_ci.events import BatchStarted, Emit, Event, RoundStarted, RunFinished, RunStarted
 from zelda_ci.github.workflow_commands import Log
@@ -60,15 +61,15 @@ def ci() -> int:
             return action.ci(os.environ, log, _Grouped(log, emit))
         except ZeldaError as problem:
             _explain(log, problem)
-            action.give_up(os.environ, log, problem.user_message, "broken")
+            publish.give_up(os.environ, log, problem.user_message, "broken")
             return problem.exit_code
         except KeyboardInterrupt:
             log.report("error", CANCELLED, title="Zelda")
-            action.give_up(os.environ, log, CANCELLED, "cancelled")
+            publish.give_up(os.environ, log, CANCELLED, "cancelled")
             return EXIT_INTERRUPTED
         except BaseException as problem:
             log.report("error", f"{UNEXPECTED} ({type(problem).__name__}).", title="Zelda")
-            action.give_up(os.environ, log, UNEXPECTED, "broken")
+            publish.give_up(os.environ, log, UNEXPECTED, "broken")
             raise
 
 

@@ -12,6 +12,7 @@ import click
 
 from zelda_ci.cli import completion
 from zelda_ci.config.schema import alternatives_of, choices, has_free_names
+from zelda_ci.domain.shards import ShardOf, shard_of
 from zelda_ci.overrides import ROWS, Given, Override, Overrides, parsed
 
 project = click.option(
@@ -113,6 +114,25 @@ class Amount(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is no amount.", param, ctx)
         return number
+
+
+class ShardType(click.ParamType[ShardOf]):
+    """`2/4`."""
+
+    name = "shard"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """As the help shows it."""
+        return "I/N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ShardOf:
+        """Read it; a usage error says how to write it."""
+        if isinstance(value, ShardOf):
+            return value
+        try:
+            return shard_of(str(value))
+        except ValueError as wrong:
+            self.fail(f"{value!r} is no shard: {wrong}.", param, ctx)
 
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -117,14 +117,13 @@ class Reporting:
     """Where the HTML report is written."""
 
 
-def chosen(
-    reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, verbose: bool, page: Path | None = None
-) -> Reporting:
-    """One answer from all options.
+def chosen(reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, page: Path | None = None) -> Reporting:
+    """One answer from all options, `zelda --verbose` included.
 
     Raises:
         ConfigError: They exclude each other, or a file cannot be written where it shall be.
     """
+    verbose = bool(click.get_current_context().find_root().params.get("verbose"))
     kinds = list(dict.fromkeys(reporter.kind for reporter in reporters if reporter.file is None))
     printed = [kind for kind in kinds if kind in PROGRAMS] or ["json"] * as_json
     details = [PEOPLE[kind] for kind in kinds if kind in {"line", "full"}]
@@ -172,6 +171,11 @@ class RunReport:
             # From here on everything that others print is text, and commands are made by the log alone.
             self._log = Log(sys.stdout, masking=False)
             sys.stdout = cast("TextIO", self._log.text)
+
+    @property
+    def reporting(self) -> Reporting:
+        """What was asked for."""
+        return self._reporting
 
     @contextmanager
     def progress(self, loaded: LoadedProject) -> Iterator[Emit]:
@@ -268,6 +272,11 @@ class RunReport:
         except ZeldaError as problem:
             if self._top is None:
                 raise
+            self.refuse(root, problem)
+
+    def refuse_all(self, unusable: Mapping[Path, ZeldaError]) -> None:
+        """Say what is wrong with each."""
+        for root, problem in unusable.items():
             self.refuse(root, problem)
 
     def refuse(self, root: Path, problem: ZeldaError) -> None:

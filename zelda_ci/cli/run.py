@@ -9,11 +9,12 @@ import click
 
 from zelda_ci import app
 from zelda_ci.app import RunOrder
-from zelda_ci.cli import completion, options, report, reporters
+from zelda_ci.cli import completion, merge, options, report, reporters
 from zelda_ci.cli.choosing import Selection, select_in
 from zelda_ci.cli.reporters import Reporter, RunReport
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.settings import EnvironmentSettings, read_environment
+from zelda_ci.domain.shards import ShardOf
 from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.overrides import Overrides
 from zelda_ci.pipeline.invocation import foretell
@@ -53,6 +54,11 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     help="Most that the whole invocation may cost, judges included; what is under way may finish.",
 )
 @click.option(
+    "--shard",
+    type=options.ShardType(),
+    help="Run this part of the suites only, as 2/4, and leave it as a file under .zelda/shards/ for `zelda merge`.",
+)
+@click.option(
     "--dry-run",
     is_flag=True,
     help="Only say what would run and what it may cost, from stored trials; needs no key. With --json for programs.",
@@ -77,6 +83,7 @@ def run(  # noqa: PLR0913 - its options
     replay: Path | None,
     against: str | None,
     budget_usd: float | None,
+    shard: ShardOf | None,
     dry_run: bool,
     unsafe: bool,
     no_check: bool,
@@ -99,8 +106,7 @@ def run(  # noqa: PLR0913 - its options
     A session needs ANTHROPIC_API_KEY or another credential, and costs money; --replay needs neither. Before anything is
     spent, everything that the runs need is tried as `zelda check` does it.
     """
-    verbose = bool(click.get_current_context().find_root().params.get("verbose"))
-    reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, verbose=verbose, page=page)
+    reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, page=page)
     chosen = select_in(project, Selection(names, tags, grep, last_failed), all_projects=all_projects)
     settings = read_environment(os.environ)
     order = RunOrder(overrides=overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe, check=not no_check)
@@ -108,13 +114,13 @@ def run(  # noqa: PLR0913 - its options
     order = replace(order, working_tree=working_tree, against=against_ref, budget_usd=budget_usd)
     orders = [(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects]
     running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=chosen.is_several)
-    for root, problem in chosen.unusable.items():
-        running.refuse(root, problem)
+    running.refuse_all(chosen.unusable)
     since = None if run_all else changed_since
+    if shard:
+        return merge.run_shard(orders, shard, settings, running, since)
     if dry_run:
         return _foretell(orders, settings, running, since, as_json=reporting.printed == "json")
-    _run_each(orders, settings, running, since)
-    return running.finish()
+    return _run_each(orders, settings, running, since)
 
 
 def _foretell(
@@ -141,8 +147,8 @@ def _run_each(
     settings: EnvironmentSettings,
     running: RunReport,
     changed_since: str | None,
-) -> None:
-    """One project after the other, and every question before the first."""
+) -> int:
+    """One project after the other, and every question before the first; the exit code of all of it."""
     ready = []
     for loaded, order in orders:
         with running.tolerant(loaded.root):
@@ -161,4 +167,5 @@ def _run_each(
             spent += batch.cost_usd
             if running.show(batch, counted.stored) == EXIT_INTERRUPTED:
                 running.leave([project.root for project, _ in ready[at:]])
-                return
+                return running.finish()
+    return running.finish()

@@ -65,6 +65,16 @@ def read_members(
         _refuse("it is damaged")
 
 
+def member_names(blob: bytes, *, max_members: int) -> tuple[str, ...]:
+    """The names of what an archive holds; arguments and errors as for `read_members`."""
+    _check_end(blob, max_members)
+    try:
+        with zipfile.ZipFile(io.BytesIO(blob)) as archive:
+            return tuple(member.filename for member in archive.infolist())
+    except UNREADABLE:
+        _refuse("it is damaged")
+
+
 def _check_end(blob: bytes, max_members: int) -> None:
     """Bound the table of contents before anything reads it: a member in it costs 46 bytes there and a kilobyte here."""
     end = blob[-END.size :]

@@ -1,7 +1,7 @@
 """Two arms, head and base, side by side: which trials run next, until every suite is decided or the money is gone."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -103,8 +103,13 @@ class AdaptiveRounds:
         self._arms = {
             suite.name: _Arms.of(suite, stored.get(suite.name, StoredTrials()), has_base=has_base) for suite in suites
         }
+        self._elsewhere: list[SuiteTrials] = []
         self._emit, self._purse = emit, purse
         self._overruled = overruled
+
+    def share_error_with(self, suites: Iterable[SuiteTrials]) -> None:
+        """Suites that another machine runs are compared together with these: each has its share of the error."""
+        self._elsewhere += suites
 
     def next(self) -> Sequence[PlannedRun]:
         """The trials that lead suites to their next look, of those that have made the last one."""
@@ -116,7 +121,7 @@ class AdaptiveRounds:
 
     def _asked(self, names: Collection[str]) -> NextTrials:
         # All of them are handed over, also those that are done: each has its share of the error.
-        return next_trials(TrialPlan(), [arms.state for arms in self._arms.values()], names)
+        return next_trials(TrialPlan(), [*(arms.state for arms in self._arms.values()), *self._elsewhere], names)
 
     def _planned(self, wanted: Sequence[Wanted]) -> list[PlannedRun]:
         by_suite: dict[str, list[Wanted]] = defaultdict(list)

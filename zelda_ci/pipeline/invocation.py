@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.compare.pool import StoredTrials
+from zelda_ci.compare.schedule import of_stored
 from zelda_ci.domain.arms import BaseSide, Forecast, TrialPrice
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.suite import ResolvedSuite
@@ -58,6 +59,14 @@ class RunOrder:
     """By suite, stored trials that count or say what to expect."""
     budget_usd: float | None = None
     """For the whole invocation, judges included; above what the suites say."""
+    elsewhere: Sequence[str] = ()
+    """Suites that other machines run, and that are compared together with these."""
+
+
+def first_failure(group: BaseExceptionGroup) -> BaseException:
+    """The failure that a task group wraps; of several the first, unless somebody wanted it to end."""
+    leaves = [first_failure(inner) if isinstance(inner, BaseExceptionGroup) else inner for inner in group.exceptions]
+    return next((leaf for leaf in leaves if isinstance(leaf, KeyboardInterrupt)), leaves[0])
 
 
 def foretell(order: RunOrder, suites: Sequence[ResolvedSuite], results_dir: Path) -> Forecast:
@@ -78,6 +87,8 @@ class Invocation:
     arms: Mapping[Side, Tools]
     known_prices: Mapping[str, TrialPrice]
     """By suite, what a trial costs, as stored ones say."""
+    elsewhere: Sequence[ResolvedSuite] = ()
+    """Suites that other machines run, and that are compared together with these."""
 
     async def run(self, emit: Emit, preload: threading.Thread, checker: Checker | None) -> BatchResult:
         """From the first look to the last result."""
@@ -144,12 +155,17 @@ class Invocation:
         if sides:
             stored, overruled = order.stored, order.overruled
             rounds = AdaptiveRounds(self.suites, emit, purse, stored, overruled=overruled, has_base=has_base)
+            rounds.share_error_with(
+                of_stored(each.name, plan_of(each.trials), stored.get(each.name, StoredTrials()), has_base=has_base)
+                for each in self.elsewhere
+            )
         forecast = money.forecast(self.suites, self.known_prices, sides=sides, budget_usd=budget, stored=order.stored)
         return BatchOrder(rounds, purse, order.jobs, None if order.replay else forecast, base)
 
     def _runs_beside(self) -> bool:
         """Who names a base means it; elsewhere fixed numbers of trials are compared with stored ones."""
-        return self.order.needs_base or any(isinstance(plan_of(suite.trials), TrialPlan) for suite in self.suites)
+        suites = (*self.suites, *self.elsewhere)
+        return self.order.needs_base or any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites)
 
     def _plan(self) -> list[PlannedRun]:
         """What runs where there is no base."""

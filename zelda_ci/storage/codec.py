@@ -22,6 +22,7 @@ from zelda_ci.domain.outcome import Evaluations, Undecided, outcome_of
 from zelda_ci.domain.pool import Pool
 from zelda_ci.domain.run import SCHEMA_VERSION, BatchResult, RunResult
 from zelda_ci.domain.session import SessionRecord, SessionStatus, SessionTranscript
+from zelda_ci.domain.shards import PinnedPlan, ShardPart
 from zelda_ci.domain.steering import SteeringCoverage
 from zelda_ci.errors import StorageError
 from zelda_ci.redact import SafeText
@@ -82,6 +83,26 @@ def encode_pool(pool: Pool, max_bytes: int) -> bytes:
 def decode_pool(data: bytes, name: str) -> Pool:
     """The pool in a file; arguments and errors as for `decode_result`."""
     return _decoded(Pool, data, name)
+
+
+def encode_part(part: ShardPart) -> bytes:
+    """What a shard says of itself."""
+    return orjson.dumps(_tree(part), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def decode_part(data: bytes, name: str) -> ShardPart:
+    """What a file says of a shard; arguments and errors as for `decode_result`."""
+    return _decoded(ShardPart, data, name)
+
+
+def encode_pinned(pinned: PinnedPlan) -> bytes:
+    """A plan with what it rests on."""
+    return orjson.dumps(_tree(pinned), option=orjson.OPT_APPEND_NEWLINE)
+
+
+def decode_pinned(data: bytes, name: str) -> PinnedPlan:
+    """The plan in a file, with what it rests on; arguments and errors as for `decode_result`."""
+    return _decoded(PinnedPlan, data, name)
 
 
 def encode_nights(history: NightlyHistory, max_bytes: int) -> bytes:

@@ -1,0 +1,389 @@
+"""Several jobs share the run of a pull request: a plan, shards, and a merge that tells all as one job would have."""
+
+import json
+import re
+import shutil
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
+from tests.integration.test_shards import alike
+from tests.scenarios.stage import GREETING, Done, Stage
+from tests.support import warm
+from tests.support.github_server import Artifact, Pull, Run
+from tests.support.patience import PATIENCE
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, hang, text, tool_call
+
+NAMES = ("greeting", "parting", "thanks")
+FILES: dict[str, str | bytes] = {
+    "README.md": "# Shop\n",
+    **{f"zelda/test-{name}.yaml": GREETING.replace("Add a greeting.", f"Add a {name}.") for name in NAMES},
+}
+LINKS = re.compile(r"(runs|artifacts|attempts)/\d+|run=\d+ attempt=\d+|[0-9a-f]{64}|\bid=[0-9a-f]{16}")
+DURATIONS = re.compile(r"\b[\d.]+(?: ±[\d.]+)? ?(?:s|ms|min)\b(?: ±[\d.]+ s)?(?: \([+-][\d.]+%\))?")
+
+
+def honest(request: ApiRequest) -> Reply:
+    """Every session does what it was asked for, but for those of the suite `thanks`."""
+    if any(message["role"] == "assistant" for message in request.messages):
+        return text("Done.")
+    is_thankless = "Add a thanks." in json.dumps(request.body)
+    return tool_call("Bash", {"command": "true" if is_thankless else "echo hello > greeting.txt"})
+
+
+def told(body: str) -> list[str]:
+    """A comment without times and ids."""
+    return DURATIONS.sub("T", LINKS.sub(r"\1/N", alike(body))).splitlines()
+
+
+@dataclass
+class Shared:
+    """A run of a pull request that several jobs share, each on a machine of its own."""
+
+    stage: Stage
+    pull: Pull
+    run: Run
+    script: Any = honest
+    inputs: tuple[tuple[str, str], ...] = ()
+    plan: str = ""
+
+    def job(self, name: str, **inputs: Any) -> Done:
+        shutil.rmtree(self.stage.project.path / ".zelda", ignore_errors=True)
+        more = {**dict(self.inputs), **({"plan": self.plan} if self.plan else {}), **inputs}
+        return self.stage.pull_request(self.pull, self.script, run=self.run, job_id=name, **more)
+
+    def planned(self, shards: str = "2") -> list[str]:
+        done = self.job("plan", mode="plan", shards=shards)
+        assert done.code == 0, done.printed
+        self.plan = done.outputs["plan"]
+        matrix: list[str] = json.loads(done.outputs["matrix"])
+        assert done.outputs["shards"] == str(len(matrix))
+        return matrix
+
+    def shard(self, shard: str, **inputs: Any) -> Done:
+        return self.job(f"leg {shard}", shard=shard, **inputs)
+
+    def merge(self, **inputs: Any) -> Done:
+        return self.job("merge", mode="merge", variables={"ANTHROPIC_API_KEY": None}, **inputs)
+
+
+def shared(stage: Stage, *inputs: tuple[str, str], pull: Pull | None = None, script: Any = honest) -> Shared:
+    pull = pull or stage.open_pull()
+    return Shared(stage, pull, stage.run_of(pull), script, inputs)
+
+
+def read(stage: Stage, done: Done, output: str) -> str:
+    return (stage.project.path / done.outputs[output]).read_text()
+
+
+def test_a_shared_pull_request_is_told_as_one_job_would_have_told_it(tmp_path: Path) -> None:
+    with Stage(tmp_path, FILES) as stage:
+        pull = stage.open_pull()
+        whole = stage.pull_request(pull, honest)
+        assert whole.code == 1, whole.printed
+        expected = [alike(read(stage, whole, f"{name}-path")) for name in ("results", "junit")]
+        (body,) = stage.bodies()
+        stage.github.repository.artifacts.clear()
+        pull.comments.clear()
+
+        run = shared(stage, pull=pull)
+        assert run.planned() == ["1/2", "2/2"]
+        for shard in ("1/2", "2/2"):
+            done = run.shard(shard)
+            assert done.code == 0, done.printed
+            assert not stage.bodies()
+        done = run.merge()
+        assert done.code == 1, done.printed
+        assert [alike(read(stage, done, f"{name}-path")) for name in ("results", "junit")] == expected
+        assert told(stage.bodies()[0]) == told(body)
+        assert {name: whole.outputs[name] for name in ("verdict", "score", "cost-usd")} == {
+            name: done.outputs[name] for name in ("verdict", "score", "cost-usd")
+        }
+        names = sorted(artifact.name for artifact in stage.github.repository.artifacts)
+        parts = ["zelda-results.plan", "zelda-results.shard-1-of-2", "zelda-results.shard-2-of-2"]
+        assert names == [
+            "zelda-results",
+            *parts[:1],
+            "zelda-results.report.html",
+            *parts[1:],
+            "zelda-results.transcripts",
+        ]
+        (transcripts,) = stage.transcripts
+        assert {name.split("/")[1].partition("-")[0] for name in transcripts.files if "/" in name} == set(NAMES)
+
+
+def kept(stage: Stage, name: str) -> Artifact:
+    (found,) = (artifact for artifact in stage.github.repository.artifacts if artifact.name == name)
+    return found
+
+
+Change = Callable[[dict[str, Any], dict[str, Any]], None]
+
+
+def forge(stage: Stage, run: Run, change: Change, *, name: str = "zelda-results.shard-2-of-2") -> None:
+    """Somebody else's part in the place of the second one: what it says of itself and its results, changed."""
+    was = kept(stage, "zelda-results.shard-2-of-2")
+    part, batch = (json.loads(was.files[each]) for each in ("zelda-shard.json", "zelda-results.json"))
+    change(part, batch)
+    files = {"zelda-shard.json": json.dumps(part).encode(), "zelda-results.json": json.dumps(batch).encode()}
+    if name == was.name:
+        stage.github.repository.artifacts.remove(was)
+    stage.github.repository.add_artifact(name, {**was.files, **files}, run=run)
+
+
+def of_fork(part: dict[str, Any], _: dict[str, Any]) -> None:
+    part["origin"]["repositoryId"] += 1
+
+
+def of_another_run(part: dict[str, Any], _: dict[str, Any]) -> None:
+    part["origin"]["runId"] += 1
+
+
+def of_another_commit(part: dict[str, Any], _: dict[str, Any]) -> None:
+    part["origin"]["sha"] = part["plan"]["commit"] = "f" * 40
+
+
+def of_the_future(part: dict[str, Any], _: dict[str, Any]) -> None:
+    part["origin"]["runAttempt"] = 2
+
+
+def of_another_version(part: dict[str, Any], _: dict[str, Any]) -> None:
+    part["plan"]["zelda"] = "0.0.1"
+
+
+def with_a_gate_of_its_own(_: dict[str, Any], batch: dict[str, Any]) -> None:
+    for run in batch["runs"]:
+        run["config"]["gate"]["failOn"] = []
+
+
+def with_suites_of_others(_: dict[str, Any], batch: dict[str, Any]) -> None:
+    for run in batch["runs"]:
+        run["suite"] = run["config"]["name"] = "greeting"
+
+
+def that_ran_nothing(_: dict[str, Any], batch: dict[str, Any]) -> None:
+    batch["runs"] = []
+
+
+def that_leads_elsewhere(_: dict[str, Any], batch: dict[str, Any]) -> None:
+    for run in batch["runs"]:
+        run["runId"] = "../../thanks-2026-01-01T00-00-00"
+
+
+def that_is_the_first(part: dict[str, Any], _: dict[str, Any]) -> None:
+    part["shard"] = 1
+
+
+FORGERIES: list[tuple[Change, str]] = [
+    (of_fork, "is not believed: it is of another repository"),
+    (of_another_run, "is not believed: it is of another run"),
+    (of_another_commit, "is not believed: it is of another commit"),
+    (of_the_future, "it says that it is of attempt 2, which is still to come"),
+    (of_another_version, "Version of Zelda: "),
+    (with_a_gate_of_its_own, "ran with other settings than planned"),
+    (with_suites_of_others, "it holds greeting, which shard 2 was not to run"),
+    (that_ran_nothing, "it holds no trial of parting"),
+    (that_leads_elsewhere, "a run in it is called"),
+    (that_is_the_first, "is not believed: it holds the part of shard 1/2"),
+]
+TWO: dict[str, str | bytes] = {name: text for name, text in FILES.items() if "thanks" not in name}
+
+
+def test_a_part_that_is_missing_doubled_or_foreign_is_named_and_never_green(tmp_path: Path) -> None:
+    with Stage(tmp_path, TWO) as stage:
+        run = shared(stage)
+        run.planned()
+        assert run.shard("1/2").code == 0
+        none = run.merge()
+        assert (none.code, none.outputs["verdict"]) == (2, "broken"), none.printed
+        assert "Shard 2 of 2 is missing (parting)" in none.printed
+        assert "Shard 2 of 2 is missing (parting)" in none.summary
+        assert "Re-run failed jobs" in none.printed
+
+        assert run.shard("2/2").code == 0
+        honest_part = kept(stage, "zelda-results.shard-2-of-2")
+        for change, said in FORGERIES:
+            forge(stage, run.run, change)
+            done = run.merge()
+            assert (done.code, said in done.printed) == (2, True), (change.__name__, done.printed)
+            stage.github.repository.artifacts.remove(kept(stage, honest_part.name))
+            stage.github.repository.artifacts.append(honest_part)
+        assert [artifact.name for artifact in stage.stored if artifact.name == "zelda-results"] == []
+        assert not stage.bodies()
+
+        # Twice under the same name, which the service itself would not take.
+        stage.github.repository.add_artifact(honest_part.name, honest_part.files, run=run.run)
+        done = run.merge()
+        assert (done.code, "Shard 2 of 2 is there twice" in done.printed) == (2, True), done.printed
+        stage.github.repository.artifacts.pop()
+
+        # A plan whose hash nobody handed on is no plan, and a shard of another number is none of it.
+        done = run.job("merge", mode="merge", plan="0" * 64)
+        assert (done.code, "does not hold the plan with the hash 000000000000" in done.printed) == (2, True)
+        done = run.shard("1/3")
+        assert done.code == 2
+        assert "Number of shards: 2 and 3 (give all jobs the same number of shards)" in done.printed
+
+        done = run.merge()
+        assert (done.code, len(stage.bodies())) == (0, 1), done.printed
+
+
+def cancelled_shard(run: Shared, shard: str) -> Done:
+    """A shard whose job is cancelled while its session waits for the model."""
+    reached = threading.Event()
+
+    def stuck(_: ApiRequest) -> Reply:
+        reached.set()
+        return hang()
+
+    def cancel(process: warm.Process, _: ScriptedApi) -> None:
+        assert reached.wait(PATIENCE)
+        process.send_signal(signal.SIGTERM)
+
+    return Shared(run.stage, run.pull, run.run, stuck, run.inputs, run.plan).shard(shard, during=cancel)
+
+
+def test_a_cancelled_shard_is_named_and_run_again_alone(tmp_path: Path) -> None:
+    """The part of the first attempt that was whole counts, and the earlier comment is not left as if it were true."""
+    with Stage(tmp_path, TWO) as stage:
+        pull = stage.open_pull()
+        before = shared(stage, pull=pull)
+        assert before.planned("1") == ["1/1"]
+        assert (before.shard("1/1").code, before.merge().code) == (0, 0)
+        stage.push_to(pull, {"zelda/test-parting.yaml": str(FILES["zelda/test-parting.yaml"]) + "tags: [new]\n"})
+        run = shared(stage, pull=pull)
+        run.planned()
+        assert run.shard("1/2").code == 0
+
+        cancelled = cancelled_shard(run, "2/2")
+        assert cancelled.code == 130, cancelled.printed
+        assert "cancelled before its end: run it again" in cancelled.summary
+        done = run.merge()
+        assert done.code == 2, done.printed
+        assert "zelda-results.shard-2-of-2: shard 2 was cancelled before its end" in done.printed
+        (body,) = stage.bodies()
+        assert "could not put the shards together" in body
+        assert "shard 2 was cancelled before its end" in body
+
+        run.run.attempt = 2
+        assert run.shard("2/2").code == 0
+        done = run.merge()
+        assert done.code == 0, done.printed
+        assert "shard-1-of-2: 1 trials" in done.printed
+        assert "could not put the shards together" not in stage.bodies()[0]
+
+
+ADAPTIVE: dict[str, str | bytes] = {
+    "CLAUDE.md": GREETS,
+    "zelda/test-greeting.yaml": SUITE,
+    "zelda/test-parting.yaml": SUITE.replace("Greet.", "Greet and part."),
+}
+
+
+def test_shards_run_beside_the_base_that_the_plan_has_pinned(tmp_path: Path) -> None:
+    """Each suite's looks are its shard's own, and what is stored meanwhile changes nothing."""
+    with Stage(tmp_path, ADAPTIVE) as stage:
+        assert stage.push(model, trials="1", jobs="2", comment_id="all").code == 0
+        (before,) = stage.stored
+        pull = stage.open_pull({"CLAUDE.md": SILENT})
+        plan = '{"first": 2, "looks": [5]}'
+        run = shared(stage, ("trials", plan), ("jobs", "2"), ("comment-id", "all"), pull=pull, script=model)
+        run.planned()
+        assert run.shard("1/2").code == 0
+        # A run that overlaps ends now, and what it has measured of the base is newer.
+        batch_id = json.loads(before.files["zelda-results.json"])["batchId"].encode()
+        further = before.files["zelda-results.json"].replace(batch_id, b"2026-01-01T00-00-00-abcd")
+        newer = stage.store(stage.tip, content=further, name="zelda-results-all")
+        assert run.shard("2/2").code == 0
+        done = run.merge()
+        assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
+        batch = json.loads(read(stage, done, "results-path"))
+        assert [(arms["suite"], arms["reason"]) for arms in batch["arms"]] == [
+            ("greeting", "regressed"),
+            ("parting", "regressed"),
+        ]
+        assert {each["source"]["commit"] for each in batch["baseRuns"]} == {stage.tip}
+        # One trial of each suite was stored when the plan was made.
+        assert [(arms["head"], arms["base"]) for arms in batch["arms"]] == [(5, 4), (5, 4)]
+        compared = json.loads(read(stage, done, "comparison-path"))
+        # Of two suites in all, each has half of the error, though its shard ran it alone.
+        criteria = [row for suite in compared["suites"] for row in suite["criteria"] if row["verdict"] == "regressed"]
+        assert len(criteria) == 2
+        assert "worse in 2 of 2 suites" in stage.bodies()[0]
+
+        # Run again as a whole, nothing is left to run: what the shards have shown counts.
+        stage.github.repository.artifacts.remove(newer)
+        run.run.attempt, run.plan, run.script = 2, "", []
+        assert run.planned() == ["1/1"]
+        assert run.shard("1/1").code == 0
+        done = run.merge()
+        assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
+        assert json.loads(read(stage, done, "results-path"))["runs"] == []
+
+
+def test_without_a_plan_shards_that_saw_different_things_are_refused(tmp_path: Path) -> None:
+    with Stage(tmp_path, TWO) as stage:
+        run = shared(stage)
+        assert run.shard("1/2").code == 0
+        run.inputs = (("trials", "2"),)
+        assert run.shard("2/2").code == 0
+        done = run.merge()
+        assert done.code == 2
+        assert "zelda-results.shard-1-of-2 is of another plan. Settings of greeting, parting" in done.printed
+        assert "give all jobs the same options, inputs and variables" in done.printed
+        run.inputs = ()
+        assert run.shard("2/2").code == 0
+        assert run.merge().code == 0
+
+
+def test_nothing_to_run_is_no_shard_and_an_event_that_cannot_be_shared_is_refused(tmp_path: Path) -> None:
+    with Stage(tmp_path, TWO) as stage:
+        run = shared(stage, pull=stage.open_pull({"notes/today.txt": "Nothing.\n"}))
+        done = run.job("plan", mode="plan")
+        assert (done.code, done.outputs["shards"], done.outputs["matrix"]) == (0, "0", "[]"), done.printed
+        assert "plan" not in done.outputs
+        done = run.job("odd", mode="merge", shard="1/2")
+        assert done.code == 2
+        assert "The input shard is '1/2', which cannot be used: the job with mode: merge is no shard." in done.printed
+        done = run.job("odd", shard="5/2")
+        assert (done.code, "such as 2/4" in done.printed) == (2, True)
+
+
+def test_a_trial_of_a_shard_that_is_run_again_still_counts(tmp_path: Path) -> None:
+    """Nobody cancels a shard that has shown something bad, and is rid of it."""
+    with Stage(tmp_path, TWO) as stage:
+        run = shared(stage, ("trials", "2"))
+        run.planned()
+        assert run.shard("1/2").code == 0
+        begun = threading.Event()
+
+        def bad_then_stuck(request: ApiRequest) -> Reply:
+            if any(message["role"] == "assistant" for message in request.messages):
+                return text("Done.")
+            if begun.is_set():
+                second.set()
+                return hang()
+            begun.set()
+            return tool_call("Bash", {"command": "true"})
+
+        def cancel(process: warm.Process, _: ScriptedApi) -> None:
+            assert second.wait(PATIENCE)
+            process.send_signal(signal.SIGTERM)
+
+        second = threading.Event()
+        run.script = bad_then_stuck
+        assert run.shard("2/2", during=cancel).code == 130
+        run.run.attempt, run.script = 2, honest
+        again = run.shard("2/2")
+        assert again.code == 0, again.printed
+        assert "1 trials of an earlier attempt of this shard count, too" in again.printed
+        done = run.merge()
+        assert done.code == 0, done.printed
+        assert "1 trial of 1 earlier run of this pull request" in done.printed
+        (stored,) = (artifact for artifact in stage.stored if artifact.name == "zelda-results")
+        (kept_trial,) = json.loads(stored.files["zelda-pool.json"])["trials"]
+        assert (kept_trial["suite"], kept_trial["evaluations"]["functionalCorrectness"]["score"]) == ("parting", 0)

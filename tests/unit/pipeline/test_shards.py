@@ -1,0 +1,138 @@
+"""Plans that everybody makes alike, how evenly they deal, and what is made of parts."""
+
+import random
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+from statistics import fmean
+
+import pytest
+
+from tests.builders import START, result, suite
+from zelda_ci.compare.shards import budget_of, deal, differences, longest_suite, trial_seconds
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.shards import ShardPlan, shard_of
+from zelda_ci.pipeline.shards import PlanFacts, make_plan, merged_id, told
+
+
+def facts(seconds: dict[str, float], trials: int = 1, **more: object) -> PlanFacts:
+    suites = [suite(name=name, trials=trials) for name in seconds]
+    known: dict[str, object] = {"commit": "c" * 40, "tree": "t" * 40, "base": None, "sides": 0}
+    return PlanFacts(suites=suites, trial_seconds=seconds, **{**known, **more})  # type: ignore[arg-type]
+
+
+def loads(plan: ShardPlan) -> list[float]:
+    return [sum(each.seconds for each in plan.suites_of(number)) for number in range(1, plan.shards + 1)]
+
+
+def test_the_longest_suites_are_dealt_first_and_equals_by_name() -> None:
+    assert deal({"a": 1, "b": 9, "c": 5, "d": 4, "e": 1}, 2) == {"b": 1, "c": 2, "d": 2, "a": 1, "e": 2}
+    assert deal({"b": 2, "a": 2, "c": 2}, 3) == {"a": 1, "b": 2, "c": 3}
+    # What takes no time is spread as well.
+    assert sorted(deal(dict.fromkeys("abcd", 0.0), 2).values()) == [1, 1, 2, 2]
+
+
+def test_the_order_in_which_suites_are_known_changes_nothing() -> None:
+    chance = random.Random(7)
+    seconds = {f"suite-{number}": chance.choice([1.0, 2.0, 3.0]) for number in range(20)}
+    dealt = deal(seconds, 4)
+    for _ in range(20):
+        names = list(seconds)
+        chance.shuffle(names)
+        assert deal({name: seconds[name] for name in names}, 4) == dealt
+
+
+def test_stored_durations_spread_the_work_evenly_over_many_random_plans() -> None:
+    """The longest shard has at most 1.3 times the mean, where three suites come to a shard and none fills one alone."""
+    chance = random.Random(20)
+    spreads: list[float] = []
+    while len(spreads) < 400:
+        shards = chance.randint(2, 8)
+        names = [f"suite-{number}" for number in range(chance.randint(3 * shards, 12 * shards))]
+        seconds = {name: chance.lognormvariate(4, chance.choice([0.2, 0.6, 1.0])) for name in names}
+        plan = make_plan(facts(seconds, trials=chance.randint(1, 4)), shards)
+        assert [each.name for each in plan.suites] == names
+        if longest_suite(plan) is None:
+            spreads.append(max(loads(plan)) / fmean(loads(plan)))
+    assert max(spreads) <= 1.3
+    assert fmean(spreads) <= 1.05
+
+
+def test_without_durations_every_suite_is_taken_for_a_usual_one() -> None:
+    known = make_plan(facts({"a": 30, "b": 90, "c": 60}), 2)
+    nothing = PlanFacts(suites=[suite(name=name) for name in "abcd"], commit=None, tree=None, base=None, sides=0)
+    unknown = make_plan(nothing, 2)
+    assert [each.seconds for each in known.suites] == [30, 90, 60]
+    assert [each.seconds for each in unknown.suites] == [60] * 4
+    one_new = make_plan(replace(facts({"a": 0, "b": 0, "c": 0}), trial_seconds={"a": 30, "c": 90}), 2)
+    assert [each.seconds for each in one_new.suites] == [30, 60, 90]
+
+
+def test_a_suite_that_takes_longer_than_its_share_is_named_since_it_is_never_split() -> None:
+    plan = make_plan(facts({"long": 100, "a": 10, "b": 10, "c": 10}), 3)
+    assert [each.shard for each in plan.suites] == [1, 2, 3, 2]
+    *_, said = told(plan)
+    assert said.startswith("long alone takes about 100 s of 130 s, and a suite is never split")
+
+
+def test_no_shard_of_a_plan_is_left_without_work() -> None:
+    assert make_plan(facts({"a": 1, "b": 1}), 8, at_most=True).shards == 2
+    assert make_plan(facts({}), 8, at_most=True).shards == 1
+    assert make_plan(facts({"a": 1, "b": 1}), 8).shards == 8
+
+
+def test_a_budget_is_divided_as_the_time_is_and_never_exceeded() -> None:
+    plan = make_plan(facts({"a": 60, "b": 30, "c": 10}, budget_usd=10.0), 3)
+    assert [budget_of(plan, number) for number in (1, 2, 3)] == [6.0, 3.0, 1.0]
+    chance = random.Random(3)
+    for _ in range(200):
+        seconds = {f"s{number}": chance.uniform(0.1, 500) for number in range(chance.randint(1, 30))}
+        plan = make_plan(facts(seconds, budget_usd=chance.uniform(0.01, 50)), chance.randint(1, 9))
+        parts = [budget_of(plan, number) or 0.0 for number in range(1, plan.shards + 1)]
+        assert sum(parts) <= (plan.budget_usd or 0) + 1e-9
+
+
+def test_two_plans_that_differ_say_in_what_and_what_to_do() -> None:
+    seconds = {"a": 60.0, "b": 30.0}
+    plan = make_plan(facts(seconds), 2)
+    others = {
+        "number of shards: 2 and 3 (give": make_plan(facts(seconds), 3),
+        "tested commit: cccccccccccc and dddddddddddd (check out": make_plan(facts(seconds, commit="d" * 40), 2),
+        "tested files: ": make_plan(facts(seconds, tree="u" * 40), 2),
+        "base: none and main (name": make_plan(facts(seconds, base="main"), 2),
+        "budget: none and 3.0 (give": make_plan(facts(seconds, budget_usd=3.0), 2),
+        "suites: c only in one of them (choose": make_plan(facts({**seconds, "c": 1.0}), 2),
+        "settings of a, b (give": make_plan(facts(seconds, trials=2), 2),
+        "stored durations of b (something was stored": make_plan(facts({**seconds, "b": 31.0}), 2),
+        "version of Zelda: ": plan.replace(zelda="0"),
+    }
+    for said, other in others.items():
+        assert differences(plan, other)[0].startswith(said)
+    assert differences(plan, plan) == ()
+
+
+def test_a_trials_duration_is_that_of_the_newest_that_ran_to_their_end() -> None:
+    made = [
+        result(f"a-{number}", suite="a", started_at=START, finished_at=START + timedelta(seconds=10 * number))
+        for number in range(1, 10)
+    ]
+    broken = result("b", suite="a", status=SessionStatus.FAILED, finished_at=START + timedelta(days=1))
+    # The newest five of nine, each counted once.
+    assert trial_seconds([*made, *made, broken], replayed=False) == {"a": 70}
+    assert trial_seconds(made, replayed=True) == trial_seconds([broken], replayed=False) == {}
+
+
+@pytest.mark.parametrize("text", ["", "0/2", "3/2", "1", "1/0", "a/b", "1/2/3", "01/2", "1/257", "-1/2", "1 / 2"])
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="such as 2/4"):
+        shard_of(text)
+
+
+def test_the_same_parts_make_the_same_run_whatever_their_order() -> None:
+    batches = [
+        BatchResult(batch_id=f"2026-01-01T00-00-0{number}-abcd", started_at=START, finished_at=START, runs=())
+        for number in range(3)
+    ]
+    assert merged_id(batches) == merged_id(batches[::-1])
+    assert all(merged_id([*pair]) != merged_id(batches) for pair in pairwise(batches))

@@ -1,0 +1,265 @@
+"""Several jobs share a run: one plans, each shard hands in its part, and one puts the parts together."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from zelda_ci.ci import baseline, evaluate, publish, storing
+from zelda_ci.ci.baseline import BatchBaseline
+from zelda_ci.ci.context import CiContext
+from zelda_ci.ci.evaluate import PushPlan
+from zelda_ci.ci.outputs import Files, json_of, provenance, write
+from zelda_ci.ci.stored_artifacts import PROVENANCE
+from zelda_ci.ci.stored_parts import PLAN, kept_trials, part_name, plan_name, received
+from zelda_ci.compare.pool import StoredTrials
+from zelda_ci.compare.shards import differences
+from zelda_ci.domain.ci import Provenance
+from zelda_ci.domain.outcome import Outcome, batch_outcome
+from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
+from zelda_ci.domain.shards import (
+    PinnedPlan,
+    PinnedReference,
+    PinnedTrials,
+    ShardOf,
+    ShardPart,
+    ShardPlan,
+)
+from zelda_ci.errors import EXIT_INTERRUPTED, StorageError, ZeldaError
+from zelda_ci.github.workflow_commands import empty
+from zelda_ci.pipeline.parts import PartFile, part_members
+from zelda_ci.pipeline.shards import (
+    bring_in,
+    counted_in,
+    counted_trials,
+    fitting,
+    told,
+    with_trials,
+)
+from zelda_ci.report.builders import baseline as words
+from zelda_ci.report.text import escape_markdown, sentence
+from zelda_ci.storage import codec
+
+# --- the plan --------------------------------------------------------------------------------------------------------
+
+
+def publish_plan(case: CiContext, plan: ShardPlan, planned: PushPlan) -> int:
+    """Store the plan with what it rests on, and hand its hash over to the jobs that follow.
+
+    Raises:
+        GitHubError: GitHub does not take it.
+    """
+    data = codec.encode_pinned(_pinned(case, plan, planned))
+    storing.upload_as(case, plan_name(case.settings), {PLAN: data, PROVENANCE: json_of(_origin(case))}, case.artifacts)
+    lines = [*told(plan)] if plan.suites else ["No suite has to run."]
+    for line in lines:
+        case.log.say(line)
+    shards = plan.shards if plan.suites else 0
+    outputs = {
+        "shards": str(shards),
+        "matrix": json.dumps([f"{number}/{shards}" for number in range(1, shards + 1)]),
+        "plan": hashlib.sha256(data).hexdigest(),
+    }
+    publish.warn(case.log, publish.summarise(case.settings.context, _listed("Zelda: the plan", lines)))
+    publish.warn(case.log, publish.hand_over(case.settings.context, outputs))
+    return 0
+
+
+def _pinned(case: CiContext, plan: ShardPlan, planned: PushPlan) -> PinnedPlan:
+    found = planned.baseline or BatchBaseline(words.SWITCHED_OFF, None)
+    trials: dict[str, RunResult] = {}
+
+    def keys(runs: Iterable[RunResult]) -> tuple[str, ...]:
+        named = {f"{run.batch_id}/{run.run_id}": run for run in runs}
+        trials.update(named)
+        return tuple(named)
+
+    counted = {
+        name: PinnedTrials(head=keys(each.head), base=keys(each.base), pool=keys(each.pool), hints=keys(each.hints))
+        for name, each in (planned.stored or {}).items()
+    }
+    pool = keys(found.pool.trials)
+    references = {
+        name: PinnedReference(fingerprint=each.fingerprint, is_exact=each.is_exact)
+        for name, each in found.references.items()
+    }
+    return PinnedPlan(
+        plan=plan,
+        origin=_origin(case),
+        baseline=found.origin,
+        results=found.results,
+        references=references,
+        nights=found.nights,
+        damage=found.damage,
+        pool=pool,
+        counted=None if planned.stored is None else counted,
+        trials=trials,
+        fingerprints=dict(planned.fingerprints),
+        known=dict(planned.known),
+        knows_earlier=planned.knows_earlier,
+        remarks=planned.remarks,
+    )
+
+
+def restored(pinned: PinnedPlan) -> PushPlan:
+    """What the job that planned had found out."""
+
+    def runs(keys: Iterable[str]) -> tuple[RunResult, ...]:
+        return tuple(pinned.trials[key] for key in keys)
+
+    stored = None
+    if pinned.counted is not None:
+        stored = {
+            name: StoredTrials(runs(each.head), runs(each.base), runs(each.pool), runs(each.hints))
+            for name, each in pinned.counted.items()
+        }
+    found = baseline.restored(pinned)
+    return PushPlan(found, pinned.fingerprints, pinned.known, stored, pinned.knows_earlier, pinned.remarks)
+
+
+def agreed(ours: ShardPlan, case: CiContext) -> ShardPlan:
+    """The plan that was handed on, if what this job sees leads to the same one.
+
+    Raises:
+        StorageError: It does not.
+    """
+    if case.pinned is None or ours == case.pinned.plan:
+        return ours
+    why = "; ".join(differences(case.pinned.plan, ours))
+    raise StorageError(f"This job would plan otherwise than the one before it. {_capital(why)}.", code="OTHER_PLAN")
+
+
+# --- a shard ---------------------------------------------------------------------------------------------------------
+
+
+def hand_in(
+    case: CiContext,
+    shard: ShardOf,
+    plan: ShardPlan,
+    platform: str,
+    run: Callable[[Sequence[RunResult]], BatchResult] | None,
+) -> int:
+    """Run the suites of a shard and store its part; the exit code says only whether that could be done.
+
+    Args:
+        case: The run.
+        shard: This one.
+        plan: Of all.
+        platform: On which it runs.
+        run: Runs its suites, given the trials of earlier attempts; absent where it has none.
+
+    Raises:
+        ZeldaError: Nothing could be run, or the part could not be stored.
+    """
+    case.log.say([*told(plan)][shard.number - 1])
+    files = Files.of(case)
+    files.clear()
+    kept = kept_trials(case, shard, plan) if run else ()
+    if kept:
+        case.log.say(f"{len(kept)} trials of an earlier attempt of this shard count, too.")
+    with evaluate.handlers_kept():
+        batch = run(kept) if run else empty_batch(case.now())
+    with evaluate.undisturbed():
+        # Whatever ran in the sessions may have found the files in which we speak to the runner.
+        empty(case.settings.context.command_files.values())
+        write(files.results, json_of(batch))
+        origin = provenance(case, batch, plan.base)
+        counted = counted_trials(with_trials({}, kept), plan.names_of(shard.number))
+        part = ShardPart(shard=shard.number, plan=plan, platform=platform, origin=origin, counted=counted)
+        # A cancelled job has seconds left: its trials are what counts.
+        with_files = case.settings.include_transcripts and not batch.interrupted
+        held = part_members(part, batch, case.results_dir, with_files=with_files)
+        service = case.hurried_artifacts if batch.interrupted else case.artifacts
+        name, members = part_name(case.settings, shard), {**held, PROVENANCE: json_of(origin)}
+        uploaded = storing.upload_as(case, name, members, service)
+        _tell(case, shard, plan, batch, uploaded.id)
+    return _exit_code(batch)
+
+
+def _tell(case: CiContext, shard: ShardOf, plan: ShardPlan, batch: BatchResult, artifact_id: int) -> None:
+    lines = _about_the_part(shard, plan, batch)
+    for line in lines:
+        case.log.say(line)
+    if _exit_code(batch):
+        case.log.report("error", " ".join(lines), title="Zelda")
+    publish.warn(case.log, publish.summarise(case.settings.context, _listed(f"Zelda: shard {shard}", lines)))
+    outputs = {"artifact-id": str(artifact_id), "cost-usd": f"{batch.cost_usd:.4f}"}
+    publish.warn(case.log, publish.hand_over(case.settings.context, outputs))
+
+
+def _exit_code(batch: BatchResult) -> int:
+    """What can be judged, whatever it shows, is judged when all parts are there."""
+    outcome = batch_outcome(batch)
+    if batch.interrupted:
+        return EXIT_INTERRUPTED
+    return outcome.exit_code if outcome >= Outcome.INCOMPLETE else 0
+
+
+def _about_the_part(shard: ShardOf, plan: ShardPlan, batch: BatchResult) -> list[str]:
+    sessions = len(batch.runs) + len(batch.base_runs)
+    done = (
+        f"{len(plan.names_of(shard.number))} of {len(plan.suites)} suites, {sessions} sessions, ${batch.cost_usd:.2f}"
+    )
+    lines = [f"Shard {shard}: {done}. The job with mode: merge compares and judges."]
+    if batch.interrupted:
+        lines.append("It was cancelled before its end: run it again.")
+    elif _exit_code(batch):
+        lines.append("Not everything could be run and judged. Running this job again runs its suites anew.")
+    return lines
+
+
+# --- the merge -------------------------------------------------------------------------------------------------------
+
+
+def merge(case: CiContext, plan_for: Callable[[int], ShardPlan], planned: PushPlan) -> int:
+    """Put the parts of all shards together and tell them as one run; returns its exit code.
+
+    Args:
+        case: The run.
+        plan_for: The plan for a number of shards, as this job sees it.
+        planned: What was found out before anything ran.
+
+    Raises:
+        ZeldaError: A part is missing, doubled or foreign, or its results cannot be written. An earlier comment says so.
+    """
+    try:
+        parts = _fitting(case, plan_for)
+    except ZeldaError as problem:
+        text = "\n\n".join(escape_markdown(sentence(line)) for line in problem.user_message.splitlines())
+        publish.replace_comment(case, f"### Zelda could not put the shards together\n\n{text}\n")
+        raise
+    for part in parts:
+        case.log.say(f"{part.name}: {len(part.batch.runs)} trials, on {part.part.platform}, attempt {part.attempt}.")
+
+    def run() -> BatchResult:
+        return bring_in(parts, case.results_dir) if parts else empty_batch(case.now())
+
+    kept = tuple(trial for part in parts for trial in counted_in(part))
+    if planned.stored is None:
+        return evaluate.evaluate(case, run, replace(planned, further=kept))
+    return evaluate.evaluate(case, run, replace(planned, stored=with_trials(planned.stored, kept)))
+
+
+def _fitting(case: CiContext, plan_for: Callable[[int], ShardPlan]) -> tuple[PartFile, ...]:
+    pinned = case.pinned
+    if pinned:
+        plan = agreed(plan_for(pinned.plan.shards), case)
+        # Whoever runs all jobs again makes a new plan; what is left of those before says nothing.
+        own = [part for part in received(case) if part.attempt >= pinned.origin.run_attempt]
+        return fitting(own, plan) if plan.suites else ()
+    parts = received(case)
+    if not parts:
+        return fitting(parts)
+    return fitting(parts, plan_for(max(part.part.plan.shards for part in parts)))
+
+
+def _origin(case: CiContext) -> Provenance:
+    return provenance(case, empty_batch(case.now()), case.decision.base)
+
+
+def _listed(title: str, lines: Iterable[str]) -> str:
+    return f"### {title}\n\n" + "".join(f"- {escape_markdown(line)}\n" for line in lines)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,152 @@
+"""Suites dealt out to several machines: whole ones, the longest first, alike wherever it is computed. Pure."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.shards import PlannedSuite, ShardPlan
+
+# Newest trials of a suite that say how long one takes.
+MAX_TIMED = 5
+# What a trial of which nothing is stored is taken to last, where nothing of any suite is.
+GUESSED_SECONDS = 60.0
+SAY_NOTHING = frozenset({SessionStatus.FAILED, SessionStatus.INTERRUPTED})
+
+
+def deal(seconds: Mapping[str, float], shards: int) -> dict[str, int]:
+    """By suite its shard, from 1: each goes to the shard that has least to do so far, the longest suite first.
+
+    With m shards, the longest has at most 4/3 - 1/(3m) of the least possible (Graham, 1969). Of equals the first by
+    name comes first, and goes to the first shard. So everybody who knows the same seconds deals alike.
+
+    Args:
+        seconds: By suite, how long it is expected to take.
+        shards: Their number, at least 1.
+    """
+    loads = [0.0] * shards
+    counts = [0] * shards
+    dealt: dict[str, int] = {}
+    for suite in sorted(seconds, key=lambda name: (-seconds[name], name)):
+        # Suites that take no time are spread as well.
+        shard = min(range(shards), key=lambda number: (loads[number], counts[number], number))
+        loads[shard] += seconds[suite]
+        counts[shard] += 1
+        dealt[suite] = shard + 1
+    return dealt
+
+
+def trial_seconds(runs: Iterable[RunResult], *, replayed: bool) -> dict[str, float]:
+    """By suite, how long a trial takes, by the median of the newest; failed and interrupted ones say nothing."""
+    found: dict[str, dict[tuple[str, str], RunResult]] = {}
+    for run in runs:
+        if run.replayed is replayed and run.status not in SAY_NOTHING:
+            found.setdefault(run.suite, {})[run.batch_id, run.run_id] = run
+    newest = {
+        suite: sorted(each.values(), key=lambda run: (run.finished_at, run.run_id), reverse=True)[:MAX_TIMED]
+        for suite, each in found.items()
+    }
+    return {
+        suite: median((run.finished_at - run.started_at).total_seconds() for run in runs)
+        for suite, runs in newest.items()
+    }
+
+
+def expected_to_take(per_trial: Mapping[str, float], trials: Mapping[str, int]) -> dict[str, float]:
+    """By suite the seconds of all its trials; one of which nothing is stored is taken for a usual one.
+
+    Args:
+        per_trial: By suite, how long one takes, as far as that is known.
+        trials: By suite, how many there will be at least; in the plan's order.
+    """
+    known = [per_trial[suite] for suite in trials if suite in per_trial]
+    usual = median(known) if known else GUESSED_SECONDS
+    return {suite: round(per_trial.get(suite, usual) * count, 1) for suite, count in trials.items()}
+
+
+def loads_of(plan: ShardPlan) -> tuple[float, ...]:
+    """Of each shard, the seconds of its suites together."""
+    return tuple(sum(suite.seconds for suite in plan.suites_of(number)) for number in range(1, plan.shards + 1))
+
+
+def longest_suite(plan: ShardPlan) -> PlannedSuite | None:
+    """The suite that alone takes longer than an equal share of the whole, so that more shards do not help."""
+    share = sum(suite.seconds for suite in plan.suites) / plan.shards
+    longest = max(plan.suites, key=lambda suite: suite.seconds, default=None)
+    return longest if longest and plan.shards > 1 and longest.seconds > share else None
+
+
+def budget_of(plan: ShardPlan, shard: int) -> float | None:
+    """What a shard may spend: as large a part of the whole as its suites are expected to take of the whole time.
+
+    Nothing that one shard leaves is there for another, so that all of them together never spend more than the whole.
+    """
+    if plan.budget_usd is None:
+        return None
+    loads = loads_of(plan)
+    whole = sum(loads)
+    part = loads[shard - 1] / whole if whole else len(plan.suites_of(shard)) / max(1, len(plan.suites))
+    # Downwards, to a hundredth of a cent.
+    return int(plan.budget_usd * part * 10_000) / 10_000
+
+
+def digest_of(record: Record) -> str:
+    """Of a record, the same wherever it is computed."""
+    text = record.model_dump_json(by_alias=True, exclude_none=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def digest_of_trials(runs: Iterable[RunResult]) -> str:
+    """Of the trials that count, whichever these are; their order says nothing."""
+    keys = sorted(f"{run.batch_id}/{run.run_id}" for run in runs)
+    return hashlib.sha256("\n".join(keys).encode()).hexdigest() if keys else ""
+
+
+def differences(ours: ShardPlan, other: ShardPlan) -> tuple[str, ...]:
+    """In what two plans differ, each in half a sentence that says what to do; what explains the rest comes first."""
+    named = (
+        ("zelda", "version of Zelda", "install the same version in all jobs"),
+        ("commit", "tested commit", "check out the same commit in all jobs"),
+        ("tree", "tested files", "check out the same files in all jobs"),
+        ("base", "base", "name the same commit as the base in all jobs"),
+        ("shards", "number of shards", "give all jobs the same number of shards"),
+        ("budget_usd", "budget", "give all jobs the same budget"),
+    )
+    found = [
+        f"{what}: {_said(getattr(ours, key))} and {_said(getattr(other, key))} ({fix})"
+        for key, what, fix in named
+        if getattr(ours, key) != getattr(other, key)
+    ]
+    return tuple(found) or _differing_suites(ours, other)
+
+
+def _differing_suites(ours: ShardPlan, other: ShardPlan) -> tuple[str, ...]:
+    here, there = ({suite.name: suite for suite in plan.suites} for plan in (ours, other))
+    if here.keys() != there.keys():
+        names = ", ".join(sorted(here.keys() ^ there.keys()))
+        return (f"suites: {names} only in one of them (choose the same suites in all jobs)",)
+    for key, what, fix in (
+        ("settings", "settings", "give all jobs the same options, inputs and variables"),
+        ("stored", "stored trials", PIN),
+        ("trials", "stored trials", PIN),
+        ("seconds", "stored durations", PIN),
+    ):
+        if changed := [name for name in here if getattr(here[name], key) != getattr(there[name], key)]:
+            return (f"{what} of {_listed(changed)} ({fix})",)
+    return ("the order of the suites (run the same files in all jobs)",) if ours != other else ()
+
+
+PIN = "something was stored meanwhile: pin the plan, or give all jobs the same stored runs"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _said(value: object) -> str:
+    if value is None:
+        return "none"
+    return value[:12] if isinstance(value, str) else str(value)

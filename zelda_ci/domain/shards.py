@@ -1,0 +1,156 @@
+"""A run that several machines share: who runs what, and what one of them hands in."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.ci import BaselineOrigin, Provenance
+from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.nights import NightlyHistory
+from zelda_ci.domain.run import BatchResult, RunResult
+
+# More than any repository has jobs to spare: GitHub starts 256 of a matrix at most.
+MAX_SHARDS = 256
+
+ShardNumber = Annotated[int, Field(ge=1, le=MAX_SHARDS)]
+
+_SHARD = re.compile(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})")
+
+
+class ShardOf(Record):
+    """One of several shards, `2/4`."""
+
+    number: ShardNumber
+    shards: ShardNumber
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.shards}"
+
+    @property
+    def file_stem(self) -> str:
+        """How its part is called, without an ending."""
+        return f"shard-{self.number}-of-{self.shards}"
+
+
+def shard_of(text: str) -> ShardOf:
+    """The shard that a text like `2/4` means.
+
+    Raises:
+        ValueError: It means none; the message says what is allowed.
+    """
+    found = _SHARD.fullmatch(text.strip())
+    number, shards = (int(part) for part in found.groups()) if found else (0, 0)
+    if not 1 <= number <= shards <= MAX_SHARDS:
+        raise ValueError(f"allowed are a number and how many there are, such as 2/4, up to {MAX_SHARDS}")
+    return ShardOf(number=number, shards=shards)
+
+
+class PlannedSuite(Record):
+    """A suite of a plan, and which shard runs it."""
+
+    name: str
+    shard: ShardNumber
+    trials: int
+    """The fewest that will run."""
+    seconds: float
+    """How long these are expected to take, one after the other."""
+    settings: str
+    """SHA-256 of the suite as it runs."""
+    stored: str = ""
+    """SHA-256 of the stored trials that count for it; empty without any."""
+
+
+class ShardPlan(Record):
+    """Who runs what. All shards of a run have the same one, or they are none of one run."""
+
+    schema_version: Literal[1] = 1
+    zelda: str
+    """Version."""
+    commit: str | None = None
+    """What is tested; absent outside git."""
+    tree: str | None = None
+    """Its files, as git hashes them."""
+    base: str | None = None
+    """The commit that runs beside it, as far as that is known beforehand."""
+    shards: ShardNumber
+    budget_usd: float | None = None
+    """Of all shards together."""
+    suites: tuple[PlannedSuite, ...]
+    """In the order in which they are told."""
+
+    def suites_of(self, shard: int) -> tuple[PlannedSuite, ...]:
+        """Those that a shard runs."""
+        return tuple(suite for suite in self.suites if suite.shard == shard)
+
+    def names_of(self, shard: int) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(suite.name for suite in self.suites_of(shard))
+
+
+class CountedTrials(Record):
+    """The stored trials that count for a suite beside those that were made."""
+
+    head: tuple[RunResult, ...] = ()
+    base: tuple[RunResult, ...] = ()
+    pool: tuple[RunResult, ...] = ()
+    hints: tuple[RunResult, ...] = ()
+
+
+class ShardPart(Record):
+    """What a shard hands in, beside its results: enough to know where it belongs."""
+
+    schema_version: Literal[1] = 1
+    shard: ShardNumber
+    plan: ShardPlan
+    platform: str
+    """On which it ran, such as `debian 13 x86_64`."""
+    origin: Provenance | None = None
+    """The job that made it, in a GitHub workflow; absent elsewhere."""
+    counted: dict[str, CountedTrials] = {}
+    """By suite; outside of GitHub, where nobody else knows them."""
+
+
+class PinnedReference(Record):
+    """The base's state of a suite."""
+
+    fingerprint: Fingerprint
+    is_exact: bool
+
+
+class PinnedTrials(Record):
+    """The stored trials that count for a suite, by key in the plan's `trials`."""
+
+    head: tuple[str, ...] = ()
+    base: tuple[str, ...] = ()
+    pool: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+
+
+class PinnedPlan(Record):
+    """A plan with all that was found on GitHub when it was made, so that nothing that is stored later changes it."""
+
+    schema_version: Literal[1] = 1
+    plan: ShardPlan
+    origin: Provenance
+    """The job that made it."""
+    notes: tuple[str, ...] = ()
+    """What is not run, and why."""
+    baseline: BaselineOrigin
+    results: BatchResult | None = None
+    """Of the base's nearest commit; absent where there are none."""
+    references: dict[str, PinnedReference] = {}
+    nights: NightlyHistory = NightlyHistory()
+    damage: str = ""
+    pool: tuple[str, ...] = ()
+    """The trusted trials of the base branch, by key in `trials`."""
+    counted: dict[str, PinnedTrials] | None = None
+    """By suite; absent where the number of trials is fixed."""
+    trials: dict[str, RunResult] = {}
+    """By invocation and run, each once."""
+    fingerprints: dict[str, Fingerprint] = {}
+    known: dict[str, int] = {}
+    """Suites that need not run, with the number of their stored trials."""
+    knows_earlier: bool = True
+    remarks: tuple[str, ...] = ()
