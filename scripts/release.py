@@ -178,7 +178,7 @@ def changelog(release: Release) -> str:
     body = re.split(r"^\[[^]]+\]: ", section, maxsplit=1, flags=re.MULTILINE)[0].strip()
     if not body:
         raise RefusedError(f"CHANGELOG.md says nothing under [{wanted}]")
-    if not re.search(rf"^\[{re.escape(wanted)}\]: \S+/{release.tag}$", text, re.MULTILINE):
+    if not re.search(rf"^\[{re.escape(wanted)}\]: \S+(/|\.\.\.){re.escape(release.tag)}$", text, re.MULTILINE):
         raise RefusedError(
             f"CHANGELOG.md has no link for the version at its end: [{wanted}]: https://.../{release.tag}"
         )
@@ -348,7 +348,7 @@ def main(arguments: list[str]) -> int:
             step.add_argument("--image", required=True, help="ghcr.io/owner/name@sha256:...")
         if name == "compare":
             step.add_argument("folder", type=Path, help="where the wheel and the sdist are")
-            step.add_argument("--index", default="https://pypi.org", help="the package index")
+            step.add_argument("--index", required=True, help="the address of the package index")
     given = parser.parse_args(arguments)
     try:
         for name, value in run(given).items():
