@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.releases import IMAGE, OTHER_IMAGE, REPOSITORY, ReleaseRepository, Step, changelog, step
 
@@ -58,6 +59,11 @@ def test_a_release_is_a_commit_that_only_names_the_image(repository: ReleaseRepo
     action = repository.git("show", f"{commit}:action.yml", where=repository.remote)
     before = (REPOSITORY / "action.yml").read_text("utf-8").strip()
     assert action == before.replace("\n  image: Dockerfile\n", f"\n  image: docker://{IMAGE}\n")
+    read = yaml.safe_load(action)
+    assert read.pop("runs") == {"using": "docker", "image": f"docker://{IMAGE}", "args": ["ci"]}
+    built = yaml.safe_load(before)
+    assert built.pop("runs")["image"] == "Dockerfile"
+    assert read == built
     assert repository.git("log", "-1", "--format=%s", commit, where=repository.remote) == "Release 1.2.3"
 
 
