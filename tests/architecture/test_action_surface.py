@@ -56,6 +56,12 @@ def test_the_words_that_an_input_allows_are_in_its_description(name: str, kind: 
     assert [word for word in kind if word not in ACTION["inputs"][name]["description"]] == []
 
 
+def test_the_bug_report_knows_every_level() -> None:
+    form = yaml.safe_load((REPOSITORY / ".github/ISSUE_TEMPLATE/bug.yml").read_text())
+    (asked,) = [field for field in form["body"] if field.get("id") == "isolation"]
+    assert [level for level in LEVELS if level != "auto"] == asked["attributes"]["options"][:-1]
+
+
 def test_every_input_of_an_override_is_an_input_of_the_action() -> None:
     assert {row.input for row in ROWS.values() if row.input} <= set(INPUTS)
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,17 @@ ACTIONLINT = REPOSITORY / "tests" / "support" / "actionlint"
 OWN = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
 EXAMPLES = sorted((REPOSITORY / "examples").glob("zelda*.yml"))
 ACTIONS = [REPOSITORY / "action.yml", REPOSITORY / "runner" / "action.yml"]
-NEWER_THAN_ACTIONLINT = re.compile(r'label "ubuntu-24\.04" is unknown')
+RELEASE = REPOSITORY / ".github" / "workflows" / "release.yml"
+NEWER_THAN_ACTIONLINT = re.compile(r'label "ubuntu-24\.04(-arm)?" is unknown|unknown permission scope "attestations"')
+ASKED_FOR = {"contents", "actions", "pull-requests", "issues"}
+CHOSEN = "${{ inputs.timeout-minutes }}"
+WRITTEN_BY_THE_RELEASE = {
+    "image": {"packages"},
+    "index": {"packages", "id-token", "attestations"},
+    "pypi": {"id-token"},
+    "release": {"contents", "packages"},
+}
+"""Job → what it may write."""
 
 
 def zizmor(*files: Path) -> subprocess.CompletedProcess[str]:
@@ -77,16 +88,19 @@ def test_every_workflow_asks_for_as_little_as_it_can(file: Path) -> None:
     assert workflow["permissions"] == {}
     assert "concurrency" in workflow
     for job in workflow["jobs"].values():
-        if "uses" in job:
+        if job.get("uses", "").startswith("zelda-ci/"):
             # One of our own, which is looked at here as well.
             assert re.fullmatch(r"zelda-ci/zelda-ci/\.github/workflows/[a-z-]+\.yml@v1", job["uses"])
             continue
-        assert job["timeout-minutes"] in range(1, 61) or job["timeout-minutes"] == "${{ inputs.timeout-minutes }}"
-        assert set(job["permissions"]) <= {"contents", "actions", "pull-requests", "issues"}
-        for step in job["steps"]:
+        # A workflow that is called says itself how long its jobs may take.
+        minutes = job.get("timeout-minutes")
+        assert job.get("uses") == "./.github/workflows/ci.yml" or minutes in {*range(1, 61), CHOSEN}
+        if file != RELEASE:
+            assert set(job["permissions"]) <= ASKED_FOR
+        for step in job.get("steps", []):
             uses = step.get("uses", "")
-            if uses.startswith("actions/"):
-                assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", uses)
+            if not uses.startswith(("./", "zelda-ci/")):
+                assert re.fullmatch(r"([a-z-]+/[a-z-]+@[0-9a-f]{40})?", uses)
             if uses.startswith("actions/checkout@"):
                 assert step["with"]["persist-credentials"] is False
 
@@ -104,3 +118,33 @@ def test_a_shared_run_gives_every_job_the_same_inputs_and_no_job_more_than_it_ne
     text = (REPOSITORY / ".github" / "workflows" / "zelda-sharded.yml").read_text()
     # YAML reads the key `on` as true.
     assert [name for name in workflow[True]["workflow_call"]["inputs"] if text.count(f"inputs.{name} ") < 1] == []
+
+
+def test_each_job_of_the_release_may_write_only_what_it_publishes() -> None:
+    jobs = yaml.safe_load(RELEASE.read_text())["jobs"]
+    written = {
+        name: {scope for scope, right in job["permissions"].items() if right == "write"} for name, job in jobs.items()
+    }
+    assert {name: scopes for name, scopes in written.items() if scopes} == WRITTEN_BY_THE_RELEASE
+    # What cannot be taken back waits for an environment's rules, and for everything that can fail.
+    assert {name for name, job in jobs.items() if "environment" in job} == {"pypi", "release"}
+    assert set(jobs["index"]["needs"]) == {"check", "tests", "package", "image"}
+    assert "index" in jobs["pypi"]["needs"]
+    assert "pypi" in jobs["release"]["needs"]
+
+
+def test_the_images_that_a_release_is_built_with_are_pinned_and_renewed() -> None:
+    services = yaml.safe_load((REPOSITORY / ".github/release/docker-compose.yml").read_text())["services"]
+    assert all(re.search(r":[^@]+@sha256:[0-9a-f]{64}$", service["image"]) for service in services.values())
+    updates = yaml.safe_load((REPOSITORY / ".github/dependabot.yml").read_text())["updates"]
+    assert ("docker-compose", "/.github/release") in {
+        (each["package-ecosystem"], each["directory"]) for each in updates
+    }
+
+
+def test_every_python_that_the_package_names_is_tested() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
+    versions = [each.rpartition(" ")[2] for each in project["classifiers"] if re.search(r":: 3\.\d+$", each)]
+    assert project["requires-python"] == f">={versions[0]}"
+    jobs = yaml.safe_load((REPOSITORY / ".github/workflows/ci.yml").read_text())["jobs"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == versions

@@ -1,0 +1,382 @@
+"""The steps of a release that decide something; `.github/workflows/release.yml` calls them, docs/releasing.md explains.
+
+Whoever makes a release pushes `release/v1.2.3`. The tags that users name are made from it: `v1.2.3` once, on a commit
+that differs from its parent only in the image of action.yml, and `v1` whenever a newer release of that major version is
+there. Needs Python and git, nothing else. What a later step needs is printed as `name=value` lines.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple
+
+TRIGGER = "release/"
+ACTION = "action.yml"
+TOOLS = ".github/release/docker-compose.yml"
+IMAGE_LINE = re.compile(r"^  image: (.+)$", re.MULTILINE)
+PINNED = re.compile(r"docker://[a-z0-9][a-z0-9._/:-]*@sha256:[0-9a-f]{64}")
+WHO = {"NAME": "github-actions[bot]", "EMAIL": "41898282+github-actions[bot]@users.noreply.github.com"}
+MAX_TRIES = 3
+
+
+class RefusedError(Exception):
+    """A release that must not be made; the text says what to do."""
+
+
+class Version(NamedTuple):
+    """A version as the package and the tag spell it: 1.2.3 or 1.2.3rc1. Compares by precedence."""
+
+    major: int
+    minor: int
+    patch: int
+    kind: str
+    number: int
+    """Of a pre-release, whose kind is a, b or rc; the kind of a final version is `~`, which sorts behind them."""
+
+    @classmethod
+    def of_tag(cls, tag: str) -> "Version | None":
+        """The version that a tag names, or None if it names none."""
+        found = re.fullmatch(r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:(a|b|rc)(0|[1-9]\d*))?", tag)
+        if not found:
+            return None
+        major, minor, patch, kind, number = found.groups()
+        return cls(int(major), int(minor), int(patch), kind or "~", int(number or 0))
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is no pre-release."""
+        return self.kind == "~"
+
+    def __str__(self) -> str:
+        end = "" if self.is_final else f"{self.kind}{self.number}"
+        return f"{self.major}.{self.minor}.{self.patch}{end}"
+
+
+class Release(NamedTuple):
+    """What a tag `release/v1.2.3` asks for."""
+
+    version: Version
+    source: str
+    """The commit that is released, as a full hash."""
+
+    @property
+    def tag(self) -> str:
+        """The tag that users name."""
+        return f"v{self.version}"
+
+    @property
+    def moving(self) -> str | None:
+        """The tag that follows the releases of a major version. A pre-release moves none, and 0.x promises nothing."""
+        return f"v{self.version.major}" if self.version.is_final and self.version.major else None
+
+
+class RemoteTag(NamedTuple):
+    """A tag as the remote has it."""
+
+    object_hash: str
+    """What the reference holds: the commit, or an annotated tag."""
+    commit: str
+
+
+def git(*words: str, env: dict[str, str] | None = None, data: str | None = None) -> str:
+    """What git prints, byte for byte. Raises RefusedError with git's own words where it fails."""
+    surroundings = {**os.environ, **(env or {})}
+    done = subprocess.run(["git", *words], env=surroundings, input=data, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RefusedError(f"git {words[0]} failed: {done.stderr.strip() or f'exit code {done.returncode}'}")
+    return done.stdout
+
+
+def holds(*words: str) -> bool:
+    """Whether git answers a question with yes."""
+    return subprocess.run(["git", *words], capture_output=True, check=False).returncode == 0
+
+
+def asked(trigger: str) -> Release:
+    """What the pushed tag asks for. Raises RefusedError if its name is none of a release."""
+    tag = trigger.removeprefix(TRIGGER)
+    version = Version.of_tag(tag)
+    if version is None:
+        raise RefusedError(
+            f"{trigger} is no release: the name is {TRIGGER}v and the version as zelda_ci/__init__.py spells it, "
+            f"such as {TRIGGER}v1.2.3 or {TRIGGER}v1.2.3rc1 (not -rc.1)"
+        )
+    if tag == trigger:
+        raise RefusedError(
+            f"{tag} is not pushed by hand: the release workflow makes it, on a commit whose action.yml names the "
+            f"image. Remove it (git push --delete origin {tag}) and push {TRIGGER}{tag} on the same commit"
+        )
+    return Release(version, git("rev-parse", "--verify", "HEAD^{commit}").strip())
+
+
+def remote_tags() -> dict[str, RemoteTag]:
+    """The tags as the remote has them now, by name."""
+    found: dict[str, RemoteTag] = {}
+    for line in git("ls-remote", "--tags", "origin").splitlines():
+        object_hash, _, ref = line.partition("\t")
+        name = ref.removeprefix("refs/tags/")
+        if name.endswith("^{}"):
+            # The line of an annotated tag's commit follows that of the tag itself.
+            name = name.removesuffix("^{}")
+            found[name] = RemoteTag(found[name].object_hash, object_hash)
+        else:
+            found[name] = RemoteTag(object_hash, object_hash)
+    return found
+
+
+def final_versions(tags: Iterable[str]) -> list[Version]:
+    """The versions among tags that are no pre-releases."""
+    return [version for name in tags if (version := Version.of_tag(name)) and version.is_final]
+
+
+def check_version(release: Release) -> None:
+    """The package says the same version as the tag."""
+    said = re.search(r'^__version__ = "(.*)"$', git("show", "HEAD:zelda_ci/__init__.py"), re.MULTILINE)
+    if said is None or said[1] != str(release.version):
+        raise RefusedError(
+            f"the tag says {release.version}, zelda_ci/__init__.py says {said[1] if said else 'nothing'}: "
+            "they must be the same"
+        )
+
+
+def check_branch(release: Release) -> None:
+    """The commit was reviewed: it is in main, or in the branch of its minor version."""
+    branches = ("main", f"maintenance/{release.version.major}.{release.version.minor}")
+    if not any(holds("merge-base", "--is-ancestor", release.source, f"origin/{branch}") for branch in branches):
+        raise RefusedError(f"{release.source} is neither in {branches[0]} nor in {branches[1]}: merge it there first")
+
+
+def changelog(release: Release) -> str:
+    """The text of the version's section. Raises RefusedError if section, date or link are missing or out of place."""
+    text = git("show", "HEAD:CHANGELOG.md")
+    parts = re.split(r"^## \[([^]]+)\](.*)$", text, flags=re.MULTILINE)
+    sections = [(parts[at], parts[at + 1], parts[at + 2]) for at in range(1, len(parts), 3)]
+    names = [name for name, _, _ in sections]
+    wanted = str(release.version)
+    if names[:2] != ["Unreleased", wanted]:
+        raise RefusedError(
+            f"CHANGELOG.md must begin with ## [Unreleased] and ## [{wanted}] - DATE; it begins with {names[:2]}"
+        )
+    (_, _, unreleased), (_, after, section) = sections[:2]
+    if unreleased.strip():
+        raise RefusedError(f"CHANGELOG.md has entries under [Unreleased]: move them under [{wanted}]")
+    day = re.fullmatch(r" - (\d{4}-\d\d-\d\d)\s*", after)
+    try:
+        date.fromisoformat(day[1] if day else "")
+    except ValueError:
+        raise RefusedError(f"CHANGELOG.md gives [{wanted}] no date: ## [{wanted}] - 2026-01-31") from None
+    body = re.split(r"^\[[^]]+\]: ", section, maxsplit=1, flags=re.MULTILINE)[0].strip()
+    if not body:
+        raise RefusedError(f"CHANGELOG.md says nothing under [{wanted}]")
+    if not re.search(rf"^\[{re.escape(wanted)}\]: \S+(/|\.\.\.){re.escape(release.tag)}$", text, re.MULTILINE):
+        raise RefusedError(
+            f"CHANGELOG.md has no link for the version at its end: [{wanted}]: https://.../{release.tag}"
+        )
+    return body
+
+
+def with_image(action: str, image: str) -> str:
+    """action.yml with another image; nothing else of it changes."""
+    written, count = IMAGE_LINE.subn(lambda _: f"  image: {image}", action)
+    if count != 1:
+        raise RefusedError(f"{ACTION} must have one line `  image: ...`, and has {count}")
+    return written
+
+
+def check_action(commit: str) -> None:
+    """The branch builds its image; only a released action.yml names one."""
+    if IMAGE_LINE.findall(git("show", f"{commit}:{ACTION}")) != ["Dockerfile"]:
+        raise RefusedError(f"{ACTION} of the released commit must say `image: Dockerfile`")
+
+
+def released_image(release: Release, commit: str) -> str:
+    """The image in the action.yml of a release that is there already. Raises RefusedError if it is not one of ours.
+
+    Ours is a commit whose only parent is the released one, with another image by digest and no other change.
+    """
+    git("fetch", "--quiet", "--no-tags", "origin", f"refs/tags/{release.tag}")
+    lines = IMAGE_LINE.findall(git("show", f"{commit}:{ACTION}"))
+    image = lines[0] if len(lines) == 1 else ""
+    if not PINNED.fullmatch(image) or made(release, image.removeprefix("docker://")) != commit:
+        raise RefusedError(
+            f"{release.tag} is there already, on {commit}, which was not made from {release.source}. Users may have "
+            "it, so it stays: give the change a new version. If somebody moved it, find out who, and put it back"
+        )
+    return image.removeprefix("docker://")
+
+
+def made(release: Release, image: str) -> str:
+    """The commit that users get, as a full hash. The same source and image always make the same commit."""
+    if not PINNED.fullmatch(f"docker://{image}"):
+        raise RefusedError(f"{image} is no image by digest (ghcr.io/owner/name@sha256:...)")
+    action = with_image(git("show", f"{release.source}:{ACTION}"), f"docker://{image}")
+    day = git("show", "--no-patch", "--format=%ct +0000", release.source).strip()
+    who = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER") for part, value in WHO.items()}
+    words = f"Release {release.version}\n\nThe action pulls {image}, which was built from the parent of this commit."
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**who, "GIT_AUTHOR_DATE": day, "GIT_COMMITTER_DATE": day, "GIT_INDEX_FILE": f"{folder}/index"}
+        git("read-tree", release.source, env=env)
+        blob = git("hash-object", "-w", "--stdin", data=action).strip()
+        git("update-index", "--cacheinfo", f"100644,{blob},{ACTION}", env=env)
+        tree = git("write-tree", env=env).strip()
+        return git("commit-tree", tree, "-p", release.source, "-m", words, env=env).strip()
+
+
+def check(release: Release) -> dict[str, str]:
+    """Refuse what cannot become a release before anything is built."""
+    check_version(release)
+    changelog(release)
+    check_branch(release)
+    check_action(release.source)
+    if there := remote_tags().get(release.tag):
+        released_image(release, there.commit)
+    base = re.search(r"^ARG BASE=(\S+)$", git("show", "HEAD:Dockerfile"), re.MULTILINE)
+    if base is None:
+        raise RefusedError("the Dockerfile has no line `ARG BASE=...`")
+    tools = dict(
+        re.findall(r"^  (\w+):\n    image: (\S+@sha256:[0-9a-f]{64})$", git("show", f"HEAD:{TOOLS}"), re.MULTILINE)
+    )
+    if set(tools) != {"buildkit", "scanner"}:
+        raise RefusedError(f"{TOOLS} must name buildkit and scanner, each by digest")
+    return {"version": str(release.version), "tag": release.tag, "base": base[1], **tools}
+
+
+def tag(release: Release, image: str) -> dict[str, str]:
+    """Make `v1.2.3` with that image, or keep the one that an earlier attempt made."""
+    before = remote_tags()
+    if there := before.get(release.tag):
+        image, commit = released_image(release, there.commit), there.commit
+    else:
+        check_action(release.source)
+        commit = made(release, image)
+        # Not forced: if somebody was faster, this fails and the next attempt looks at what is there.
+        git("push", "--quiet", "origin", f"{commit}:refs/tags/{release.tag}")
+    newest = max([*final_versions(before), release.version])
+    if not release.version.is_final:
+        kind = "--prerelease"
+    else:
+        kind = "--latest" if newest == release.version else "--latest=false"
+    return {"commit": commit, "image": image, "kind": kind}
+
+
+def move(release: Release) -> dict[str, str]:
+    """Let `v1` follow to `v1.2.3`, forward only; says `moving=v1` where the two are the same in the end."""
+    name = release.moving
+    for attempt in range(MAX_TRIES):
+        tags = remote_tags()
+        if name is None or not _is_newest(release, tags):
+            return {"moving": ""}
+        to, before = tags[release.tag].commit, tags.get(name)
+        if before and before.commit == to:
+            break
+        if before and before.commit not in {tags[f"v{version}"].commit for version in final_versions(tags)}:
+            print(f"{name} was on {before.commit}, which is no release: somebody moved it", file=sys.stderr)
+        lease = f"--force-with-lease=refs/tags/{name}:{before.object_hash if before else ''}"
+        try:
+            git("push", "--quiet", lease, "origin", f"{to}:refs/tags/{name}")
+            break
+        except RefusedError:
+            # Another release may have moved it meanwhile: look again whose turn it is.
+            if attempt + 1 == MAX_TRIES:
+                raise
+    return {"moving": name or ""}
+
+
+def _is_newest(release: Release, tags: dict[str, RemoteTag]) -> bool:
+    """Whether a release that is there is the newest of its major version."""
+    if release.tag not in tags:
+        raise RefusedError(f"{release.tag} is not there: {release.moving} can only follow a release")
+    released_image(release, tags[release.tag].commit)
+    newest = max(version for version in final_versions(tags) if version.major == release.version.major)
+    if newest != release.version:
+        print(f"{release.moving} stays: v{newest} is newer than {release.tag}", file=sys.stderr)
+    return newest == release.version
+
+
+def compare_published(release: Release, folder: Path, index: str) -> None:
+    """Refuse to go on if the package index has other files of this version: what is there cannot be replaced."""
+    files = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())}
+    strange = [name for name in files if not name.startswith(f"zelda_ci-{release.version}")]
+    if strange or len(files) != 2:
+        raise RefusedError(
+            f"{folder} must hold the wheel and the sdist of {release.version}, and holds {sorted(files)}"
+        )
+    address = f"{index}/pypi/zelda-ci/{release.version}/json"
+    try:
+        with urllib.request.urlopen(address, timeout=60) as response:
+            answer = json.load(response)
+    except urllib.error.HTTPError as error:
+        if error.code != 404:
+            raise RefusedError(f"{address} answers {error.code}") from error
+        answer = {"urls": []}
+    except OSError as error:
+        raise RefusedError(f"{address} cannot be read: {error}") from error
+    there = {each["filename"]: each["digests"]["sha256"] for each in answer["urls"]}
+    other = sorted(name for name, digest in there.items() if files.get(name) != digest)
+    if other:
+        raise RefusedError(
+            f"the package index has {', '.join(other)} with other content. Files there can never be replaced: "
+            "make a new version"
+        )
+    print(f"{len(there)} of {len(files)} files are published already", file=sys.stderr)
+
+
+def main(arguments: list[str]) -> int:
+    """Run one step."""
+    parser = argparse.ArgumentParser(prog="release", description="The steps of a release (docs/releasing.md).")
+    steps = parser.add_subparsers(dest="step", required=True)
+    for name, words in {
+        "check": "refuse what does not fit: version, changelog, branch, action.yml, an existing tag",
+        "notes": "print the changelog's section",
+        "tag": "make v1.2.3, with the image in action.yml",
+        "move": "let v1 follow, if nothing newer is there",
+        "compare": "compare the built package with what is published",
+    }.items():
+        step = steps.add_parser(name, help=words)
+        step.add_argument("trigger", help="the tag that was pushed: release/v1.2.3")
+        if name == "tag":
+            step.add_argument("--image", required=True, help="ghcr.io/owner/name@sha256:...")
+        if name == "compare":
+            step.add_argument("folder", type=Path, help="where the wheel and the sdist are")
+            step.add_argument("--index", required=True, help="the address of the package index")
+    given = parser.parse_args(arguments)
+    try:
+        for name, value in run(given).items():
+            print(f"{name}={value}")
+    except RefusedError as reason:
+        print(f"error: {reason}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run(given: argparse.Namespace) -> dict[str, str]:
+    """What a step says to the later ones."""
+    release = asked(given.trigger)
+    match given.step:
+        case "check":
+            return check(release)
+        case "notes":
+            print(changelog(release))
+        case "tag":
+            return tag(release, given.image)
+        case "move":
+            return move(release)
+        case "compare":
+            compare_published(release, given.folder, given.index)
+        case other:
+            raise AssertionError(other)
+    return {}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

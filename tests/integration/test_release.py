@@ -1,0 +1,427 @@
+"""The steps of a release, against a real remote: which tag comes to be where, and what is refused."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.releases import IMAGE, OTHER_IMAGE, REPOSITORY, ReleaseRepository, Step, changelog, step
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> ReleaseRepository:
+    return ReleaseRepository.make(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout with all branches, of 1.2.3, for tests that leave everything as it is."""
+    (folder := tmp_path_factory.mktemp("releases") / "one").mkdir()
+    repository = ReleaseRepository.make(folder)
+    return repository.checkout(repository.commit("1.2.3"), whole=True)
+
+
+def release(repository: ReleaseRepository, commit: str, version: str, image: str = IMAGE) -> tuple[Step, Step]:
+    """What the last job of the workflow does: the tag of the version, then that of its major version."""
+    where = repository.checkout(commit)
+    tagged = step(where, "tag", version, "--image", image)
+    assert tagged.code == 0, tagged.err
+    moved = step(where, "move", version)
+    assert moved.code == 0, moved.err
+    return tagged, moved
+
+
+def test_a_release_is_a_commit_that_only_names_the_image(repository: ReleaseRepository) -> None:
+    source = repository.commit("1.2.3")
+    whole = repository.checkout(source, whole=True)
+    checked = step(whole, "check", "1.2.3")
+    assert (checked.code, checked.err) == (0, "")
+    assert {name: checked.outputs[name] for name in ("version", "tag")} == {"version": "1.2.3", "tag": "v1.2.3"}
+    dockerfile = (REPOSITORY / "Dockerfile").read_text("utf-8")
+    assert f"ARG BASE={checked.outputs['base']}\n" in dockerfile
+    assert "@sha256:" in checked.outputs["buildkit"]
+    assert "@sha256:" in checked.outputs["scanner"]
+
+    tagged, moved = release(repository, source, "1.2.3")
+    commit = tagged.outputs["commit"]
+    assert tagged.outputs == {"commit": commit, "image": IMAGE, "kind": "--latest"}
+    assert moved.outputs == {"moving": "v1"}
+    assert repository.tags() == {"v1.2.3": commit, "v1": commit}
+    assert repository.git("rev-parse", f"{commit}^@", where=repository.remote) == source
+    changed = repository.git("diff", "--numstat", source, commit, where=repository.remote)
+    assert changed == "1\t1\taction.yml"
+    action = repository.git("show", f"{commit}:action.yml", where=repository.remote)
+    before = (REPOSITORY / "action.yml").read_text("utf-8").strip()
+    assert action == before.replace("\n  image: Dockerfile\n", f"\n  image: docker://{IMAGE}\n")
+    read = yaml.safe_load(action)
+    assert read.pop("runs") == {"using": "docker", "image": f"docker://{IMAGE}", "args": ["ci"]}
+    built = yaml.safe_load(before)
+    assert built.pop("runs")["image"] == "Dockerfile"
+    assert read == built
+    assert repository.git("log", "-1", "--format=%s", commit, where=repository.remote) == "Release 1.2.3"
+
+
+def test_the_branch_keeps_its_dockerfile(repository: ReleaseRepository) -> None:
+    source = repository.commit("1.2.3")
+    release(repository, source, "1.2.3")
+    assert repository.git("rev-parse", "main", where=repository.remote) == source
+    assert "  image: Dockerfile\n" in repository.git("show", "main:action.yml", where=repository.remote)
+
+
+def test_a_second_attempt_keeps_the_first_ones_image(repository: ReleaseRepository) -> None:
+    source = repository.commit("1.2.3")
+    (first, _) = release(repository, source, "1.2.3")
+    before = repository.tags()
+    checked = step(repository.checkout(source, whole=True), "check", "1.2.3")
+    assert checked.code == 0, checked.err
+    (second, moved) = release(repository, source, "1.2.3", OTHER_IMAGE)
+    assert second.outputs["commit"] == first.outputs["commit"]
+    assert second.outputs["image"] == IMAGE
+    assert moved.outputs == {"moving": "v1"}
+    assert repository.tags() == before
+
+
+def test_an_attempt_that_ended_before_v1_moved_is_finished_by_the_next(repository: ReleaseRepository) -> None:
+    source = repository.commit("1.2.3")
+    where = repository.checkout(source)
+    assert step(where, "tag", "1.2.3", "--image", IMAGE).code == 0
+    assert list(repository.tags()) == ["v1.2.3"]
+    release(repository, source, "1.2.3", OTHER_IMAGE)
+    assert repository.tags()["v1"] == repository.tags()["v1.2.3"]
+
+
+def test_the_same_source_and_image_make_the_same_commit(tmp_path: Path) -> None:
+    repository = ReleaseRepository.make(tmp_path)
+    source = repository.commit("1.2.3")
+    (first, _) = release(repository, source, "1.2.3")
+    repository.git("update-ref", "-d", "refs/tags/v1.2.3", where=repository.remote)
+    repository.git("update-ref", "-d", "refs/tags/v1", where=repository.remote)
+    (second, _) = release(repository, source, "1.2.3")
+    assert first.outputs["commit"] == second.outputs["commit"]
+
+
+def test_v1_follows_newer_releases_only(repository: ReleaseRepository) -> None:
+    old = repository.commit("1.1.4")
+    (first, _) = release(repository, old, "1.1.4")
+    assert first.outputs["kind"] == "--latest"
+    release(repository, repository.commit("1.2.0"), "1.2.0")
+    at = repository.tags()["v1.2.0"]
+    assert repository.tags()["v1"] == at
+
+    repository.git("checkout", "--quiet", "--detach", old)
+    patch = repository.commit("1.1.5", branch="maintenance/1.1")
+    checked = step(repository.checkout(patch, whole=True), "check", "1.1.5")
+    assert checked.code == 0, checked.err
+    (tagged, moved) = release(repository, patch, "1.1.5")
+    assert tagged.outputs["kind"] == "--latest=false"
+    assert moved.outputs == {"moving": ""}
+    assert "v1 stays: v1.2.0 is newer than v1.1.5" in moved.err
+    assert repository.tags()["v1"] == at
+
+    # Nor does a second attempt at an older one, when a newer one came meanwhile.
+    (_, again) = release(repository, old, "1.1.4")
+    assert again.outputs == {"moving": ""}
+    assert repository.tags()["v1"] == at
+
+
+def test_versions_are_compared_as_numbers(repository: ReleaseRepository) -> None:
+    release(repository, repository.commit("1.9.0"), "1.9.0")
+    release(repository, repository.commit("1.10.0"), "1.10.0")
+    assert repository.tags()["v1"] == repository.tags()["v1.10.0"]
+
+
+def test_a_new_major_version_has_a_tag_of_its_own(repository: ReleaseRepository) -> None:
+    one = repository.commit("1.2.0")
+    release(repository, one, "1.2.0")
+    (tagged, moved) = release(repository, repository.commit("2.0.0"), "2.0.0")
+    assert moved.outputs == {"moving": "v2"}
+    assert tagged.outputs["kind"] == "--latest"
+    assert repository.tags()["v1"] == repository.tags()["v1.2.0"]
+    repository.git("checkout", "--quiet", "--detach", one)
+    patch = repository.commit("1.2.1", branch="maintenance/1.2")
+    (tagged, moved) = release(repository, patch, "1.2.1")
+    assert (tagged.outputs["kind"], moved.outputs) == ("--latest=false", {"moving": "v1"})
+    assert repository.tags()["v1"] == repository.tags()["v1.2.1"]
+    assert repository.tags()["v2"] == repository.tags()["v2.0.0"]
+
+
+@pytest.mark.parametrize("version", ["1.3.0rc1", "1.3.0a1", "1.3.0b12", "0.2.0"])
+def test_a_pre_release_moves_nothing_and_neither_does_0_x(repository: ReleaseRepository, version: str) -> None:
+    release(repository, repository.commit("1.2.0"), "1.2.0")
+    before = repository.tags()
+    source = repository.commit(version)
+    assert step(repository.checkout(source, whole=True), "check", version).code == 0
+    (tagged, moved) = release(repository, source, version)
+    assert moved.outputs == {"moving": ""}
+    assert tagged.outputs["kind"] == ("--latest=false" if version == "0.2.0" else "--prerelease")
+    assert repository.tags() == {**before, f"v{version}": tagged.outputs["commit"]}
+
+
+def test_a_pre_release_does_not_keep_v1_back(repository: ReleaseRepository) -> None:
+    release(repository, repository.commit("1.3.0rc1"), "1.3.0rc1")
+    (tagged, _) = release(repository, repository.commit("1.2.9"), "1.2.9")
+    assert tagged.outputs["kind"] == "--latest"
+    assert repository.tags()["v1"] == repository.tags()["v1.2.9"]
+
+
+def test_a_tag_of_a_version_that_somebody_made_or_moved_is_never_touched(repository: ReleaseRepository) -> None:
+    source = repository.commit("1.2.3")
+    stray = repository.git("commit-tree", f"{source}^{{tree}}", "-p", source, "-m", "Mine")
+    repository.git("push", "--quiet", "origin", f"{stray}:refs/tags/v1.2.3")
+    before = repository.tags()
+    whole = repository.checkout(source, whole=True)
+    for name, words in (("check", ()), ("tag", ("--image", IMAGE)), ("move", ())):
+        refused = step(whole, name, "1.2.3", *words)
+        assert refused.code == 1
+        assert f"v1.2.3 is there already, on {stray}, which was not made from {source}" in refused.err
+    assert repository.tags() == before
+
+
+def test_a_release_of_another_commit_is_no_release_of_this_one(repository: ReleaseRepository) -> None:
+    release(repository, repository.commit("1.2.3"), "1.2.3")
+    before = repository.tags()
+    later = repository.commit("1.2.3", entry="- It works better.")
+    refused = step(repository.checkout(later, whole=True), "check", "1.2.3")
+    assert refused.code == 1
+    assert "give the change a new version" in refused.err
+    refused = step(repository.checkout(later), "tag", "1.2.3", "--image", IMAGE)
+    assert refused.code == 1
+    assert repository.tags() == before
+
+
+def test_a_release_with_anything_else_changed_is_none_of_ours(repository: ReleaseRepository) -> None:
+    source = repository.commit("1.2.3")
+    repository.write("action.yml", (REPOSITORY / "action.yml").read_text().replace("Dockerfile", f"docker://{IMAGE}"))
+    repository.write("zelda_ci/__main__.py", "import evil\n")
+    repository.git("add", "--all")
+    repository.git("commit", "--quiet", "--message", "Release 1.2.3")
+    repository.git("push", "--quiet", "origin", "HEAD:refs/tags/v1.2.3")
+    refused = step(repository.checkout(source, whole=True), "check", "1.2.3")
+    assert (refused.code, "was not made from" in refused.err) == (1, True)
+
+
+@pytest.mark.parametrize("kind", [[], ["--annotate", "--message", "Mine"]], ids=["plain", "annotated"])
+def test_a_v1_that_somebody_moved_is_brought_back_and_named(repository: ReleaseRepository, kind: list[str]) -> None:
+    release(repository, repository.commit("1.2.3"), "1.2.3")
+    source = repository.commit("1.2.4")
+    stray = repository.git("commit-tree", f"{source}^{{tree}}", "-p", source, "-m", "Mine")
+    repository.git("tag", "--force", *kind, "v1", stray)
+    repository.git("push", "--quiet", "--force", "origin", "refs/tags/v1")
+    assert repository.tags()["v1"] == stray
+    (_, moved) = release(repository, source, "1.2.4")
+    assert f"v1 was on {stray}, which is no release: somebody moved it" in moved.err
+    assert repository.tags()["v1"] == repository.tags()["v1.2.4"]
+
+
+def test_v1_is_not_moved_over_a_release_that_came_in_between(repository: ReleaseRepository) -> None:
+    """Between looking and pushing another workflow moves v1: a hook of the remote, once."""
+    release(repository, repository.commit("1.1.0"), "1.1.0")
+    newer = repository.commit("1.3.0")
+    older = repository.commit("1.2.0")
+    where = repository.checkout(newer)
+    assert step(where, "tag", "1.3.0", "--image", IMAGE).code == 0
+    ahead = repository.tags()["v1.3.0"]
+    repository.git("update-ref", "-d", "refs/tags/v1.3.0", where=repository.remote)
+    late = repository.checkout(older)
+    assert step(late, "tag", "1.2.0", "--image", IMAGE).code == 0
+    hook = repository.remote / "hooks" / "pre-receive"
+    hook.write_text(
+        '#!/bin/sh\nrm "$0"\nunset GIT_QUARANTINE_PATH\n'
+        f"git update-ref refs/tags/v1.3.0 {ahead}\ngit update-ref refs/tags/v1 {ahead}\n"
+    )
+    hook.chmod(0o755)
+    moved = step(late, "move", "1.2.0")
+    assert not hook.exists()
+    assert (moved.code, moved.outputs) == (0, {"moving": ""}), moved.err
+    assert repository.tags()["v1"] == ahead
+
+
+def test_a_remote_that_refuses_is_an_error_with_its_words(repository: ReleaseRepository) -> None:
+    source = repository.commit("1.2.3")
+    hook = repository.remote / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho tags are protected >&2\nexit 1\n")
+    hook.chmod(0o755)
+    where = repository.checkout(source)
+    refused = step(where, "tag", "1.2.3", "--image", IMAGE)
+    assert refused.code == 1
+    assert "git push failed" in refused.err
+    assert "tags are protected" in refused.err
+    hook.unlink()
+    assert step(where, "tag", "1.2.3", "--image", IMAGE).code == 0
+    hook.write_text("#!/bin/sh\necho tags are protected >&2\nexit 1\n")
+    hook.chmod(0o755)
+    refused = step(where, "move", "1.2.3")
+    assert (refused.code, "tags are protected" in refused.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "why"),
+    [
+        ("release/v1.2", "is no release"),
+        ("release/v1.2.3-rc.1", "not -rc.1"),
+        ("release/v01.2.3", "is no release"),
+        ("release/v1.2.3.dev1", "is no release"),
+        ("v1.2.3", "is not pushed by hand"),
+    ],
+)
+def test_a_name_that_is_no_release_is_refused(whole: Path, trigger: str, why: str) -> None:
+    refused = step(whole, "check", trigger)
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith("error: ")
+    assert why in refused.err
+
+
+@pytest.mark.parametrize(
+    ("section", "why"),
+    [
+        ({"unreleased": "- Forgotten.\n"}, "has entries under [Unreleased]"),
+        ({"day": ""}, "no date"),
+        ({"day": " - 2026-02-31"}, "no date"),
+        ({"day": " - soon"}, "no date"),
+    ],
+)
+def test_a_changelog_that_does_not_fit_is_refused(
+    repository: ReleaseRepository, section: dict[str, str], why: str
+) -> None:
+    source = repository.commit("1.2.3", **section)
+    refused = step(repository.checkout(source, whole=True), "check", "1.2.3")
+    assert (refused.code, why in refused.err) == (1, True), refused.err
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (changelog("1.2.2"), "must begin with ## [Unreleased] and ## [1.2.3] - DATE"),
+        (changelog("1.2.3").replace("## [Unreleased]\n", ""), "must begin with"),
+        (changelog("1.2.3").replace("releases/tag/v1.2.3\n", "releases/tag/v1.2.4\n"), "no link for the version"),
+        (changelog("1.2.3", entry="").replace("### Added\n", ""), "says nothing under [1.2.3]"),
+    ],
+)
+def test_a_section_that_is_missing_or_empty_is_refused(repository: ReleaseRepository, text: str, why: str) -> None:
+    repository.commit("1.2.3")
+    repository.write("CHANGELOG.md", text)
+    repository.git("commit", "--quiet", "--all", "--message", "Spoil")
+    repository.git("push", "--quiet", "origin", "HEAD:main")
+    refused = step(repository.checkout(repository.git("rev-parse", "HEAD"), whole=True), "check", "1.2.3")
+    assert (refused.code, why in refused.err) == (1, True), refused.err
+
+
+def test_the_notes_are_the_section_and_nothing_else(repository: ReleaseRepository) -> None:
+    entry = "- **One** with `code`.\n  It goes on.\n\n### Fixed\n\n- Two [link](https://example.com)."
+    source = repository.commit("1.2.3", entry=entry)
+    assert step(repository.checkout(source), "notes", "1.2.3").out == f"### Added\n\n{entry}\n"
+
+
+@pytest.mark.parametrize("link", ["releases/tag/v1.2.3", "compare/v0.0.1...v1.2.3"])
+def test_the_first_version_stands_at_the_end_before_the_links(repository: ReleaseRepository, link: str) -> None:
+    repository.commit("1.2.3")
+    text = changelog("1.2.3").replace("## [0.0.1] - 2025-01-01\n\n- First.\n\n", "")
+    text = text.replace("releases/tag/v1.2.3\n", f"{link}\n")
+    repository.write("CHANGELOG.md", text)
+    repository.git("commit", "--quiet", "--all", "--message", "Only one")
+    repository.git("push", "--quiet", "origin", "HEAD:main")
+    where = repository.checkout(repository.git("rev-parse", "HEAD"), whole=True)
+    assert step(where, "check", "1.2.3").code == 0
+    assert step(where, "notes", "1.2.3").out == "### Added\n\n- It works.\n"
+
+
+def test_another_version_in_the_package_is_refused(repository: ReleaseRepository) -> None:
+    source = repository.commit("1.2.4")
+    refused = step(repository.checkout(source, whole=True), "check", "1.2.3")
+    assert (refused.code, "zelda_ci/__init__.py says 1.2.4" in refused.err) == (1, True)
+
+
+def test_a_commit_that_was_not_merged_is_refused(repository: ReleaseRepository) -> None:
+    source = repository.commit("1.2.3", branch="feature")
+    refused = step(repository.checkout(source, whole=True), "check", "1.2.3")
+    assert refused.code == 1
+    assert f"{source} is neither in main nor in maintenance/1.2: merge it there first" in refused.err
+
+
+@pytest.mark.parametrize("image", ["ghcr.io/zelda-ci/zelda-ci:v1", f"{IMAGE}0", f"{IMAGE}\nargs: x", ""])
+def test_only_an_image_by_digest_is_written(whole: Path, image: str) -> None:
+    refused = step(whole, "tag", "1.2.3", "--image", image)
+    assert (refused.code, "is no image by digest" in refused.err) == (1, True)
+    assert step(whole, "move", "1.2.3").err == "error: v1.2.3 is not there: v1 can only follow a release\n"
+
+
+def test_a_branch_that_names_an_image_already_is_refused(repository: ReleaseRepository) -> None:
+    repository.write("action.yml", (REPOSITORY / "action.yml").read_text().replace("Dockerfile", f"docker://{IMAGE}"))
+    source = repository.commit("1.2.3")
+    for where, name, words in (
+        (repository.checkout(source, whole=True), "check", ()),
+        (repository.checkout(source), "tag", ("--image", IMAGE)),
+    ):
+        refused = step(where, name, "1.2.3", *words)
+        assert (refused.code, "must say `image: Dockerfile`" in refused.err) == (1, True)
+
+
+@contextmanager
+def package_index(files: dict[str, str] | None, status: int = 200) -> Iterator[str]:
+    """A package index that has these files (name → SHA-256) of one version; its address."""
+
+    class Index(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known = files is not None and self.path == "/pypi/zelda-ci/1.2.3/json"
+            self.send_response(status if known else 404)
+            self.end_headers()
+            urls = [{"filename": name, "digests": {"sha256": digest}} for name, digest in (files or {}).items()]
+            self.wfile.write(json.dumps({"info": {}, "urls": urls}).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Index)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def built(folder: Path) -> dict[str, str]:
+    """Two files as a build leaves them; name → SHA-256."""
+    folder.mkdir()
+    names = ("zelda_ci-1.2.3-py3-none-any.whl", "zelda_ci-1.2.3.tar.gz")
+    for name in names:
+        (folder / name).write_text(name)
+    return {name: hashlib.sha256(name.encode()).hexdigest() for name in names}
+
+
+@pytest.mark.parametrize("there", [0, 1, 2])
+def test_files_that_are_published_already_are_compared(whole: Path, tmp_path: Path, there: int) -> None:
+    files = built(tmp_path / "dist")
+    with package_index(dict(list(files.items())[:there]) or None) as address:
+        compared = step(whole, "compare", "1.2.3", str(tmp_path / "dist"), "--index", address)
+    assert compared.code == 0, compared.err
+    assert f"{there} of 2 files are published already" in compared.err
+
+
+@pytest.mark.parametrize("name", ["zelda_ci-1.2.3.tar.gz", "zelda_ci-1.2.3-py2-none-any.whl"])
+def test_other_files_of_the_version_in_the_index_stop_the_release(whole: Path, tmp_path: Path, name: str) -> None:
+    files = built(tmp_path / "dist")
+    with package_index({**files, name: "0" * 64}) as address:
+        compared = step(whole, "compare", "1.2.3", str(tmp_path / "dist"), "--index", address)
+    assert compared.code == 1
+    assert f"the package index has {name} with other content" in compared.err
+
+
+def test_an_index_that_cannot_say_stops_the_release(whole: Path, tmp_path: Path) -> None:
+    built(tmp_path / "dist")
+    with package_index({}, status=503) as address:
+        compared = step(whole, "compare", "1.2.3", str(tmp_path / "dist"), "--index", address)
+    assert (compared.code, "answers 503" in compared.err) == (1, True)
+    compared = step(whole, "compare", "1.2.3", str(tmp_path / "dist"), "--index", address)
+    assert (compared.code, "cannot be read" in compared.err) == (1, True)
+    (tmp_path / "dist" / "zelda_ci-1.2.2.tar.gz").touch()
+    compared = step(whole, "compare", "1.2.3", str(tmp_path / "dist"), "--index", address)
+    assert (compared.code, "must hold the wheel and the sdist of 1.2.3" in compared.err) == (1, True)
