@@ -16,6 +16,9 @@ from tests.integration.test_release import package_index
 from tests.support.releases import REPOSITORY, ReleaseRepository
 from tests.support.workflow_steps import TOKEN, StepFailedError, WorkflowRun, copied
 
+# The first test waits for a build, two installations and two demos.
+pytestmark = pytest.mark.timeout(1800)
+
 WORKFLOW = REPOSITORY / ".github" / "workflows" / "release.yml"
 IMAGE = "ghcr.io/zelda-ci/zelda-ci"
 SOURCES = (
