@@ -29,7 +29,7 @@ PLACEHOLDERS = {"COMMAND": "run"}
 # Pages whose commands are run for real, in the order in which they stand, each page in a project of its own.
 RUN_FOR_REAL = {"README.md": 3, "docs/your-first-suite.md": 8}
 # YAML that is neither a suite nor a configuration: parts of workflows.
-OTHER_YAML = {"README.md": 1, "docs/action.md": 1, "docs/cli.md": 1, "docs/your-first-suite.md": 1}
+OTHER_YAML = {"README.md": 1, "docs/action.md": 1, "docs/cli.md": 1, "docs/shards.md": 1, "docs/your-first-suite.md": 1}
 
 
 def name_of(page: Path) -> str:
@@ -87,7 +87,7 @@ def test_every_command_of_a_page_is_one_that_the_command_line_takes(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "packages" / "api").mkdir(parents=True)  # a package of a monorepo, in examples
-    for downloaded in ("artifact", "artifacts"):
+    for downloaded in ("artifact", "artifacts", "parts"):
         (tmp_path / downloaded).mkdir()
     monkeypatch.chdir(tmp_path)
     wrong = {" ".join(call): why for call in said(page) if (why := understood(call))}

@@ -154,7 +154,7 @@ def test_artifacts_of_the_version_before_are_the_own_workflows_only(world: World
 def case_of(world: World, *, attempt: int = 2) -> Any:
     context = SimpleNamespace(run_id=world.own.id, run_attempt=attempt, repository_id=world.repository.id, job="zelda")
     settings = SimpleNamespace(context=context, event={"pull_request": {"number": 7}}, artifact_name=NAME, folder=".")
-    return SimpleNamespace(api=api_of(world.github), settings=settings, now=lambda: NOW)
+    return SimpleNamespace(api=api_of(world.github), settings=settings, now=lambda: NOW, pinned=None)
 
 
 def earlier(world: World) -> list[int]:

@@ -60,9 +60,9 @@ def merge(
 ) -> int:
     """Put the parts of a run that several machines shared together, and report it as one run.
 
-    DIR holds the files zelda-shard-*.zip that `zelda run --shard` has left on each machine, in any folders. Their runs
-    are stored here under .zelda/runs/. What is printed, compared and returned is what one `zelda run` of all suites
-    would have.
+    DIR holds the files zelda-shard-*.zip that shards (`zelda run --shard 1/4`) have left on each machine, in any
+    folders. Their runs are stored here under .zelda/runs/. What is printed, compared and returned is what one `zelda
+    run` of all suites would have.
 
     Every shard must be there once, and all must have made the same plan. Otherwise nothing is merged, the message
     names what is wrong, and the exit code is 2.

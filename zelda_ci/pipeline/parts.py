@@ -101,7 +101,7 @@ def read_part(blob: bytes, name: str) -> PartFile:
         raise StorageError(f"{name} is no part of a run: {why}", code="PART_DAMAGED") from None
     if missing := {PART, RESULTS} - members.keys():
         message = f"{name} is no part of a run: it holds no {min(missing)}."
-        raise StorageError(message, hint="`zelda run --shard` writes parts.", code="PART_DAMAGED")
+        raise StorageError(message, hint="`zelda run --shard 2/4` writes one.", code="PART_DAMAGED")
     part = codec.decode_part(members[PART], f"{name}: {PART}")
     batch = codec.decode_batch(members[RESULTS], f"{name}: {RESULTS}")
     runs = (*batch.runs, *batch.base_runs)

@@ -119,13 +119,16 @@ def test_every_wrong_input_is_named_at_once_with_what_is_allowed(tmp_path: Path)
         "replay": "/etc",
         "baseline_branch": "a b",
         "comment_id": "a\nb",
+        "shards": "0",
+        "shard": "3/2",
+        "plan": "latest",
     }
     with pytest.raises(ConfigError) as caught:
         settings(tmp_path, **wrong)
     lines = caught.value.message.splitlines()
     assert len(lines) == len(wrong)
     assert {line.split()[2].replace("-", "_") for line in lines} == set(wrong)
-    assert "The input mode is 'dance', which cannot be used: allowed are auto, run, comment." in lines
+    assert "The input mode is 'dance', which cannot be used: allowed are auto, run, comment, plan, merge." in lines
     assert (
         "The input isolation-require is 'auto', which cannot be used: "
         "it must be one of full, namespaces, uid, landlock, degraded, none."
@@ -196,4 +199,4 @@ def test_a_key_in_quotes_is_refused_as_in_the_environment(tmp_path: Path) -> Non
 
 
 def test_the_table_of_outputs_has_no_duplicates() -> None:
-    assert len(set(OUTPUTS)) == len(OUTPUTS) == 14
+    assert len(set(OUTPUTS)) == len(OUTPUTS) == 17
