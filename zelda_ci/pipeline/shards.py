@@ -249,7 +249,7 @@ def _is_free(batch: BatchResult) -> bool:
 def _is_elsewhere(run: RunResult, batch: BatchResult, plan: ShardPlan) -> bool:
     """Whether a trial is not of the commit of its side; what could not even be copied knows none."""
     wanted = plan.commit if run.side is Side.HEAD else batch.base.commit if batch.base else None
-    is_on_side = (run.side is Side.HEAD) == (run in batch.runs)
+    is_on_side = (run.side is Side.HEAD) == any(run is each for each in batch.runs)
     return not is_on_side or (run.source is not None and run.source.commit != wanted)
 
 
