@@ -155,7 +155,8 @@ def fitting(parts: Sequence[PartFile], plan: ShardPlan | None = None) -> tuple[P
             named.
     """
     if not parts and plan is None:
-        raise StorageError("There is no part of any shard, so nothing can be merged.", hint=RUN_AGAIN, code="NO_PARTS")
+        hint = "Name the folder with the files zelda-shard-*.zip; on GitHub, look why no shard has stored its part."
+        raise StorageError("There is no part of any shard, so nothing can be merged.", hint=hint, code="NO_PARTS")
     newest_attempt = max((part.attempt for part in parts), default=1)
     current = [part for part in parts if part.attempt == newest_attempt]
     wanted = plan or _most_common(current)
