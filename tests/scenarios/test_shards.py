@@ -349,6 +349,8 @@ def test_nothing_to_run_is_no_shard_and_an_event_that_cannot_be_shared_is_refuse
         done = run.job("odd", mode="merge", shard="1/2")
         assert done.code == 2
         assert "The input shard is '1/2', which cannot be used: the job with mode: merge is no shard." in done.printed
+        done = run.job("odd", plan="0" * 64)
+        assert (done.code, "it goes with the input shard, or with mode: merge" in done.printed) == (2, True)
         done = run.job("odd", shard="5/2")
         assert (done.code, "such as 2/4" in done.printed) == (2, True)
 

@@ -145,6 +145,9 @@ def read_action_settings(environ: Mapping[str, str], read_file: Read) -> ActionS
         settings = replace(settings, context=replace(context, job=SHARDED_JOB))
     if settings.shard and settings.mode not in {Mode.AUTO, Mode.RUN}:
         step_inputs.reject("shard", f"the job with mode: {settings.mode} is no shard", str(settings.shard))
+    if settings.plan and not settings.shard and settings.mode is not Mode.MERGE:
+        # A matrix that hands on nothing must not make every job run everything.
+        step_inputs.reject("plan", "it goes with the input shard, or with mode: merge", settings.plan)
     if step_inputs.problems:
         raise ConfigError(
             "\n".join(step_inputs.problems), hint="Nothing was run. Correct the workflow.", code="INPUT_INVALID"

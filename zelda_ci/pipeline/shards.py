@@ -155,7 +155,8 @@ def fitting(parts: Sequence[PartFile], plan: ShardPlan | None = None) -> tuple[P
             named.
     """
     if not parts and plan is None:
-        raise StorageError("There is no part of any shard, so nothing can be merged.", hint=RUN_AGAIN, code="NO_PARTS")
+        hint = "Name the folder with the files zelda-shard-*.zip; on GitHub, look why no shard has stored its part."
+        raise StorageError("There is no part of any shard, so nothing can be merged.", hint=hint, code="NO_PARTS")
     newest_attempt = max((part.attempt for part in parts), default=1)
     current = [part for part in parts if part.attempt == newest_attempt]
     wanted = plan or _most_common(current)
@@ -249,7 +250,7 @@ def _is_free(batch: BatchResult) -> bool:
 def _is_elsewhere(run: RunResult, batch: BatchResult, plan: ShardPlan) -> bool:
     """Whether a trial is not of the commit of its side; what could not even be copied knows none."""
     wanted = plan.commit if run.side is Side.HEAD else batch.base.commit if batch.base else None
-    is_on_side = (run.side is Side.HEAD) == (run in batch.runs)
+    is_on_side = (run.side is Side.HEAD) == any(run is each for each in batch.runs)
     return not is_on_side or (run.source is not None and run.source.commit != wanted)
 
 
