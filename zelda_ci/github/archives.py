@@ -9,7 +9,7 @@ import tempfile
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NoReturn
@@ -40,7 +40,7 @@ UNREADABLE = (
 
 
 def read_members(
-    blob: bytes, wanted: Collection[str], *, max_member_bytes: int, max_total_bytes: int, max_members: int
+    blob: bytes, wanted: Iterable[str], *, max_member_bytes: int, max_total_bytes: int, max_members: int
 ) -> dict[str, bytes]:
     """Those of the wanted members that are there; nothing is written anywhere, and others are not unpacked.
 
@@ -55,24 +55,39 @@ def read_members(
         ArtifactError: `ARTIFACT_INVALID` for no archive, a damaged one, one beyond the limits, or one that readers
             could understand differently.
     """
-    _check_end(blob, max_members)
-    try:
-        with zipfile.ZipFile(io.BytesIO(blob)) as archive:
-            members = _members(archive, wanted, max_members)
-            _check_sizes(members, max_member_bytes, max_total_bytes)
-            return {member.filename: _read(archive, member) for member in members}
-    except UNREADABLE:
-        _refuse("it is damaged")
+    return MemberReader(blob, max_members=max_members).read(
+        wanted, max_member_bytes=max_member_bytes, max_total_bytes=max_total_bytes
+    )
 
 
-def member_names(blob: bytes, *, max_members: int) -> tuple[str, ...]:
-    """The names of what an archive holds; arguments and errors as for `read_members`."""
-    _check_end(blob, max_members)
-    try:
-        with zipfile.ZipFile(io.BytesIO(blob)) as archive:
-            return tuple(member.filename for member in archive.infolist())
-    except UNREADABLE:
-        _refuse("it is damaged")
+class MemberReader:
+    """An archive whose table of contents is checked once, for whoever reads from it more than once.
+
+    Arguments and errors of it all are those of `read_members`.
+    """
+
+    def __init__(self, blob: bytes, *, max_members: int) -> None:
+        _check_end(blob, max_members)
+        try:
+            self._archive = zipfile.ZipFile(io.BytesIO(blob))
+        except UNREADABLE:
+            _refuse("it is damaged")
+        self._members = _by_name(self._archive, max_members)
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Of everything that it holds."""
+        return self._members.keys()
+
+    def read(self, wanted: Iterable[str], *, max_member_bytes: int, max_total_bytes: int) -> dict[str, bytes]:
+        """Those of the wanted members that are there, unpacked."""
+        members = [self._members[name] for name in wanted if name in self._members]
+        _check_kinds(members)
+        _check_sizes(members, max_member_bytes, max_total_bytes)
+        try:
+            return {member.filename: _read(self._archive, member) for member in members}
+        except UNREADABLE:
+            _refuse("it is damaged")
 
 
 def _check_end(blob: bytes, max_members: int) -> None:
@@ -88,19 +103,22 @@ def _check_end(blob: bytes, max_members: int) -> None:
         _refuse(f"it holds more than {max_members} files")
 
 
-def _members(archive: zipfile.ZipFile, wanted: Collection[str], max_members: int) -> list[zipfile.ZipInfo]:
+def _by_name(archive: zipfile.ZipFile, max_members: int) -> dict[str, zipfile.ZipInfo]:
     everything = archive.infolist()
     if len(everything) > max_members:
         _refuse(f"it holds more than {max_members} files")
-    if len({member.filename for member in everything}) != len(everything):
+    members = {member.filename: member for member in everything}
+    if len(members) != len(everything):
         _refuse("two files in it have the same name")
-    members = [member for member in everything if member.filename in wanted]
+    return members
+
+
+def _check_kinds(members: Iterable[zipfile.ZipInfo]) -> None:
     for member in members:
         if member.flag_bits & REFUSED_FLAGS:
             _refuse(f"{member.filename} is encrypted")
         if member.compress_type not in METHODS:
             _refuse(f"{member.filename} is compressed in an unusual way")
-    return members
 
 
 def _check_sizes(members: list[zipfile.ZipInfo], max_member_bytes: int, max_total_bytes: int) -> None:

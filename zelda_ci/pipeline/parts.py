@@ -5,6 +5,7 @@ Whoever reads one trusts nothing in it: it may have been made by anybody who can
 
 import re
 import shutil
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from zelda_ci.domain.shards import ShardOf, ShardPart
 from zelda_ci.errors import ArtifactError, StorageError
 from zelda_ci.files import ownership
 from zelda_ci.files.atomic import read_file, replacing, storage_errors, write_whole
-from zelda_ci.github.archives import member_names, packed, read_members
+from zelda_ci.github.archives import MemberReader, packed
 from zelda_ci.storage import codec, run_folder
 from zelda_ci.storage.images import IMAGES, image_files
 from zelda_ci.storage.result_store import RUNS
@@ -95,7 +96,7 @@ def read_part(blob: bytes, name: str) -> PartFile:
         StorageError: It is none.
     """
     try:
-        members = _members(blob, {PART, RESULTS})
+        members = _read(MemberReader(blob, max_members=MAX_MEMBERS), {PART, RESULTS})
     except ArtifactError as problem:
         why = problem.message.removeprefix("The artifact cannot be used: ")
         raise StorageError(f"{name} is no part of a run: {why}", code="PART_DAMAGED") from None
@@ -122,14 +123,8 @@ def parts_in(folder: Path) -> list[PartFile]:
     return [read_part(read_file(path, MAX_ARCHIVE_BYTES), str(path.relative_to(folder))) for path in found]
 
 
-def _members(blob: bytes, wanted: Iterable[str]) -> dict[str, bytes]:
-    return read_members(
-        blob,
-        {*wanted},
-        max_member_bytes=MAX_MEMBER_BYTES,
-        max_total_bytes=2 * MAX_MEMBER_BYTES,
-        max_members=MAX_MEMBERS,
-    )
+def _read(archive: MemberReader, wanted: Iterable[str]) -> dict[str, bytes]:
+    return archive.read(wanted, max_member_bytes=MAX_MEMBER_BYTES, max_total_bytes=2 * MAX_MEMBER_BYTES)
 
 
 def with_own_ids(parts: Iterable[PartFile], results_dir: Path, merged_id: str) -> tuple[list[PartFile], dict[str, str]]:
@@ -178,20 +173,33 @@ def take_in(parts: Iterable[PartFile], batch: BatchResult, former: Mapping[str, 
     whole = {run.run_id: run for run in (*batch.runs, *batch.base_runs)}
     for part in parts:
         try:
-            names = member_names(part.blob, max_members=MAX_MEMBERS)
+            archive = MemberReader(part.blob, max_members=MAX_MEMBERS)
+            files = _files_by_run(archive.names)
             for run in (*part.batch.runs, *part.batch.base_runs):
-                _take_in(part, names, whole[run.run_id], former[run.run_id], results_dir / RUNS / run.run_id)
+                old = former[run.run_id]
+                held = _read(archive, (f"{RUNS}/{old}/{name}" for name in files[old]))
+                _take_in(part, held, whole[run.run_id], results_dir / RUNS / run.run_id)
         except ArtifactError as problem:
             raise StorageError(f"{part.name}: {problem.message}", code="PART_DAMAGED") from None
 
 
-def _take_in(part: PartFile, names: Iterable[str], run: RunResult, former: str, folder: Path) -> None:
-    start = f"{RUNS}/{former}/"
-    wanted = {name for name in names if name.startswith(start) and _is_ours(name.removeprefix(start))}
+def _files_by_run(names: Iterable[str]) -> Mapping[str, list[str]]:
+    """By run id, what an archive holds of a run, as paths in its folder."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in names:
+        start, _, rest = path.partition("/")
+        run_id, _, name = rest.partition("/")
+        if start == RUNS and _is_ours(name):
+            found[run_id].append(name)
+    return found
+
+
+def _take_in(part: PartFile, held: Mapping[str, bytes], run: RunResult, folder: Path) -> None:
     with storage_errors(folder):
         ownership.make_folder(folder)
-    for name, data in _members(part.blob, wanted).items():
-        target = folder / name.removeprefix(start)
+    for name, data in held.items():
+        # Below `runs/` and the run's folder.
+        target = folder / name.split("/", 2)[2]
         if target.name == run_folder.TRANSCRIPT:
             told = codec.decode_transcript(data, f"{part.name}: {name}")
             data = b"".join(codec.encode_transcript(told.replace(run_id=run.run_id)))  # noqa: PLW2901
