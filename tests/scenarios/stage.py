@@ -215,10 +215,10 @@ class Stage:
         event = events.push(before=before, after=self.tip)
         return self.job("push", event, run, script, sha=self.tip, ref="refs/heads/main", **more)
 
-    def night(self, script: Script = GOOD, **more: Any) -> Done:
+    def night(self, script: Script = GOOD, *, run: Run | None = None, **more: Any) -> Done:
         """The job of a scheduled run on main."""
         self.check_out(self.tip, "refs/remotes/origin/main")
-        run = self.github.repository.add_run(self.tip, event="schedule")
+        run = run or self.github.repository.add_run(self.tip, event="schedule")
         return self.job(
             "schedule", events.payload("schedule"), run, script, sha=self.tip, ref="refs/heads/main", **more
         )

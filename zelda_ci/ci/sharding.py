@@ -15,6 +15,7 @@ from zelda_ci.ci.stored_parts import PLAN, kept_trials, part_name, plan_name, re
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.compare.shards import differences
 from zelda_ci.domain.ci import Provenance
+from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.shards import (
@@ -156,7 +157,7 @@ def hand_in(
     files.clear()
     kept = kept_trials(case, shard, plan) if run else ()
     if kept:
-        case.log.say(f"{len(kept)} trials of an earlier attempt of this shard count, too.")
+        case.log.say(f"Of an earlier attempt of this shard {format_count(len(kept), 'trial')} can be counted, too.")
     with evaluate.handlers_kept():
         batch = run(kept) if run else empty_batch(case.now())
     with evaluate.undisturbed():
@@ -196,10 +197,9 @@ def _exit_code(batch: BatchResult) -> int:
 
 
 def _about_the_part(shard: ShardOf, plan: ShardPlan, batch: BatchResult) -> list[str]:
-    sessions = len(batch.runs) + len(batch.base_runs)
-    done = (
-        f"{len(plan.names_of(shard.number))} of {len(plan.suites)} suites, {sessions} sessions, ${batch.cost_usd:.2f}"
-    )
+    suites = f"{len(plan.names_of(shard.number))} of {format_count(len(plan.suites), 'suite')}"
+    sessions = format_count(len(batch.runs) + len(batch.base_runs), "session")
+    done = f"{suites}, {sessions}, ${batch.cost_usd:.2f}"
     lines = [f"Shard {shard}: {done}. The job with mode: merge compares and judges."]
     if batch.interrupted:
         lines.append("It was cancelled before its end: run it again.")
@@ -229,7 +229,8 @@ def merge(case: CiContext, plan_for: Callable[[int], ShardPlan], planned: PushPl
         publish.replace_comment(case, f"### Zelda could not put the shards together\n\n{text}\n")
         raise
     for part in parts:
-        case.log.say(f"{part.name}: {len(part.batch.runs)} trials, on {part.part.platform}, attempt {part.attempt}.")
+        trials = format_count(len(part.batch.runs), "trial")
+        case.log.say(f"{part.name}: {trials}, on {part.part.platform}, attempt {part.attempt}.")
 
     def run() -> BatchResult:
         return bring_in(parts, case.results_dir) if parts else empty_batch(case.now())
