@@ -220,7 +220,7 @@ def case_of(world: PoolWorld, *, attempt: int = 2, pull_request: int = 7) -> Any
     context = SimpleNamespace(run_id=world.own.id, run_attempt=attempt, repository_id=world.repository.id, job="zelda")
     event = {"pull_request": {"number": pull_request}}
     settings = SimpleNamespace(context=context, event=event, artifact_name=NAME, folder=".")
-    return SimpleNamespace(api=api_of(world.github), settings=settings, now=lambda: NOW)
+    return SimpleNamespace(api=api_of(world.github), settings=settings, pinned=None, now=lambda: NOW)
 
 
 HEAD = OWN.replace(outcome="changed")

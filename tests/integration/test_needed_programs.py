@@ -45,10 +45,10 @@ CERTAIN = {
     "  # install\n\nnpm ci\nnpm run build\n": "npm",
     "npm ci; echo done": "npm",
     "go test ./... 2>&1": "go",
-    "mvn -q verify &> log.txt": "mvn",
     "clang-18 --version": "clang-18",
 }
 DOUBTFUL = (
+    "mvn -q verify &> log.txt",
     "npm ci || yarn",
     "npm ci && npm test; true",
     "npm ci && npm test\necho done",

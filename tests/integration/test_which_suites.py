@@ -173,7 +173,7 @@ BROKEN = {
     "a file that is wrong": ({"packages/aaa/zelda/test-x.yaml": "promt: typo\n"}, "promt is not a known key"),
     "a command that is not there": (
         {"packages/aaa/zelda/test-x.yaml": SUITE.format("X.") + "setupCommand: no-such-tool\n"},
-        "no-such-tool: command not found",
+        "setupCommand `no-such-tool` cannot be run: no-such-tool is missing",
     ),
 }
 

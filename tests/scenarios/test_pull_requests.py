@@ -129,7 +129,7 @@ def test_chosen_suites_that_the_baseline_lacks_have_none_and_remove_nothing(tmp_
         assert "baseline-sha" not in done.outputs
         done = stage.pull_request(pull, GOOD)
         assert "### Zelda: 1 of 1 suite passes, all new, 1 removed" in done.summary
-        assert "| farewell, removed |" in done.summary
+        assert "| [farewell, removed](" in done.summary
 
 
 def test_jobs_of_a_matrix_have_comments_and_artifacts_of_their_own(tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ PLAIN = re.compile(r"[A-Za-z0-9_][\w.+-]*")
 # The first word of a shell line, where it is nothing but a word: no assignment, function, path, variable or quote.
 FIRST_WORD = re.compile(rf"(?P<name>{PLAIN.pattern})(?=[ \t\n;]|&&|$)")
 # What lets a line go on after a program that was not there; within quotes it does not, and then nothing is said.
-FORGIVING = re.compile(r"\||(?<![&>])&(?![&>])")
+# What bash takes for a redirection, `&>`, sends the program to the background in other shells.
+FORGIVING = re.compile(r"\||(?<![&>])&(?!&)")
 # Words that bash or dash knows without a file.
 SHELL_WORDS = """
 alias bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc declare dirs disown do
