@@ -171,7 +171,7 @@ def _share(
     settings, shard = case.settings, case.settings.shard
     if planned.baseline is None and not settings.baseline:
         planned = replace(planned, baseline=baseline.resolve_baseline(case, case.decision.target, case.run_id))
-    names = [name for name in planned.fingerprints if name not in planned.known] if planned.known else order.names
+    names = planned.new if planned.known else order.names
     order = replace(order, names=names)
     has_none = bool(planned.known) and not names
     facts = PlanFacts(
@@ -235,8 +235,8 @@ def _runner(
             return nightly.run_night(case, planned.baseline, run_round)
         if not planned.known:
             return app.run(loaded, order, environ, emit)
-        names = [name for name in planned.fingerprints if name not in planned.known]
-        return app.run(loaded, replace(order, names=names), environ, emit) if names else empty_batch(case.now())
+        new = replace(order, names=planned.new)
+        return app.run(loaded, new, environ, emit) if planned.new else empty_batch(case.now())
 
     return run
 

@@ -2,11 +2,15 @@
 
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
-from tests.support.command import results, zelda
+from tests.support.command import environment, results, zelda
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi
 
@@ -18,6 +22,22 @@ FEW = '{"first": 2, "looks": [4]}'
 TIMES = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}[-:]\d{2}[-:]\d{2}(?:\.\d+)?(?:Z|\+00:00)?(?:-[0-9a-f]{4}\b)?(?:-\d\b)?")
 SECONDS = re.compile(r'("(?:\w*[sS]econds|seconds|time|workspace|setup|session|evaluation|first|tokens|at)"): ?[\d.]+')
 JUNIT_TIME = re.compile(r' (time|timestamp)="[^"]*"')
+
+
+# `zelda merge` that is killed while it takes in its second run.
+KILLED = """
+import os, signal
+from zelda_ci.__main__ import main
+from zelda_ci.pipeline import parts
+written, write = [], parts.write_whole
+def killed(target, *rest, **how):
+    write(target, *rest, **how)
+    written.append(target)
+    if len({file.parent for file in written}) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+parts.write_whole = killed
+main()
+"""
 
 
 def machines(tmp_path: Path, *names: str, base: str = GREETS, head: str = SILENT, **files: str) -> list[Project]:
@@ -76,6 +96,12 @@ def test_two_commits_side_by_side_merged_equal_unsharded(tmp_path: Path) -> None
     assert expected.returncode == 1, expected.stdout + expected.stderr
 
     parts = handed_in(tmp_path, clones, *arguments)
+    # A merge that was killed leaves no half of a run, and changes nothing about the next one.
+    killed = [sys.executable, "-c", KILLED, "merge", str(parts)]
+    done = subprocess.run(killed, cwd=merging.path, env=environment(merging), check=False, timeout=PATIENCE)
+    assert done.returncode == -signal.SIGKILL
+    assert all((folder / "result.json").is_file() for folder in (merging.results / "runs").iterdir())
+    assert list((merging.results / "shards").iterdir())
     found = zelda(merging, "merge", str(parts), *outcomes)
     assert found.returncode == 1, found.stdout + found.stderr
     for name in ("out.json", "out.xml"):
@@ -87,6 +113,7 @@ def test_two_commits_side_by_side_merged_equal_unsharded(tmp_path: Path) -> None
     assert len({run["batchId"] for run in results(merging)}) == 1
     kept = [sorted(file.name for file in project.results.glob("runs/*/*")) for project in (whole, merging)]
     assert kept[0] == kept[1]
+    assert not list((merging.results / "shards").iterdir())
     # Who merges again counts nothing twice.
     assert zelda(merging, "merge", str(parts)).returncode == 1
     assert len(results(merging)) == len(results(whole))

@@ -45,6 +45,11 @@ class PushPlan:
     """Where the number of trials is fixed: those of earlier attempts of jobs that share the run."""
 
     @property
+    def new(self) -> tuple[str, ...]:
+        """Of the suites with a fingerprint, those that need to run."""
+        return tuple(name for name in self.fingerprints if name not in self.known)
+
+    @property
     def trials(self) -> Iterator[RunResult]:
         """All stored ones that were found, some of them more than once."""
         if self.baseline:

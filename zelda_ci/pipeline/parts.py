@@ -178,7 +178,7 @@ def take_in(parts: Iterable[PartFile], batch: BatchResult, former: Mapping[str, 
             for run in (*part.batch.runs, *part.batch.base_runs):
                 old = former[run.run_id]
                 held = _read(archive, (f"{RUNS}/{old}/{name}" for name in files[old]))
-                _take_in(part, held, whole[run.run_id], results_dir / RUNS / run.run_id)
+                _take_in(part, held, whole[run.run_id], results_dir)
         except ArtifactError as problem:
             raise StorageError(f"{part.name}: {problem.message}", code="PART_DAMAGED") from None
 
@@ -194,12 +194,19 @@ def _files_by_run(names: Iterable[str]) -> Mapping[str, list[str]]:
     return found
 
 
-def _take_in(part: PartFile, held: Mapping[str, bytes], run: RunResult, folder: Path) -> None:
+def _take_in(part: PartFile, held: Mapping[str, bytes], run: RunResult, results_dir: Path) -> None:
+    folder = results_dir / RUNS / run.run_id
+    # A run of this machine has its folder already. Any other appears whole: half of one would be taken for a run that
+    # is under way for ever.
+    draft = folder if folder.exists() else results_dir / FOLDER / f"{run.run_id}.draft"
     with storage_errors(folder):
-        ownership.make_folder(folder)
+        if draft != folder and draft.exists():
+            shutil.rmtree(draft)
+        ownership.make_folder(draft)
+        ownership.make_folder(folder.parent)
     for name, data in held.items():
         # Below `runs/` and the run's folder.
-        target = folder / name.split("/", 2)[2]
+        target = draft / name.split("/", 2)[2]
         if target.name == run_folder.TRANSCRIPT:
             told = codec.decode_transcript(data, f"{part.name}: {name}")
             data = b"".join(codec.encode_transcript(told.replace(run_id=run.run_id)))  # noqa: PLW2901
@@ -208,8 +215,11 @@ def _take_in(part: PartFile, held: Mapping[str, bytes], run: RunResult, folder: 
         write_whole(target, [data], durable=False)
     # Last: with it the run is finished.
     with suppress(FileNotFoundError):
-        (folder / run_folder.RESULT).unlink()
-    write_whole(folder / run_folder.RESULT, [codec.encode_result(run)], durable=False)
+        (draft / run_folder.RESULT).unlink()
+    write_whole(draft / run_folder.RESULT, [codec.encode_result(run)], durable=False)
+    if draft != folder:
+        with storage_errors(folder):
+            draft.rename(folder)
 
 
 def _is_ours(name: str) -> bool:
