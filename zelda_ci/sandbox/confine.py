@@ -15,7 +15,7 @@ from zelda_ci.domain.suite import MODEL_CREDENTIALS, Command, IsolationLevel, Is
 from zelda_ci.domain.variables import MARKER
 from zelda_ci.domain.workspace import PHASES, CommandPhase, Confinement
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.sandbox import bubblewrap, daemons, kernel, levels, programs, readable_paths
+from zelda_ci.sandbox import bubblewrap, closed_folders, daemons, kernel, levels, programs, readable_paths
 from zelda_ci.sandbox.bubblewrap import SandboxMounts
 from zelda_ci.sandbox.levels import Offered
 from zelda_ci.sandbox.readable_paths import PathPolicy
@@ -56,6 +56,8 @@ class Needs:
     """Object folders from which the run's repository borrows."""
     uid: int | None = None
     """The run's own user, at the level of that name."""
+    covers: bool = False
+    """Whether closed folders are covered, so that the run's user reaches what may be read below them."""
     given: frozenset[str] = frozenset()
     """Variables whose values the suite gives: these say nothing of where the machine's toolchains are."""
     socket: Path | None = None
@@ -119,24 +121,31 @@ class _Arrangement:
     needs: Needs
     world: SandboxMounts
     bwrap: str | None
+    cover: Sequence[closed_folders.Step] = ()
 
     @classmethod
     def of(
         cls, run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs, ours: Sequence[Path]
     ) -> "_Arrangement":
         machine = _of_the_machine(environment, needs)
-        readable = readable_paths.readable(
+        candidates = readable_paths.candidates(
             machine,
             needs.grounds,
             [programs.INSIDE, programs.ARCHIVE, *ours, *needs.programs, *needs.objects],
             needs.settings.read_paths,
         )
+        readable = readable_paths.outermost(candidates)
         writable = [path for path in (run.root, run.git_dir, run.home, run.tmp) if path.exists()]
         namespaces = needs.level in {"full", "namespaces"}
         bwrap = levels.bwrap(machine.get("PATH", os.defpath)) if namespaces else None
         if namespaces and bwrap is None:
             raise FileNotFoundError(2, "bubblewrap is gone")
-        return cls(needs, SandboxMounts(readable, writable, run.private, needs.socket), bwrap)
+        cover: Sequence[closed_folders.Step] = ()
+        if needs.covers:
+            written = [run.path, *([needs.socket] if needs.socket else [])]
+            ways = [*candidates, *readable_paths.links(machine.get("PATH", ""))]
+            cover = closed_folders.cover(readable, written, ways, needs.grounds.base)
+        return cls(needs, SandboxMounts(readable, writable, run.private, needs.socket), bwrap, cover)
 
     def start(self, phase: CommandPhase) -> list[str]:
         """What comes between the supervisor and a program."""
@@ -177,6 +186,7 @@ class _Arrangement:
             "seccomp": kernel.program(
                 platform.machine(), internet=sockets, absent=self._absent(), services=services, alone=self._is_alone
             ).hex(),
+            **({"cover": list(self.cover)} if self.cover else {}),
             **({"uid": self.needs.uid, "private": self._coverable()} if self.needs.uid is not None else {}),
             **({"landlock": self._landlock(abi, internet=sockets)} if abi else {}),
         }

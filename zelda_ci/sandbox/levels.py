@@ -6,13 +6,13 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from zelda_ci import process
 from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.errors import ConfigError
-from zelda_ci.sandbox import bubblewrap, kernel, programs
+from zelda_ci.sandbox import bubblewrap, closed_folders, kernel, programs
 
 # From the weakest to the strongest.
 STRENGTH: Sequence[IsolationLevel] = ("none", "degraded", "landlock", "uid", "namespaces", "full")
@@ -263,15 +263,26 @@ def _user_problem(cli: Path | None, *, try_it: bool) -> str | None:
     if missing:
         return f"Root cannot let runs be another user's without the capabilities {', '.join(missing)}."
     files = [Path(programs.python(anybody=True)[0]), programs.INSIDE, *([cli] if cli else [])]
-    closed = next((file for file in files if not programs.is_open(file)), None)
-    if closed:
-        return f"Runs cannot be another user's here: {closed} lies where other users cannot read it."
+    steps = closed_folders.cover(files, [], files, None)
+    if steps and not covers():
+        return f"Runs cannot be another user's here: {closed_folders.unreachable(files)}"
     if not try_it:
         return None
-    policy = {"uid": USERS[0], "landlock": kernel.nested(kernel.version()), "seccomp": _filter()}
+    policy = {"uid": USERS[0], "cover": steps, "landlock": kernel.nested(kernel.version()), "seccomp": _filter()}
     script = 'for file; do test -r "$file" || { echo "$file cannot be read" >&2; exit 1; }; done'
     problem = _tried([*programs.inside(policy, anybody=True), "/bin/sh", "-c", script, "sh", *map(str, files)])
     return None if problem is None else f"Runs cannot be another user's here ({problem})."
+
+
+@cache
+def covers() -> bool:
+    """Whether closed folders can be covered and what may be read below them shown; tried, on a folder of our own."""
+    if os.geteuid() != 0 or kernel.version() < kernel.MIN_LANDLOCK_ABI:
+        return False
+    steps: list[closed_folders.Step] = [("empty", str(programs.INSIDE.parent), ""), ("read", str(programs.INSIDE), "")]
+    script = 'test -r "$1" && test ! -e "$2"'
+    files = (str(programs.INSIDE), str(programs.SHARED))
+    return _tried([*programs.inside({"cover": steps}), "/bin/sh", "-c", script, "sh", *files]) is None
 
 
 # User ids that are nobody's on ordinary machines, and exist in containers whose users are mapped.

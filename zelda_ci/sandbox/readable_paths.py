@@ -4,6 +4,7 @@ import os
 import pwd
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -205,10 +206,10 @@ def _is_secret(path: Path, grounds: PathPolicy) -> bool:
     return home is not None and _real(path).relative_to(home).parts[0] in SECRETS
 
 
-def readable(
+def candidates(
     environment: Mapping[str, str], grounds: PathPolicy, ours: Iterable[Path], extra: Iterable[str] = ()
 ) -> list[Path]:
-    """Everything that exists of it, none below another, as the paths are written.
+    """Everything that exists of it, as the paths are written.
 
     Args:
         environment: The run's.
@@ -216,14 +217,14 @@ def readable(
         ours: Zelda's own files and folders that it needs.
         extra: What the suite asks for, checked.
     """
-    candidates = [
+    found = [
         *_system(grounds),
         *(part for path in _toolchains(environment) for part in _installation(path, grounds)),
         *(Path(environment[name]) for name in CERTIFICATES if name in environment),
         *map(Path, extra),
     ]
-    allowed = (path for path in candidates if not grounds.is_private(path))
-    return _outermost(path for path in (*allowed, *ours) if path.is_absolute() and path.exists())
+    allowed = (path for path in found if not grounds.is_private(path))
+    return [path for path in (*allowed, *ours) if path.is_absolute() and path.exists()]
 
 
 def _system(grounds: PathPolicy) -> Iterator[Path]:
@@ -274,8 +275,7 @@ def _is_below(path: Path, places: Iterable[str]) -> bool:
 def _targets(folder: Path, most: int) -> Iterator[Path]:
     """Where links in a folder of programs lead: the file, and the folder of programs in which it lies."""
     try:
-        with os.scandir(folder) as entries:
-            links = [entry.path for entry in entries if entry.is_symlink()][:most]
+        links = _links(folder)[:most]
     except OSError:
         return
     for target in {Path(os.path.realpath(link)) for link in links}:
@@ -284,6 +284,18 @@ def _targets(folder: Path, most: int) -> Iterator[Path]:
             # A package's own folder holds what its program needs; it is never /opt itself, which holds all packages.
             if target.parent.name in PROGRAM_FOLDERS or PACKAGES in target.parent.parents:
                 yield target.parent
+
+
+def _links(folder: Path) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.path for entry in entries if entry.is_symlink()]
+
+
+def links(search_path: str) -> Iterator[Path]:
+    """The links in folders of programs, which may lead through others."""
+    for entry in dict.fromkeys(search_path.split(os.pathsep)):
+        with suppress(OSError):
+            yield from map(Path, _links(Path(entry))[:MAX_LINKS] if entry.startswith("/") else ())
 
 
 def _installation(folder: Path, grounds: PathPolicy) -> Iterator[Path]:
@@ -301,12 +313,12 @@ def _installation(folder: Path, grounds: PathPolicy) -> Iterator[Path]:
         yield prefix
 
 
-def _outermost(paths: Iterable[Path]) -> list[Path]:
+def outermost(paths: Iterable[Path]) -> list[Path]:
     """Without duplicates and what lies in another of them, unless a link is on the way."""
-    outermost: list[Path] = []
+    found: list[Path] = []
     for path in sorted(set(paths)):
-        above = next((outer for outer in outermost if path.is_relative_to(outer)), None)
+        above = next((outer for outer in found if path.is_relative_to(outer)), None)
         # Bubblewrap mounts a folder as it is: a link in it that leads elsewhere needs its target mounted as well.
         if above is None or not _real(path).is_relative_to(_real(above)):
-            outermost.append(path)
-    return outermost
+            found.append(path)
+    return found

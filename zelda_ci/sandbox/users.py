@@ -70,8 +70,8 @@ def forget(uid: int) -> None:
 
 
 def _remove_shared(uid: int) -> None:
-    policy = {"uid": uid}
-    argv = [*programs.inside(policy, anybody=True), *programs.python(anybody=True), str(programs.SHARED)]
+    # It becomes the user itself: Python may lie where the user cannot start it.
+    argv = [*programs.python(), str(programs.SHARED), str(uid)]
     with suppress(OSError, TimeoutError):
         process.answer(argv, timeout_seconds=REMOVAL_SECONDS)
 
@@ -83,8 +83,10 @@ def _is_known(uid: int) -> bool:
     return False
 
 
-def hand_over(run: WorkspaceFolder, base: Path, objects: Sequence[Path], uid: int) -> None:
+def hand_over(run: WorkspaceFolder, base: Path, objects: Sequence[Path], uid: int, *, covers: bool = False) -> None:
     """Make the run's folders the user's, let it read the objects, and pass through the folders above both.
+
+    Where closed folders are covered, those above the base may be closed.
 
     Raises:
         WorkspaceError: A folder above them, which is not ours to change, is closed.
@@ -95,7 +97,7 @@ def hand_over(run: WorkspaceFolder, base: Path, objects: Sequence[Path], uid: in
     if (shell := run.path / "shell").exists():
         _allow(shell, 0o555)
     for place in (run.path.parent, *objects):
-        _open_way(place, base)
+        _open_way(place, base, covers=covers)
     # No other run's user comes through here, whatever it knows of the path.
     # The owner stays root, so that the run cannot rename or replace what lies in its own folder.
     os.chown(run.path, -1, uid)
@@ -125,11 +127,11 @@ def _allow(place: Path, bits: int) -> None:
         place.chmod(mode | bits)
 
 
-def _open_way(place: Path, base: Path) -> None:
+def _open_way(place: Path, base: Path, *, covers: bool) -> None:
     for folder in (place, *place.parents):
         if folder.is_relative_to(base):
             _allow(folder, stat.S_IXOTH)
-        elif not folder.stat().st_mode & stat.S_IXOTH:
+        elif not covers and not folder.stat().st_mode & stat.S_IXOTH:
             raise WorkspaceError(
                 f"The run's own user cannot reach its workspace: {folder} is closed to others.",
                 hint="Set ZELDA_WORKSPACES to a folder that every user may pass through, such as /var/tmp/zelda.",

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, partial, partial
 from pathlib import Path
 
 import anyio
@@ -89,7 +89,10 @@ class Workspaces:
 
     @cached_property
     def _base(self) -> Path:
-        return location.choose_location(self._project, self._environ, passable=self._isolation.offered.level == "uid")
+        other_user = self._isolation.offered.level == "uid"
+        return location.choose_location(
+            self._project, self._environ, passable=other_user, covers=other_user and levels.covers()
+        )
 
     @property
     def location(self) -> Path:
@@ -195,8 +198,10 @@ class Workspaces:
         grounds = PathPolicy.of(self._project, self._base, self._environ)
         for key, paths in readable_paths.asked_for(suite).items():
             readable_paths.check_readable(paths, grounds, key)
+        level = self._isolation.of(suite)
         return Needs(
-            level=self._isolation.of(suite),
+            level=level,
+            covers=level == "uid" and levels.covers(),
             settings=suite.isolation,
             grounds=grounds,
             programs=self._isolation.programs,
@@ -208,7 +213,9 @@ class Workspaces:
     async def _confine(self, run: WorkspaceFolder, needs: Needs, variables: Mapping[str, str]) -> Confinement:
         confinement = await anyio.to_thread.run_sync(confine.confine, run, variables, needs)
         if needs.uid is not None:
-            await anyio.to_thread.run_sync(users.hand_over, run, self._base, needs.objects, needs.uid)
+            await anyio.to_thread.run_sync(
+                partial(users.hand_over, run, self._base, needs.objects, needs.uid, covers=needs.covers)
+            )
         return confinement
 
     async def _check_out(

@@ -1,7 +1,7 @@
-"""Removes the shared memory, semaphores and message queues of the user who runs it; a program of its own.
+"""Removes the shared memory, semaphores and message queues of a user, whose number it is given; a program of its own.
 
 They outlive all processes, and where runs have no namespace of their own they are the machine's. Only their owner may
-remove them, or a root that can do more than the one of a container.
+remove them, or a root that can do more than the one of a container: so it becomes that user first.
 """
 
 import contextlib
@@ -27,9 +27,13 @@ def owned(table: str, uid: int) -> "list[int]":
 
 def main() -> None:
     """Remove them."""
+    uid = int(sys.argv[1])
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
     libc = ctypes.CDLL(None, use_errno=True)
     for table, (control, _) in TABLES.items():
-        for number in owned(table, os.getuid()):
+        for number in owned(table, uid):
             arguments = (number, 0, REMOVE) if table == "sem" else (number, REMOVE, None)
             getattr(libc, control)(*arguments)
 
