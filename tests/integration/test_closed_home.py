@@ -1,7 +1,9 @@
-"""Toolchains below folders that other users may not enter, such as root's home: a run with a user of its own has them."""
+"""Toolchains below folders that other users may not enter, such as root's home: a run with its own user has them."""
 
+import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +12,10 @@ from typing import Any
 import pytest
 
 from tests.support import needs
+from tests.support.command import environment, zelda
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
+from tests.support.scripted_api import ScriptedApi
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.sandbox import levels, programs
@@ -109,7 +113,9 @@ def test_project_and_workspaces_may_lie_below_a_closed_home(home: Path) -> None:
     (home / "code").mkdir()
     project = project_of(home / "code", home, *BOTH, ZELDA_WORKSPACES=str(home / "zelda"))
     before = project.fingerprint()
-    done = run(project, f"tool; pwd; cat README.md; echo more >> README.md && cat {project.path}/README.md; ls {home}/zelda")
+    done = run(
+        project, f"tool; pwd; cat README.md; echo more >> README.md && cat {project.path}/README.md; ls {home}/zelda"
+    )
     assert done.output.splitlines()[0] == "tool"
     assert done.output.splitlines()[1].startswith(f"{home}/zelda/")
     assert done.output.count("hello") == 1
@@ -176,3 +182,66 @@ def test_where_root_may_not_mount_an_ordered_cover_means_that_nothing_runs(home:
     argv = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-all", *programs.inside(policy), "/bin/echo", "ran"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout) == (125, "")
+
+
+# Root as in a container, which may not mount anything.
+WITHOUT_MOUNTS = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-all", sys.executable, "-m"]
+
+
+def without_mounts(project: Project, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*WITHOUT_MOUNTS, *arguments],
+        cwd=Path(__file__).parents[2] if arguments[0].startswith("tests.") else project.path,
+        env={**environment(project, **more), "ZELDA_UNSAFE": "0"},
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+
+
+def test_where_root_may_not_mount_closed_folders_leave_the_path_and_what_is_missing_is_missing(
+    place: Path, home: Path
+) -> None:
+    project = project_of(place, home, *BOTH)
+    line = "no-such-program; echo $?; tool; echo $?; echo PATH=$PATH"
+    done = without_mounts(project, "tests.support.confined_run", str(project.path), "uid", line)
+    told = json.loads(done.stdout)
+    assert told["level"] == "uid", told
+    assert [row for row in told["output"].splitlines() if row.isdecimal()] == ["127", "127"]
+    path = next(row for row in told["output"].splitlines() if row.startswith("PATH="))
+    assert str(home) not in path
+    assert "/usr/bin" in path
+
+
+def test_a_program_that_is_out_of_reach_ends_everything_before_it_begins_with_the_ways_out(
+    place: Path, home: Path
+) -> None:
+    project = project_of(place, home, *BOTH)
+    project.write(
+        {"zelda/test-a.yaml": "prompt: Go.\ntestCommand: tool --all\nmetrics: {requirementFulfillment: false}\n"}
+    )
+    project.commit()
+    level = {"ZELDA_NO_CHECK": "0", "COLUMNS": "4000"}
+    for command in ("run", "check"):
+        with ScriptedApi([]) as api:
+            done = without_mounts(project, "zelda_ci", command, "--isolation", "uid", api_url=api.url, **level)
+        said = done.stdout + done.stderr
+        assert done.returncode == 2, said
+        assert f"{home}/.local/bin/tool lies below {home}, which the run's own user may not enter" in said
+        assert f"chmod 711 {home}" in said
+
+
+def test_a_program_that_is_another_one_in_the_run_is_a_warning_with_both_places_and_versions(
+    place: Path, home: Path, tmp_path: Path
+) -> None:
+    tool(home / ".local/bin/uv", "uv 2.0")
+    tool(tmp_path / "open/uv", "uv 1.0")
+    project = project_of(place, home, *BOTH)
+    project.environ["PATH"] = f"{home}/.local/bin:{tmp_path}/open:{os.environ['PATH']}"
+    project.write({"zelda/test-a.yaml": "prompt: Go.\ntestCommand: 'true'\nmetrics: {requirementFulfillment: false}\n"})
+    project.commit()
+    with ScriptedApi([]) as api:
+        done = without_mounts(project, "zelda_ci", "check", "--isolation", "uid", "--json", api_url=api.url)
+        mounting = zelda(project, "check", "--isolation", "uid", "--json", api=api.url)
+    warning = next(row for row in json.loads(done.stdout)["checks"] if row["subject"] == "programs")
+    both = f"uv is {tmp_path}/open/uv (uv 1.0) in the run, {home}/.local/bin/uv (uv 2.0) in your shell"
+    assert (warning["status"], both in warning["message"]) == ("warning", True)
+    assert not [row for row in json.loads(mounting.stdout)["checks"] if row["subject"] == "programs"]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ from zelda_ci import __version__, metrics
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import Check, CheckReport, Status
-from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Checking, Emit, Warned
@@ -26,9 +27,11 @@ from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.batch import Interruption
 from zelda_ci.pipeline.ground import CheckTools
 from zelda_ci.pipeline.named_contents import about_contents
-from zelda_ci.pipeline.trying import CommandTrial, not_there
+from zelda_ci.pipeline.trying import CommandTrial, not_there, others
 from zelda_ci.redact import Redactor, SafeText
-from zelda_ci.sandbox import levels
+from zelda_ci.sandbox import closed_folders, levels
+from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.workspace import environment
 
 SKIP = "`--no-check` (or ZELDA_NO_CHECK=1) runs without this check."
 MODEL_SECONDS, COMMAND_SECONDS = 86_400.0, 7 * 86_400.0
@@ -56,11 +59,8 @@ class Checker:
             source = await self._git()
             if source:
                 self.checks += [*self._disks(), *self._isolation()]
-            # Where everything is tried, the commands themselves show it.
-            if source and not self.fresh:
-                self.checks += not_there(
-                    self.suites, self.tools.memory.results_dir.parent, self.tools.environ, self.tools.redact
-                )
+            if source:
+                self.checks += self._programs()
             if self.asks_models and (self.fresh or not self._has_failed()):
                 await self._models()
             if source and (self.fresh or not self._has_failed()):
@@ -106,6 +106,24 @@ class Checker:
                 message=redact(message) if message else None,
                 suites=names(suites),
             )
+
+    def _programs(self) -> Iterator[Check]:
+        tools, isolation = self.tools, self.tools.isolation
+        where = (tools.memory.results_dir.parent, tools.environ, tools.redact)
+        for level, suites in grouped(self.suites, lambda suite: isolation.of(suite.resolved)).items():
+            yield from others(suites, *where, self._environ_at(level))
+        # Where everything is tried, the commands themselves show it.
+        if not self.fresh:
+            yield from not_there(self.suites, *where, lambda suite: self._environ_at(isolation.of(suite)))
+
+    def _environ_at(self, level: IsolationLevel) -> Mapping[str, str]:
+        """The user's environment with what of PATH is within the reach of runs at a level."""
+        environ = self.tools.environ
+        if level != "uid":
+            return environ
+        grounds = PathPolicy.of(self.tools.memory.results_dir.parent, self.tools.workspaces.location, environ)
+        reaches = partial(closed_folders.is_within_reach, grounds=grounds, covers=levels.covers())
+        return environment.within_reach(environ, reaches)
 
     async def _models(self) -> None:
         wanted: dict[tuple[str, str], tuple[str, ModelProxy | ZeldaError, set[str]]] = {}

@@ -1,11 +1,13 @@
 """Programs that the commands of suites need: which one is certainly not there, and how to get it."""
 
+import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
 
 from zelda_ci.domain.suite import Command, ResolvedSuite
+from zelda_ci.sandbox.closed_folders import barrier, way_out
 from zelda_ci.sandbox.confine import STRICT
 from zelda_ci.workspace.environment import program_folders, search_path
 
@@ -103,6 +105,38 @@ def _stops_at_failure(suite: ResolvedSuite) -> bool:
     """Whether it is a shell that Zelda itself tells to stop at the first failure."""
     words = suite.shell.split() if isinstance(suite.shell, str) else [*(suite.shell or ["bash"])]
     return len(words) == 1 and PurePath(words[0]).name in STRICT
+
+
+def shut_out(program: str, environ: Mapping[str, str], inside: str) -> str | None:
+    """Why a program that the user's shell finds is out of a run's reach, and the ways out, in sentences.
+
+    Args:
+        program: Its name.
+        environ: The user's environment.
+        inside: PATH in the run.
+    """
+    found = shutil.which(program, path=environ.get("PATH", ""))
+    folder = barrier(Path(found)) if found else None
+    if not found or not folder or str(Path(found).parent) in inside.split(os.pathsep):
+        return None
+    return f"{found} lies below {folder}, which the run's own user may not enter, nor may Zelda mount here. " + way_out(
+        folder
+    )
+
+
+def found_elsewhere(programs: Iterable[str], outside: str, inside: str) -> Iterator[tuple[str, str]]:
+    """Programs that a run finds in another place than the user's shell: both places.
+
+    Args:
+        programs: Their names.
+        outside: The user's PATH without folders of the project.
+        inside: PATH in the run.
+    """
+    for program in programs:
+        places = [shutil.which(program, path=path) for path in (outside, inside)]
+        usual, other = places
+        if usual and other and os.path.realpath(usual) != os.path.realpath(other):
+            yield usual, other
 
 
 def how_to_get(program: str, environ: Mapping[str, str]) -> str:

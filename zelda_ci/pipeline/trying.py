@@ -1,12 +1,14 @@
 """The commands of suites on the tested commit, in the sandbox, checkout and environment of a session's end."""
 
 import json
+import os
 import secrets
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from zelda_ci import process
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.domain.check import Check
 from zelda_ci.domain.measures import Metric
@@ -21,13 +23,23 @@ from zelda_ci.metrics.functional_correctness import (
     reasoning,
     weigh,
 )
-from zelda_ci.pipeline.needed_programs import absent_program, how_to_get, missing_program
+from zelda_ci.pipeline.needed_programs import (
+    ACTIONS,
+    absent_program,
+    found_elsewhere,
+    how_to_get,
+    missing_program,
+    needed_program,
+    shut_out,
+)
 from zelda_ci.pipeline.tools import WorkspaceCommandRunner
 from zelda_ci.redact import EMPTY, Redactor, SafeText
+from zelda_ci.sandbox.closed_folders import barrier, way_out
 from zelda_ci.workspace.clean_checkout import CheckedOut
 from zelda_ci.workspace.environment import search_path
 from zelda_ci.workspace.workspaces import Workspaces
 
+VERSION_SECONDS = 10
 SETUP, BUILD, TEST = "setupCommand", "buildCommand", "testCommand"
 
 
@@ -136,7 +148,9 @@ class CommandTrial:
         try:
             found = await self._tried(planned, checked, check)
         except (ConfigError, WorkspaceError) as problem:
-            found = check.replace(status="failed", message=redact(problem.message), hint=problem.hint)
+            program, path = needed_program(planned.command, planned.suite), checked.workspace.confinement.environment
+            hint = (program and shut_out(program, self._environ, path.get("PATH", ""))) or problem.hint
+            found = check.replace(status="failed", message=redact(problem.message), hint=hint)
         self._unready |= planned.key == SETUP and found.status == "failed"
         return found
 
@@ -181,7 +195,8 @@ class CommandTrial:
         return check.replace(status="failed", message=message, output=done.output, hint=hint)
 
     def _without(self, program: str, check: Check, done: CommandResult, environment: Mapping[str, str]) -> Check:
-        hint = how_to_get(program, self._environ)
+        closed = shut_out(program, self._environ, environment.get("PATH", ""))
+        hint = closed or how_to_get(program, self._environ)
         return _without(check, program, environment, hint, self._redact).replace(output=done.output)
 
     def _of_evidence(
@@ -214,18 +229,78 @@ def _without(check: Check, program: str, environment: Mapping[str, str], hint: s
 
 
 def not_there(
-    suites: Sequence[LoadedSuite], project: Path, environ: Mapping[str, str], redact: Redactor
+    suites: Sequence[LoadedSuite],
+    project: Path,
+    environ: Mapping[str, str],
+    redact: Redactor,
+    inside: Callable[[ResolvedSuite], Mapping[str, str]],
 ) -> list[Check]:
-    """The first commands of suites whose program is certainly not there, found out without running anything."""
+    """The first commands of suites whose program is certainly not there, found out without running anything.
+
+    Args:
+        suites: Whose commands they are.
+        project: The project's folder.
+        environ: The user's environment.
+        redact: For what is told.
+        inside: The same with what of PATH is within the reach of a suite's runs.
+    """
     found = []
     for planned in _planned(suites):
         first = next(command for command in _commands(planned.suite).values() if command is not None)
         # What runs before a command might install its program.
-        program = absent_program(first, planned.suite, project, environ) if planned.command == first else None
+        within = inside(planned.suite)
+        program = absent_program(first, planned.suite, project, within) if planned.command == first else None
         if program:
-            path = {"PATH": search_path(environ.get("PATH", ""), project)}
-            found.append(_without(_check_of(planned, redact), program, path, how_to_get(program, environ), redact))
+            path = search_path(within.get("PATH", ""), project)
+            hint = shut_out(program, environ, path) or how_to_get(program, environ)
+            found.append(_without(_check_of(planned, redact), program, {"PATH": path}, hint, redact))
     return found
+
+
+def others(
+    suites: Sequence[LoadedSuite],
+    project: Path,
+    environ: Mapping[str, str],
+    redact: Redactor,
+    inside: Mapping[str, str],
+) -> Iterator[Check]:
+    """That runs of suites find other programs than the user's shell, with the versions of both; where it is so.
+
+    Args:
+        suites: Of one level.
+        project: The project's folder.
+        environ: The user's environment.
+        redact: For what is told.
+        inside: The same with what of PATH is within the reach of the suites' runs.
+    """
+    commands = [command for suite in suites for command in _commands(suite.resolved).values() if command is not None]
+    firsts = [needed_program(command, suites[0].resolved) for command in commands]
+    programs = dict.fromkeys([*filter(None, firsts), *ACTIONS])
+    paths = [search_path(each.get("PATH", ""), project) for each in (environ, inside)]
+    told = [
+        f"{Path(usual).name} is {other} ({version_of(other)}) in the run, {usual} ({version_of(usual)}) in your shell"
+        for usual, other in found_elsewhere(programs, *paths)
+    ]
+    if told:
+        closed = next((folder for entry in paths[0].split(os.pathsep) if (folder := barrier(Path(entry)))), None)
+        yield Check(
+            subject="programs",
+            about=redact(f"{len(told)} found elsewhere"),
+            status="warning",
+            message=redact(f"{'; '.join(told)}."),
+            hint=way_out(closed) if closed else None,
+            suites=tuple(suite.resolved.name for suite in suites),
+        )
+
+
+def version_of(program: str) -> str:
+    """What a program says of its version, in a line."""
+    try:
+        said = process.answer([program, "--version"], timeout_seconds=VERSION_SECONDS)
+    except (OSError, TimeoutError):
+        return "of unknown version"
+    lines = (said.stdout or said.stderr).decode("utf-8", "replace").strip().splitlines()
+    return lines[0][:80] if said.exit_code == 0 and lines else "of unknown version"
 
 
 def _check_of(planned: Planned, redact: Redactor) -> Check:

@@ -45,7 +45,7 @@ def way_to(path: str, mode_of: Callable[[str], int]) -> Way:
             continue
         mode = mode_of(f"{place}/{name}")
         if stat.S_ISLNK(mode):
-            links[f"{place}/{name}"] = target = os.readlink(f"{place}/{name}")
+            links[f"{place}/{name}"] = target = os.readlink(f"{place}/{name}")  # noqa: PTH115  # of very many
             place, hops = "" if target.startswith("/") else place, hops + 1
             left += reversed(target.split("/"))
             continue
@@ -88,12 +88,6 @@ def is_within_reach(path: Path, grounds: PathPolicy, *, covers: bool) -> bool:
     return barrier(path, grounds.base) is None or (covers and not grounds.is_private(path))
 
 
-def reachable(search_path: str, grounds: PathPolicy, *, covers: bool) -> str:
-    """The folders of a PATH that a run's own user may enter: in others bash would find programs and not start them."""
-    entries = [entry for entry in search_path.split(os.pathsep) if entry]
-    return os.pathsep.join(entry for entry in entries if is_within_reach(Path(entry), grounds, covers=covers))
-
-
 def unreachable(files: Iterable[Path]) -> str:
     """Which of the files lies below a closed folder, and what helps, in sentences."""
     found = next((file, folder) for file in files if (folder := barrier(file)))
@@ -124,7 +118,9 @@ def cover(read: Iterable[Path], written: Iterable[Path], ways: Iterable[Path], o
     for folder in sorted(closed, key=_parts):
         # Of a folder that may be read as a whole, everything: it is only its own mode that is in the way.
         if (above := _nearest(folder, shown)) is not None:
-            shown = {entry: shown[above] for entry in _entries(folder, links)} | shown
+            act = shown[above]
+            for entry in _entries(folder, links):
+                shown.setdefault(entry, act)
             shown.pop(folder, None)
     layers = {*closed, *shown}
 
@@ -144,7 +140,7 @@ def _entries(folder: str, links: dict[str, str]) -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_symlink():
-                links[entry.path] = os.readlink(entry.path)
+                links[entry.path] = os.readlink(entry.path)  # noqa: PTH115  # as above
             else:
                 yield entry.path
 

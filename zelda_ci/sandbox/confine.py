@@ -67,6 +67,10 @@ class Needs:
     """Bytes that a run may take, of each."""
     processes: int = MAX_PROCESSES
 
+    def reaches(self, path: Path) -> bool:
+        """Whether the run's user gets to what it may read at a path."""
+        return self.level != "uid" or closed_folders.is_within_reach(path, self.grounds, covers=self.covers)
+
 
 def unconfined(environment: Mapping[str, str]) -> Confinement:
     """A supervisor, an environment of the run's own, and nothing else."""

@@ -21,9 +21,12 @@ PROBE_SECONDS = 10
 UNSAFE_HINT = (
     "Give --unsafe (or ZELDA_UNSAFE=1) to let session and commands run as you, with all that you may read and write."
 )
-CONTAINER_OPTIONS = (
-    "--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined"
-)
+# What lets a program in a container make namespaces, by what forbids it.
+CONTAINER_OPTIONS = {
+    "seccomp": "--security-opt seccomp=unconfined",
+    "apparmor": "--security-opt apparmor=unconfined",
+    "systempaths": "--security-opt systempaths=unconfined",
+}
 # Levels at which a run is the user's own process on the user's machine, and what that leaves open.
 WEAK: Mapping[IsolationLevel, str] = {
     "landlock": "session and commands run as your user: they can change modes and times of your files, see names of "
@@ -191,8 +194,9 @@ def _namespaces_problem(path: str) -> str | None:
         "--", "true",
     ]  # fmt: skip
     problem = _tried(trial)
-    remedy = _remedy(path) or "This system forbids user namespaces."
-    return None if problem is None else f"bubblewrap cannot make namespaces here ({problem}): {remedy}"
+    if problem is None:
+        return None
+    return f"bubblewrap cannot make namespaces here ({problem}): {_remedy(path) or 'this system forbids them.'}"
 
 
 # How programs are installed, by the program that does it.
@@ -216,39 +220,73 @@ def _remedy(path: str) -> str | None:
     """The one command that lets bubblewrap make namespaces on this system, as far as it can be known."""
     managers = [name for name in INSTALL if shutil.which(name, path=f"{path}:/usr/bin:/usr/sbin")]
     install = INSTALL[managers[0]] if managers and bwrap(path) is None else None
-    forbidding = [name for name in FORBIDDING if _setting(name) == FORBIDDING[name][0]]
-    return remedy(install, forbidding, is_root=os.geteuid() == 0, is_contained=_in_container())
+    return remedy(install, *_obstacles(), is_root=os.geteuid() == 0)
 
 
-def remedy(install: str | None, forbidding: Sequence[str], *, is_root: bool, is_contained: bool) -> str | None:
+@cache
+def _obstacles() -> tuple[Sequence[str], Sequence[str]]:
+    """What forbids namespaces here, as `obstacles` says it: they are tried."""
+    refused = _tried([*programs.python(), str(programs.NAMESPACES)])
+    if refused is None:
+        return (), ()
+    label = _content("/proc/self/attr/apparmor/current") or _content("/proc/self/attr/current")
+    return obstacles(
+        refused,
+        {name: _content(f"/proc/sys/{name.replace('.', '/')}") for name in FORBIDDING},
+        is_filtered="\nSeccomp:\t2\n" in _content("/proc/self/status"),
+        is_profiled=label.strip("\0\n") not in {"", "unconfined"},
+        is_masked=" /proc/" in _content("/proc/self/mountinfo"),
+    )
+
+
+NO_SPACE = "28"
+
+
+def obstacles(
+    refused: str, settings: Mapping[str, str], *, is_filtered: bool, is_profiled: bool, is_masked: bool
+) -> tuple[Sequence[str], Sequence[str]]:
+    """What forbids namespaces: settings of the kernel, and what a container must be started with.
+
+    Args:
+        refused: The step at which they could not be made, and the error's number.
+        settings: Of the kernel.
+        is_filtered: Whether a filter of system calls is on us, as on all that runs in most containers.
+        is_profiled: Whether a profile of AppArmor is.
+        is_masked: Whether parts of /proc are hidden, so that nobody may have another.
+    """
+    step, _, number = refused.partition(" ")
+    forbidding = [name for name, (bad, _) in FORBIDDING.items() if settings.get(name, "").strip() == bad]
+    if step == "user" and number == NO_SPACE:
+        return [name for name in forbidding if name.startswith("user.")], ()
+    walls = {"seccomp": is_filtered, "apparmor": is_profiled, "systempaths": is_masked or step == "proc"}
+    options = [CONTAINER_OPTIONS[name] for name, is_there in walls.items() if is_there]
+    return (() if step == "proc" else forbidding), options
+
+
+def remedy(install: str | None, forbidding: Sequence[str], options: Sequence[str], *, is_root: bool) -> str | None:
     """One command from what stands in the way.
 
     Args:
         install: How bubblewrap is installed, where it is missing.
         forbidding: Settings of the kernel that forbid user namespaces.
+        options: What a container must be started with.
         is_root: Whether it is root who would give the command.
-        is_contained: Whether this is a container, where the kernel's settings are somebody else's.
     """
-    if is_contained:
-        return " and ".join([*filter(None, [install]), f"start the container with {CONTAINER_OPTIONS}"])
     # AppArmor's does not bind root.
     settings = [name for name in forbidding if not (is_root and "apparmor" in name)]
     commands = [*filter(None, [install]), *(f"sysctl -w {name}={FORBIDDING[name][1]}" for name in settings)]
     together = " && ".join(commands)
-    if is_root or not commands:
-        return together or None
-    return f"sudo {together}" if len(commands) == 1 else f"sudo sh -c '{together}'"
+    if commands and not is_root:
+        together = f"sudo {together}" if len(commands) == 1 else f"sudo sh -c '{together}'"
+    start = f"start the container with {' '.join(options)}" if options else ""
+    return " and ".join(filter(None, [together, start])) or None
 
 
-def _setting(name: str) -> str:
+def _content(file: str) -> str:
     try:
-        return Path("/proc/sys", *name.split(".")).read_text().strip()
+        return Path(file).read_text().strip(" ")
     except OSError:
         return ""
-
-
-def _in_container() -> bool:
-    return any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv")) or "container" in os.environ
 
 
 # Capabilities with which root can let a run be another user's, and yet measure and remove it.

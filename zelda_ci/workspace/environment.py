@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from zelda_ci.domain import variables
@@ -77,6 +77,18 @@ def build_environment(
         "GIT_TERMINAL_PROMPT": "0",
         MARKER: str(folder.path),
     }
+
+
+def within_reach(environ: Mapping[str, str], reaches: Callable[[Path], bool]) -> Mapping[str, str]:
+    """The user's environment without folders of programs that a run cannot enter: bash would find what it cannot run.
+
+    Args:
+        environ: The user's environment.
+        reaches: Whether a run gets to what lies at a path.
+    """
+    entries = [Path(entry) for entry in environ.get("PATH", os.defpath).split(os.pathsep) if entry]
+    kept = [str(entry) for entry in entries if not entry.is_absolute() or reaches(entry)]
+    return {**environ, "PATH": os.pathsep.join(kept)}
 
 
 def program_folders(execution: ExecutionSettings, tested: Path) -> list[Path]:

@@ -5,14 +5,14 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import cached_property, partial, partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
 from zelda_ci import process
-from zelda_ci.domain.suite import Command, ExecutionSettings, ResolvedSuite
+from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.variables import MARKER
 from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
@@ -89,10 +89,8 @@ class Workspaces:
 
     @cached_property
     def _base(self) -> Path:
-        other_user = self._isolation.offered.level == "uid"
-        return location.choose_location(
-            self._project, self._environ, passable=other_user, covers=other_user and levels.covers()
-        )
+        uid = self._isolation.offered.level == "uid"
+        return location.choose_location(self._project, self._environ, passable=uid, covers=uid and levels.covers())
 
     @property
     def location(self) -> Path:
@@ -161,8 +159,8 @@ class Workspaces:
         home = location.project_folder(self._base, project.identity)
         run = await stack.enter_async_context(folder.claimed(home, run_id, self._results))
         start = await self._check_out(run, project, home, suite, stack)
-        variables = self._variables(run, suite.execution, project.prefix)
         needs = await anyio.to_thread.run_sync(self._needs, suite, start.store, socket)
+        variables = self._variables(run, suite, project.prefix, needs)
         if needs.level == "uid":
             needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self._base)))
         confinement = await self._confine(run, needs, variables)
@@ -188,10 +186,12 @@ class Workspaces:
             notes=tuple(map(self._redact, notes)),
         )
 
-    def _variables(self, run: WorkspaceFolder, execution: ExecutionSettings, prefix: Path) -> dict[str, str]:
-        programs = environment.program_folders(execution, run.root / prefix)
+    def _variables(self, run: WorkspaceFolder, suite: ResolvedSuite, prefix: Path, needs: Needs) -> dict[str, str]:
+        execution = suite.execution
+        programs = [*filter(needs.reaches, environment.program_folders(execution, run.root / prefix))]
+        machine = environment.within_reach(self._environ, needs.reaches)
         return environment.build_environment(
-            run, self._project, self._environ, execution.passed_on, execution.variables, programs
+            run, self._project, machine, execution.passed_on, execution.variables, programs
         )
 
     def _needs(self, suite: ResolvedSuite, lent: Store, socket: Path | None) -> Needs:
@@ -310,7 +310,7 @@ class Workspaces:
         with explained():
             async with folder.scratch(run.home) as scratch:
                 fresh = await clean_checkout.check_out(run, scratch, self._plumbing)
-            variables = self._variables(fresh.folder, run.suite.execution, run.prefix)
+            variables = self._variables(fresh.folder, run.suite, run.prefix, run.needs)
             # Strays are found by the folder of the run.
             variables[MARKER] = str(run.folder.path)
             confinement = await self._confine(fresh.folder, replace(run.needs, socket=None), variables)

@@ -4,7 +4,16 @@ import pytest
 
 from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.errors import ConfigError
-from zelda_ci.sandbox.levels import CONTAINER_OPTIONS, STRENGTH, Offered, choose_level, remedy, unaccepted, weakness
+from zelda_ci.sandbox.levels import (
+    CONTAINER_OPTIONS,
+    STRENGTH,
+    Offered,
+    choose_level,
+    obstacles,
+    remedy,
+    unaccepted,
+    weakness,
+)
 
 WEAK = Offered(frozenset({"none", "degraded", "landlock"}), ("Allow user namespaces.",))
 ALL = Offered(frozenset(STRENGTH))
@@ -91,19 +100,38 @@ APPARMOR, USERNS = "kernel.apparmor_restrict_unprivileged_userns", "user.max_use
 
 
 @pytest.mark.parametrize(
-    ("install", "forbidding", "is_root", "is_contained", "command"),
+    ("install", "forbidding", "options", "is_root", "command"),
     [
-        ("apt-get install -y bubblewrap", [], False, False, "sudo apt-get install -y bubblewrap"),
-        ("apk add bubblewrap", [], True, False, "apk add bubblewrap"),
-        (None, [APPARMOR], False, False, f"sudo sysctl -w {APPARMOR}=0"),
-        (None, [APPARMOR], True, False, None),
-        (None, [USERNS], True, False, f"sysctl -w {USERNS}=15000"),
-        ("dnf install -y b", [APPARMOR], False, False, f"sudo sh -c 'dnf install -y b && sysctl -w {APPARMOR}=0'"),
-        (None, [APPARMOR], True, True, f"start the container with {CONTAINER_OPTIONS}"),
-        (None, [], False, False, None),
+        ("apt-get install -y bubblewrap", [], [], False, "sudo apt-get install -y bubblewrap"),
+        ("apk add bubblewrap", [], [], True, "apk add bubblewrap"),
+        (None, [APPARMOR], [], False, f"sudo sysctl -w {APPARMOR}=0"),
+        (None, [APPARMOR], [], True, None),
+        (None, [USERNS], [], True, f"sysctl -w {USERNS}=15000"),
+        ("dnf install -y b", [APPARMOR], [], False, f"sudo sh -c 'dnf install -y b && sysctl -w {APPARMOR}=0'"),
+        ("apk add b", [APPARMOR], ["--a", "--b"], True, "apk add b and start the container with --a --b"),
+        (None, [], [], False, None),
     ],
 )
 def test_one_command_raises_the_level(
-    install: str | None, forbidding: list[str], *, is_root: bool, is_contained: bool, command: str | None
+    install: str | None, forbidding: list[str], options: list[str], *, is_root: bool, command: str | None
 ) -> None:
-    assert remedy(install, forbidding, is_root=is_root, is_contained=is_contained) == command
+    assert remedy(install, forbidding, options, is_root=is_root) == command
+
+
+@pytest.mark.parametrize(
+    ("refused", "settings", "walls", "found"),
+    [
+        ("user 28", {USERNS: "0\n"}, (True, True, True), ([USERNS], [])),
+        ("user 1", {}, (True, True, True), ([], ["seccomp", "apparmor", "systempaths"])),
+        ("user 1", {USERNS: "15000\n"}, (True, False, False), ([], ["seccomp"])),
+        ("mount 1", {APPARMOR: "1\n"}, (False, False, False), ([APPARMOR], [])),
+        ("mount 13", {APPARMOR: "0\n"}, (False, True, False), ([], ["apparmor"])),
+        ("proc 1", {APPARMOR: "1\n"}, (False, False, True), ([], ["systempaths"])),
+    ],
+)
+def test_what_forbids_namespaces_is_named(
+    refused: str, settings: dict[str, str], walls: tuple[bool, bool, bool], found: tuple[list[str], list[str]]
+) -> None:
+    filtered, profiled, masked = walls
+    names, options = obstacles(refused, settings, is_filtered=filtered, is_profiled=profiled, is_masked=masked)
+    assert (list(names), list(options)) == (found[0], [CONTAINER_OPTIONS[name] for name in found[1]])

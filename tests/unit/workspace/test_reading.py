@@ -4,6 +4,7 @@ import contextlib
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,10 +35,14 @@ def grounds(home: Path) -> PathPolicy:
     return PathPolicy.of(home / "project", home / ".cache/zelda", {"HOME": str(home)})
 
 
+def readable(*arguments: Any) -> list[Path]:
+    return readable_paths.outermost(readable_paths.candidates(*arguments))
+
+
 def seen(home: Path, path: str, *, ours: tuple[Path, ...] = (), **more: str) -> list[str]:
     """Readable folders below the home, relative to it."""
     environment = {"PATH": os.pathsep.join(str(home / entry) for entry in path.split(":")), **more}
-    found = readable_paths.readable(environment, grounds(home), ours)
+    found = readable(environment, grounds(home), ours)
     return [str(place.relative_to(home)) for place in found if place.is_relative_to(home)]
 
 
@@ -63,7 +68,7 @@ def test_what_is_ours_is_readable_even_there(home: Path) -> None:
 
 
 def test_no_key_of_the_system_is_readable() -> None:
-    found = readable_paths.readable({"PATH": "/usr/bin"}, PathPolicy(Path("/p"), Path("/h"), Path("/b")), [])
+    found = readable({"PATH": "/usr/bin"}, PathPolicy(Path("/p"), Path("/h"), Path("/b")), [])
     assert Path("/etc") not in found
     assert Path("/usr") in found
     for secret in ("shadow", "gshadow", "ssh", "ssl/private", "sudoers", "environment"):
@@ -78,7 +83,7 @@ def test_a_project_inside_a_system_folder_stays_hidden() -> None:
 
 
 def test_folders_of_programs_at_the_top_do_not_open_opt() -> None:
-    found = readable_paths.readable({"PATH": "/bin:/sbin:/usr/bin"}, PathPolicy(Path("/p"), Path("/h"), Path("/b")), [])
+    found = readable({"PATH": "/bin:/sbin:/usr/bin"}, PathPolicy(Path("/p"), Path("/h"), Path("/b")), [])
     assert Path("/opt") not in found
     assert not any(Path("/opt").is_relative_to(place) for place in found)
 
@@ -87,7 +92,7 @@ def test_a_home_stays_one_where_home_says_something_else(home: Path, tmp_path: P
     """As in a container of GitHub's, with HOME=/github/home, or under sudo."""
     elsewhere = PathPolicy(tmp_path / "p", tmp_path / "github/home", tmp_path / "b", (home,))
     environment = {"PATH": f"{home}/.cargo/bin:{home}/.local/bin:{home}/bin:{home}"}
-    found = readable_paths.readable(environment, elsewhere, [])
+    found = readable(environment, elsewhere, [])
     assert home / ".cargo/bin" in found
     secrets = [home / ".cargo/credentials.toml", home / ".local/share/keyrings", home / ".ssh"]
     assert not [secret for secret in secrets if any(secret.is_relative_to(place) for place in found)]
@@ -102,7 +107,7 @@ def test_what_a_version_manager_needs_is_readable_in_whosever_home_it_lies(home:
     elsewhere = PathPolicy(tmp_path / "p", tmp_path / "h", tmp_path / "b", (home,))
     for grounds in (elsewhere, PathPolicy(tmp_path / "p", home, tmp_path / "b")):
         environment = {"PATH": f"{home}/.pyenv/shims:{home}/shims:{home}/.config/shims"}
-        found = readable_paths.readable(environment, grounds, [])
+        found = readable(environment, grounds, [])
         assert home / ".pyenv" in found
         assert home not in found
         assert home / ".config" not in found
@@ -174,4 +179,4 @@ def test_a_folder_that_is_too_large_to_be_searched_is_refused(home: Path, monkey
 def test_a_suite_may_ask_for_more(home: Path) -> None:
     asked = [str(home / "notes"), "/usr/share"]
     readable_paths.check_readable(asked, grounds(home))
-    assert home / "notes" in readable_paths.readable({}, grounds(home), [], asked)
+    assert home / "notes" in readable({}, grounds(home), [], asked)

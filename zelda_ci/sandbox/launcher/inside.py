@@ -167,7 +167,7 @@ def _cover(steps: "list[tuple[str, str, str]]") -> None:
     """Put empty folders in the place of closed ones, and in them what may be reached; all of it, or nothing runs."""
     here, mask = os.getcwd(), os.umask(0o022)  # noqa: PTH109  # pathlib would slow the start
     # All of them first, since the empty folders hide them.
-    trees = {path: _tree(path, act) for act, path, _ in steps if act in ("read", "write")}  # noqa: PLR6201
+    trees = {path: _tree(path, act) for act, path, _ in steps if act in ("read", "write")}
     for act, path, target in steps:
         if act == "empty":
             if LIBC.mount(b"tmpfs", os.fsencode(path), b"tmpfs", MS_SAFE, b"mode=755") != 0:
