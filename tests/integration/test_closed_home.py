@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -245,3 +246,47 @@ def test_a_program_that_is_another_one_in_the_run_is_a_warning_with_both_places_
     both = f"uv is {tmp_path}/open/uv (uv 1.0) in the run, {home}/.local/bin/uv (uv 2.0) in your shell"
     assert (warning["status"], both in warning["message"]) == ("warning", True)
     assert not [row for row in json.loads(mounting.stdout)["checks"] if row["subject"] == "programs"]
+
+
+ROOT = Path(__file__).parents[2]
+# Zelda from another place than the tests.
+MOVED = """
+import runpy, sys, zelda_ci
+assert zelda_ci.__file__.startswith(sys.argv.pop(1)), zelda_ci.__file__
+runpy.run_module("tests.support.confined_run", run_name="__main__")
+"""
+
+
+def test_zelda_itself_may_lie_below_a_closed_home(place: Path, home: Path) -> None:
+    shutil.copytree(ROOT / "zelda_ci", home / "site/zelda_ci", ignore=shutil.ignore_patterns("__pycache__"))
+    project = project_of(place, home, *BOTH)
+    argv = [sys.executable, "-c", MOVED, str(home), str(project.path), "uid", "tool; no-such-program; echo $?"]
+    environ = {**environment(project), "PYTHONPATH": f"{home}/site:{ROOT}"}
+    done = subprocess.run(
+        argv, cwd=place, env=environ, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told.get("level"), told.get("exit_code")) == ("uid", 0), told
+    assert [row for row in told["output"].splitlines() if ":" not in row] == ["tool", "127"]
+
+
+OFFERS = """
+import os, pathlib, sys
+from zelda_ci.sandbox import levels
+found = levels.probe(os.environ, pathlib.Path(sys.argv[1]))
+print(found.offers("uid"), *found.reasons)
+"""
+
+
+def test_a_claude_code_below_a_closed_home_is_in_the_way_only_where_root_may_not_mount(home: Path) -> None:
+    tool(home / ".local/bin/claude", "claude")
+    ask = [sys.executable, "-c", OFFERS, str(home / ".local/bin/claude")]
+    told = [
+        subprocess.run([*before, *ask], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+        for before in ([], WITHOUT_MOUNTS[:3])
+    ]
+    assert told[0].startswith("True")
+    assert told[1].startswith("False")
+    assert f"{home}/.local/bin/claude lies below {home}" in told[1]
+    assert f"chmod 711 {home}" in told[1]

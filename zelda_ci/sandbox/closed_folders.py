@@ -110,7 +110,8 @@ def cover(read: Iterable[Path], written: Iterable[Path], ways: Iterable[Path], o
     """
     mode_of = cache(_mode)
     readable, writable = ([way_to(str(path), mode_of) for path in paths] for paths in (read, written))
-    shown: dict[str, Act] = {way.end: "read" for way in readable} | {way.end: "write" for way in writable}
+    shown: dict[str, Act] = {way.end: "read" for way in readable}
+    shown.update({way.end: "write" for way in writable})
     every = [*readable, *writable, *(way_to(str(path), mode_of) for path in ways)]
     leading = [way for way in every if _nearest(way.end, shown)]
     links = {link: target for way in leading for link, target in way.links.items()}
