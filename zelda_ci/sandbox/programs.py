@@ -30,6 +30,8 @@ def python(*, anybody: bool = False) -> list[str]:
         anybody: Another where this one lies in a closed folder, such as root's home.
     """
     base = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+    # A copy of it runs where the original lies in a folder that is closed to this user, too.
+    base = base if os.access(base, os.X_OK) else os.path.realpath(sys.executable)
     if anybody and not is_open(Path(base)):
         base = next((other for other in OTHERS if is_open(Path(os.path.realpath(other)))), base)
     return [base, "-I", "-S"]

@@ -224,7 +224,8 @@ def candidates(
         *map(Path, extra),
     ]
     allowed = (path for path in found if not grounds.is_private(path))
-    return [path for path in (*allowed, *ours) if path.is_absolute() and path.exists()]
+    # Unlike pathlib's of Python 3.11, it bears with a PATH that leads into folders that are closed to the user.
+    return [path for path in (*allowed, *ours) if path.is_absolute() and os.path.exists(path)]  # noqa: PTH110
 
 
 def _system(grounds: PathPolicy) -> Iterator[Path]:
