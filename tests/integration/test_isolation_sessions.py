@@ -11,7 +11,7 @@ from tests.support.scripted_api import ScriptedApi, text, tool_call
 from zelda_ci.domain.session import Ended, SessionStatus, ToolReturned
 
 
-@pytest.mark.parametrize("level", ["full", "uid", "landlock", "degraded"])
+@pytest.mark.parametrize("level", ["full", "uid", "landlock"])
 def test_a_shell_can_neither_see_the_token_nor_write_into_the_stream(place: Path, level: str) -> None:
     needs.level(level)
     workspace = make_workspace(place, level=level)  # type: ignore[arg-type]  # one of the literals
