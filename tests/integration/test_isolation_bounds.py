@@ -12,7 +12,6 @@ from tests.support.patience import PATIENCE
 from zelda_ci.sandbox import programs
 from zelda_ci.sandbox.launcher import bounds
 
-ROOT = Path(__file__).parents[2]
 GREEDY = {
     "memory": "import time; kept = b'x' * (400 << 20); print(len(kept), flush=True); time.sleep(60)",
     "disk": "import time\nfor n in range(8):\n  open(f'{n}', 'wb').write(b'x' * (20 << 20))\ntime.sleep(60)",

@@ -232,3 +232,41 @@ def test_a_run_with_a_user_of_its_own_sees_no_processes_and_sockets_of_others_wh
     first, *others = result.output.split()
     assert int(first) < 20
     assert others == ["self"]
+
+
+PAIRS = """
+import errno, socket, sys
+near, far = socket.socketpair()
+near.sendall(b"a")
+assert far.recv(1) == b"a"
+for kind in (socket.SOCK_DGRAM, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK):
+    try:
+        socket.socketpair(socket.AF_UNIX, kind)
+    except OSError as error:
+        assert error.errno == errno.EPERM
+    else:
+        sys.exit("half of such a pair can be connected anew")
+for end in (near, *socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)):
+    for sign in ("", "\\0"):
+        for lonely in (False, True):
+            if lonely:
+                far.close()
+            try:
+                end.connect(sign + sys.argv[1])
+            except OSError:
+                continue
+            sys.exit("a pair was connected anew")
+print("fine")
+"""
+
+
+@pytest.mark.parametrize("project", ["landlock"], indirect=True)
+def test_where_a_run_is_the_users_own_pairs_of_sockets_work_and_lead_nowhere_else(
+    project: Project, place: Path
+) -> None:
+    with socket.socket(socket.AF_UNIX) as by_path, socket.socket(socket.AF_UNIX) as abstract, contextlib.chdir(place):
+        by_path.bind("s")
+        abstract.bind(f"\0{place}/s")
+        for listener in (by_path, abstract):
+            listener.listen()
+        assert run(project, f"python3 -c '{PAIRS}' '{place}/s'").output == "fine\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 
 from tests.support.command import environment, run, the_result
-from tests.support.projects import Project, folder, repository
+from tests.support.projects import Project, repository
 from tests.support.scripted_api import Reply, ScriptedApi, text, tool_call
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace.workspaces import Workspaces
@@ -108,24 +108,6 @@ def test_a_folder_that_is_not_committed_yet_can_be_tested(tmp_path: Path) -> Non
     assert "--working-tree" in refused.stderr
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the part" in json.dumps(api.requests[1].tool_results)
-
-
-def test_a_folder_without_git_is_copied_without_what_is_ignored_or_may_hold_credentials(tmp_path: Path) -> None:
-    names = (".env", "deploy.key")
-    project = folder(
-        tmp_path,
-        {"README.md": "here\n", "zelda/test-look.yaml": SUITE, ".gitignore": "*.log\n/build/\n", "a.log": "log\n"}
-        | {"build/out.txt": "built\n", "sub/.gitignore": "!keep.log\n", "sub/keep.log": "kept\n"}
-        | {f"sub/{name}": SHOWN for name in names},
-    )
-    with ScriptedApi([tool_call("Bash", {"command": "find . -type f -not -path './.git*'"}), text("Done.")]) as api:
-        done = run(["run"], project.path, environment(project, api.url))
-    assert done.returncode == 0, done.stdout + done.stderr
-    seen = json.dumps(api.requests[1].tool_results)
-    assert "./sub/keep.log" in seen
-    for absent in ("./a.log", "out.txt", *names):
-        assert absent not in seen
-    assert all(name in done.stdout for name in names)
 
 
 def test_what_is_read_as_it_lies_there_is_not_said_to_be_left_out(tmp_path: Path) -> None:

@@ -46,12 +46,14 @@ def test_a_program_that_does_not_exist_is_a_failure_of_the_command(project: Proj
     assert run(project, ("no-such-program",)).exit_code == 127
 
 
-def test_a_command_has_a_deadline_and_so_have_its_daemons(project: Project, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("end", "seconds"), [("sleep 300", 1), ("exit 0", 60)], ids=["a deadline", "its own end"])
+def test_no_daemon_outlives_the_end_of_its_command(project: Project, tmp_path: Path, end: str, seconds: int) -> None:
     project.level = "none"
     pids = tmp_path / "pids"
-    line = f"echo begun; env -i setsid sleep 300 & echo $! > {pids}; setsid sleep 300 & echo $! >> {pids}; sleep 300"
-    result = run(project, line, timeout=1)
-    assert (result.exit_code, result.timed_out, result.output) == (None, True, "begun\n")
+    line = f"echo begun; env -i setsid sleep 300 & echo $! > {pids}; setsid sleep 300 & echo $! >> {pids}; {end}"
+    result = run(project, line, timeout=seconds)
+    assert (result.exit_code, result.timed_out) == ((None, True) if seconds == 1 else (0, False))
+    assert result.output == "begun\n"
     assert not any(is_running(pid) for pid in pids.read_text().split())
 
 
@@ -66,19 +68,12 @@ def test_a_flood_of_output_is_cut_in_the_middle(project: Project) -> None:
 
 
 SECRETS = {
+    **dict.fromkeys(("GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "AWS_SECRET_ACCESS_KEY", "MY_PASSWORD"), "fake"),
+    **dict.fromkeys(("GIT_DIR", "PYTHONPATH", "GITHUB_WORKSPACE", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR"), "/elsewhere"),
     "ANTHROPIC_API_KEY": "sk-ant-fake00000000",
-    "GITHUB_TOKEN": "ghs_fake",
-    "ACTIONS_RUNTIME_TOKEN": "fake",
-    "AWS_SECRET_ACCESS_KEY": "fake",
-    "SSH_AUTH_SOCK": "/tmp/fake",
     "npm_config__authToken": "fake",
-    "MY_PASSWORD": "fake",
-    "GIT_DIR": "/elsewhere",
     "LD_PRELOAD": "/evil.so",
-    "PYTHONPATH": "/elsewhere",
     "NODE_OPTIONS": "--require /evil.js",
-    "GITHUB_WORKSPACE": "/elsewhere",
-    "XDG_RUNTIME_DIR": "/run/user/1000",
 }
 
 

@@ -292,14 +292,6 @@ def test_a_project_that_cannot_be_written_works_without_the_link(tmp_path: Path)
     assert "cannot be written" in note
 
 
-def test_reserved_names_are_refused_before_anything_is_made(tmp_path: Path) -> None:
-    project = repository(tmp_path)
-    with pytest.raises(WorkspaceError, match=r"execution\.env lists GIT_DIR") as caught:
-        project.work(nothing, execution={"env": ["GIT_DIR"]})
-    assert caught.value.code == "ENVIRONMENT_REFUSED"
-    assert not project.base.exists()
-
-
 def test_git_is_missing_or_too_old(tmp_path: Path) -> None:
     project = repository(tmp_path)
     project.environ["PATH"] = str(tmp_path / "bin")
