@@ -160,7 +160,7 @@ def test_what_cannot_be_tested_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_odd_names_inside_and_of_the_project_itself(tmp_path: Path) -> None:
-    files: dict[str, str | bytes] = {os.fsdecode(name): "x" for name in ODD} | {"README.md": "hello\n"}
+    files = {os.fsdecode(name): "x" for name in ODD} | {"README.md": "hello\n"}
     project = repository(tmp_path, files, name=os.fsdecode(b"/".join(ODD[:8])))
     project.write({os.fsdecode(b"dir\n\xff" + name): "y" for name in (b"/a", b"/b c")})
     (project.path / "dangling").symlink_to("/no/such/file")
