@@ -48,10 +48,6 @@ class Action:
         return f"{self.id}.py" if self.python is not None else None
 
 
-def all_of(*checks: Check) -> Check:
-    return lambda after, action: all(check(after, action) for check in checks)
-
-
 def any_of(*checks: Check) -> Check:
     return lambda after, action: any(check(after, action) for check in checks)
 

@@ -62,7 +62,7 @@ class Campaign:
         with worlds.built(self.developer, (*corpus, *EVERYDAY, LEAK), self.above) as world:
             run = _run_agent if self.channel == "agent" else _run_build
             after = run(self, world, tried)
-            after.wait_for_survivors()
+            after.wait_for_survivors(tried)
             return judge(after, tried)
 
     def suite(self, **more: Any) -> str:

@@ -68,7 +68,7 @@ def test_at_full_isolation_nothing_of_the_whole_corpus_succeeds_and_the_world_st
     assert found == expected("full", who, channel, everything)
 
 
-@pytest.mark.parametrize("level", ["namespaces", "landlock", "degraded", "none"])
+@pytest.mark.parametrize("level", ["landlock", "none"])
 def test_at_lower_levels_exactly_what_is_written_down_succeeds(level: str) -> None:
     needs.level(level)
     who = user()
@@ -81,12 +81,6 @@ def test_root_without_namespaces_gives_runs_to_another_user(channel: Channel) ->
     user()
     who = developer.root_in_a_container()
     agree(Campaign(who, "uid", channel).succeed(of(BRIEF)), expected("uid", who, channel, of(BRIEF)))
-
-
-def test_a_shell_of_the_session_neither_forges_messages_nor_finds_the_token() -> None:
-    needs.level("full")
-    tried = of(("k01", "z01", "z02", "n15", "n16", "n20"))
-    assert Campaign(user(), "full", "agent").succeed(tried) == {"k01"}
 
 
 @needs.ROOT

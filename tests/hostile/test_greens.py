@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -72,55 +73,39 @@ HONEST = {
 }
 
 
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
-    hostile = {name: Suite(SETUP + command(green), f"{BREAK}\n{green.script}") for name, green in GREENS.items()}
-    suites = hostile | HONEST
-    project = repository(tmp_path_factory.mktemp("greens"), {**SHOP, **files(suites)})
-    project.write({".gitignore": "vendor/\n__pycache__/\n.zelda/\n"})
-    project.commit()
-    return run_suites(project, suites)
-
-
 def ignored(ran: Ran) -> dict[str, str]:
     changes = ran.result["isolation"]["ignored"]["changes"]
     return {change["path"]: change["kind"] for change in changes}
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", GREENS)
-def test_wrong_code_fails(ran: dict[str, Ran], name: str) -> None:
-    green, found = GREENS[name], ran[name]
-    assert not found.correctness["details"]["passed"], green.what
-    assert found.code == 1
-    assert set(green.listed) <= ignored(found).keys()
-    assert tuple(found.result["isolation"]["protected"]) == green.restored
-
-
-def test_honest_work_passes(ran: dict[str, Ran]) -> None:
-    assert {name: ran[name].code for name in HONEST} == dict.fromkeys(HONEST, 0), ran["honest"].output
-
-
-def test_what_setup_made_is_as_it_was_after_setup_and_what_the_session_did_to_it_is_told(ran: dict[str, Ran]) -> None:
-    found = ran["of-setup"]
-    assert ignored(found) == {"vendor/helper.py": "changed"}
-    assert "1 file that git ignores changed by the session" in found.page
-    assert "changed: vendor/helper.py" in found.page
-
-
-def test_where_the_session_had_no_network_setup_runs_nothing_that_it_wrote(ran: dict[str, Ran]) -> None:
+def test_wrong_code_fails_and_honest_work_passes(tmp_path: Path) -> None:
+    """All in one run: a test for each would have every worker carry out all of them."""
+    hostile = {name: Suite(SETUP + command(green), f"{BREAK}\n{green.script}") for name, green in GREENS.items()}
+    suites = hostile | HONEST
+    project = repository(tmp_path, {**SHOP, **files(suites)})
+    project.write({".gitignore": "vendor/\n__pycache__/\n.zelda/\n"})
+    project.commit()
+    ran = run_suites(project, suites)
+    expected = dict.fromkeys(GREENS, 1) | dict.fromkeys(HONEST, 0)
+    assert {name: ran[name].code for name in suites} == expected, ran["honest"].output
+    for name, green in GREENS.items():
+        assert not ran[name].correctness["details"]["passed"], green.what
+        assert set(green.listed) <= ignored(ran[name]).keys(), green.what
+        assert tuple(ran[name].result["isolation"]["protected"]) == green.restored, green.what
+    what_setup_made_is_as_it_was_after_setup_and_what_the_session_did_to_it_is_told(ran["of-setup"])
+    # Where the session had no network, setup runs nothing that it wrote.
     assert ran["closed"].log("setup") == ran["closed"].log("setup-again")
-
-
-def test_what_python_and_an_installation_left_is_listed_by_folders(ran: dict[str, Ran]) -> None:
+    # What Python and an installation left is listed by folders.
     assert ignored(ran["new-dependency"])["vendor/more.py"] == "added"
-
-
-def test_a_suite_lets_ignored_files_through(ran: dict[str, Ran]) -> None:
+    # A suite lets ignored files through, and switches the usual protection off or extends it.
     assert ran["kept"].log("test").split() == ["1", "2"]
     assert ran["kept"].result["isolation"]["ignored"]["kept"] == ["built/", "vendor/own.py"]
-
-
-def test_a_suite_switches_the_usual_protection_off_or_extends_it(ran: dict[str, Ran]) -> None:
     assert ran["unprotected"].result["isolation"]["protected"] == []
     assert ran["extended"].result["isolation"]["protected"] == ["conftest.py", "packages.txt"]
+
+
+def what_setup_made_is_as_it_was_after_setup_and_what_the_session_did_to_it_is_told(ran: Ran) -> None:
+    assert ignored(ran) == {"vendor/helper.py": "changed"}
+    assert "1 file that git ignores changed by the session" in ran.page
+    assert "changed: vendor/helper.py" in ran.page

@@ -13,7 +13,6 @@ from tests.hostile.action import Action
 from tests.hostile.aftermath import Aftermath
 from tests.hostile.campaign import Campaign
 from tests.hostile.leak import KEYS, LEAK, spellings
-from tests.support import needs
 
 SECRETS = {
     "DEPLOY_PASSWORD": 'p@ss "w\\o/r+d" of 5f0c1e77',
@@ -76,16 +75,15 @@ def _readable(file: Path) -> bool:
     return file.is_file() and not file.is_symlink() and "stores" not in file.parts
 
 
-@pytest.mark.parametrize("level", ["none", "full"])
-def test_no_key_is_in_anything_that_was_written(level: str) -> None:
+def test_no_key_is_in_anything_that_was_written() -> None:
+    """Where nothing is isolated, so that all of them can be read."""
     try:
         who = developer.unprivileged()
     except LookupError as problem:
         pytest.skip(f"needs a Python for another user: {problem}")
-    needs.level(level)
     campaign = Campaign(
         who,
-        level,
+        "none",
         "agent",
         settings={"execution": {"env": [*SECRETS]}, **COMMANDS},
         arguments=("--record", "tapes"),

@@ -40,7 +40,7 @@ def succeed(developer: Developer, channel: Channel, actions: Sequence[Action]) -
         world.pass_on()
         before = world.fingerprint()
         after = (_by_agent if channel == "agent" else _by_shell)(world, tree, tried, before)
-        after.wait_for_survivors()
+        after.wait_for_survivors(tried)
         return {action.id for action in tried if action.succeeded(after, action.id)}
 
 

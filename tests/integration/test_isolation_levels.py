@@ -23,7 +23,8 @@ from zelda_ci.sandbox import daemons, levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.workspace.workspaces import Workspaces
 
-WALLS = [level for level in reversed(levels.STRENGTH) if level != "none"]
+WALLS = ["full", "uid", "landlock"]
+ALL_WALLS = [level for level in levels.STRENGTH if level != "none"]
 OFFERED = levels.probe(os.environ)
 
 
@@ -93,6 +94,7 @@ HOLES = {
 """What remains by level, where the network is open."""
 
 
+@pytest.mark.parametrize("project", ALL_WALLS, indirect=True)
 def test_what_a_level_promises_it_keeps(project: Project) -> None:
     abstract = f"zelda-{os.getpid()}"
     values = {"{pid}": str(os.getpid()), "{abstract}": abstract}
@@ -142,7 +144,7 @@ def test_the_socket_that_runners_mount_into_actions_is_out_of_reach(project: Pro
             sockets = daemons.container_sockets({"DOCKER_HOST": f"unix://{path}"})
             # Where root may mount, a run has a /run of its own; weaker levels make no UNIX sockets, but the CLI does
             # where the session has no network. By the socket's mode Zelda refuses all the same.
-            is_closed = (project.level, mode) == ("uid", 0o666) or project.level in {"landlock", "degraded"}
+            is_closed = (project.level, mode) == ("uid", 0o666) or project.level == "landlock"
             if reached == {False} and not is_closed:
                 assert Isolation(OFFERED, sockets=sockets).of(suite) == project.level
             else:
@@ -184,36 +186,31 @@ print(*(kind for kind, number in made.items() if number >= 0))
 """
 MAKES = {
     "full": {"shm", "sem", "msg"},
-    "namespaces": {"queue", "shm", "sem", "msg"},
     "uid": {"shm", "sem", "msg"},
     "landlock": set[str](),
-    "degraded": set[str](),
 }
 
 
-def test_no_queue_semaphore_or_memory_outlives_its_run(project: Project) -> None:
-    key, queue = 0x5A000000 + os.getpid(), f"/zelda-{os.getpid()}"
-    result = run(project, f"python3 -c '{LASTING}' {queue} {key}")
-    assert set(result.output.split()) == MAKES[project.level]
+def test_no_queue_semaphore_or_memory_outlives_its_run_and_the_developers_are_out_of_reach(project: Project) -> None:
+    key, queue, name = 0x5A000000 + os.getpid(), f"/zelda-{os.getpid()}", f"/zelda-ours-{os.getpid()}"
     libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.mq_unlink(queue.encode()) == -1
-    left = [libc.shmget(key, 0, 0), libc.semget(key, 0, 0), libc.msgget(key, 0)]
-    assert left == [-1, -1, -1]
-
-
-def test_objects_of_the_developer_are_out_of_reach(project: Project) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    queue = f"/zelda-{os.getpid()}"
-    number = libc.mq_open(queue.encode(), os.O_CREAT | os.O_RDWR, 0o600, None)
+    number = libc.mq_open(name.encode(), os.O_CREAT | os.O_RDWR, 0o600, None)
     shared = libc.shmget(0, 4096, 0o1600)
+    ask = f'libc.mq_open(b"{name}", 2), libc.mq_unlink(b"{name}"), libc.shmctl({shared}, 0, None)'
     try:
-        line = f'libc.mq_open(b"{queue}", 2), libc.mq_unlink(b"{queue}"), libc.shmctl({shared}, 0, None)'
-        result = run(project, f"python3 -c 'import ctypes; libc = ctypes.CDLL(None); print({line})'")
-        assert result.output.split() == ["-1"] * 3
-        assert libc.mq_unlink(queue.encode()) == 0
+        line = (
+            f"python3 -c 'import ctypes; libc = ctypes.CDLL(None); print({ask})'; python3 -c '{LASTING}' {queue} {key}"
+        )
+        reached, made = run(project, line).output.split("\n")[:2]
+        assert reached.split() == ["-1"] * 3
+        assert set(made.split()) == MAKES[project.level]
+        assert libc.mq_unlink(name.encode()) == 0
         assert libc.shmctl(shared, 0, None) == 0
     finally:
         os.close(number)
+    assert libc.mq_unlink(queue.encode()) == -1
+    left = [libc.shmget(key, 0, 0), libc.semget(key, 0, 0), libc.msgget(key, 0)]
+    assert left == [-1, -1, -1]
 
 
 @needs.ROOT
@@ -235,3 +232,41 @@ def test_a_run_with_a_user_of_its_own_sees_no_processes_and_sockets_of_others_wh
     first, *others = result.output.split()
     assert int(first) < 20
     assert others == ["self"]
+
+
+PAIRS = """
+import errno, socket, sys
+near, far = socket.socketpair()
+near.sendall(b"a")
+assert far.recv(1) == b"a"
+for kind in (socket.SOCK_DGRAM, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK):
+    try:
+        socket.socketpair(socket.AF_UNIX, kind)
+    except OSError as error:
+        assert error.errno == errno.EPERM
+    else:
+        sys.exit("half of such a pair can be connected anew")
+for end in (near, *socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)):
+    for sign in ("", "\\0"):
+        for lonely in (False, True):
+            if lonely:
+                far.close()
+            try:
+                end.connect(sign + sys.argv[1])
+            except OSError:
+                continue
+            sys.exit("a pair was connected anew")
+print("fine")
+"""
+
+
+@pytest.mark.parametrize("project", ["landlock"], indirect=True)
+def test_where_a_run_is_the_users_own_pairs_of_sockets_work_and_lead_nowhere_else(
+    project: Project, place: Path
+) -> None:
+    with socket.socket(socket.AF_UNIX) as by_path, socket.socket(socket.AF_UNIX) as abstract, contextlib.chdir(place):
+        by_path.bind("s")
+        abstract.bind(f"\0{place}/s")
+        for listener in (by_path, abstract):
+            listener.listen()
+        assert run(project, f"python3 -c '{PAIRS}' '{place}/s'").output == "fine\n"

@@ -1,11 +1,8 @@
 """However a run ends, nothing behind its walls outlives it; and what can end in good order may."""
 
-import signal
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 from tests.integration.test_isolation_levels import project
 from tests.support.patience import PATIENCE
@@ -32,28 +29,21 @@ def sleepers(project: Project) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_nothing_outlives_a_zelda_that_is_killed(project: Project, number: signal.Signals) -> None:
+def test_nothing_outlives_a_zelda_that_is_killed(project: Project) -> None:
     argv = [sys.executable, "-m", "tests.support.hold_workspace", str(project.path), "run-1", "hold", DAEMONS]
     environ = {**project.environ, "PYTHONPATH": str(ROOT), "LEVEL": project.level}
     with subprocess.Popen(argv, cwd=ROOT, env=environ, stdout=subprocess.PIPE) as zelda:
         wait_until(lambda: len(sleepers(project)) >= 3)
-        zelda.send_signal(number)
+        zelda.kill()
     wait_until(lambda: not sleepers(project))
 
 
-def test_a_command_at_its_deadline_may_end_in_good_order_before_all_is_killed(project: Project) -> None:
-    async def work(workspaces: Workspaces, workspace: Workspace) -> bool:
-        line = f"trap 'echo > $TMPDIR/tidied; exit 0' TERM; ({DAEMONS}) & wait"
-        assert (await workspaces.run_command(workspace, line, 2)).timed_out
-        return (workspace.tmp / "tidied").exists()
-
-    assert project.work(work, isolation={"level": project.level})
-    assert sleepers(project) == []
-
-
-def test_exit_codes_and_signals_come_through(project: Project) -> None:
+def test_exit_codes_come_through_and_at_its_deadline_a_command_may_end_in_good_order(project: Project) -> None:
     async def work(workspaces: Workspaces, workspace: Workspace) -> list[int | None]:
+        line = f"trap 'echo > $TMPDIR/tidied; exit 0' TERM; ({DAEMONS}) & wait"
+        assert (await workspaces.run_command(workspace, line, 1)).timed_out
+        assert (workspace.tmp / "tidied").exists()
+        assert sleepers(project) == []
         lines = ("exit 7", "kill -9 $$", "kill -TERM $$", "no-such-program")
         return [(await workspaces.run_command(workspace, line, PATIENCE)).exit_code for line in lines]
 

@@ -18,16 +18,15 @@ from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import PHASES, Confinement, Workspace
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import launches
-from zelda_ci.sandbox import levels
 from zelda_ci.workspace.workspaces import Workspaces
 
-WALLS = [level for level in reversed(levels.STRENGTH) if level != "none"]
+WALLS = ["full", "uid", "landlock"]
 """Levels with a launcher."""
 
 Change = Callable[[Confinement], Confinement]
 
 
-@pytest.fixture(params=reversed(levels.STRENGTH))
+@pytest.fixture(params=[*WALLS, "none"])
 def project(request: pytest.FixtureRequest, place: Path) -> Project:
     needs.level(request.param)
     made = repository(place)
@@ -102,7 +101,6 @@ def starting_with(*argv: str) -> Change:
 BROKEN: dict[str, Change] = {
     "fails": starting_with("sh", "-c", "exit 1"),
     "fails with a number of a runner": starting_with("sh", "-c", "echo 5 passed in 0.1s; exit 0"),
-    "fails with 125": starting_with("sh", "-c", "exit 125"),
     "fails with 127": starting_with("sh", "-c", "exit 127"),
     "is missing": starting_with("/nowhere/bwrap"),
     "is killed": starting_with("sh", "-c", "kill -9 $$"),
@@ -112,7 +110,7 @@ BROKEN: dict[str, Change] = {
 
 @pytest.mark.parametrize("project", WALLS, indirect=True)
 def test_a_launcher_that_does_not_come_to_its_end_is_no_result(project: Project) -> None:
-    found = runs(project, *(("echo ran", change) for change in BROKEN.values()), timeout=1.5)
+    found = runs(project, *(("echo ran", change) for change in BROKEN.values()), timeout=1)
     told = dict(zip(BROKEN, map(failure, found), strict=True))
     assert told == dict.fromkeys(BROKEN, ("COMMAND_NOT_CONFINED", 2))
 
@@ -155,7 +153,7 @@ OUTCOMES = {"setup": "broken", "session": "broken", "build": "incomplete", "test
 @pytest.mark.parametrize("what", CASES)
 def test_in_a_run_it_is_never_a_failure_of_the_code_and_never_a_score(place: Path, what: str) -> None:
     """Bubblewrap refuses one command of each suite, and does all others."""
-    needs.level("namespaces")
+    needs.level("full")
     suites = CASES[what]
     project = repository(place, {f"zelda/test-{name}.yaml": f"prompt: Greet.\n{suites[name]}" for name in suites})
     marker = "/_bundled/claude" if what == "sessions" else FAULT

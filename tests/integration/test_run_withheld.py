@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.integration.test_run_correctness import correctness, line, log, run
 from tests.support.command import the_result, transcript
-from tests.support.projects import Project, folder, repository
+from tests.support.projects import Project, repository
 
 CRITERION = "the-answer-is-forty-two"
 METRICS = "metrics: {requirementFulfillment: false, toolUsage: false}\n"
@@ -26,36 +26,22 @@ def told(project: Project) -> str:
     return json.dumps(transcript(project))
 
 
-def test_the_session_cannot_read_what_it_is_judged_by(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"shop.py": "x = 1\n", "zelda/test-shop.yaml": SUITE, "zelda.config.yaml": "{}\n"})
-    code, output = run(project, f"{LOOK}; touch seen")
+def test_the_session_cannot_read_what_it_is_judged_by_and_commands_see_it_where_the_suite_says_so(
+    tmp_path: Path,
+) -> None:
+    look = line("testCommand", "cat zelda/test-shop.yaml shop.py && test -f made")
+    suite = f"{SUITE}commandsSeeSuites: true\n{look}{line('setupCommand', 'touch made')}"
+    project = repository(tmp_path, {"shop.py": "x = 1\n", "zelda/test-shop.yaml": suite, "zelda.config.yaml": "{}\n"})
+    code, output = run(project, f"{LOOK}; echo 'x = 2' > shop.py; touch seen")
     assert code == 0, output
     assert CRITERION not in told(project)
     result = the_result(project)
     assert result["source"]["commit"] == project.git("rev-parse", "HEAD")
-    assert result["changes"]["files"] == ["seen"]
+    assert result["changes"]["files"] == ["seen", "shop.py"]
     assert result["config"]["acceptanceCriteria"] == [CRITERION]
-
-
-def test_build_and_tests_see_it_where_the_suite_says_so(tmp_path: Path) -> None:
-    look = line("testCommand", "cat zelda/test-shop.yaml shop.py && test -f made")
-    suite = f"{SUITE}commandsSeeSuites: true\n{look}{line('setupCommand', 'touch made')}"
-    project = repository(tmp_path, {"shop.py": "x = 1\n", "zelda/test-shop.yaml": suite})
-    code, output = run(project, f"{LOOK}; echo 'x = 2' > shop.py")
-    assert code == 0, output
-    assert CRITERION not in told(project)
     assert correctness(project)["details"]["passed"] is True
     assert log(project, "test") == f"{suite}x = 2\n"
-    assert the_result(project)["isolation"]["protected"] == []
-
-
-def test_in_a_folder_without_git_as_well(tmp_path: Path) -> None:
-    project = folder(tmp_path, {"shop.py": "x = 1\n", "zelda/test-shop.yaml": SUITE, ".env": "KEY=aK8x2mQ9zL4vW7p\n"})
-    code, output = run(project, f"{LOOK}; cat .env")
-    assert code == 0, output
-    assert CRITERION not in told(project)
-    assert "since credentials may be in them: .env." in output
-    assert ".env: No such file" in told(project)
+    assert result["isolation"]["protected"] == []
 
 
 def test_committed_secrets_reach_no_result(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """No session finds the suites: not in its files, its history or its store. Commands do, where a suite asks for it."""
 
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +26,13 @@ SEARCH = f"""
 
 ARRANGEMENTS: dict[str, dict[str, str | bytes]] = {
     "the default": {"zelda.config.yaml": f"# {MARK}\n", "zelda/test-a.yaml": SUITE, "zelda/test-b.yml": SUITE},
-    "no configuration": {"zelda/test-a.yaml": SUITE},
-    "a folder of its own": {"zelda.config.yaml": "testDir: qa/suites\n", "qa/suites/test-a.yaml": SUITE},
-    "a folder of its own, with a slash": {"zelda.config.yaml": "testDir: ./qa/\n", "qa/test-a.yaml": SUITE},
+    "no configuration": {"zelda/test-a.yaml": SUITE, "zelda/old/test-b.yaml": SUITE},
+    "a folder of its own": {"zelda.config.yaml": "testDir: ./qa/suites/\n", "qa/suites/test-a.yaml": SUITE},
     "the top": {"zelda.config.yaml": 'testDir: "."\n', "test-a.yaml": SUITE},
     "prompts beside": {"zelda/test-a.yaml": "promptFile: p/a.md\n", "zelda/p/a.md": MARK, "zelda/README.md": MARK},
     "prompts elsewhere": {"zelda/test-a.yaml": "promptFile: ../prompts/a.md\n", "prompts/a.md": MARK},
     "results": {"zelda/test-a.yaml": SUITE, ".zelda/calibration/a.yaml": MARK, ".zelda/runs/r/result.json": MARK},
     "results elsewhere": {"zelda.config.yaml": "resultsDir: out\n", "out/calibration/a.yaml": MARK},
-    "suites put away": {"zelda/test-a.yaml": SUITE, "zelda/old/test-b.yaml": SUITE},
     "other projects": {
         "zelda/test-a.yaml": SUITE,
         "packages/one/zelda.config.yaml": "{testDir: 'e2e', judgeModel: claude-x-1}\n",
@@ -94,7 +91,7 @@ def test_a_session_finds_nothing_of_the_suites(arrangement: str, tmp_path: Path)
     assert "return 1" in held
 
 
-@pytest.mark.parametrize("arrangement", ARRANGEMENTS)
+@pytest.mark.parametrize("arrangement", ["a folder of its own", "prompts elsewhere", "results elsewhere", "odd names"])
 def test_nor_in_a_copy_of_a_folder(arrangement: str, tmp_path: Path) -> None:
     project = folder(tmp_path, {**CODE, **ARRANGEMENTS[arrangement]})
     assert seen(project, f"{SEARCH} cat src/a.py README.md") == "def a():\n    return 1\nhello\n"
@@ -129,25 +126,20 @@ def test_merges_keep_their_shape_and_every_commit_its_author_and_dates(tmp_path:
 
 
 def test_the_same_commit_becomes_the_same_commit_on_another_machine(tmp_path: Path) -> None:
-    project = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]})
+    project = repository(tmp_path, CODE)
+    # Without suites it stays what it is; with them the result names the user's own.
+    assert seen(project, "git rev-parse HEAD") == project.git("rev-parse", "HEAD") + "\n"
+    project.write(ARRANGEMENTS["the default"])
+    theirs = project.commit()
     commit = seen(project, "git rev-parse HEAD")
     other = Project(tmp_path / "clone", tmp_path / "elsewhere" / "home")
     project.git("clone", "-q", str(project.path), str(other.path))
-    assert seen(other, "git rev-parse HEAD") == commit != project.git("rev-parse", "HEAD") + "\n"
-
-
-def test_the_result_names_the_users_commit(tmp_path: Path) -> None:
-    project = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]})
+    assert seen(other, "git rev-parse HEAD") == commit != f"{theirs}\n"
 
     async def source(_: Workspaces, workspace: Workspace) -> tuple[str | None, bool]:
         return workspace.source.commit, workspace.source.dirty
 
-    assert project.work(source) == (project.git("rev-parse", "HEAD"), False)
-
-
-def test_a_commit_without_suites_stays_the_same(tmp_path: Path) -> None:
-    project = repository(tmp_path, CODE)
-    assert seen(project, "git rev-parse HEAD") == project.git("rev-parse", "HEAD") + "\n"
+    assert project.work(source) == (theirs, False)
 
 
 def test_a_signed_commit_is_no_longer_signed(tmp_path: Path) -> None:
@@ -161,16 +153,16 @@ def test_a_signed_commit_is_no_longer_signed(tmp_path: Path) -> None:
     assert seen(project) == ""
 
 
-@pytest.mark.parametrize("depth", [1, 3])
-def test_history_is_cut_where_it_was_cut(tmp_path: Path, depth: int) -> None:
-    project = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]})
+def test_history_is_cut_where_it_was_cut(tmp_path: Path) -> None:
+    project = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]}, init=("--object-format=sha256",))
     for number in range(5):
         project.write({"zelda/test-a.yaml": f"{SUITE}# {number}\n", "n.txt": str(number)})
         project.commit(f"commit {number}")
-    lines = seen(
-        project, "git log --format=%s; git fsck --no-dangling 2>&1 | grep -v ^notice || true", historyDepth=depth
-    ).splitlines()
-    assert lines == [f"commit {number}" for number in range(4, 4 - depth, -1)]
+    script = "git log --format=%s; git fsck --no-dangling 2>&1 | grep -v ^notice || true"
+    for depth in (1, 3):
+        lines = seen(project, script, historyDepth=depth).splitlines()
+        assert lines == [f"commit {number}" for number in range(4, 4 - depth, -1)]
+    assert seen(project, historyDepth=3) == ""
 
 
 def test_folders_of_suites_that_are_links(tmp_path: Path) -> None:
@@ -185,15 +177,18 @@ def test_folders_of_suites_that_are_links(tmp_path: Path) -> None:
 
 
 KEPT: dict[str, dict[str, str | bytes]] = {
-    "tests among suites": {"zelda.config.yaml": "testDir: tests\n", "tests/test-a.yaml": "", "tests/test_a.py": "x"},
-    "the same name elsewhere": {"k8s/test-deploy.yaml": "x", "zelda/test-a.yaml": ""},
-    "what steers Claude Code": {"zelda/test-a.yaml": "promptFile: ../CLAUDE.md\n", "CLAUDE.md": "x"},
-    "a command as prompt": {"zelda/test-a.yaml": "promptFile: ../.claude/commands/a\n", ".claude/commands/a": "x"},
+    "tests among suites": {
+        "zelda.config.yaml": "testDir: tests\n", "tests/test-a.yaml": "", "tests/test_a.py": "x",
+        "k8s/test-deploy.yaml": "x", "a.judge.json": "{}", "a.json": "x",
+    },
+    "what steers Claude Code": {
+        "zelda/test-a.yaml": "promptFile: ../CLAUDE.md\n", "CLAUDE.md": "x",
+        "zelda/test-b.yaml": "promptFile: ../.claude/commands/a\n", ".claude/commands/a": "x",
+    },
     "results at the top": {"zelda.config.yaml": "resultsDir: .\n", "x.txt": "x"},
     "a folder outside": {"zelda.config.yaml": "testDir: ../..\nresultsDir: ..\n", "x.txt": "x"},
     "a package called zelda": {"zelda/__init__.py": "x", "zelda/test-a.yaml": ""},
     "a folder called zelda without suites": {"zelda/notes.md": "x"},
-    "JSON that is no recording": {"a.judge.json": "{}", "a.json": "x"},
 }  # fmt: skip
 
 
@@ -239,12 +234,6 @@ def test_the_patch_is_silent_about_suites_and_shows_what_a_session_puts_there(tm
     assert MARK not in patch
 
 
-@pytest.mark.parametrize("object_format", ["sha1", "sha256"])
-def test_in_other_repositories_too(tmp_path: Path, object_format: str) -> None:
-    project = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]}, init=(f"--object-format={object_format}",))
-    assert seen(project) == ""
-
-
 CHECK = "cat zelda/test-a.yaml; test -f zelda.config.yaml"
 
 
@@ -268,9 +257,14 @@ def test_commands_see_suites_where_a_suite_says_so_and_the_session_does_not(make
     assert (output, restored) == (f"{SUITE}3\n", ())
 
 
-@pytest.mark.parametrize("make", [repository, folder])
 @pytest.mark.parametrize(
-    "forgery", ["mkdir zelda; echo mine > zelda/test-a.yaml", "echo mine > zelda", "ln -s src zelda"]
+    ("make", "forgery"),
+    [
+        (repository, "mkdir zelda; echo mine > zelda/test-a.yaml"),
+        (repository, "echo mine > zelda"),
+        (repository, "ln -s src zelda"),
+        (folder, "ln -s src zelda"),
+    ],
 )
 def test_and_they_see_the_committed_ones(make, forgery: str, tmp_path: Path) -> None:
     project = make(tmp_path, {**CODE, **ARRANGEMENTS["the default"]})
@@ -286,16 +280,3 @@ def test_what_commands_see_lies_beyond_the_session(tmp_path: Path) -> None:
     lent = Path(seen(project, script, commandsSeeSuites=True).strip())
     assert MARK not in objects(lent)
     assert list(lent.glob("pack/*.pack"))
-
-
-def test_the_key_is_part_of_the_name_of_a_store(tmp_path: Path) -> None:
-    """Otherwise a store of before the configuration changed would be lent."""
-    project = repository(tmp_path, {**CODE, "later/test-a.yaml": SUITE})
-    assert "later/test-a.yaml" in seen(project)
-    project.own = OwnFiles(test_dir="later")
-    assert seen(project) == ""
-
-
-def test_files_of_a_name_are_found_by_it() -> None:
-    found: Mapping[str, bool] = {name: OwnFiles().reads(name) for name in ("zelda.config.yaml", "test-a.yml", "a.yaml")}
-    assert found == {"zelda.config.yaml": True, "test-a.yml": True, "a.yaml": False}

@@ -4,11 +4,13 @@ import json
 import os
 from pathlib import Path
 
-import pytest
+import anyio
 
 from tests.support.command import environment, run, the_result
-from tests.support.projects import Project, folder, repository
+from tests.support.projects import Project, repository
 from tests.support.scripted_api import Reply, ScriptedApi, text, tool_call
+from zelda_ci.redact import Redactor
+from zelda_ci.workspace.workspaces import Workspaces
 
 SUITE = "prompt: Look around.\nhistoryDepth: 3\nmetrics: {toolUsage: false}\n"
 LOOK = "cat README.md; ls -A . new 2>&1; cat new/tool.sh; git status --porcelain; git log --format=%s"
@@ -67,9 +69,19 @@ def test_the_working_tree_is_tested_and_nothing_of_the_repository_changes(tmp_pa
     head = project.git("rev-parse", "HEAD")
     source = the_result(project)["source"]
     assert (source["parent"], source["dirty"]) == (head, False)
-    assert source["commit"] != head
     assert f"the working tree on commit {head[:12]} (main)" in done.stdout
     assert "were not tested" not in done.stdout
+
+    def commit() -> str:
+        places = Workspaces(project.path, Path(".zelda"), project.environ, Redactor(), working_tree=True)
+        return str(anyio.run(places.inspect).commit)
+
+    # The same tree is the same commit, another one another, and a clean one its own.
+    assert commit() == source["commit"] != head
+    project.write({"README.md": "as it is later\n"})
+    assert commit() not in {source["commit"], head}
+    project.git("stash", "push", "-q", "--include-untracked")
+    assert commit() == head
 
 
 def test_without_it_uncommitted_files_are_named_before_anything_is_spent(tmp_path: Path) -> None:
@@ -86,25 +98,6 @@ def test_without_it_uncommitted_files_are_named_before_anything_is_spent(tmp_pat
     assert "ignored.txt" not in told
 
 
-def test_the_same_working_tree_is_the_same_commit_and_a_clean_one_is_its_own(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"README.md": "one\n", "zelda/test-look.yaml": SUITE})
-    head = project.git("rev-parse", "HEAD")
-
-    def tested() -> str:
-        with ScriptedApi(look()) as api:
-            done = run(["run", "--working-tree", "--json"], project.path, environment(project, api.url))
-        assert done.returncode == 0, done.stderr
-        commit: str = json.loads(done.stdout)["runs"][0]["source"]["commit"]
-        return commit
-
-    assert tested() == head
-    project.write({"README.md": "two\n"})
-    first = tested()
-    assert first == tested() != head
-    project.write({"README.md": "three\n"})
-    assert tested() not in {first, head}
-
-
 def test_a_folder_that_is_not_committed_yet_can_be_tested(tmp_path: Path) -> None:
     project = repository(tmp_path, {"README.md": "one\n"})
     project.write({"part/zelda/test-look.yaml": SUITE, "part/README.md": "the part\n"})
@@ -115,25 +108,6 @@ def test_a_folder_that_is_not_committed_yet_can_be_tested(tmp_path: Path) -> Non
     assert "--working-tree" in refused.stderr
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the part" in json.dumps(api.requests[1].tool_results)
-
-
-@pytest.mark.parametrize("name", [".env", ".env.production", "deploy.key", "credentials.json", ".netrc", "id_ed25519"])
-def test_a_folder_without_git_is_copied_without_what_is_ignored_or_may_hold_credentials(
-    tmp_path: Path, name: str
-) -> None:
-    project = folder(
-        tmp_path,
-        {"README.md": "here\n", "zelda/test-look.yaml": SUITE, ".gitignore": "*.log\n/build/\n", "a.log": "log\n"}
-        | {"build/out.txt": "built\n", "sub/.gitignore": "!keep.log\n", "sub/keep.log": "kept\n", f"sub/{name}": SHOWN},
-    )
-    with ScriptedApi([tool_call("Bash", {"command": "find . -type f -not -path './.git*'"}), text("Done.")]) as api:
-        done = run(["run"], project.path, environment(project, api.url))
-    assert done.returncode == 0, done.stdout + done.stderr
-    seen = json.dumps(api.requests[1].tool_results)
-    assert "./sub/keep.log" in seen
-    for absent in ("./a.log", "out.txt", name):
-        assert absent not in seen
-    assert name in done.stdout
 
 
 def test_what_is_read_as_it_lies_there_is_not_said_to_be_left_out(tmp_path: Path) -> None:

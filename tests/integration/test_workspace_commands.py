@@ -25,42 +25,36 @@ def run(project: Project, command: Command, timeout: float = 60, **settings: Any
     return result
 
 
+COMMANDS: dict[Command, tuple[int, str, str]] = {
+    "echo $((1 + 1)) && exit 3": (3, "2\n", "echo $((1 + 1)) && exit 3"),
+    ("printf", "%s|", "a b", "$HOME"): (0, "a b|$HOME|", "printf '%s|' 'a b' '$HOME'"),
+    "kill -9 $$": (137, "", "kill -9 $$"),
+    "cat; read line || echo end": (0, "end\n", "cat; read line || echo end"),
+}
+
+
 def test_a_line_goes_to_the_shell_and_arguments_to_the_program(project: Project) -> None:
-    line = run(project, "echo $((1 + 1)) && exit 3")
-    assert (line.exit_code, line.output, line.command) == (3, "2\n", "echo $((1 + 1)) && exit 3")
-    arguments = run(project, ("printf", "%s|", "a b", "$HOME"))
-    assert (arguments.exit_code, arguments.output) == (0, "a b|$HOME|")
-    assert arguments.command == "printf '%s|' 'a b' '$HOME'"
+    async def work(workspaces: Workspaces, workspace: Workspace) -> list[CommandResult]:
+        return [await workspaces.run_command(workspace, command, 60) for command in (*COMMANDS, "no-such-program")]
+
+    *done, absent = project.work(work)
+    assert [(result.exit_code, result.output, result.command) for result in done] == [*COMMANDS.values()]
+    assert (absent.exit_code, "not found" in absent.output) == (127, True)
 
 
 def test_a_program_that_does_not_exist_is_a_failure_of_the_command(project: Project) -> None:
     assert run(project, ("no-such-program",)).exit_code == 127
-    assert "not found" in run(project, "no-such-program").output
 
 
-def test_a_signal_is_an_exit_code_as_in_a_shell(project: Project) -> None:
-    assert run(project, "kill -9 $$").exit_code == 137
-
-
-def test_a_command_has_a_deadline_and_so_have_its_daemons(project: Project, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("end", "seconds"), [("sleep 300", 1), ("exit 0", 60)], ids=["a deadline", "its own end"])
+def test_no_daemon_outlives_the_end_of_its_command(project: Project, tmp_path: Path, end: str, seconds: int) -> None:
     project.level = "none"
     pids = tmp_path / "pids"
-    line = f"echo begun; env -i setsid sleep 300 & echo $! > {pids}; setsid sleep 300 & echo $! >> {pids}; sleep 300"
-    result = run(project, line, timeout=1)
-    assert (result.exit_code, result.timed_out, result.output) == (None, True, "begun\n")
+    line = f"echo begun; env -i setsid sleep 300 & echo $! > {pids}; setsid sleep 300 & echo $! >> {pids}; {end}"
+    result = run(project, line, timeout=seconds)
+    assert (result.exit_code, result.timed_out) == ((None, True) if seconds == 1 else (0, False))
+    assert result.output == "begun\n"
     assert not any(is_running(pid) for pid in pids.read_text().split())
-
-
-def test_daemons_do_not_outlive_their_command(project: Project, tmp_path: Path) -> None:
-    project.level = "none"
-    pids = tmp_path / "pids"
-    result = run(project, f"setsid nohup sleep 300 > /dev/null & echo $! > {pids}; echo over")
-    assert (result.exit_code, result.output) == (0, "over\n")
-    assert not is_running(pids.read_text())
-
-
-def test_there_is_no_input(project: Project) -> None:
-    assert run(project, "cat; read line || echo end").output == "end\n"
 
 
 def test_a_flood_of_output_is_cut_in_the_middle(project: Project) -> None:
@@ -74,19 +68,12 @@ def test_a_flood_of_output_is_cut_in_the_middle(project: Project) -> None:
 
 
 SECRETS = {
+    **dict.fromkeys(("GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "AWS_SECRET_ACCESS_KEY", "MY_PASSWORD"), "fake"),
+    **dict.fromkeys(("GIT_DIR", "PYTHONPATH", "GITHUB_WORKSPACE", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR"), "/elsewhere"),
     "ANTHROPIC_API_KEY": "sk-ant-fake00000000",
-    "GITHUB_TOKEN": "ghs_fake",
-    "ACTIONS_RUNTIME_TOKEN": "fake",
-    "AWS_SECRET_ACCESS_KEY": "fake",
-    "SSH_AUTH_SOCK": "/tmp/fake",
     "npm_config__authToken": "fake",
-    "MY_PASSWORD": "fake",
-    "GIT_DIR": "/elsewhere",
     "LD_PRELOAD": "/evil.so",
-    "PYTHONPATH": "/elsewhere",
     "NODE_OPTIONS": "--require /evil.js",
-    "GITHUB_WORKSPACE": "/elsewhere",
-    "XDG_RUNTIME_DIR": "/run/user/1000",
 }
 
 
@@ -97,40 +84,26 @@ def environment(project: Project, **settings: Any) -> dict[str, str]:
 
 def test_the_environment_holds_nothing_but_what_is_allowed(project: Project) -> None:
     project.environ |= SECRETS | {"LANG": "C.UTF-8", "TZ": "UTC", "LC_TIME": "C", "SSL_CERT_FILE": "/ca.pem"}
-    seen = environment(project)
-    assert not set(SECRETS) & set(seen)
+    seen = environment(project, execution={"env": ["MY_PASSWORD", "NOT_SET"]})
+    assert {*SECRETS} & {*seen} == {"MY_PASSWORD"}
+    assert seen["MY_PASSWORD"] == "fake"
+    assert "NOT_SET" not in seen
     assert (seen["LANG"], seen["TZ"], seen["LC_TIME"], seen["SSL_CERT_FILE"]) == ("C.UTF-8", "UTC", "C", "/ca.pem")
     assert seen["CI"] == "true"
     assert seen["HOME"] != project.environ["HOME"]
     assert Path(seen["HOME"]).parent == Path(seen["TMPDIR"]).parent == Path(seen["GIT_CEILING_DIRECTORIES"])
-
-
-def test_the_suite_may_ask_for_more(project: Project) -> None:
-    project.environ |= SECRETS
-    seen = environment(project, execution={"env": ["MY_PASSWORD", "NOT_SET"]})
-    assert seen["MY_PASSWORD"] == "fake"
-    assert "NOT_SET" not in seen
-    assert "GITHUB_TOKEN" not in seen
-
-
-def test_git_works_without_any_configuration_of_the_developer(project: Project) -> None:
-    (project.home / ".gitconfig").write_text("[user]\n\tname = Developer\n[commit]\n\tgpgSign = true\n")
-    result = run(project, "echo x > new && git add . && git commit -qm new && git log -1 --format='%an %ae'")
-    assert (result.exit_code, result.output) == (0, "Zelda CI zelda-ci@localhost\n")
-    assert (
-        run(project, "cd $TMPDIR && git init -q . && git commit -q --allow-empty -m x && git branch").output
-        == "* main\n"
-    )
-
-
-def test_git_never_looks_above_the_workspace(project: Project) -> None:
-    project.git("init", "-q", cwd=project.home.parent)
-    result = run(project, "rm .git; git status")
-    assert result.exit_code == 128
-    assert "not a git repository" in result.output
-
-
-def test_temporary_files_have_room_for_a_socket(project: Project) -> None:
-    """The folder's own part of the path is short; where the base lies is the user's choice."""
-    seen = environment(project)
+    # Temporary files have room for a socket: the folder's own part is short, the rest is the user's choice.
     assert len(seen["TMPDIR"]) - len(str(project.base)) <= 28
+
+
+def test_git_works_without_any_configuration_of_the_developer_and_never_looks_above(project: Project) -> None:
+    (project.home / ".gitconfig").write_text("[user]\n\tname = Developer\n[commit]\n\tgpgSign = true\n")
+    project.git("init", "-q", cwd=project.home.parent)
+    line = """
+        echo x > new && git add . && git commit -qm new && git log -1 --format='%an %ae'
+        (cd $TMPDIR && git init -q . && git commit -q --allow-empty -m x && git branch)
+        rm .git; git status 2>&1
+    """
+    result = run(project, line)
+    assert result.output.startswith("Zelda CI zelda-ci@localhost\n* main\n")
+    assert "not a git repository" in result.output

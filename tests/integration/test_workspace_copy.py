@@ -42,17 +42,16 @@ def test_the_copy_is_a_repository_and_its_changes_are_found(tmp_path: Path) -> N
 
 
 def test_results_and_repositories_inside_stay_behind(tmp_path: Path) -> None:
-    project = folder(tmp_path, {"a.txt": "a", ".zelda/runs/x/result.json": "{}", "lib/code.py": "x"})
+    odd: dict[str, str | bytes] = {
+        os.fsdecode(name): "x" for name in (b"new\nline", b"-rf", b"\xff\xfe", b":(top)", b"a b")
+    }
+    project = folder(tmp_path, {"a.txt": "a", ".zelda/runs/x/result.json": "{}", "lib/code.py": "x", **odd})
     project.git("init", "-q", cwd=project.path / "lib")
     project.write({"lib/.git/config": "[remote]\n\turl = https://token@example.com\n"})
-    assert project.work(names) == {"a.txt", "lib/code.py"}
-
-
-def test_what_git_ignores_stays_behind_and_is_no_change(tmp_path: Path) -> None:
-    project = folder(tmp_path, {".gitignore": "node_modules/\n", "node_modules/p/index.js": "x", "a.txt": "a"})
-    assert project.work(names) == {".gitignore", "a.txt"}
-    changes, _ = project.changes_after("mkdir node_modules; echo z > node_modules/new; echo b > a.txt")
-    assert changes.files == ("a.txt",)
+    (project.path / "lib").chmod(0o555)
+    assert project.work(names) == {"a.txt", "lib/code.py", *odd}
+    (project.path / "lib").chmod(0o755)
+    assert project.leftovers() == []
 
 
 def test_links_stay_links_and_special_files_are_named(tmp_path: Path) -> None:
@@ -81,32 +80,12 @@ def test_links_stay_links_and_special_files_are_named(tmp_path: Path) -> None:
     assert "sock (not a file)" in note
 
 
-def test_odd_names_are_copied(tmp_path: Path) -> None:
-    odd = {os.fsdecode(name) for name in (b"new\nline", b"-rf", b"\xff\xfe", b":(top)", b"a b")}
-    assert project_names(folder(tmp_path, dict.fromkeys(odd, "x"))) == odd
-
-
-def project_names(project: Project) -> set[str]:
-    found: set[str] = project.work(names)
-    return found
-
-
 def test_an_empty_folder(tmp_path: Path) -> None:
     project = folder(tmp_path)
     (project.path / "README.md").unlink()
-    assert project_names(project) == set()
+    assert project.work(names) == set()
     changes, _ = project.changes_after("echo first > file")
     assert changes.files == ("file",)
-
-
-def test_read_only_folders_are_copied_and_removed(tmp_path: Path) -> None:
-    project = folder(tmp_path, {"locked/file": "x"})
-    (project.path / "locked/file").chmod(0o444)
-    (project.path / "locked").chmod(0o555)
-    changes, _ = project.changes_after("echo y >> locked/file; echo z > locked/new")
-    (project.path / "locked").chmod(0o755)
-    assert changes.files == ("locked/file", "locked/new")
-    assert project.leftovers() == []
 
 
 def test_a_folder_that_is_too_large_is_refused(tmp_path: Path) -> None:
@@ -153,3 +132,25 @@ def test_of_many_files_left_out_the_first_are_named(tmp_path: Path) -> None:
 
     (note,) = project.work(notes)
     assert note.endswith(": 0/.env, 1/.env, 10/.env, 11/.env, 12/.env and 35 more.")
+
+
+LISTS: dict[str, str | bytes] = {
+    ".gitignore": "*.log\n!keep.log\n/only-here\nbuild/\ndocs/**/*.tmp\n\\#odd\n!\n[\nspace\\ \n\xe9\n# *.txt\n",
+    "sub/.gitignore": "!again.log\nonly-here\n*.txt\r\n/a/*\n!/a/b\n",
+    "sub/a/.gitignore": "*\n!.gitignore\n",
+}
+FILES = (
+    "x.log", "keep.log", "only-here", "build/x", "sub/build/x", "docs/a/b/x.tmp", "docs/x.tmp", "#odd", "a.txt",
+    "space ", "é", "sub/again.log", "sub/x.log", "sub/only-here", "sub/deep/only-here", "sub/x.txt", "sub/a/b",
+    "sub/a/c", "sub/notes.md", "other/only-here",
+)  # fmt: skip
+
+
+def test_what_git_ignores_is_what_git_says_and_no_change(tmp_path: Path) -> None:
+    project = folder(tmp_path, {**LISTS, **dict.fromkeys(FILES, "")})
+    kept = project.work(names)
+    changes, _ = project.changes_after("mkdir build; echo z > build/new; echo b > a.txt")
+    assert changes.files == ("a.txt",)
+    project.git("init", "-q")
+    told = project.git("ls-files", "-z", "--others", "--exclude-standard")
+    assert kept == {name for name in told.split("\0") if name}

@@ -1,6 +1,5 @@
 """Files of Git LFS whose content the checkout has are in the workspace whole; no filter runs, and hashes decide."""
 
-import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -45,31 +44,24 @@ def test_a_session_finds_the_contents_and_a_clean_tree(tmp_path: Path) -> None:
 
 def test_contents_come_from_the_storage_where_the_file_is_another(tmp_path: Path) -> None:
     project = project_of(tmp_path)
+    # Contents that no filter has compared are no change.
+    os.utime(project.path / "big.bin", (2, 2))
+    source = inspected(project)
+    assert (source.changed, source.dirty) == ((), False)
+
     keep(project.path / ".git", CONTENT)
     (project.path / "big.bin").write_bytes(CONTENT[:-1] + b"x")
     assert look(project)[0]["big.bin"] == CONTENT
     source = inspected(project)
-    assert source.changed == ("big.bin",)
-    assert source.dirty
+    assert (source.changed, source.dirty) == (("big.bin",), True)
 
     # In a clone without the filter the working files are pointers.
     cloned = clone(project, tmp_path / "clone")
     keep(cloned.path / ".git", OTHER)
     files, status, notes = look(cloned)
-    assert (files["data/other.bin"], files["big.bin"]) == (OTHER, pointer(CONTENT).encode())
-    assert status == ""
+    assert (files["data/other.bin"], files["big.bin"], status) == (OTHER, pointer(CONTENT).encode(), "")
     assert notes == ("Files of Git LFS are pointers in the workspace: big.bin.",)
     assert pointers(cloned) == {"big.bin": ""}
-
-
-def test_contents_that_no_filter_has_compared_are_no_change(tmp_path: Path) -> None:
-    project = project_of(tmp_path)
-    for name in ("big.bin", "data/other.bin"):
-        os.utime(project.path / name, (1, 1))
-    assert "big.bin" not in project.git("status", "--porcelain")
-    os.utime(project.path / "big.bin", (2, 2))
-    source = inspected(project)
-    assert (source.changed, source.dirty) == ((), False)
 
 
 def _link(project: Project, tmp_path: Path) -> None:
@@ -151,44 +143,39 @@ def test_large_files_beyond_the_limit_stay_pointers(tmp_path: Path, monkeypatch:
     assert look(project)[0]["big.bin"] == CONTENT
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pointer(CONTENT).replace("oid", "ext-0-x sha256:" + "0" * 64 + "\noid"),
-        pointer(CONTENT).replace(str(len(CONTENT)), "-1"),
-        pointer(CONTENT).replace("\n", "\r\n"),
-        pointer(CONTENT).replace("sha256:", "sha256:../../"),
-        pointer(CONTENT) + "x",
-        "version https://git-lfs.github.com/spec/v1\n" + "x" * 2000,
-    ],
-)
-def test_what_only_looks_like_a_pointer_is_a_file(tmp_path: Path, text: str) -> None:
-    project = repository(tmp_path, {".gitattributes": "*.bin filter=lfs -text\n", "a.bin": text})
+LIKE_POINTERS: dict[str, str | bytes] = {
+    "extended.bin": pointer(CONTENT).replace("oid", "ext-0-x sha256:" + "0" * 64 + "\noid"),
+    "negative.bin": pointer(CONTENT).replace(str(len(CONTENT)), "-1"),
+    "endings.bin": pointer(CONTENT).replace("\n", "\r\n"),
+    "path.bin": pointer(CONTENT).replace("sha256:", "sha256:../../"),
+    "more.bin": pointer(CONTENT) + "x",
+    "long.bin": "version https://git-lfs.github.com/spec/v1\n" + "x" * 2000,
+}
+
+
+def test_what_only_looks_like_a_pointer_is_a_file(tmp_path: Path) -> None:
+    project = repository(tmp_path, {".gitattributes": "*.bin filter=lfs -text\n", **LIKE_POINTERS})
     keep(project.path / ".git", CONTENT)
-    assert look(project)[0]["a.bin"] == text.encode()
+    files = look(project)[0]
+    assert {name: files[name].decode() for name in LIKE_POINTERS} == LIKE_POINTERS
     assert pointers(project) == {}
 
 
-def test_many_contents_and_equal_ones_are_copied_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contents_are_copied_in_batches_in_a_repository_with_sha256_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("zelda_ci.workspace.large_files.BATCH_BYTES", 1000)
+    sha256 = ("--object-format=sha256",)
+    library = repository(tmp_path, {"a": "x\n"}, name="library", init=sha256)
+    project = repository(tmp_path, {".gitattributes": "*.bin filter=lfs -text\n"}, init=sha256)
+    add_submodule(project, library.path, "lib")
     contents = {f"{number}.bin": b"%d" % (number // 2) * 500 for number in range(12)}
-    project = repository(tmp_path, {".gitattributes": "*.bin filter=lfs -text\n"})
     project.write({name: pointer(content) for name, content in contents.items()})
     project.commit()
     for content in contents.values():
         keep(project.path / ".git", content)
-    files = look(project)[0]
+    files, status, _ = look(project)
     assert {name: files[name] for name in contents} == contents
+    assert (files["lib/a"], status) == (b"x\n", "")
     (store,) = project.base.glob("*/stores/*/contents.json")
     assert "incoming" not in store.read_text()
-    assert hashlib.sha256(files["0.bin"]).hexdigest() in pointer(contents["1.bin"])
-
-
-def test_a_repository_with_sha256_has_both(tmp_path: Path) -> None:
-    sha256 = ("--object-format=sha256",)
-    library = repository(tmp_path, {"a": "x\n"}, name="library", init=sha256)
-    project = repository(tmp_path, {".gitattributes": "*.bin filter=lfs -text\n", "b.bin": pointer(OTHER)}, init=sha256)
-    add_submodule(project, library.path, "lib")
-    keep(project.path / ".git", OTHER)
-    files, status, _ = look(project)
-    assert (files["lib/a"], files["b.bin"], status) == (b"x\n", OTHER, "")

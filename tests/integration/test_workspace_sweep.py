@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,6 +42,12 @@ def zelda(
         child.stdout.close()
 
 
+def killed(project: Project, run_id: str = "run-1") -> None:
+    """Leave what a Zelda process leaves that was killed."""
+    with zelda(project, run_id):
+        pass
+
+
 def sweep(project: Project) -> tuple[str, ...]:
     return anyio.run(project.workspaces().sweep)
 
@@ -50,21 +56,14 @@ async def nothing(*_: object) -> None:
     pass
 
 
-def test_there_may_be_nothing_to_sweep(tmp_path: Path) -> None:
-    project = repository(tmp_path)
+@pytest.mark.parametrize("make", [repository, folder])
+def test_a_killed_run_is_swept_with_its_processes(tmp_path: Path, make: Callable[..., Project]) -> None:
+    project = make(tmp_path)
     assert sweep(project) == ()
-    assert sweep(project) == ()
-
-
-@pytest.mark.parametrize("kind", ["repository", "folder"])
-def test_a_killed_run_is_swept_with_its_processes(tmp_path: Path, kind: str) -> None:
-    project = repository(tmp_path) if kind == "repository" else folder(tmp_path)
     before = project.fingerprint()
     pids = tmp_path / "pids"
-    with zelda(project, line=f"sleep 300 & echo $! > {pids}; setsid sleep 300 & echo $! >> {pids}; wait") as other:
+    with zelda(project, line=f"sleep 300 & echo $! > {pids}; setsid sleep 300 & echo $! >> {pids}; wait"):
         wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
-        other.kill()
-        other.wait()
     assert len(project.leftovers()) == 3
     assert sweep(project) == ("run-1",)
     assert project.leftovers() == []
@@ -75,24 +74,18 @@ def test_a_killed_run_is_swept_with_its_processes(tmp_path: Path, kind: str) -> 
 
 def test_a_living_run_is_never_swept(tmp_path: Path) -> None:
     project = repository(tmp_path)
-    with zelda(project, "alive"):
-        with zelda(project, "dead") as other:
-            other.kill()
-            other.wait()
-        there = sorted(project.leftovers())
-        assert sweep(project) == ("dead",)
-        left = [name for name in there if name in project.leftovers()]
-        assert len(left) == 3
-        assert (project.results / "workspaces/alive/README.md").exists()
-
-
-def test_a_run_that_this_process_has_open_is_not_swept(tmp_path: Path) -> None:
-    project = repository(tmp_path)
 
     async def work(workspaces: Workspaces, _: object) -> tuple[str, ...]:
         return await workspaces.sweep()
 
-    assert project.work(work) == ()
+    with zelda(project, "alive"):
+        killed(project, "dead")
+        there = sorted(project.leftovers())
+        # Nor the one that this process has open.
+        assert project.work(work) == ("dead",)
+        left = [name for name in there if name in project.leftovers()]
+        assert len(left) == 3
+        assert (project.results / "workspaces/alive/README.md").exists()
 
 
 def test_what_was_left_before_a_project_had_its_first_run_is_swept(tmp_path: Path) -> None:
@@ -109,17 +102,14 @@ def test_what_was_left_before_a_project_had_its_first_run_is_swept(tmp_path: Pat
     assert not look.exists()
 
 
-@pytest.mark.parametrize("moment", [0.02, 0.05, 0.08, 0.11, 0.15, 0.2])
-def test_killing_at_any_moment_leaves_nothing_that_a_sweep_does_not_find(tmp_path: Path, moment: float) -> None:
+def test_killing_at_any_moment_leaves_nothing_that_a_sweep_does_not_find(tmp_path: Path) -> None:
     """The pauses only spread the kills over the making; none of them is a claim about speed."""
     project = repository(tmp_path, {f"f{n}": os.urandom(20_000) for n in range(50)})
     before = project.fingerprint()
-    for _ in range(2):
+    for moment in (0.02, 0.05, 0.08, 0.11, 0.15, 0.2):
         shutil.rmtree(project.base, ignore_errors=True)
-        with zelda(project, deed="make") as other:
+        with zelda(project, deed="make"):
             time.sleep(moment)
-            other.kill()
-            other.wait()
 
         def swept() -> bool:  # a git that outlives its Zelda keeps the run's lock until it is done
             sweep(project)
@@ -132,9 +122,7 @@ def test_killing_at_any_moment_leaves_nothing_that_a_sweep_does_not_find(tmp_pat
 
 def test_two_sweepers_and_a_maker_at_once(tmp_path: Path) -> None:
     project = repository(tmp_path)
-    with zelda(project, "dead") as other:
-        other.kill()
-        other.wait()
+    killed(project, "dead")
     swept: list[str] = []
 
     async def main() -> None:
@@ -146,7 +134,7 @@ def test_two_sweepers_and_a_maker_at_once(tmp_path: Path) -> None:
                 assert (workspace.root / "README.md").exists()
 
         async with anyio.create_task_group() as tasks:
-            for number in range(4):
+            for number in range(2):
                 tasks.start_soon(once)
                 tasks.start_soon(make, number)
 
@@ -157,9 +145,7 @@ def test_two_sweepers_and_a_maker_at_once(tmp_path: Path) -> None:
 
 def test_the_remains_of_other_projects_are_swept_too(tmp_path: Path) -> None:
     gone, project = repository(tmp_path, name="gone"), repository(tmp_path, name="project")
-    with zelda(gone) as other:
-        other.kill()
-        other.wait()
+    killed(gone)
     shutil.rmtree(gone.path)
     assert sweep(project) == ("run-1",)
     assert project.leftovers() == []
@@ -167,9 +153,7 @@ def test_the_remains_of_other_projects_are_swept_too(tmp_path: Path) -> None:
 
 def test_links_whose_workspace_vanished_are_removed(tmp_path: Path) -> None:
     project = repository(tmp_path)
-    with zelda(project) as other:
-        other.kill()
-        other.wait()
+    killed(project)
     shutil.rmtree(project.base)
     (project.results / "workspaces/mine.json").write_text("[]")
     (project.results / "workspaces/note.txt").write_text("of the user")
@@ -177,50 +161,36 @@ def test_links_whose_workspace_vanished_are_removed(tmp_path: Path) -> None:
     assert sorted(path.name for path in (project.results / "workspaces").iterdir()) == ["mine.json", "note.txt"]
 
 
-@pytest.mark.parametrize(
-    "meta",
-    [
-        '{"runId": "../../precious", "results": "{tmp}"}',
-        '{"runId": "precious", "results": "{tmp}"}',
-        '{"runId": 3, "results": []}',
-        "[" * 100_000,
-        "nonsense",
-        "",
-    ],
+METAS = (
+    '{"runId": "../link", "results": "{tmp}"}',
+    '{"runId": "link", "results": "{tmp}"}',
+    '{"runId": 3, "results": []}',
+    "[" * 100_000,
+    "",
 )
-def test_a_hostile_session_cannot_make_the_sweep_delete_anything_else(tmp_path: Path, meta: str) -> None:
+
+
+def test_a_hostile_session_cannot_make_the_sweep_delete_anything_else(tmp_path: Path) -> None:
     project = repository(tmp_path)
     precious = tmp_path / "workspaces/precious"
-    precious.parent.mkdir()
-    precious.symlink_to(tmp_path)
-    precious.with_suffix(".json").write_text(json.dumps({"folder": "/elsewhere"}))
-    (tmp_path / "precious").write_text("x")
-    with zelda(project) as other:
-        other.kill()
-        other.wait()
-    (run,) = project.base.glob("*/runs/*")
-    (run / "meta.json").write_text(meta.replace("{tmp}", str(tmp_path)))
-    (run / "ws/out").symlink_to(tmp_path)
+    (precious / "home").mkdir(parents=True)
+    link = tmp_path / "workspaces/link"
+    link.symlink_to(precious)
+    for name in ("precious.json", "link.json"):
+        (tmp_path / "workspaces" / name).write_text(json.dumps({"folder": "/elsewhere"}))
+    for number, _ in enumerate((*METAS, "a link")):
+        killed(project, f"run-{number}")
+    *spoilt, last = project.base.glob("*/runs/*")
+    for run, meta in zip(spoilt, METAS, strict=True):
+        (run / "meta.json").write_text(meta.replace("{tmp}", str(tmp_path)))
+        (run / "ws/out").symlink_to(tmp_path)
+    # And a run in whose place a link stands loses only the link.
+    shutil.rmtree(last)
+    last.symlink_to(precious)
     sweep(project)
-    assert precious.is_symlink()
-    assert precious.with_suffix(".json").exists()
-    assert (tmp_path / "precious").exists()
-    assert project.leftovers() == []
-
-
-def test_a_run_replaced_by_a_link_loses_only_the_link(tmp_path: Path) -> None:
-    project = repository(tmp_path)
-    with zelda(project) as other:
-        other.kill()
-        other.wait()
-    (run,) = project.base.glob("*/runs/*")
-    shutil.rmtree(run)
-    victim = tmp_path / "victim"
-    (victim / "home").mkdir(parents=True)
-    run.symlink_to(victim)
-    sweep(project)
-    assert (victim / "home").exists()
-    assert not run.is_symlink()
+    assert link.is_symlink()
+    assert sorted(path.name for path in precious.parent.iterdir()) == ["link", "link.json", "precious", "precious.json"]
+    assert (precious / "home").exists()
     assert project.leftovers() == []
 
 

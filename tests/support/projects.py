@@ -121,9 +121,9 @@ class Project:
             shutil.copytree(_empty_repository(), self.path / ".git")
         self._commit("first")
 
-    def workspaces(self, redact: Redactor | None = None) -> Workspaces:
+    def workspaces(self) -> Workspaces:
         isolation = Isolation(levels.probe(self.environ), unsafe=True)
-        return Workspaces(self.path, Path(".zelda"), self.environ, redact or Redactor(), isolation, self.own)
+        return Workspaces(self.path, Path(".zelda"), self.environ, Redactor(), isolation, self.own)
 
     def suite(self, **settings: Any) -> ResolvedSuite:
         # The scripts of tests stand for sessions: they go on after what is refused them.

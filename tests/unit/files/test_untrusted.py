@@ -1,7 +1,6 @@
 """What a hostile tree may hold in the place of a file, and what the one reader makes of it."""
 
 import os
-import socket
 import stat
 import threading
 import time
@@ -20,13 +19,7 @@ LIMIT = 1000
 
 
 def socket_at(path: Path) -> None:
-    here = Path.cwd()
-    with socket.socket(socket.AF_UNIX) as made:
-        os.chdir(path.parent)  # the path of a socket is short
-        try:
-            made.bind(path.name)
-        finally:
-            os.chdir(here)
+    os.mknod(path, stat.S_IFSOCK | 0o600)
 
 
 def device_at(path: Path) -> None:
@@ -42,20 +35,13 @@ def link_out(path: Path) -> None:
     path.symlink_to(outside)
 
 
-def link_to_a_pipe(path: Path) -> None:
-    os.mkfifo(f"{path}.pipe")
-    path.symlink_to(f"{path}.pipe")
-
-
 NOT_REGULAR: dict[str, tuple[Callable[[Path], object], str]] = {
     "folder": (Path.mkdir, "a folder"),
     "pipe": (os.mkfifo, "a named pipe"),
     "socket": (socket_at, "a socket"),
     "device": (device_at, "a device"),
     "link out": (link_out, "a symbolic link"),
-    "link to a pipe": (link_to_a_pipe, "a symbolic link"),
     "link to itself": (lambda path: path.symlink_to(path), "a symbolic link"),
-    "link to nothing": (lambda path: path.symlink_to("nothing"), "a symbolic link"),
 }
 
 
@@ -116,13 +102,10 @@ def test_a_regular_file_is_read_up_to_the_limit(tree: Path, content: bytes) -> N
     assert untrusted.read(tree / "a") == content
 
 
-def test_a_file_of_the_kernel_that_has_no_size_is_read_to_its_end() -> None:
+def test_what_has_no_size_or_is_absent(tree: Path) -> None:
     status = Path("/proc/self/status")
     assert status.stat().st_size == 0
     assert untrusted.read(status, 100_000).startswith(b"Name:")
-
-
-def test_what_is_absent_is_told_so(tree: Path) -> None:
     with pytest.raises(FileNotFoundError):
         untrusted.read(tree / "a", LIMIT)
 
@@ -143,15 +126,6 @@ def test_what_is_no_regular_file_is_not_read_and_not_waited_for(tree: Path, kind
         for read in readers:
             with pytest.raises(NotRegularError, match="not a regular file"):
                 read()
-
-
-def test_a_pipe_that_somebody_fills_is_not_read(tree: Path) -> None:
-    os.mkfifo(tree / "a")
-    writer = os.open(tree / "a", os.O_RDWR)
-    os.write(writer, b"secret")
-    with pytest.raises(NotRegularError):
-        untrusted.read(tree / "a", LIMIT)
-    os.close(writer)
 
 
 def test_a_link_that_the_user_named_is_followed_but_only_to_a_regular_file(tree: Path) -> None:
@@ -177,28 +151,6 @@ def test_a_file_that_is_too_large_is_not_read(tree: Path, size: int) -> None:
     assert caught.value.size == size
     assert head == bytes(LIMIT)
     assert peak < 1 << 20
-
-
-def test_a_file_that_grows_while_it_is_read_ends_at_the_limit(tree: Path) -> None:
-    """Whatever it had when it was opened: what is read is at most the limit, or the file is too large."""
-    file = tree / "a"
-    limit = 1 << 16
-    refused = set[bool]()
-    with file.open("ab", buffering=0) as growing:
-
-        def grow() -> None:
-            growing.write(b"x" * 4096)
-            if growing.tell() > 4 * limit:
-                growing.truncate(0)
-                growing.seek(0)
-
-        with repeated(grow):
-            for _ in range(2000):
-                try:
-                    refused.add(len(untrusted.read(file, limit)) > limit)
-                except TooLargeError:
-                    continue
-    assert refused == {False}
 
 
 def test_a_file_that_has_grown_beyond_the_limit_since_it_was_opened_is_too_large(
@@ -246,23 +198,20 @@ def test_an_impossible_name_is_an_error_of_the_system(tree: Path, name: str) -> 
         pass
 
 
-def test_folders_are_entered_step_by_step(tree: Path) -> None:
+def test_folders_are_entered_step_by_step_and_what_is_no_real_folder_leads_nowhere(tree: Path, tmp_path: Path) -> None:
     (tree / "a" / "b").mkdir(parents=True)
     (tree / "a" / "b" / "file").write_bytes(b"x")
     with untrusted.entered(tree, ["a"]) as outer, untrusted.entered(outer, [b"b"]) as inner:
         assert untrusted.read("file", LIMIT, folder=inner) == b"x"
         assert [entry.name for entry in os.scandir(outer)] == ["b"]
-
-
-@pytest.mark.parametrize("step", ["link", "file", "pipe", "absent"])
-def test_a_step_that_is_no_real_folder_leads_nowhere(tree: Path, tmp_path: Path, step: str) -> None:
     (tmp_path / "outside").mkdir()
     (tree / "link").symlink_to(tmp_path / "outside")
     (tree / "file").touch()
     os.mkfifo(tree / "pipe")
-    for way in ([step], [step, "more"]):
-        with pytest.raises(OSError, match=r"Not a directory|No such file"), untrusted.entered(tree, way):
-            pass
+    for step in ("link", "file", "pipe", "absent"):
+        for way in ([step], [step, "more"]):
+            with pytest.raises(OSError, match=r"Not a directory|No such file"), untrusted.entered(tree, way):
+                pass
 
 
 def test_no_descriptor_is_left_open(tree: Path) -> None:

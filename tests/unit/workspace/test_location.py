@@ -21,29 +21,26 @@ def environ(tmp_path: Path, **more: str) -> dict[str, str]:
     return {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "tmp"), **more}
 
 
-def test_an_explicit_folder_comes_first(tmp_path: Path, project: Path) -> None:
-    chosen = location.choose_location(
-        project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "mine"), RUNNER_TEMP="/nowhere")
-    )
-    assert chosen == tmp_path / "mine"
-    assert chosen.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_workflow_uses_the_runners_folder(tmp_path: Path, project: Path) -> None:
-    assert location.choose_location(project, environ(tmp_path, RUNNER_TEMP=str(tmp_path / "r"))) == tmp_path / "r/zelda"
-
-
-def test_a_developer_uses_the_cache(tmp_path: Path, project: Path) -> None:
-    assert location.choose_location(project, environ(tmp_path)) == tmp_path / "home/.cache/zelda"
-    assert (
-        location.choose_location(project, environ(tmp_path, XDG_CACHE_HOME=str(tmp_path / "c"))) == tmp_path / "c/zelda"
-    )
-
-
 @pytest.mark.parametrize(
-    "name",
-    ["CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".mcp.json", ".claude/CLAUDE.md", ".claude/rules/style.md"],
+    ("variables", "chosen"),
+    [
+        ({"ZELDA_WORKSPACES": "{tmp}/mine", "RUNNER_TEMP": "/nowhere"}, "mine"),
+        ({"ZELDA_WORKSPACES": "../ws"}, "work/ws"),
+        ({"RUNNER_TEMP": "{tmp}/r"}, "r/zelda"),
+        ({}, "home/.cache/zelda"),
+        ({"XDG_CACHE_HOME": "{tmp}/c"}, "c/zelda"),
+        ({"XDG_CACHE_HOME": "{tmp}/work/project/cache"}, f"tmp/zelda-{os.getuid()}"),
+    ],
+    ids=["explicit", "from the project", "of the runner", "cache", "the user's cache", "a cache inside the project"],
 )
+def test_the_folder_of_workspaces(tmp_path: Path, project: Path, variables: dict[str, str], chosen: str) -> None:
+    given = {name: value.replace("{tmp}", str(tmp_path)) for name, value in variables.items()}
+    found = location.choose_location(project, environ(tmp_path, **given))
+    assert found == tmp_path / chosen
+    assert found.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("name", ["CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".mcp.json", ".claude/rules/style.md"])
 def test_a_folder_below_steering_files_is_passed_over(tmp_path: Path, project: Path, name: str) -> None:
     file = tmp_path / "home" / name
     file.parent.mkdir(parents=True)
@@ -77,24 +74,20 @@ def test_workspaces_and_project_never_lie_in_one_another(tmp_path: Path, project
     assert list(project.iterdir()) == []
 
 
-def test_a_cache_inside_the_project_is_passed_over(tmp_path: Path, project: Path) -> None:
-    chosen = location.choose_location(project, environ(tmp_path, XDG_CACHE_HOME=str(project / "cache")))
-    assert chosen == tmp_path / f"tmp/zelda-{os.getuid()}"
-
-
-def test_a_relative_folder_is_meant_from_the_project(tmp_path: Path, project: Path) -> None:
-    assert location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES="../ws")) == tmp_path / "work/ws"
-
-
-def test_what_is_not_a_private_folder_is_not_used(tmp_path: Path, project: Path) -> None:
-    shared = tmp_path / "shared"
-    shared.mkdir()
-    shared.chmod(0o777)
-    with pytest.raises(WorkspaceError, match="can be written by other users"):
-        location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(shared)))
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("shared", "can be written by other users"),
+        ("file", "File exists"),
+        ("new\nline", "not a plain absolute path"),
+    ],
+)
+def test_what_is_no_private_folder_is_not_used(tmp_path: Path, project: Path, place: str, problem: str) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
     (tmp_path / "file").write_text("")
-    with pytest.raises(WorkspaceError, match="File exists"):
-        location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "file")))
+    with pytest.raises(WorkspaceError, match=problem):
+        location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / place)))
 
 
 def test_a_planted_link_is_not_followed(tmp_path: Path, project: Path) -> None:
@@ -114,11 +107,6 @@ def test_a_folder_of_another_user_is_not_used(tmp_path: Path, project: Path) -> 
     os.chown(tmp_path / "theirs", 65534, 65534)
     with pytest.raises(WorkspaceError, match="belongs to another user"):
         location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "theirs")))
-
-
-def test_a_name_that_would_break_gits_own_files_is_not_used(tmp_path: Path, project: Path) -> None:
-    with pytest.raises(WorkspaceError, match="not a plain absolute path"):
-        location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "new\nline")))
 
 
 def test_projects_are_kept_apart_by_short_names(tmp_path: Path) -> None:
