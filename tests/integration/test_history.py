@@ -81,12 +81,6 @@ def test_what_is_no_result_is_named_and_passed_over(tmp_path: Path) -> None:
     assert history.unfinished == 1
 
 
-def test_a_folder_of_runs_that_is_a_file_is_an_error_in_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "runs").write_text("")
-    with pytest.raises(StorageError, match="cannot be read"):
-        RunHistory(tmp_path).overview()
-
-
 def test_the_index_is_used_for_files_that_did_not_change(tmp_path: Path) -> None:
     run = store(tmp_path)
     settle()
@@ -155,13 +149,6 @@ def test_a_damaged_index_is_made_anew(tmp_path: Path, content: bytes) -> None:
     assert indexed(tmp_path) == {}
 
 
-def test_an_index_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
-    run = store(tmp_path)
-    (tmp_path / "index.json").mkdir()
-    assert ids(RunHistory(tmp_path).overview()) == [run.run_id]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["index.json", "runs"]
-
-
 LISTING = """
 import sys
 from pathlib import Path
@@ -217,14 +204,6 @@ def test_what_is_not_one_run_is_refused_with_the_nearest(
         find_run(RunHistory(tmp_path), reference)
     assert caught.value.code == code
     assert sentence in caught.value.message
-
-
-def test_the_latest_of_none_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(StorageError) as caught:
-        find_run(RunHistory(tmp_path), "latest")
-    assert caught.value.code == "NO_RUNS"
-    assert caught.value.hint
-    assert "zelda run" in caught.value.hint
 
 
 def test_a_side_is_a_run_a_batch_or_a_file(tmp_path: Path) -> None:

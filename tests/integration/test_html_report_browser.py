@@ -70,14 +70,6 @@ def test_one_leads_to_the_other_and_the_browser_leads_back(reader: Reader) -> No
     assert reader.shown() == "overview"
 
 
-def test_what_regressed_comes_first_and_leads_to_both_sides(reader: Reader) -> None:
-    reader.go()
-    first = reader.page.locator(".worst li").first
-    assert "was met in 8 of 8 sessions on main and in 1 of 8 here" in first.inner_text()
-    first.locator("a").click()
-    assert reader.shown() == "sides-rest-endpoint"
-
-
 def test_suites_are_filtered_by_name_verdict_and_tag(reader: Reader) -> None:
     reader.go()
     assert suites(reader)[0] == "rest-endpoint"
@@ -164,19 +156,6 @@ def test_two_sides_are_aligned_and_the_first_difference_is_a_key_away(reader: Re
     # What both did stands on one line, whatever they wrote.
     assert reader.top(rows.nth(2).locator(".side-base")) == reader.top(rows.nth(2).locator(".side-head"))
     assert "Write" in rows.nth(2).inner_text()
-
-
-def test_the_two_sides_of_a_calm_suite_are_unpacked(reader: Reader) -> None:
-    reader.go("sides-discount-code")
-    reader.wait_for("#sides-discount-code .sides-row")
-    reader.go("sides-discount-code-first")
-    reader.until("document.querySelector(':target')?.id === 'sides-discount-code-first'")
-
-
-def test_a_bar_of_the_time_line_leads_to_its_call(reader: Reader) -> None:
-    reader.go("rest-endpoint-head-1")
-    reader.page.locator("#rest-endpoint-head-1 .bar-bad").first.dispatch_event("click")
-    reader.page.wait_for_url("**#rest-endpoint-head-1-t4-c1")
 
 
 def test_images_are_shown_and_nothing_is_loaded_for_them(reader: Reader) -> None:

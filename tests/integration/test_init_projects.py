@@ -118,24 +118,6 @@ def test_a_monorepo_names_its_packages_and_each_can_have_a_project(tmp_path):
     assert zelda(project, "validate", cwd=api).stdout.splitlines()[-1] == "1 suite is valid."
 
 
-def test_a_hidden_folder_is_a_folder_like_others_and_a_makefile_knows_what_the_manifest_does_not(tmp_path):
-    files = {"package.json": "{}", "Makefile": "test:\n\ttrue\n", ".claude/skills/rest-endpoint/SKILL.md": SKILL}
-    project = repository(tmp_path, {f".tools/{name}": text for name, text in files.items()})
-    said = init(project, cwd=project.path / ".tools")
-    assert said[0] == "Found: JavaScript (package.json, npm); Make (Makefile)."
-    assert any("about the skill rest-endpoint (.claude/skills/" in line for line in said)
-    assert "testCommand: make test - works" in said
-
-
-def test_what_claude_code_would_not_load_is_named(tmp_path):
-    project = repository(
-        tmp_path, {".claude/skills/deep/inner/SKILL.md": SKILL, "AGENTS.md": "x", "CLAUDE.md": "Use x.\n"}
-    )
-    said = init(project, "--no-check")
-    (line,) = [line for line in said if line.startswith("Claude Code does not load ")]
-    assert line.startswith("Claude Code does not load .claude/skills/deep/inner/SKILL.md: it lies one folder too deep")
-
-
 def test_in_a_subfolder_it_says_what_it_does_and_asks_at_a_terminal(tmp_path):
     project = repository(tmp_path, {**NODE, "src/a.js": ""})
     inner = project.path / "src"
@@ -161,14 +143,6 @@ def test_without_questions_what_exists_is_kept_and_a_second_time_changes_nothing
     again = init(project, "--yes")
     assert "kept zelda/test-rest-endpoint.yaml" in again
     assert tree(project.path) == before
-
-
-def test_a_project_that_has_suites_gets_no_other(tmp_path):
-    project = repository(tmp_path, {**NODE, "zelda/test-mine.yaml": "prompt: Do it.\n"})
-    said = init(project, "--yes", "--no-check")
-    assert "kept zelda/: suites are there already" in said
-    assert not (project.path / "zelda/test-rest-endpoint.yaml").exists()
-    assert "Nobody tried the commands yet: `zelda check` does." in (project.path / "zelda.config.yaml").read_text()
 
 
 @needs.NPM
@@ -213,11 +187,6 @@ def test_links_are_not_followed_out_of_the_project(tmp_path):
     assert "wrote zelda/test-example.yaml" in said
     assert load(project.path).config.test_command is None
     os.unlink(project.path / "package.json")  # noqa: PTH108
-
-
-def test_a_huge_manifest_costs_nothing(tmp_path):
-    project = repository(tmp_path, {"package.json": "[" * 3_000_000, "CLAUDE.md": "[" * 3_000_000})
-    assert "Found: JavaScript (package.json, npm)." in init(project, "--no-check")
 
 
 def test_commands_are_not_tried_at_an_isolation_that_nobody_accepted(tmp_path):

@@ -14,7 +14,7 @@ import anyio.to_thread
 import pytest
 
 from tests.builders import START
-from tests.support.command import after, ended, started, zelda
+from tests.support.command import after, ended, started
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.errors import LockError, StorageError, WorkspaceError
@@ -215,13 +215,6 @@ def test_what_is_of_the_wrong_kind_among_the_results_is_replaced_or_named(tmp_pa
 
     said = refusal(use)
     assert not said or str(place) in said
-
-
-def test_a_pipe_in_the_place_of_the_debug_log_holds_nobody_up(tmp_path: Path) -> None:
-    project = Project(tmp_path / "empty", tmp_path / "home")
-    project.results.mkdir(parents=True)
-    os.mkfifo(project.results / "debug.log")
-    assert zelda(project, "run").returncode == 2
 
 
 def test_a_lease_of_a_run_whose_folder_is_out_of_sight_stays_while_it_lives(tmp_path: Path) -> None:

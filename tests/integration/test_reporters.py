@@ -53,15 +53,6 @@ def test_a_suite_that_passes_is_a_line_and_one_that_fails_is_whole_before_the_ne
     assert "no such luck" in again.stdout
 
 
-def test_everything_is_shown_where_it_is_asked_for(tmp_path: Path) -> None:
-    project = two_suites(tmp_path)
-    for option in ("--verbose", "--reporter=full"):
-        code, output, errors = run(project, "b-good", option)
-        assert code == 0, errors
-        assert "Session" in output
-        assert "Phases" in output
-
-
 def test_failures_only_a_line_each_and_the_time_that_is_left(tmp_path: Path) -> None:
     project = two_suites(tmp_path)
     code, output, errors = run(project, "--quiet")

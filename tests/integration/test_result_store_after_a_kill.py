@@ -248,14 +248,6 @@ def test_a_run_killed_before_it_had_anything_to_tell_is_removed(tmp_path: Path) 
     assert names(tmp_path / "runs") == [".lock"]
 
 
-def test_a_run_of_ours_that_lives_is_left_alone(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path)
-    alive, silent = begun(store), store.begin("a", START)
-    assert list(store.unfinished()) == []
-    assert alive.path.is_dir()
-    assert silent.path.is_dir()
-
-
 def test_what_a_kill_at_the_very_end_leaves_is_removed(tmp_path: Path) -> None:
     store = ResultStore(tmp_path)
     folder = begun(store)
@@ -293,13 +285,3 @@ def test_what_is_not_a_run_is_left_alone(tmp_path: Path) -> None:
     before = names(runs)
     assert list(ResultStore(tmp_path).unfinished()) == []
     assert names(runs) == [".lock", *before]
-
-
-def test_remains_that_nobody_finishes_are_found_again(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path)
-    for folder in [begun(store), begun(store)]:
-        folder.close()
-    for first in store.unfinished():
-        assert first.provisional.status is SessionStatus.INTERRUPTED
-        break
-    assert len(list(store.unfinished())) == 2

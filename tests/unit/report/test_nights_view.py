@@ -65,13 +65,34 @@ def test_titles_name_the_first_and_count_the_others() -> None:
     assert issue_title(history.drifts) == "Zelda: a, c 45/45 → 0/3 since Claude Code 2.2 and 1 more"
 
 
-@pytest.mark.parametrize("text", ["@octocat", "#12", "`rm -rf`", "a\nb", "\x1b[31m", "deadbeef01", "x" * 999, "\u202e"])
+@pytest.mark.parametrize("text", ["@octocat", "`rm -rf`", "a\nb", "deadbeef01", "x" * 999, "\u202e"])
 def test_a_title_is_one_line_that_calls_nobody(text: str) -> None:
     title = render_title(text)
     assert len(title.encode("utf-16-le")) <= 2 * 256
     assert not set(title) & {"`", "\n", "\x1b", "\u202e"}
     assert text not in title or text == "a\nb"
     assert plain_title("plain words, 3/4", 100) == "plain words, 3/4"
+
+
+DAMAGE = {
+    "a number that JSON lacks": ('"p": 0', '"p": NaN, "q": 0'),
+    "an issue beyond all numbers": ('"accepted"', f'"issue": {10**40}, "accepted"'),
+    "a name without end": ('"drifts"', f'"author": {{"login": "{"x" * 200}"}}, "drifts"'),
+    "counts without end": ('"trials": 3', f'"trials": {10**9}'),
+    "depth without end": ('"nights"', f'"junk": {"[" * 9999}{"]" * 9999}, "nights"'),
+    "too many drifts": ('"drifts": [', f'"drifts": [{"{}," * 2000}'),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_what_no_history_has_is_damage_in_one_short_line(name: str) -> None:
+    good = [night(number, {"a": {"c": (3, 3)}}) for number in range(12)]
+    whole = history_of([*good, night(12, {"a": {"c": (0, 3)}})])
+    text = json.dumps(json.loads(codec.encode_nights(whole, 10**6)))
+    assert DAMAGE[name][0] in text
+    with pytest.raises(codec.UnreadableError) as refused:
+        codec.decode_nights(text.replace(*DAMAGE[name]).encode(), "history.json")
+    assert len(refused.value.message) < 400
 
 
 def test_rows_say_what_changed() -> None:
