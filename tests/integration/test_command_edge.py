@@ -33,7 +33,7 @@ def test_the_version_is_told_without_importing_anything_else(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_help_teaches_and_names_a_page_that_there_is(command: str) -> None:
-    done = CliRunner().invoke(main, [command, "--help"])
+    done = CliRunner().invoke(main, [command, "--help"], prog_name="zelda", terminal_width=200)
     assert done.exit_code == 0
     assert f"Usage: zelda {command}" in done.output
     *_, (path, anchor) = re.findall(r"More:\s+https://\S+/blob/main/([^\s#]+)#?(\S*)", done.output)

@@ -8,7 +8,6 @@ TURNS = "execution.maxTurns must be a whole number from 1 to 10000"
 PLAN = "a group of keys such as {first: 3, looks: [6, 10, 16]}"
 TRIALS = f"trials must be a whole number from 1 to 1000 or adaptive or {PLAN}"
 LOOKS = "trials.looks must be"
-SECONDS = "execution.timeoutSeconds must be a number above 0, at most 604800"
 CRITERION = "item 1 of acceptanceCriteria must be text"
 
 
@@ -20,14 +19,9 @@ CRITERION = "item 1 of acceptanceCriteria must be text"
         ("many", f"2:13: {TURNS}, not text"),
         ("5.0", f"2:13: {TURNS}, not 5.0"),
         ("0", f"2:13: {TURNS}, not 0"),
-        ("-5", f"2:13: {TURNS}, not -5"),
         ("10001", f"2:13: {TURNS}, not 10001"),
         ("1e3", f"2:13: {TURNS}, not 1e3: write it in plain digits"),
-        ("1_000", f"2:13: {TURNS}, not 1_000: write it in plain digits"),
         ("010", f"2:13: {TURNS}, not 010: write it in plain digits"),
-        ("0x10", f"2:13: {TURNS}, not 0x10: write it in plain digits"),
-        ("1:30", f"2:13: {TURNS}, not 1:30: write it in plain digits"),
-        (".inf", f"2:13: {TURNS}, not .inf: write it in plain digits"),
         ('""', f"2:13: {TURNS}, not empty"),
         ("[5]", f"2:13: {TURNS}, not a list"),
         ("{a: 5}", f"2:13: {TURNS}, not a group of keys"),
@@ -68,37 +62,7 @@ def test_trials_are_counted(value, line, tmp_path):
     assert about_config(tmp_path, f"trials: {value}\n") == [line]
 
 
-@pytest.mark.parametrize(
-    ("value", "line"),
-    [
-        (".nan", f"2:19: {SECONDS}, not .nan: write it in plain digits"),
-        (".inf", f"2:19: {SECONDS}, not .inf: write it in plain digits"),
-        ("-.inf", f"2:19: {SECONDS}, not -.inf: write it in plain digits"),
-        ("0", f"2:19: {SECONDS}, not 0"),
-        ("1800000", f"2:19: {SECONDS}, not 1800000"),
-        ("30:00", f"2:19: {SECONDS}, not 30:00: write it in plain digits"),
-        ("30s", f"2:19: {SECONDS}, not text"),
-        ('"30"', f"2:19: {SECONDS}, not text: remove the quotes"),
-    ],
-)
-def test_a_number_must_be_finite_and_in_range(value, line, tmp_path):
-    assert about_config(tmp_path, f"execution:\n  timeoutSeconds: {value}\n") == [line]
-
-
-@pytest.mark.parametrize("value", ["on", "yes", "Off"])
-def test_a_switch_is_true_or_false(value, tmp_path):
-    assert about_config(tmp_path, f"metrics:\n  efficiency: {value}\n") == [
-        f"2:15: metrics.efficiency must be true or false, not {value}"
-    ]
-
-
-def test_a_quoted_switch_is_text(tmp_path):
-    assert about_config(tmp_path, 'metrics: {efficiency: "true"}\n') == [
-        "1:23: metrics.efficiency must be true or false, not text: remove the quotes"
-    ]
-
-
-@pytest.mark.parametrize("word", ["on", "yes", "no", "2026-02-13", "1e3", "012", "12:30", "3.10", "5", "true", ".nan"])
+@pytest.mark.parametrize("word", ["on", "2026-02-13", "012", "12:30", "3.10", "5", "true", ".nan"])
 def test_text_that_reads_as_something_else_must_be_quoted(word, tmp_path):
     text = f"prompt: {word}\ntags: [{word}]\nacceptanceCriteria:\n  - {word}\n"
     assert about_suite(tmp_path, text) == [
@@ -106,17 +70,6 @@ def test_text_that_reads_as_something_else_must_be_quoted(word, tmp_path):
         f"2:8: item 1 of tags must be text: put {word} in quotes",
         f"4:5: {CRITERION}: put {word} in quotes",
     ]
-
-
-def test_in_quotes_they_are_text(tmp_path):
-    suite = only_suite(tmp_path, test_x="prompt: 'on'\ntags: [\"3.10\", '2026-02-13']\n")
-    assert (suite.resolved.prompt, suite.resolved.tags) == ("on", ("3.10", "2026-02-13"))
-
-
-@pytest.mark.parametrize("value", ['""', "'  '", '"\\n"', "|\n\n"])
-def test_an_empty_prompt_is_none(value, tmp_path):
-    (line,) = about_suite(tmp_path, f"prompt: {value}\ntags: [a]\n")
-    assert line.startswith("1:9: prompt must be text")
 
 
 @pytest.mark.parametrize(
@@ -139,16 +92,6 @@ def test_a_criterion_is_a_sentence(item, line, tmp_path):
     assert about_suite(tmp_path, f"prompt: x\nacceptanceCriteria:\n  - {item}\n") == [line]
 
 
-def test_a_list_is_not_a_text_and_a_group_is_not_a_word(tmp_path):
-    text = "prompt: x\nacceptanceCriteria: one\ntags: a\nexecution: fast\nmetrics: [efficiency]\n"
-    assert about_suite(tmp_path, text) == [
-        "2:21: acceptanceCriteria must be a list of texts",
-        "3:7: tags must be a list of texts",
-        "4:12: execution must be a group of keys",
-        "5:10: metrics must be a group of keys, not a list",
-    ]
-
-
 @pytest.mark.parametrize(
     ("value", "line"),
     [
@@ -169,18 +112,10 @@ def test_a_command_is_a_line_or_a_list(value, line, tmp_path):
     assert about_config(tmp_path, f"testCommand: {value}\n") == [line]
 
 
-@pytest.mark.parametrize("key", ["str", "constrained-str", "'tuple[str, ...]'", "function-after", "0"])
+@pytest.mark.parametrize("key", ["str", "'tuple[str, ...]'", "function-after", "0"])
 def test_a_key_named_like_a_type_confuses_nobody(key, tmp_path):
     (line,) = about_config(tmp_path, f"setupCommand:\n  {key}: [x]\n")
     assert line.startswith("2:3: setupCommand must be text or a list of texts, not a group of keys")
-
-
-def test_an_argument_may_be_empty(tmp_path):
-    assert only_suite(tmp_path, test_x="prompt: x\ntestCommand: [grep, '', f]\n").resolved.test_command == (
-        "grep",
-        "",
-        "f",
-    )
 
 
 @pytest.mark.parametrize(
@@ -190,19 +125,6 @@ def test_an_argument_may_be_empty(tmp_path):
 def test_a_choice_names_the_choices_and_the_nearest(value, hint, tmp_path):
     assert about_config(tmp_path, f"execution: {{permissionMode: {value}}}\n") == [
         "1:29: execution.permissionMode must be one of default, acceptEdits, bypassPermissions, dontAsk, plan" + hint
-    ]
-
-
-@pytest.mark.parametrize("value", ["2", "true", "1.5", "'3'"])
-def test_votes_are_odd_numbers(value, tmp_path):
-    (line,) = about_config(tmp_path, f"judge: {{votes: {value}}}\n")
-    assert line.startswith("1:16: judge.votes must be one of 1, 3, 5")
-
-
-@pytest.mark.parametrize("alias", ["sonnet", "opus", "haiku", "default", "opusplan"])
-def test_an_alias_of_a_model_is_refused(alias, tmp_path):
-    assert about_config(tmp_path, f"execution: {{model: {alias}}}\n") == [
-        "1:20: execution.model must be the full id of a model, such as claude-sonnet-5-5, not an alias"
     ]
 
 
@@ -239,8 +161,8 @@ def test_env_is_a_list_of_names_or_names_with_values(value, line, tmp_path):
     assert about_config(tmp_path, f"execution: {{env: {value}}}\n") == [line]
 
 
-@pytest.mark.parametrize("value", ["/etc", "../x", "a/../../x", "~/x", "a\\b", "a/.."])
-@pytest.mark.parametrize("key", ["testDir", "resultsDir", "protectedPaths", "testReport"])
+@pytest.mark.parametrize("value", ["/etc", "a/../../x", "~/x", "a\\b"])
+@pytest.mark.parametrize("key", ["testDir", "protectedPaths"])
 def test_paths_stay_inside(key, value, tmp_path):
     (line,) = about_config(tmp_path, f"{key}: '{value}'\n")
     inside = "must be a path inside the project, with forward slashes, not absolute and without '..'"
@@ -250,20 +172,13 @@ def test_paths_stay_inside(key, value, tmp_path):
 
 @pytest.mark.parametrize(
     "value",
-    ["api.portkey.ai", "ftp://x", "https://", "https://user:pw@host", "https://host/?key=x", "https://ho st", "5"],
+    ["api.portkey.ai", "ftp://x", "https://", "https://user:pw@host", "https://host/?key=x", "5"],
 )
 def test_a_gateway_is_a_plain_web_address(value, tmp_path):
     (line,) = about_config(tmp_path, f"gatewayUrl: {value}\n")
     address = "an http:// or https:// address without user name, query and fragment"
     assert line.startswith(f"1:13: gatewayUrl must be {address}")
     assert "pw" not in line
-
-
-def test_percentages_end_at_100(tmp_path):
-    assert about_config(tmp_path, "coverageThreshold: 101\ngate: {minScore: {toolUsage: -1}}\n") == [
-        "1:20: coverageThreshold must be a number from 0 to 100, not 101",
-        "2:30: gate.minScore.toolUsage must be a number from 0 to 100, not -1",
-    ]
 
 
 def test_two_different_judges_are_named_with_their_lines(tmp_path):
@@ -281,3 +196,34 @@ def test_hundreds_of_problems_are_counted_not_all_shown(tmp_path):
     assert len(lines) == 101
     assert lines[0] == "1:1: nonsense0 is not a known key"
     assert lines[-1] == "has 200 more problems"
+
+
+SECONDS = "execution.timeoutSeconds must be a number above 0, at most 604800"
+ALIAS = "execution.model must be the full id of a model, such as claude-sonnet-5-5, not an alias"
+OTHERS = [
+    ("execution: {timeoutSeconds: .nan}", f"1:29: {SECONDS}, not .nan: write it in plain digits"),
+    ("execution: {timeoutSeconds: 0}", f"1:29: {SECONDS}, not 0"),
+    ("execution: {timeoutSeconds: 1800000}", f"1:29: {SECONDS}, not 1800000"),
+    ("execution: {timeoutSeconds: 30s}", f"1:29: {SECONDS}, not text"),
+    ("execution: {model: sonnet}", f"1:20: {ALIAS}"),
+    ("metrics: {efficiency: on}", "1:23: metrics.efficiency must be true or false, not on"),
+    ('metrics: {efficiency: "true"}', "1:23: metrics.efficiency must be true or false, not text: remove the quotes"),
+    ("metrics: [efficiency]", "1:10: metrics must be a group of keys, not a list"),
+    ("execution: fast", "1:12: execution must be a group of keys"),
+    ("judge: {votes: 2}", "1:16: judge.votes must be one of 1, 3, 5, not 2"),
+    ("coverageThreshold: 101", "1:20: coverageThreshold must be a number from 0 to 100, not 101"),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), OTHERS)
+def test_numbers_switches_and_groups_are_what_they_must_be(text, line, tmp_path):
+    assert about_config(tmp_path, f"{text}\n") == [line]
+
+
+def test_what_is_in_quotes_is_text_and_a_list_of_texts_is_one(tmp_path):
+    text = "prompt: 'on'\ntags: [\"3.10\", '2026-02-13']\ntestCommand: [grep, '', f]\n"
+    suite = only_suite(tmp_path, test_x=text).resolved
+    assert (suite.prompt, suite.tags, suite.test_command) == ("on", ("3.10", "2026-02-13"), ("grep", "", "f"))
+    assert about_suite(tmp_path, "prompt: x\ntags: a\n") == ["2:7: tags must be a list of texts"]
+    (line,) = about_suite(tmp_path, "prompt: '  '\n")
+    assert line.startswith("1:9: prompt must be text")
