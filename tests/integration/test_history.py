@@ -44,11 +44,6 @@ def test_runs_are_listed_newest_first_without_opening_a_transcript(tmp_path: Pat
     assert history.skipped == ()
 
 
-def test_an_empty_or_missing_folder_has_no_runs(tmp_path: Path) -> None:
-    assert RunHistory(tmp_path / "nowhere").overview() == History()
-    assert not (tmp_path / "nowhere").exists()
-
-
 def test_what_is_no_result_is_named_and_passed_over(tmp_path: Path) -> None:
     good = store(tmp_path)
     runs = tmp_path / "runs"
@@ -115,15 +110,6 @@ def test_a_change_that_keeps_name_size_time_and_inode_is_seen(tmp_path: Path) ->
     after = file.stat()
     assert (after.st_size, after.st_mtime_ns, after.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
     assert [found.status for found in RunHistory(tmp_path).overview().runs] == ["timedOut"]
-
-
-def test_a_removed_run_leaves_list_and_index(tmp_path: Path) -> None:
-    kept, removed = store(tmp_path), store(tmp_path, minute=1)
-    settle()
-    RunHistory(tmp_path).overview()
-    (tmp_path / "runs" / removed.run_id / "result.json").unlink()
-    assert ids(RunHistory(tmp_path).overview()) == [kept.run_id]
-    assert list(indexed(tmp_path)) == [kept.run_id]
 
 
 @pytest.mark.parametrize(

@@ -157,13 +157,10 @@ def test_a_configuration_that_stays_says_where_the_others_go(tmp_path):
     ("before", "after"),
     [
         (b"", b".zelda/\n"),
-        (b"node_modules/\n", b"node_modules/\n.zelda/\n"),
         (b"node_modules/", b"node_modules/\n.zelda/\n"),
-        (b"a\r\nb\r\n", b"a\r\nb\r\n.zelda/\r\n"),
         (b"a\r\nb", b"a\r\nb\r\n.zelda/\r\n"),
         (b"\xff\xfe odd bytes\n", b"\xff\xfe odd bytes\n.zelda/\n"),
-        (b"# .zelda/\n", b"# .zelda/\n.zelda/\n"),
-        (b".zelda-old/\n", b".zelda-old/\n.zelda/\n"),
+        (b"# .zelda/\n.zelda-old/\n", b"# .zelda/\n.zelda-old/\n.zelda/\n"),
         (b".zelda/\n!.zelda/\n", b".zelda/\n!.zelda/\n.zelda/\n"),
     ],
 )
@@ -208,11 +205,10 @@ IN_THE_WAY: dict[str, Callable[[Path], object]] = {
         ("link zelda", "zelda/test-example.yaml would lie outside the project: its folder is a symbolic link."),
     ],
 )
-@pytest.mark.parametrize("force", [[], ["--force"]])
-def test_what_is_in_the_way_ends_in_a_clear_error_and_no_half_written_set(kind, error, force, tmp_path):
+def test_what_is_in_the_way_ends_in_a_clear_error_and_no_half_written_set(kind, error, tmp_path):
     IN_THE_WAY[kind](tmp_path)
     before = tree(tmp_path)
-    done = zelda("init", *force, cwd=tmp_path)
+    done = zelda("init", "--force", cwd=tmp_path)
     assert done.stderr.startswith(f"error: {error}")
     assert (done.stdout, done.returncode) == ("", 2)
     assert tree(tmp_path) == before
@@ -263,46 +259,40 @@ def test_validate_shows_every_value_with_its_origin_aligned(tmp_path):
     assert len({line.index(row[2], len(row[0]) + 4) for line, row in zip(lines[1:-2], rows, strict=True)}) == 1
 
 
-@pytest.mark.parametrize(
-    ("suite", "measured"),
-    [
-        ("", True),
-        ("setupCommand: make\n", True),
-        ("acceptanceCriteria: [It works.]\n", False),
-        ("acceptanceCriteria: [It works.]\nmetrics: {requirementFulfillment: false}\n", True),
-        ("testCommand: make\n", False),
-        ("buildCommand: make\n", False),
-        ("buildCommand: make\nmetrics: {functionalCorrectness: false}\n", True),
-    ],
-)
-def test_a_suite_that_can_neither_pass_nor_fail_is_told_so(suite, measured, tmp_path):
-    write(tmp_path, test_api=f"prompt: Add it.\n{suite}")
-    done = zelda("validate", cwd=tmp_path)
-    assert ("Measured only: " in done.stdout, done.returncode) == (measured, 0)
-    (told,) = json.loads(zelda("validate", "--json", cwd=tmp_path).stdout)["suites"]
-    assert told["measured"] is measured
+MEASURED = {
+    "test_a": ("", True),
+    "test_b": ("setupCommand: make\n", True),
+    "test_c": ("acceptanceCriteria: [It works.]\n", False),
+    "test_d": ("acceptanceCriteria: [It works.]\nmetrics: {requirementFulfillment: false}\n", True),
+    "test_e": ("testCommand: make\n", False),
+    "test_f": ("buildCommand: make\nmetrics: {functionalCorrectness: false}\n", True),
+}
+
+
+def test_suites_that_can_neither_pass_nor_fail_are_told_so_and_json_holds_suites_and_origins(tmp_path):
+    write(tmp_path, config="trials: 3\n", **{name: f"prompt: Grüße\n{suite}" for name, (suite, _) in MEASURED.items()})
+    assert zelda("validate", cwd=tmp_path).stdout.count("Measured only: ") == 4
+    done = zelda("validate", "--json", cwd=tmp_path)
+    assert (done.stderr, done.returncode) == ("", 0)
+    read = json.loads(done.stdout)
+    assert [told["measured"] for told in read["suites"]] == [measured for _, measured in MEASURED.values()]
+    assert (read["schemaVersion"], read["valid"], read["project"]) == (1, True, str(tmp_path.resolve()))
+    suite = read["suites"][0]
+    assert (suite["config"]["prompt"], suite["config"]["execution"]["maxTurns"]) == ("Grüße", 30)
+    assert (suite["origins"]["trials"], suite["origins"]["execution.maxTurns"]) == ("zelda.config.yaml:1", "default")
 
 
 OFF = "metrics: {efficiency: false, requirementFulfillment: false, toolUsage: false, functionalCorrectness: false}\n"
 
 
-@pytest.mark.parametrize(
-    ("config", "suite", "place"),
-    [
-        ("", OFF, "zelda/test-api.yaml:2:1"),
-        (OFF, "", "zelda.config.yaml:1:1"),
-        (
-            "metrics: {efficiency: false}\n",
-            OFF.replace("efficiency: false, ", ""),
-            "zelda/test-api.yaml:2:1",
-        ),
-    ],
-)
-def test_a_suite_of_which_nothing_is_computed_is_an_error(config, suite, place, tmp_path):
-    write(tmp_path, config=config, test_api=f"prompt: Add it.\n{suite}")
-    done = zelda("validate", cwd=tmp_path)
-    assert f"{place}: metrics are all off: leave at least one of them on" in done.stderr
-    assert done.returncode == 2
+def test_a_suite_of_which_nothing_is_computed_is_an_error(tmp_path):
+    for config, suite, place in (("", OFF, "zelda/test-api.yaml:2:1"), (OFF, "", "zelda.config.yaml:1:1")):
+        write(tmp_path, config=config, test_api=f"prompt: Add it.\n{suite}")
+        done = zelda("validate", cwd=tmp_path)
+        assert f"{place}: metrics are all off: leave at least one of them on" in done.stderr
+        assert done.returncode == 2
+    write(tmp_path, test_api="prompt: Add it.\nmetrics: {efficiency: true}\n")
+    assert zelda("validate", cwd=tmp_path).returncode == 0
 
 
 def test_validate_shows_named_suites_but_checks_all(tmp_path):
@@ -332,6 +322,9 @@ def test_problems_go_to_standard_error_all_at_once(tmp_path):
         "Nothing was run. Correct the configuration, then check it with `zelda validate`.",
     ]
     assert (done.stdout, done.returncode) == ("", 2)
+    told = json.loads(zelda("validate", "--json", cwd=tmp_path).stdout)
+    assert (told["schemaVersion"], told["valid"], len(told["problems"])) == (1, False, 3)
+    assert told["problems"][1]["file"] == "zelda/test-a.yaml"
 
 
 def test_a_terminal_gets_colours_unless_they_are_not_wanted(tmp_path):

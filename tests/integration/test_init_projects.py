@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_init_and_validate import on_terminal, tree
+from tests.integration.test_init_and_validate import on_terminal
 from tests.support import needs
 from tests.support.command import after, ended, environment, gone, run, started
 from tests.support.projects import Project, folder, repository
@@ -134,17 +134,6 @@ def test_in_a_subfolder_it_says_what_it_does_and_asks_at_a_terminal(tmp_path):
     assert ((project.path / "zelda/test-api.yaml").exists(), (inner / "zelda").exists(), code) == (True, False, 0)
 
 
-def test_without_questions_what_exists_is_kept_and_a_second_time_changes_nothing(tmp_path):
-    project = repository(tmp_path, {**NODE, "zelda.config.yaml": "trials: 3\n"})
-    said = init(project, "--yes")
-    assert "kept zelda.config.yaml" in said
-    assert (project.path / "zelda.config.yaml").read_text() == "trials: 3\n"
-    before = tree(project.path)
-    again = init(project, "--yes")
-    assert "kept zelda/test-rest-endpoint.yaml" in again
-    assert tree(project.path) == before
-
-
 @needs.NPM
 def test_a_folder_without_git_and_a_repository_without_a_commit(tmp_path):
     plain = folder(tmp_path / "a", NODE)
@@ -212,14 +201,3 @@ def test_whoever_does_not_want_to_wait_has_all_files_already(tmp_path):
     assert load(project.path).config.test_command == "npm test"
     assert "Nobody tried the commands yet" in (project.path / "zelda.config.yaml").read_text()
     after(lambda: gone(project))
-
-
-@needs.NPM
-def test_a_manifest_that_is_not_committed_is_tried_as_it_is(tmp_path):
-    project = repository(tmp_path, {"README.md": "#\n"})
-    project.write({"package.json": '{"scripts": {"test": "node --test"}}', "sum.test.js": NODE_TEST})
-    said = init(project)
-    assert any("on your files as they are, since package.json is not committed" in line for line in said)
-    assert "testCommand: npm test - works" in said
-    project.commit()
-    assert any("Trying the commands on the last commit" in line for line in init(project, "--force"))

@@ -14,8 +14,8 @@ import anyio.to_thread
 import pytest
 
 from tests.builders import START
-from tests.support.command import after, ended, started
-from tests.support.projects import Project, repository
+from tests.support.command import ended, started
+from tests.support.projects import repository
 from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.errors import LockError, StorageError, WorkspaceError
 from zelda_ci.files import locks
@@ -215,19 +215,3 @@ def test_what_is_of_the_wrong_kind_among_the_results_is_replaced_or_named(tmp_pa
 
     said = refusal(use)
     assert not said or str(place) in said
-
-
-def test_a_lease_of_a_run_whose_folder_is_out_of_sight_stays_while_it_lives(tmp_path: Path) -> None:
-    project = repository(tmp_path)
-
-    async def look_from_elsewhere(*_: object) -> list[str]:
-        # As from another container, in which the workspaces' folder is not mounted.
-        elsewhere = Project(project.path, tmp_path / "other-home", {"ZELDA_WORKSPACES": str(tmp_path / "other-base")})
-        (run,) = project.base.glob("*/runs/*")
-        away = run.rename(run.with_name("away"))
-        await elsewhere.workspaces().sweep()
-        away.rename(run)
-        return sorted(entry.name for entry in (project.results / "workspaces").iterdir())
-
-    assert project.work(look_from_elsewhere) == ["run-1", "run-1.json"]
-    after(lambda: project.leftovers() == [])

@@ -10,11 +10,11 @@ from zelda_ci.domain.run import ChangeSummary, RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.builders.page_anchors import PageAnchors, SessionCitations, citations
-from zelda_ci.report.builders.page_conversation import EntryBuilder, text_limit, working_folder
+from zelda_ci.report.builders.page_conversation import EntryBuilder, working_folder
 from zelda_ci.report.builders.page_pictures import pictures
 from zelda_ci.report.builders.page_sides import SideSession, chosen_pair, sides_page
 from zelda_ci.report.builders.page_suite import SuiteSession, SuiteSessions
-from zelda_ci.report.builders.page_text import Quotes, fair_limit, patched_files, plain, shortened, written_lines
+from zelda_ci.report.builders.page_text import Quotes, fair_limit, patched_files, plain, shortened
 from zelda_ci.report.page_model import CallView, EntryView, FoldedText, PageLink, SidesPage
 
 
@@ -62,16 +62,6 @@ def test_the_longest_texts_are_cut_first(sizes: list[int], room: int, limit: int
     assert fair_limit(sizes, room) == limit
     if limit is not None:
         assert sum(min(size, limit) for size in sizes) <= room
-
-
-def test_what_is_written_comes_and_edits_are_counted() -> None:
-    whole = written_lines({"content": "a\nb"}, None, None)
-    several = written_lines({"edits": [{"old_string": "a", "new_string": "b"}] * 2}, None, None)
-    assert whole
-    assert several
-    assert lines(whole) == [("add", "+a"), ("add", "+b")]
-    assert [kind for kind, _ in lines(several)] == ["hunk", "del", "add"] * 2
-    assert written_lines({"command": "ls"}, None, None) is None
 
 
 PATCH = b"""diff --git a/x.py b/x.py
@@ -196,14 +186,6 @@ def test_of_too_many_steps_the_middle_is_left_out(monkeypatch: pytest.MonkeyPatc
     assert [entry.author for entry in shown if not entry.anchor] == ["20 steps of this session are left out here"]
 
 
-def test_a_session_fits_its_room_when_its_texts_are_cut() -> None:
-    talk = session(f"Read a.py -> {'x' * 50_000}", f"Read b.py -> {'y' * 300}", '"Done."')
-    limit = text_limit(talk, 10_000)
-    assert limit
-    assert 300 < limit < 10_000
-    assert text_limit(talk, 100_000) is None
-
-
 def test_the_time_line_shows_who_was_busy_within_its_scale() -> None:
     talk = session("Read a.py", "Agent x", "> Read b.py", "Bash ls -> error", '"Done."', seconds=30)
     line, tokens = pictures(talk, "")
@@ -269,8 +251,3 @@ def test_the_worst_of_the_head_stands_beside_the_best_of_the_base() -> None:
     pair = chosen_pair(SuiteSessions("example", head, base, None, PageAnchors(head, base)))
     assert pair
     assert [session.title for session in pair[:2]] == ["base 2", "head 2"]
-
-
-def test_sessions_that_broke_are_not_compared() -> None:
-    broken = run().replace(status=SessionStatus.FAILED)
-    assert chosen_pair(SuiteSessions("example", (broken,), (run(),), None, PageAnchors((broken,), (run(),)))) is None
