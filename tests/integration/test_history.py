@@ -115,14 +115,10 @@ def test_a_change_that_keeps_name_size_time_and_inode_is_seen(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
         b"{",
-        b"[]",
         b"null",
         b'{"format": 1}',
-        b"\x00" * 1000,
         orjson.dumps({"format": FORMAT}),
-        orjson.dumps({"format": FORMAT, "entries": {"a": 1}}),
         orjson.dumps({"format": FORMAT, "entries": [[]]}),
         orjson.dumps({"format": FORMAT, "entries": {"a": [[1, 2], {}]}}),
         orjson.dumps({"format": FORMAT, "entries": {"a": [[1, 2, 3, 4], vars(at_a_glance(run(run_id="b")))]}}),
@@ -208,7 +204,7 @@ def test_a_side_is_a_run_a_batch_or_a_file(tmp_path: Path) -> None:
     assert read_side(history, str(batch)).runs == (one, two)
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b'{"runs": 3}', b'{"runs": []}', b"\xff\xfe", b"<html>"])
+@pytest.mark.parametrize("content", [b"", b'{"runs": []}', b"\xff\xfe"])
 def test_a_file_that_holds_no_results_is_refused(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "other.json"
     file.write_bytes(content)

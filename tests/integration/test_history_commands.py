@@ -15,8 +15,7 @@ from tests.support.patience import PATIENCE
 from tests.support.projects import Project, folder, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from tests.support.warm import Process
-from tests.unit.compare.runs import correctness, efficiency, fulfillment, unscored
-from zelda_ci.domain.measures import Metric
+from tests.unit.compare.runs import efficiency, fulfillment
 from zelda_ci.domain.session import SessionStatus
 
 SCHEMA = Path(__file__).parents[2] / "schemas/zelda.comparison.schema.json"
@@ -115,11 +114,7 @@ ACTING = "".join(map(chr, [0x7F, *range(0x80, 0xA0), 0x202E, 0x2028, 0xE0001]))
     "arguments",
     [
         *(["show", RUN, option] for option in ("--json", "--transcript")),
-        ["show", RUN],
-        ["list", "--json"],
         ["list"],
-        ["compare", RUN, RUN, "--json"],
-        ["compare", RUN, RUN, "--markdown"],
         ["compare", RUN, RUN],
     ],
     ids=" ".join,
@@ -140,13 +135,10 @@ def test_no_character_of_a_session_acts_where_it_is_shown(tmp_path: Path, argume
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["show", "alpa-2026-02-13T14-30-00"], f"The nearest: {RUN}"),
         (["show", "latest", "--json", "--patch"], "exclude each other"),
         (["compare", "alpha", "gone"], "There is no run 'gone'"),
         (["compare", "alpha", "gone.json"], "gone.json cannot be read"),
-        (["compare", "alpha", "alpha", "--json", "--markdown"], "exclude each other"),
         (["calibrate", "alpha", "--stored"], "two runs at least"),
-        (["calibrate", "gamma", "--stored"], "no stored run of the suite 'gamma'"),
         (["calibrate", "alpha", "--stored", "--trials", "3"], "--stored excludes"),
     ],
 )
@@ -216,28 +208,6 @@ def test_a_candidate_without_a_valid_run_never_looks_green(tmp_path: Path) -> No
     assert done.returncode == 2
     assert "1 failed (left out)" in done.stdout
     assert "nothing was compared" in done.stderr
-
-
-@pytest.mark.parametrize("score", [0, 100])
-def test_a_candidate_whose_commands_failed_is_red_whatever_its_score(tmp_path: Path, score: float) -> None:
-    project = project_with(tmp_path)
-    store(project.results, evaluations=[correctness(score, passed=True)])
-    store(project.results, evaluations=[correctness(score, passed=False)], minute=1, batch="batch-2")
-    done = zelda(project, "compare", RUN, "latest")
-    assert done.returncode == 1
-    assert "alpha: build, tests or coverage fell short in the only trial" in " ".join(done.stdout.split())
-    listed = zelda(project, "list", "--json").stdout
-    assert json.loads(listed)["runs"][0]["outcome"] == "failed"
-
-
-def test_a_candidate_that_could_not_be_evaluated_is_not_green(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    store(project.results, evaluations=[efficiency(), correctness()])
-    away = unscored(Metric.FUNCTIONAL_CORRECTNESS, "testCommand could not be confined", failed=True)
-    store(project.results, evaluations=[efficiency(), away], minute=1, batch="batch-2")
-    done = zelda(project, "compare", RUN, "latest")
-    assert done.returncode == 2
-    assert "alpha could not be evaluated" in done.stderr
 
 
 def test_a_session_is_run_listed_shown_compared_and_calibrated(tmp_path: Path) -> None:

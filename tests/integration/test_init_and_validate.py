@@ -100,15 +100,6 @@ def test_an_existing_configuration_is_refused_without_a_terminal(tmp_path):
     assert tree(tmp_path) == {"zelda.config.yaml": b"trials: 3\n"}
 
 
-def test_a_closed_standard_input_is_no_terminal(tmp_path):
-    write(tmp_path, config="")
-    command = f"exec {shlex.quote(sys.executable)} -m zelda_ci init <&-"
-    done = subprocess.run(
-        ["sh", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert (done.stderr.splitlines()[-1][:23], done.returncode) == ("Overwrite with --force,", 2)
-
-
 def test_force_overwrites_keeps_the_mode_and_is_repeatable(tmp_path):
     write(tmp_path, config="trials: 3\n", test_example="old\n")
     (tmp_path / "zelda.config.yaml").chmod(0o640)
@@ -143,14 +134,6 @@ def test_without_an_answer_nothing_is_overwritten(tmp_path):
     _, code = on_terminal("init", cwd=tmp_path, answers="\x04")  # Ctrl+D
     assert code == 130
     assert tree(tmp_path) == before
-
-
-def test_a_configuration_that_stays_says_where_the_others_go(tmp_path):
-    write(tmp_path, config="testDir: e2e\nresultsDir: out\n")
-    shown, code = on_terminal("init", cwd=tmp_path, answers="n\n")
-    assert "wrote e2e/test-example.yaml" in shown
-    assert ((tmp_path / ".gitignore").read_text(), code) == ("out/\n", 0)
-    assert not (tmp_path / "zelda").exists()
 
 
 @pytest.mark.parametrize(
@@ -343,12 +326,3 @@ def test_text_of_a_suite_cannot_steer_the_terminal(tmp_path):
     assert "\x1b" not in done.stdout
     assert "\b" not in done.stdout
     assert "[red]x[/red]" in done.stdout
-
-
-def test_the_project_is_found_from_inside_and_by_option(tmp_path):
-    subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    write(tmp_path, test_a=GOOD)
-    inner = tmp_path / "src"
-    inner.mkdir()
-    assert zelda("validate", cwd=inner).returncode == 0
-    assert zelda("validate", "--project", str(tmp_path), cwd=Path("/")).returncode == 0

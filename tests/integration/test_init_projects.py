@@ -79,15 +79,6 @@ def test_a_python_project_whose_packages_cannot_be_had_keeps_the_command_that_wo
     assert (load(project.path).config.setup_command, load(project.path).config.execution.path) == ((), ())
 
 
-def test_a_python_project_whose_packages_are_there_uses_its_own_environment(tmp_path):
-    project = repository(tmp_path, {"requirements.txt": "# none\n", "tests/test_one.py": UNITTEST})
-    said = init(project)
-    config = load(project.path).config
-    assert config.setup_command == "python3 -m venv .venv && .venv/bin/pip install -q -r requirements.txt", said
-    assert config.test_command == ".venv/bin/python -m unittest discover -s tests"
-    assert config.execution.path == (".venv/bin",)
-
-
 def test_a_program_that_is_missing_is_named(tmp_path):
     project = repository(tmp_path, {"go.mod": "module a\n", "a.go": "package a\n", "CLAUDE.md": "Use tabs.\n"})
     shell = tmp_path / "bin"
@@ -146,7 +137,7 @@ def test_a_folder_without_git_and_a_repository_without_a_commit(tmp_path):
     assert load(project.path).config.test_command == "npm test"
 
 
-@pytest.mark.parametrize("name", ["a b", "$(touch evil)", "-rf", "ü\u202e\x1b[31m", "a\nb: c", "'\"`"])
+@pytest.mark.parametrize("name", ["$(touch evil)", "-rf", "ü\u202e\x1b[31m", "a\nb: c'\"`"])
 def test_hostile_names_and_texts_load_and_steer_no_terminal(name, tmp_path):
     head = f'---\nname: {json.dumps(name)}\ndescription: "x: y # z\\n- a\\x1b[31m\\u202e\'"\n---\n'
     project = repository(tmp_path, {

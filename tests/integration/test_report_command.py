@@ -58,15 +58,6 @@ def test_a_batch_that_ran_two_commits_has_both_sides(tmp_path: Path) -> None:
     assert "sides-alpha" in structure(unpacked(project.path / ".zelda" / "report.html")).ids
 
 
-def test_results_of_elsewhere_are_shown_without_their_transcripts(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    store_sides(project.path / ".zelda", trials=1)
-    (project.path / "main.json").write_text(zelda(project, "show", "old", "--json").stdout)
-    elsewhere = project_with(tmp_path / "elsewhere")
-    report(elsewhere, str(project.path / "main.json"), str(project.path / "main.json"), "-o", "page.html")
-    assert "Its transcript is not stored here." in shown(elsewhere.path / "page.html")
-
-
 def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     none = zelda(project, "report")

@@ -52,12 +52,6 @@ def test_suites_lie_in_folders_and_are_meant_by_folder_and_pattern(tmp_path: Pat
     assert 'No suite matches "apy/*".' in unknown.stderr
 
 
-def test_two_files_of_one_name_in_different_folders_are_told(tmp_path: Path) -> None:
-    done = zelda(project_with(tmp_path, "api/test-list", "web/test-list"), "validate")
-    assert done.returncode == 2
-    assert "zelda/web/test-list.yaml: the name list is that of zelda/api/test-list.yaml already" in done.stderr
-
-
 def test_a_broken_suite_stops_only_those_who_ask_for_it(tmp_path: Path) -> None:
     project = project_with(tmp_path, "test-good", **{"zelda/test-bad.yaml": "promt: typo\n"})
     code, output = run(project, "good")
@@ -76,7 +70,6 @@ def test_a_broken_suite_stops_only_those_who_ask_for_it(tmp_path: Path) -> None:
     [
         ("zelda/test_login.yaml", "zelda/test-login.yaml"),
         ("zelda/api/Test-login.YAML", "zelda/api/test-login.yaml"),
-        ("zelda/login.yml", "zelda/test-login.yaml"),
         ("login.yaml", "zelda/test-login.yaml"),
     ],
 )

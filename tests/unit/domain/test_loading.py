@@ -126,17 +126,6 @@ def test_paths_count_from_the_folder_of_the_rule_and_files_of_a_subfolder_bring_
     assert settled(Init(), "Read /tree/pkgs/x.txt", **below).on_demand
 
 
-def test_a_skill_that_waits_is_listed_or_not_and_one_that_only_the_model_sees_is_believed() -> None:
-    assert settled(Init(), "Read /tree/src/a.py", paths=("src/*.py",)).loaded
-    assert settled(Init(), paths=("src/*.py",)).on_demand
-    assert settled(Init(), announced=False).loaded
-
-
-def test_nothing_was_loaded_by_a_session_that_never_came_up() -> None:
-    item = settled(None, kind=ItemKind.RULE, announced=False)
-    assert (item.loaded, item.reason) == (False, "the session never came up")
-
-
 def server_after(*happened: SessionRecord) -> ManifestItem:
     """The server `one` of a manifest, after a session in which this happened."""
     item = ManifestItem(kind=ItemKind.MCP_SERVER, name=safe("one"), file=safe(".mcp.json"))

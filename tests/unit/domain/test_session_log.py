@@ -24,7 +24,6 @@ from zelda_ci.domain.session import (
     SessionStatus,
     SessionTranscript,
     Started,
-    ToolCall,
     ToolCalled,
     ToolReturned,
     Turn,
@@ -64,42 +63,6 @@ def test_the_blocks_of_one_response_are_one_turn() -> None:
     [turn] = folded(said("hm", thinking=True), said("a"), said("b"), called("t1"), called("t2")).turns
     assert (turn.thinking, turn.text, [call.id for call in turn.tool_calls]) == ("hm", "a\n\nb", ["t1", "t2"])
     assert (turn.index, turn.at, turn.model) == (1, 1, MODEL)
-
-
-def test_a_response_stays_one_turn_when_a_result_comes_between_its_blocks() -> None:
-    transcript = folded(said("a"), called("t1"), returned("t1"), called("t2"), said("c", "m2"))
-    assert [len(turn.tool_calls) for turn in transcript.turns] == [2, 0]
-
-
-def test_the_same_message_id_in_another_thread_is_another_turn() -> None:
-    transcript = folded(said("a"), said("b", parent_tool_call_id=safe("t9")), said("c"))
-    assert [(turn.text, turn.parent_tool_call_id) for turn in transcript.turns] == [("a\n\nc", None), ("b", "t9")]
-
-
-def test_a_result_joins_its_call() -> None:
-    [call] = folded(called(at=2), returned(output="boom", at=5, is_error=True)).tool_calls
-    assert call == ToolCall(
-        id=safe("t1"),
-        name=safe("Bash"),
-        input=safe.json({}),
-        output=safe("boom"),
-        is_error=True,
-        started_at=2,
-        ended_at=5,
-    )
-
-
-def test_a_second_result_of_one_call_stays_an_entry() -> None:
-    transcript = folded(called(), returned(output="first"), returned(output="second"))
-    assert transcript.tool_calls[0].output == "first"
-    assert [entry.output for entry in transcript.entries if isinstance(entry, ToolReturned)] == ["second"]
-
-
-def test_an_id_that_another_response_uses_again_is_another_call() -> None:
-    transcript = folded(
-        called("t1", "m1"), returned("t1", "first"), called("t1", "m2", at=4), returned("t1", "second", at=5)
-    )
-    assert [call.output for call in transcript.tool_calls] == ["first", "second"]
 
 
 @pytest.mark.parametrize("order", ["before", "after"])

@@ -10,9 +10,9 @@ from tests.builders import safe
 from tests.golden.batches import START, efficiency
 from tests.golden.ci_reports import FOUND, HOSTILE, LINKS, REPORTS, before, report, trial
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, PullRequestChanges, SteeringChange
-from zelda_ci.domain.comparison import CommandsFailed, GateResult, MeasureDelta, Regression, TrialStatistics, Verdict
+from zelda_ci.domain.comparison import CommandsFailed, GateResult
 from zelda_ci.domain.details import Citation
-from zelda_ci.domain.measures import Measure, Metric
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import ChangeSummary, Failure
 from zelda_ci.domain.session import ModelUsage, SessionStatus
 from zelda_ci.domain.suite import GateSettings
@@ -140,13 +140,6 @@ def test_below_the_table_stands_what_it_rests_on_and_the_money_of_both_sides() -
     assert cost.cells[1].text == f"judge ${0.021 * 8:.4f}"
 
 
-def test_a_baseline_of_another_branch_or_workflow_is_said_beside_it() -> None:
-    found = REPORTS["regression"]()
-    origin = found.baseline.replace(stands_for="feature-a", workflow=".github/workflows/push.yml")
-    text = render_comment(ci_view(replace(found, baseline=origin)))
-    assert "(feature-a has stored no results, stored by push.yml, 3 commits behind" in text
-
-
 @pytest.mark.parametrize(
     ("state", "words"),
     [
@@ -231,14 +224,6 @@ def test_an_annotation_never_points_out_of_the_repository(file: str) -> None:
     assert {(one.file, one.line) for one in annotations(report((), [run]))} == {(None, None)}
 
 
-def test_an_annotation_about_all_suites_belongs_to_none() -> None:
-    old, new = (TrialStatistics(trials=1, mean=mean, minimum=mean, maximum=mean) for mean in (1.0, 2.0))
-    delta = MeasureDelta(measure=Measure.COST, verdict=Verdict.REGRESSED, better="lower", baseline=old, candidate=new)
-    told = same(gate=GateResult(reasons=(Regression(suite=None, delta=delta),)))
-    (only,) = annotations(told)
-    assert (only.level, only.file, only.message) == ("error", None, "all suites: cost went from 1.0 to 2.0")
-
-
 @pytest.mark.parametrize("number", [float("inf"), float("nan"), -1e308])
 def test_numbers_that_nobody_can_mean_break_nothing(number: float) -> None:
     usage = {"m": ModelUsage(cost_usd=number)}
@@ -311,12 +296,6 @@ def test_what_fails_on_the_base_too_is_listed_and_counted_as_no_reason_to_be_red
     assert told.comparison
     shown = comparison_view(told.comparison, told.gate, baseline="a", candidate="b").gate.rows
     assert [row.label for row in shown] == ["Passed", "Not counted"]
-
-
-def test_a_suite_that_is_removed_unseen_is_said_all_the_same() -> None:
-    told = same(changes=PullRequestChanges(removed_suites=("zelda/test-old.yaml",)))
-    assert ci_view(told).headline == "no change found in 4 suites, 1 fails as before, 1 removed"
-    assert "This pull request removes the suite zelda/test-old.yaml." in lead(told)
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,3 @@ def test_a_label_that_leaves_no_room_stands_alone() -> None:
     sheet = page(40)
     sheet.beside(Text("  A label that is rather long  "), cells("and its text"))
     assert shown(sheet) == ["  A label that is rather long", "        and its text"]
-
-
-def test_wide_characters_count_twice() -> None:
-    sheet = page(40)
-    sheet.beside(Text("Label  "), cells("日本語日本語日本語", "日本語日本語日本語"))
-    assert shown(sheet) == ["Label  日本語日本語日本語", "       日本語日本語日本語"]

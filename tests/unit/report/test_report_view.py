@@ -42,11 +42,6 @@ def test_a_spread_says_where_a_trial_lacks_the_number() -> None:
     assert [cell.text for cell in spread.rows[0].span] == ["70.0 to 90.0", "2 of them have it"]
 
 
-def test_two_sessions_that_failed_have_no_spread() -> None:
-    runs = [run(trial=trial, **broken("API_FAILED", "It failed.")) for trial in (1, 2)]
-    assert view(batch(*runs)).suites[0].spread is None
-
-
 def test_alike_problems_are_told_once() -> None:
     troubles = view(crowd()).summary.troubles
     assert [trouble.names for trouble in troubles] == [

@@ -90,21 +90,6 @@ def test_without_an_evaluation_what_the_proxy_counted_is_shown() -> None:
     assert view(result).scores == ()
 
 
-def test_details_that_cannot_be_read_are_not_shown() -> None:
-    strange = efficiency().model_copy(update={"details": safe.json({"usage": "much"})})
-    assert row(run(evaluations={Metric.EFFICIENCY: strange}), "Cost") == ["$0.1789"]
-
-
-def test_a_run_that_never_reached_the_model_shows_no_zeros() -> None:
-    shown = rows(run(**broken("AUTHENTICATION_FAILED", "The API refused the key (401).")))
-    assert [row.label for row in shown] == ["Phases"]
-
-
-def test_a_cut_patch_says_so() -> None:
-    changes = ChangeSummary(files=(safe("a"),), truncated=True)
-    assert "the patch was too large and is cut" in row(run(changes=changes), "Changes")
-
-
 def test_paths_are_whole_and_only_of_files_that_exist() -> None:
     shown = run_view(run(), RunFiles(result="r/result.json")).files
     assert shown == (Row("Result", (Cell("r/result.json", Tone.DIM, whole=True),)),)

@@ -144,17 +144,6 @@ def test_a_metric_of_a_newer_version_is_left_out_and_named() -> None:
     assert run == read
 
 
-def test_a_transcript_names_the_images_of_a_call_and_one_without_any_says_nothing_of_them() -> None:
-    image = {"mediaType": "image/png", "sizeBytes": 7, "sha256": "ab" * 32}
-    returned = {"type": "toolReturned", "at": 1, "id": "t1", "output": "[image: image/png, 7 bytes]"}
-    seen = codec.decode_record(json.dumps({**returned, "images": [image]}).encode())
-    plain = codec.decode_record(json.dumps(returned).encode())
-    assert seen is not None
-    assert plain is not None
-    assert json.loads(codec.encode_record(seen))["images"] == [image]
-    assert "images" not in json.loads(codec.encode_record(plain))
-
-
 @pytest.mark.parametrize(
     "wrong", [{"mediaType": "image/svg+xml"}, {"sha256": "../../etc/passwd"}, {"sha256": "AB" * 32}, {"sizeBytes": -1}]
 )
