@@ -367,67 +367,43 @@ def crowd() -> BatchResult:
     return batch(*runs, seconds=7265.0)
 
 
+def entry(kind: ItemKind, name: str, file: str, reason: str | None = None) -> ManifestEntry:
+    why = safe(reason) if reason else None
+    return ManifestEntry(kind=kind, name=safe(name), file=safe(file), loaded=reason is None, reason=why)
+
+
 def tool_usage_details() -> ToolUsageDetails:
     """What a judge says of a session that had much and used some of it."""
-    rule, memory = ".claude/rules/rest.md", "CLAUDE.md"
-    cited = Citation(where=safe("turn 4 call 1"), quote=safe("@app.get('/order')"))
-    skill = ManifestEntry(
-        kind=ItemKind.SKILL,
-        name=safe("rest-conventions"),
-        file=safe(".claude/skills/rest-conventions/SKILL.md"),
-        loaded=True,
-    )
-    inner = ManifestEntry(
-        kind=ItemKind.SKILL,
-        name=safe("inner"),
-        file=safe(".claude/skills/group/inner/SKILL.md"),
-        reason=safe("it lies one folder too deep: skills are read from .claude/skills/<name>/SKILL.md only"),
-    )
-    server = ManifestEntry(
-        kind=ItemKind.MCP_SERVER,
-        name=safe("catalog"),
-        file=safe(".mcp.json"),
-        reason=safe("it could not be started or reached"),
-    )
+    rule, memory, conventions = safe(".claude/rules/rest.md"), safe("CLAUDE.md"), safe("Skill(rest-conventions)")
+
+    def cited(where: str, quote: str) -> tuple[Citation, ...]:
+        return (Citation(where=safe(where), quote=safe(quote)),)
+
+    missed = safe("The task asks for a review before the commit, and none was made.")
+    misused = safe("It was called with the name of a file three times.")
+    ignored = safe("It asks for a version in the path; the new route has none.")
+    broken = safe("Routes are to be in the plural; the session wrote /order.")
+    route = cited("turn 4 call 1", "@app.get('/order')")
+    find, split = safe("mcp__shop__find"), {"instructionsIgnored": 2, "usedWell": 1}
+    deep = "it lies one folder too deep: skills are read from .claude/skills/<name>/SKILL.md only"
+    inner = entry(ItemKind.SKILL, "inner", ".claude/skills/group/inner/SKILL.md", deep)
+    server = entry(ItemKind.MCP_SERVER, "catalog", ".mcp.json", "it could not be started or reached")
+    skill = entry(ItemKind.SKILL, "rest-conventions", ".claude/skills/rest-conventions/SKILL.md")
     return ToolUsageDetails(
         judge=JudgeIdentity(model="claude-sonnet-5-5", prompt_version="1"),
         used={"Read": 5, "Bash": 12, "Skill(rest-conventions)": 1},
         uses=(
             ToolUse(tool=safe("Bash"), calls=12, errors=2),
             ToolUse(tool=safe("Read"), calls=5),
-            ToolUse(tool=safe("mcp__shop__find"), calls=3, errors=1, denied=1),
-            ToolUse(tool=safe("Skill(rest-conventions)"), calls=1),
+            ToolUse(tool=find, calls=3, errors=1, denied=1),
+            ToolUse(tool=conventions, calls=1),
         ),
-        missed=(
-            MissedTool(
-                tool=safe("Agent(reviewer)"),
-                reasoning=safe("The task asks for a review before the commit, and none was made."),
-                evidence=(Citation(where=safe("turn 9"), quote=safe("git commit")),),
-            ),
-        ),
-        misused=(
-            MisusedTool(
-                tool=safe("mcp__shop__find"),
-                reasoning=safe("It was called with the name of a file three times."),
-                evidence=(Citation(where=safe("turn 5 call 1"), quote=safe("name: shop.py")),),
-            ),
-        ),
-        instructions_ignored=(
-            ToolRemark(
-                tool=safe("Skill(rest-conventions)"),
-                reasoning=safe("It asks for a version in the path; the new route has none."),
-                evidence=(cited,),
-                split={"instructionsIgnored": 2, "usedWell": 1},
-            ),
-        ),
+        missed=(MissedTool(tool=safe("Agent(reviewer)"), reasoning=missed, evidence=cited("turn 9", "git commit")),),
+        misused=(MisusedTool(tool=find, reasoning=misused, evidence=cited("turn 5 call 1", "name: shop.py")),),
+        instructions_ignored=(ToolRemark(tool=conventions, reasoning=ignored, evidence=route, split=split),),
         rules=(
-            RuleJudgement(
-                rule=safe(rule),
-                verdict=RuleVerdict.BROKEN,
-                reasoning=safe("Routes are to be in the plural; the session wrote /order."),
-                evidence=(cited,),
-            ),
-            RuleJudgement(rule=safe(memory), verdict=RuleVerdict.FOLLOWED, reasoning=safe("Tests were added.")),
+            RuleJudgement(rule=rule, verdict=RuleVerdict.BROKEN, reasoning=broken, evidence=route),
+            RuleJudgement(rule=memory, verdict=RuleVerdict.FOLLOWED, reasoning=safe("Tests were added.")),
         ),
         not_loaded=(inner, server),
         manifest=(skill, inner, server),

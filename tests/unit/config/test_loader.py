@@ -48,13 +48,6 @@ def test_every_node_knows_its_place_in_characters(parser):
     assert at_path(root, ("b", "c")).at == Position(5, 6)
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "\n\n"])
-def test_an_empty_file_has_no_value(text, parser):
-    root, problems = parse(text, "f", parser)
-    assert problems == ()
-    assert root is None or value_of(root) is None
-
-
 def test_duplicate_keys_name_both_places_and_the_first_counts(parser):
     root, problems = parse("a: 1\nb: 2\na: 3\nc: {x: 1, 'x': 2}\n", "f", parser)
     assert [str(it) for it in ordered(problems)] == [

@@ -171,15 +171,6 @@ def test_no_content_breaks_it_or_gets_into_a_command(texts, folder):
                 assert each.program
 
 
-@settings(max_examples=30)
-@given(st.sets(st.text(st.characters(exclude_characters="\0"), max_size=8)), st.text("ab/", max_size=5))
-def test_no_listing_breaks_it(files, folder):
-    folder = folder.strip("/").replace("//", "/")
-    assert set(manifests(files, folder)) <= files
-    assert all(isinstance(each, str) for each in packages(files, folder))
-    kinds(files, {}, folder)
-
-
 def test_a_command_names_its_program_and_tests_of_packages_are_not_those_of_the_whole():
     setup = kind({"pyproject.toml": UV, "uv.lock": ""}).setup
     assert setup

@@ -12,7 +12,7 @@ import yaml
 from tests.unit.config.folder import about_config, about_suite, loaded, make, problems
 from zelda_ci import __version__
 from zelda_ci.config import project, templates
-from zelda_ci.config.schema import ProjectConfig, SuiteConfig, editor_schema, entries, keys
+from zelda_ci.config.schema import ProjectConfig, entries, keys
 from zelda_ci.errors import ConfigError
 
 REPOSITORY = Path(__file__).parents[3]
@@ -29,12 +29,6 @@ def committed(name: str) -> dict[str, Any]:
 def is_accepted(name: str, text: str) -> bool:
     checker = jsonschema.Draft202012Validator(committed(name))
     return bool(checker.is_valid(yaml.safe_load(text) or {}))
-
-
-def test_the_reference_has_every_key():
-    text = REFERENCE.read_text("utf-8")
-    every = {key.dotted for model in (ProjectConfig, SuiteConfig) for key in keys(model)}
-    assert [key for key in sorted(every) if f"| `{key}` |" not in text] == []
 
 
 def test_the_templates_name_the_schema_of_this_version_on_their_first_line():
@@ -114,11 +108,6 @@ def test_what_the_schema_accepts_the_loader_accepts(text, tmp_path):
 def test_a_suite_that_the_schema_refuses_the_loader_refuses(text, tmp_path):
     assert not is_accepted(SUITE, text)
     assert about_suite(tmp_path, text) != []
-
-
-def test_a_suites_schema_promises_no_defaults():
-    assert '"default"' not in json.dumps(committed(SUITE)["properties"])
-    assert editor_schema(ProjectConfig)["properties"]["trials"]["default"] == "adaptive"
 
 
 def test_the_error_messages_in_the_docs_are_real(tmp_path):

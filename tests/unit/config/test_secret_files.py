@@ -114,15 +114,6 @@ def test_examples_dependencies_and_placeholders_name_nothing(tmp_path: Path) -> 
     assert found(tmp_path) == set()
 
 
-def test_of_very_many_only_so_many_are_looked_for(tmp_path: Path) -> None:
-    lines = (f"password{number}: aK8x2mQ9-zL4vW7p{number:06}\n" for number in range(5_000))
-    write(tmp_path, "fixtures.yml", "".join(lines))
-    secrets = found(tmp_path)
-    assert sum(map(len, secrets)) <= secret_files.MAX_TREE_CHARACTERS
-    assert len(secrets) > 100
-    assert secret_files.find_secrets(tmp_path, {}, ()).left_out == 0
-
-
 def test_passwords_in_addresses_and_what_a_runner_keeps_are_known_and_examples_are_no_secrets(tmp_path: Path) -> None:
     write(tmp_path, ".env.local", "DATABASE_URL=postgres://shop:c0rrect%21horse@db.example/shop\n")
     assert found(tmp_path) >= {"c0rrect%21horse", "c0rrect!horse"}

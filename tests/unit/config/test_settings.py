@@ -11,11 +11,6 @@ PASTE = "begins or ends with blanks or a line break, as after a careless paste"
 ADDRESS = "is not an http:// or https:// address without user name, query and fragment"
 
 
-def test_an_empty_value_counts_as_not_set():
-    names = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "PORTKEY_API_KEY", "PORTKEY_GATEWAY_URL", "ZELDA_WORKSPACES")
-    assert settings.read_environment(dict.fromkeys([*names, "ZELDA_UNSAFE"], "")) == settings.read_environment({})
-
-
 def test_values_are_read():
     read = settings.read_environment(
         {

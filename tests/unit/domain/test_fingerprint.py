@@ -201,20 +201,6 @@ def test_steering_files_and_code_are_kept_apart(path: str, change: dict[str, str
     assert (of().tree != other.tree) == ("tree" in differs)
 
 
-def test_a_file_that_claude_md_imports_steers() -> None:
-    imported = [*FILES, TreeFile("docs/style.md", "100644", "d4")]
-    changed = [*FILES, TreeFile("docs/style.md", "100644", "d5")]
-    digests = [tree_of(files, drawn={"docs/style.md": "imported"}) for files in (imported, changed)]
-    assert digests[0].steering != digests[1].steering
-    # It is the project's own, too.
-    assert digests[0].code != digests[1].code
-    states = [each.state for each in digests]
-    assert states[0]
-    assert states[1]
-    assert (states[0].always, states[0].texts) == (states[1].always, states[1].texts)
-    assert states[0].drawn != states[1].drawn
-
-
 def test_suites_count_only_where_commands_see_them() -> None:
     extra = [TreeFile("zelda/fixture.py", "100644", "e5")]
     hidden, shown = tree_of(FILES), tree_of(FILES, whole=[*FILES, *extra])

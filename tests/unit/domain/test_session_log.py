@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
 from tests.builders import MODEL, records, safe
 from zelda_ci.domain.images import SessionImage
@@ -185,24 +184,6 @@ def test_a_thread_inside_a_thread_follows_its_call_and_a_circle_loses_nothing() 
     assert [turn.text for turn in nested.turns] == [None, None, "deep", "after"]
     circle = folded(called("x", "m1", parent_tool_call_id=safe("y")), called("y", "m2", parent_tool_call_id=safe("x")))
     assert len(circle.turns) == 2
-
-
-def hook(event: str, output: str) -> HookRan:
-    return HookRan(at=1, name=safe(event), event=safe(event), outcome=safe("success"), output=safe(output))
-
-
-def test_which_of_several_hooks_ends_first_does_not_change_the_transcript() -> None:
-    one = [hook("PreToolUse", "a"), hook("PreToolUse", "b"), hook("PostToolUse", "a"), hook("PostToolUse", "b")]
-    other = [one[1], one[3], one[0], one[2]]
-    assert folded(said("x"), *one).entries == folded(said("x"), *other).entries
-
-
-@settings(max_examples=40)
-@given(journals)
-def test_records_survive_their_way_through_json(journal: list[SessionRecord]) -> None:
-    adapter = TypeAdapter[SessionRecord](SessionRecord)
-    for record in journal:
-        assert adapter.validate_json(adapter.dump_json(record, by_alias=True, exclude_none=True)) == record
 
 
 def test_what_belongs_to_nothing_stays_an_entry_and_what_is_repeated_counts_once() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.builders import safe
 from tests.golden.batches import START, efficiency
 from tests.golden.ci_reports import FOUND, HOSTILE, LINKS, REPORTS, before, report, trial
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, PullRequestChanges, SteeringChange
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, PullRequestChanges
 from zelda_ci.domain.comparison import CommandsFailed, GateResult
 from zelda_ci.domain.details import Citation
 from zelda_ci.domain.measures import Metric
@@ -73,12 +73,6 @@ def test_worse_and_green_is_explained() -> None:
     assert "the sides differ in more than the files that steer" in lead(replace(found, gate=GREEN))
     perhaps = lead(replace(REPORTS["changed"](), gate=GREEN))
     assert "The check is green: nothing is proven, and nothing fails by itself." in perhaps
-
-
-def test_a_suite_is_only_told_of_files_that_it_may_feel() -> None:
-    changes = PullRequestChanges((SteeringChange("a.md", 2, frozenset({"receipt-tax"})),))
-    (box,) = ci_view(replace(REPORTS["regression"](), changes=changes)).causes
-    assert "This pull request" not in " ".join(map(plain, box.lines))
 
 
 @pytest.mark.parametrize(("files", "linked"), [(("src/routes/orders.py",), False), (("src/app.py",), True)])

@@ -76,11 +76,6 @@ def test_what_fell_short_is_said_first_with_the_place_to_look(
     assert shown.problem.advice
 
 
-def test_the_logs_of_commands_that_failed_are_among_the_files() -> None:
-    found = correctness(0, "It failed.", build=command("make"), test=command("t", 1))
-    assert [file.label for file in view(found).files] == ["Result", "Patch", "Test log"]
-
-
 def test_details_of_another_zelda_are_not_shown_but_decide_nevertheless() -> None:
     strange = correctness(0, "It failed.").model_copy(update={"details": safe.json({"passed": False, "build": 5})})
     shown = view(strange)

@@ -12,14 +12,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.builders import START, safe
+from tests.builders import safe
 from tests.golden import batches
 from tests.golden.batches import command, correctness, efficiency, run, unscored
 from tests.golden.ci_reports import CRITERIA, REPORTS, report, trial, written_by
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, joined
 from zelda_ci.domain.ci import CiReport
-from zelda_ci.domain.comparison import Acceptance, AcceptedReason, GateResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -217,15 +216,10 @@ def test_commands_limits_and_scores_that_fall_short_on_the_base_too_are_skipped(
 
 
 def test_what_somebody_has_accepted_is_skipped_and_names_them() -> None:
-    told = beside(trial("rest-endpoint", "PFP"), bases=())
-    (reason,) = told.gate.reasons
-    who = Acceptance(
-        suite="rest-endpoint", criterion=CRITERIA["rest-endpoint"][1], by="mona", because=safe("x"), at=START
-    )
-    accepted = GateResult(accepted=(AcceptedReason(reason=reason, acceptance=who),))
-    root = parsed(render_junit(replace(told, gate=accepted)))
-    assert cases(root)[SECOND] == "skipped"
-    assert [str(it.get("message"))[:17] for it in root.iter("skipped")] == ["accepted by mona:"]
+    root = parsed(render_junit(REPORTS["accepted"]()))
+    accepted = [str(it.get("message")) for it in root.iter("skipped")]
+    assert accepted
+    assert {message[:20] for message in accepted} == {"accepted by octocat:"}
 
 
 def test_a_metric_without_a_score_is_skipped_unless_it_broke() -> None:

@@ -143,12 +143,6 @@ def test_a_citation_leads_to_its_line_or_else_to_its_call_or_turn() -> None:
     assert found.leftover() == ("s-q4",)
 
 
-def test_a_file_that_was_not_changed_is_nowhere_in_the_report() -> None:
-    found = cited(("a.py:3-4", "x"), ("patch:a.py", "y"), ("other.py:1", "z"))
-    links = [found.link(Citation(where=safe(where), quote=safe(quote or ""))) for where, quote in found.links]
-    assert [link.anchor for link in links] == ["s-q1", "s-q2", ""]
-
-
 # --- sessions ---------------------------------------------------------------------------------------------------
 
 
