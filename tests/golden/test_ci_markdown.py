@@ -118,7 +118,7 @@ PIECES = [*MARKS.split(), "\n", "\n\n", "\r", "\x1b[31m", "\u202e", "\u200b", "\
 ANYTHING = st.text(st.characters(codec=None, categories=None), max_size=60)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.one_of(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), ANYTHING))
 @example("")
 @example("\ud800")
@@ -136,7 +136,7 @@ def check_once(markdown: str) -> None:
     check(markdown, frozenset(TARGETS))
 
 
-@every_report
+@pytest.mark.parametrize("name", COMMENTS)
 def test_comment_summary_and_every_step_of_shortening_are_made_of_our_markup_alone(name: str) -> None:
     check_once(comment(name))
     check_once(summary(name))

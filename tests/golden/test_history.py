@@ -71,7 +71,9 @@ def stored(suite: str, minute: int, evaluations: Sequence[object] = (), **fields
     return run(evaluations, suite=suite, run_id=name, at=minute, **fields)  # type: ignore[arg-type]
 
 
-def side(first: int, verdicts: Sequence[str], *, cost: float, tools: dict[str, int], missed: Sequence[str] = ()):
+def side(
+    first: int, verdicts: Sequence[str], *, cost: float, tools: dict[str, int], missed: Sequence[str] = ()
+) -> list[RunResult]:
     return [
         stored(
             "rest-endpoint",
@@ -116,7 +118,7 @@ def trials() -> ComparisonView:
     return view([*old(), *calm(), *others[0]], [*new(), failed(), *others[1]])
 
 
-COMPARISONS = {
+COMPARISONS: dict[str, Callable[[], ComparisonView]] = {
     "trials": trials,
     "single": lambda: view(old()[:1], new()[:1]),
     "same": lambda: view(calm(), calm()),

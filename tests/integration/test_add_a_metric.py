@@ -16,7 +16,6 @@ from tests.support.patience import PATIENCE
 from tests.support.projects import Project, folder
 
 REPOSITORY = Path(__file__).parents[2]
-REGISTRY = "zelda_ci/domain/measures.py"
 STEP = re.compile(
     r"`(?P<file>zelda_ci/[\w/]+\.py)`(?:, at the end of `(?P<place>\w+)`)?.*?\n\n   ```python\n(?P<code>.*?)   ```",
     re.DOTALL,

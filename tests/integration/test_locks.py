@@ -166,7 +166,10 @@ def spoil(place: Path, kind: str) -> None:
 OURS = ("gitconfig", "*/runs.lock", "*/stores", "*/stores/lock", "*/stores/*/used", "*/stores/*", "*/runs", "*/trash")
 
 
-@pytest.mark.parametrize(("pattern", "kind"), zip(OURS, cycle(("a symbolic link", "a named pipe", "a folder"))))
+PLACES = list(zip(OURS, cycle(("a symbolic link", "a named pipe", "a folder")), strict=False))
+
+
+@pytest.mark.parametrize(("pattern", "kind"), PLACES)
 def test_what_is_of_the_wrong_kind_among_the_workspaces_is_replaced_or_named(
     tmp_path: Path, pattern: str, kind: str
 ) -> None:

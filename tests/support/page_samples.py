@@ -4,7 +4,7 @@ import hashlib
 import random
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -52,7 +52,7 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.redact import SafeText
 
 ROOT = "/work/runs/5eaab39b/ws"
-NAMES = ("rest-endpoint", "discount-code", "receipt-tax", "add-logging", "openapi")
+NAMES: tuple[str, ...] = ("rest-endpoint", "discount-code", "receipt-tax", "add-logging", "openapi")
 NAMES += ("migrate-orders", "csv-export", "retry-policy", "login-form", "search-index")
 CRITERIA = (
     "GET /orders/{id} answers 404 with a problem document when the order is unknown",
@@ -208,14 +208,14 @@ class SampleSession:
         return "\n".join([*lines, told])
 
     def call(
-        self, name: str, given: dict[str, object], output: str, *, is_error: bool = False, images: bool = False
+        self, name: str, given: Mapping[str, object], output: str, *, is_error: bool = False, images: bool = False
     ) -> ToolCall:
         start = self.clock
         self.clock += self.chance.uniform(0.05, 2.0)
         return ToolCall(
             id=safe(f"toolu_{self.seed}_{start:.4f}_{name}"),
             name=safe(name),
-            input=safe.json(given),
+            input=safe.json(dict(given)),
             output=safe(output),
             is_error=is_error,
             images=(IMAGE,) if images else (),

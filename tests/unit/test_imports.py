@@ -1,6 +1,7 @@
 """Slow packages are imported by one thread at a time."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -21,6 +22,8 @@ OURS_AND_LIGHT = ("zelda_ci.cli", "zelda_ci.sandbox", "zelda_ci.workspace")
 
 
 def _free_imports(file: Path) -> list[int]:
+    if not re.search(r"^ +(import|from) ", file.read_text(), re.MULTILINE):
+        return []
     functions = [
         node
         for node in ast.walk(ast.parse(file.read_text()))

@@ -48,5 +48,6 @@ def test_a_provenance_is_valid_and_another_is_not() -> None:
     provenance, more = checker(codec.PROVENANCE_FILE), {"base_sha": "abc", "base_branch": "main", "complete": False}
     for change in ({}, more):
         provenance.validate(stored(WHERE.model_copy(update=change)))
-    for change in ({"runId": "x"}, {"baseSha": None}, {"complete": "yes"}, {"schemaVersion": 2}):
-        assert not provenance.is_valid(stored(WHERE) | change)
+    others: list[dict[str, Any]] = [{"runId": "x"}, {"baseSha": None}, {"complete": "yes"}, {"schemaVersion": 2}]
+    for other in others:
+        assert not provenance.is_valid(stored(WHERE) | other)

@@ -74,5 +74,6 @@ def test_results_are_valid_by_the_schema_of_the_repository_and_other_files_are_n
     checker = jsonschema.Draft202012Validator(schema)
     for stored in (result(), FULL, result(config=suite(execution={"maxCostUsd": 1}))):
         checker.validate(json.loads(codec.encode_result(stored)))
-    for change in ({"status": "finished"}, {"trial": 0}, {"config": None}, {"versions": {}}):
+    others: list[dict[str, Any]] = [{"status": "finished"}, {"trial": 0}, {"config": None}, {"versions": {}}]
+    for change in others:
         assert not checker.is_valid({**json.loads(codec.encode_result(FULL)), **change})
