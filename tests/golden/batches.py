@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests import builders
+from tests.unit.compare.runs import evaluation
 from zelda_ci.domain.details import (
     Citation,
     EfficiencyDetails,
@@ -38,8 +40,7 @@ HAIKU = ModelUsage(input_tokens=900, output_tokens=80, cost_usd=0.0013)
 
 
 def suite(name: str = "rest-endpoint", **settings: Any) -> ResolvedSuite:
-    given = {"name": name, "file": f"zelda/test-{name}.yaml", "prompt": "Add the endpoint.", **settings}
-    return ResolvedSuite.model_validate(given)
+    return builders.suite(name, prompt="Add the endpoint.", **settings)
 
 
 def efficiency(score: float | None = 73.3, reasoning: str = "", **numbers: Any) -> EvalResult:
@@ -61,13 +62,8 @@ def efficiency(score: float | None = 73.3, reasoning: str = "", **numbers: Any) 
         "parts": {},
         **numbers,
     }
-    return EvalResult(
-        metric=Metric.EFFICIENCY,
-        version="1",
-        score=score,
-        reasoning=safe(reasoning or "maxTurns 9 of 30 (73.3)."),
-        details=safe.json(EfficiencyDetails(**details).model_dump(mode="json", by_alias=True)),
-    )
+    told = reasoning or "maxTurns 9 of 30 (73.3)."
+    return evaluation(Metric.EFFICIENCY, EfficiencyDetails(**details), score, reasoning=told)
 
 
 def unscored(metric: Metric, reasoning: str, *, failed: bool = False) -> EvalResult:
@@ -88,13 +84,8 @@ def command(line: str, code: int | None = 0, output: str = "", seconds: float = 
 def correctness(score: float, *shortfalls: str, reasoning: str = "", **found: Any) -> EvalResult:
     """What build and tests showed; `shortfalls` are why they did not pass."""
     details = CorrectnessDetails(passed=not shortfalls, shortfalls=shortfalls, **found)
-    return EvalResult(
-        metric=Metric.FUNCTIONAL_CORRECTNESS,
-        version="1",
-        score=score,
-        reasoning=safe(reasoning or " ".join(shortfalls)),
-        details=safe.json(details.model_dump(mode="json", by_alias=True, exclude_none=True)),
-    )
+    told = reasoning or " ".join(shortfalls)
+    return evaluation(Metric.FUNCTIONAL_CORRECTNESS, details, score, reasoning=told)
 
 
 def checked(**numbers: Any) -> dict[Metric, EvalResult]:
@@ -185,9 +176,7 @@ def one_rich() -> BatchResult:
     )
     targets = {"costUsd": 0.5, "tokens": 100_000, "turns": 6, "durationSeconds": 120}
     config = suite(efficiency_targets=targets, setup_command="python -m pip install --no-deps -e .", trials=1)
-    done = CommandResult(
-        command=safe(str(config.setup_command)), exit_code=0, seconds=4.2, output=safe(""), output_bytes=0
-    )
+    done = command(str(config.setup_command), seconds=4.2)
     unconfigured = unscored(Metric.FUNCTIONAL_CORRECTNESS, "neither buildCommand nor testCommand is set")
     return batch(
         run(
@@ -202,24 +191,9 @@ def one_rich() -> BatchResult:
     )
 
 
-def timed_out() -> BatchResult:
-    reason = "The session did not end within its limit of 1800 s (timeoutSeconds)."
-    return batch(
-        run(
-            status=SessionStatus.TIMED_OUT,
-            failure=Failure(code="SESSION_TIMED_OUT", message=safe(reason)),
-            seconds=1801.4,
-            evaluations={Metric.EFFICIENCY: efficiency(0.0, wall_seconds=1800.1, tool_calls={"Bash": 2})},
-        ),
-        seconds=1802.0,
-    )
-
-
 def setup_failed() -> BatchResult:
     output = "Collecting flask\nERROR: No matching distribution found for flask==99\n\nnpm ERR! code E404\n"
-    setup = CommandResult(
-        command=safe("make install"), exit_code=2, seconds=3.2, output=safe(output), output_bytes=len(output)
-    )
+    setup = command("make install", 2, output, 3.2)
     fields = broken("SETUP_FAILED", "setupCommand ended with exit code 2") | {"setup": setup, "changes": None}
     fields["phase_seconds"] = {"workspace": 0.31, "setup": 3.2}
     return batch(run(**fields), seconds=4.0)
@@ -351,9 +325,7 @@ def hostile() -> BatchResult:
     changes = ChangeSummary(
         files=(safe(HOSTILE), safe("::error file=a::b" + " " * 60 + "PASS"), *names), insertions=1_234_567, deletions=0
     )
-    setup = CommandResult(
-        command=safe(HOSTILE), exit_code=1, seconds=1, output=safe(f"one\n{HOSTILE}\n"), output_bytes=9
-    )
+    setup = command(HOSTILE, 1, f"one\n{HOSTILE}\n", 1)
     config = suite(name="[red]markup[/red] :boom:")
     return batch(
         run(
@@ -395,67 +367,43 @@ def crowd() -> BatchResult:
     return batch(*runs, seconds=7265.0)
 
 
+def entry(kind: ItemKind, name: str, file: str, reason: str | None = None) -> ManifestEntry:
+    why = safe(reason) if reason else None
+    return ManifestEntry(kind=kind, name=safe(name), file=safe(file), loaded=reason is None, reason=why)
+
+
 def tool_usage_details() -> ToolUsageDetails:
     """What a judge says of a session that had much and used some of it."""
-    rule, memory = ".claude/rules/rest.md", "CLAUDE.md"
-    cited = Citation(where=safe("turn 4 call 1"), quote=safe("@app.get('/order')"))
-    skill = ManifestEntry(
-        kind=ItemKind.SKILL,
-        name=safe("rest-conventions"),
-        file=safe(".claude/skills/rest-conventions/SKILL.md"),
-        loaded=True,
-    )
-    inner = ManifestEntry(
-        kind=ItemKind.SKILL,
-        name=safe("inner"),
-        file=safe(".claude/skills/group/inner/SKILL.md"),
-        reason=safe("it lies one folder too deep: skills are read from .claude/skills/<name>/SKILL.md only"),
-    )
-    server = ManifestEntry(
-        kind=ItemKind.MCP_SERVER,
-        name=safe("catalog"),
-        file=safe(".mcp.json"),
-        reason=safe("it could not be started or reached"),
-    )
+    rule, memory, conventions = safe(".claude/rules/rest.md"), safe("CLAUDE.md"), safe("Skill(rest-conventions)")
+
+    def cited(where: str, quote: str) -> tuple[Citation, ...]:
+        return (Citation(where=safe(where), quote=safe(quote)),)
+
+    missed = safe("The task asks for a review before the commit, and none was made.")
+    misused = safe("It was called with the name of a file three times.")
+    ignored = safe("It asks for a version in the path; the new route has none.")
+    broken = safe("Routes are to be in the plural; the session wrote /order.")
+    route = cited("turn 4 call 1", "@app.get('/order')")
+    find, split = safe("mcp__shop__find"), {"instructionsIgnored": 2, "usedWell": 1}
+    deep = "it lies one folder too deep: skills are read from .claude/skills/<name>/SKILL.md only"
+    inner = entry(ItemKind.SKILL, "inner", ".claude/skills/group/inner/SKILL.md", deep)
+    server = entry(ItemKind.MCP_SERVER, "catalog", ".mcp.json", "it could not be started or reached")
+    skill = entry(ItemKind.SKILL, "rest-conventions", ".claude/skills/rest-conventions/SKILL.md")
     return ToolUsageDetails(
         judge=JudgeIdentity(model="claude-sonnet-5-5", prompt_version="1"),
         used={"Read": 5, "Bash": 12, "Skill(rest-conventions)": 1},
         uses=(
             ToolUse(tool=safe("Bash"), calls=12, errors=2),
             ToolUse(tool=safe("Read"), calls=5),
-            ToolUse(tool=safe("mcp__shop__find"), calls=3, errors=1, denied=1),
-            ToolUse(tool=safe("Skill(rest-conventions)"), calls=1),
+            ToolUse(tool=find, calls=3, errors=1, denied=1),
+            ToolUse(tool=conventions, calls=1),
         ),
-        missed=(
-            MissedTool(
-                tool=safe("Agent(reviewer)"),
-                reasoning=safe("The task asks for a review before the commit, and none was made."),
-                evidence=(Citation(where=safe("turn 9"), quote=safe("git commit")),),
-            ),
-        ),
-        misused=(
-            MisusedTool(
-                tool=safe("mcp__shop__find"),
-                reasoning=safe("It was called with the name of a file three times."),
-                evidence=(Citation(where=safe("turn 5 call 1"), quote=safe("name: shop.py")),),
-            ),
-        ),
-        instructions_ignored=(
-            ToolRemark(
-                tool=safe("Skill(rest-conventions)"),
-                reasoning=safe("It asks for a version in the path; the new route has none."),
-                evidence=(cited,),
-                split={"instructionsIgnored": 2, "usedWell": 1},
-            ),
-        ),
+        missed=(MissedTool(tool=safe("Agent(reviewer)"), reasoning=missed, evidence=cited("turn 9", "git commit")),),
+        misused=(MisusedTool(tool=find, reasoning=misused, evidence=cited("turn 5 call 1", "name: shop.py")),),
+        instructions_ignored=(ToolRemark(tool=conventions, reasoning=ignored, evidence=route, split=split),),
         rules=(
-            RuleJudgement(
-                rule=safe(rule),
-                verdict=RuleVerdict.BROKEN,
-                reasoning=safe("Routes are to be in the plural; the session wrote /order."),
-                evidence=(cited,),
-            ),
-            RuleJudgement(rule=safe(memory), verdict=RuleVerdict.FOLLOWED, reasoning=safe("Tests were added.")),
+            RuleJudgement(rule=rule, verdict=RuleVerdict.BROKEN, reasoning=broken, evidence=route),
+            RuleJudgement(rule=memory, verdict=RuleVerdict.FOLLOWED, reasoning=safe("Tests were added.")),
         ),
         not_loaded=(inner, server),
         manifest=(skill, inner, server),
@@ -464,33 +412,20 @@ def tool_usage_details() -> ToolUsageDetails:
     )
 
 
-def evaluated(details: ToolUsageDetails, reasoning: str, score: float | None) -> EvalResult:
-    stored = safe.json(details.model_dump(mode="json", by_alias=True, exclude_none=True))
-    return EvalResult(metric=Metric.TOOL_USAGE, version="3.2", score=score, reasoning=safe(reasoning), details=stored)
-
-
 def tool_usage() -> BatchResult:
     """Two suites: one whose use of tools was judged, one whose judge was away."""
     reasoning = (
         "Of 5 tools and rules that apply: 1 followed, 1 used but its instructions ignored, 1 misused, 1 missed, "
         "1 broken."
     )
-    judged = evaluated(tool_usage_details(), reasoning, 30.0)
+    judged = evaluation(Metric.TOOL_USAGE, tool_usage_details(), 30.0, "3.2", reasoning)
     silent = RuleJudgement(
         rule=safe("CLAUDE.md"), verdict=RuleVerdict.NOT_APPLICABLE, reasoning=safe("It was not judged.")
     )
-    counted = tool_usage_details().model_copy(
-        update={
-            "rules": (silent,),
-            "judge": None,
-            "missed": (),
-            "misused": (),
-            "notes": (),
-            "parts": 1,
-            "instructions_ignored": (),
-        }
-    )
-    away = evaluated(counted, "The judge did not answer within 300 s.", None).model_copy(update={"failed": True})
+    unjudged = dict.fromkeys(("missed", "misused", "notes", "instructions_ignored"), ())
+    counted = tool_usage_details().model_copy(update={**unjudged, "rules": (silent,), "judge": None, "parts": 1})
+    told = "The judge did not answer within 300 s."
+    away = evaluation(Metric.TOOL_USAGE, counted, None, "3.2", told, failed=True)
     return batch(
         run(evaluations={Metric.EFFICIENCY: efficiency(), Metric.TOOL_USAGE: judged}),
         run("add-logging", evaluations={Metric.EFFICIENCY: efficiency(), Metric.TOOL_USAGE: away}),
@@ -499,9 +434,11 @@ def tool_usage() -> BatchResult:
 
 @dataclass(frozen=True)
 class Case:
+    """A batch, and the widths at which its report is compared with an expected file."""
+
     name: str
     make: Callable[[], BatchResult]
-    widths: tuple[int, ...] = (60, 100)
+    widths: tuple[int, ...] = (100,)
 
 
 def confined() -> BatchResult:
@@ -529,17 +466,16 @@ def confined() -> BatchResult:
 
 
 CASES = (
-    Case("one-passed", one_passed, (60, 80, 100, 200)),
-    Case("one-rich", one_rich, (60, 80, 100)),
-    Case("timed-out", timed_out),
+    Case("one-passed", one_passed, ()),
+    Case("one-rich", one_rich, (60, 100)),
     Case("setup-failed", setup_failed),
     Case("several", several),
-    Case("tool-usage", tool_usage),
-    Case("trials", trials),
+    Case("tool-usage", tool_usage, ()),
+    Case("trials", trials, (60, 100)),
     Case("built-and-tested", built_and_tested),
-    Case("not-correct", not_correct, (60, 100)),
+    Case("not-correct", not_correct),
     Case("nothing", nothing),
     Case("hostile", hostile),
-    Case("crowd", crowd, (100,)),
+    Case("crowd", crowd, ()),
     Case("confined", confined),
 )

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ import pytest
 
 from tests.support.command import KEY, after, ended, environment, gone, results, run, started
 from tests.support.projects import Project, repository
-from tests.support.scripted_api import ScriptedApi, hang, http_error, raw, text
-from zelda_ci.model_proxy.probe import MAX_SECONDS
+from tests.support.scripted_api import ScriptedApi, http_error, raw, text
 
 COUNTED = "python3 -c \"import os,sys;open(os.environ['TALLY'],'a').write(sys.argv[1]+'\\\\n')\" "
 OWN = "execution: {env: [TALLY]}\nisolation: {level: none}\n"
@@ -72,7 +70,6 @@ def test_everything_is_tried_once_however_many_suites_need_it_and_a_second_run_p
 
 
 MISSING = {
-    "setupCommand": ("no-such-tool install", "no-such-tool is missing"),
     "buildCommand": ("./build.sh", "Permission denied"),
     "testCommand": ("make test", "no-such-runner is missing"),
 }
@@ -110,18 +107,7 @@ def test_tests_that_fail_already_are_a_warning_with_their_last_lines_and_the_run
     assert len(results(project)) == 1
 
 
-def test_a_setup_that_fails_is_an_error_since_no_session_could_begin(tmp_path: Path) -> None:
-    project = project_with(tmp_path, bad=suite(setupCommand="echo no network; exit 1", testCommand="true"))
-    with ScriptedApi([]) as api:
-        done = zelda(project, "check", "--json", api=api.url)
-    assert done.returncode == 2
-    setup, tests = rows(done)[-2:]
-    assert (setup["status"], setup["output"], tests["status"]) == ("failed", "no network", "skipped")
-
-
 REFUSALS = {
-    401: ("invalid x-api-key", "the credential is not accepted"),
-    403: ("not allowed", "the credential may not use this model"),
     404: ("model: nope", "there is no such model"),
     400: ("Your credit balance is too low", "the request is refused"),
 }
@@ -140,35 +126,6 @@ def test_an_api_that_refuses_is_one_error_before_anything_is_made(tmp_path: Path
     # What costs time is not tried where it is clear that nothing can be run.
     assert "setupCommand" not in done.stdout + done.stderr
     assert not results(project)
-
-
-def test_an_api_that_is_busy_stops_nothing(tmp_path: Path) -> None:
-    project = project_with(tmp_path, one=suite())
-    with ScriptedApi([text("Done.")], check=http_error(529, "Overloaded")) as api:
-        done = zelda(project, "run", api=api.url)
-    assert done.returncode == 0
-    assert "model claude-sonnet-5-5: no answer now (HTTP 529: Overloaded)" in done.stdout
-
-
-def test_a_refused_connection_is_told_at_once_with_the_address_that_the_user_gave(tmp_path: Path) -> None:
-    project = project_with(tmp_path, one=suite(setupCommand="exit 1"))
-    began = time.monotonic()
-    done = zelda(project, "check", "--json", api="http://127.0.0.1:9")
-    (model,) = [row for row in rows(done) if row["subject"] == "model"]
-    assert (done.returncode, model["status"]) == (2, "failed")
-    assert model["message"] == "could not reach http://127.0.0.1:9: connection refused."
-    assert model["seconds"] < 3
-    assert "setupCommand" in {row["subject"] for row in rows(done)}
-    assert time.monotonic() - began < 60
-
-
-def test_an_api_that_keeps_silent_is_waited_for_ten_seconds(tmp_path: Path) -> None:
-    project = project_with(tmp_path, one=suite())
-    with ScriptedApi([], check=hang()) as api:
-        done = zelda(project, "check", "--json", api=api.url)
-    (model,) = [row for row in rows(done) if row["subject"] == "model"]
-    assert model["message"] == f"{api.url} gave no answer within 10 s."
-    assert MAX_SECONDS <= model["seconds"] < MAX_SECONDS + 5
 
 
 def test_what_answers_and_is_no_model_is_an_error(tmp_path: Path) -> None:
@@ -207,16 +164,6 @@ def test_without_a_credential_the_rest_is_checked_all_the_same(tmp_path: Path) -
     assert found["testCommand"]["status"] == "passed"
 
 
-def test_an_interrupted_check_leaves_nothing_behind(tmp_path: Path) -> None:
-    project = project_with(tmp_path, one=suite(setupCommand="touch started; sleep 600"))
-    with ScriptedApi([]) as api, started(project, "check", api=api.url, ZELDA_NO_CHECK="") as process:
-        after(lambda: bool(list(project.base.glob("*/runs/*/checked/ws/started"))))
-        os.killpg(process.pid, signal.SIGINT)
-        code, _ = ended(process)
-    assert code == 130
-    assert gone(project)
-
-
 def test_the_next_check_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     project = project_with(tmp_path, one=suite(setupCommand="touch started; sleep 600"))
 
@@ -237,36 +184,6 @@ def test_the_next_check_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     assert gone(project)
 
 
-def test_of_suites_with_the_same_setup_only_what_is_new_is_tried(tmp_path: Path) -> None:
-    """A test comes with the build before it; what is remembered is shown all the same."""
-    tally = tmp_path / "tally"
-    both = {"setupCommand": f"{COUNTED}setup", "buildCommand": f"{COUNTED}build"}
-    suites = {name: suite(**both, testCommand=f"{COUNTED}{name}") + OWN for name in ("one", "two")}
-    project = project_with(tmp_path, **suites)
-
-    def tried(*names: str) -> list[str]:
-        tally.write_text("")
-        done = zelda(project, "run", *names, api=api.url, TALLY=str(tally))
-        assert done.returncode == 0, done.stdout + done.stderr
-        return tally.read_text().split()
-
-    session = ["setup", "setup", "build", "one"]
-    with ScriptedApi(lambda _: text("Done.")) as api:
-        assert tried("one") == ["setup", "build", "one", *session]
-        assert tried("two")[:-4] == ["setup", "build", "two"]
-        assert tried("one", "two") == [*session, *session[:-1], "two"]
-
-
-def test_every_judge_of_a_panel_is_asked(tmp_path: Path) -> None:
-    panel = "judge: {models: [claude-opus-5-5, claude-haiku-4-5]}\nacceptanceCriteria: [It is done.]\n"
-    project = project_with(tmp_path, one=suite() + panel)
-    with ScriptedApi([]) as api:
-        done = zelda(project, "check", "--json", api=api.url)
-    judges = [row["about"] for row in rows(done) if row["subject"] == "judge"]
-    assert judges == ["claude-opus-5-5", "claude-haiku-4-5"]
-    assert len(api.checks) == 3
-
-
 def test_a_broken_suite_does_not_keep_another_from_being_checked_or_calibrated(tmp_path: Path) -> None:
     project = project_with(tmp_path, good=suite(), bad="promt: typo\n")
     with ScriptedApi(lambda _: text("Done.")) as api:
@@ -275,15 +192,6 @@ def test_a_broken_suite_does_not_keep_another_from_being_checked_or_calibrated(t
     assert (checked.returncode, measured.returncode) == (0, 0), checked.stderr + measured.stderr
     for done in (checked, measured):
         assert "left out, since it is broken: zelda/test-bad.yaml:1:1" in " ".join((done.stdout + done.stderr).split())
-
-
-def test_the_noise_of_files_that_are_not_committed_can_be_measured(tmp_path: Path) -> None:
-    project = project_with(tmp_path, one=suite())
-    project.write({"README.md": "# Not committed\n"})
-    with ScriptedApi(lambda _: text("Done.")) as api:
-        done = zelda(project, "calibrate", "one", "--trials", "2", "--working-tree", api=api.url)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert {result["source"]["parent"] for result in results(project)} == {project.git("rev-parse", "HEAD")}
 
 
 def judged_once(tmp_path: Path) -> Project:

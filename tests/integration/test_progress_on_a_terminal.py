@@ -74,16 +74,6 @@ def test_the_cursor_is_visible_however_progress_ends(cut: signal.Signals) -> Non
         assert re.findall(rb"\x1b\[\?25[lh]", terminal.seen)[-1] == b"\x1b[?25h"
 
 
-def test_after_an_interrupt_nothing_is_left_of_the_moving_lines() -> None:
-    with on_a_terminal(ENDLESS) as terminal:
-        terminal.wait_for(b"turns")
-        terminal.process.send_signal(signal.SIGINT)
-        terminal.rest()
-        moving, _, after = terminal.seen.rpartition(b"\x1b[2K")
-        assert b"example" in moving
-        assert b"turns" not in after
-
-
 def test_a_dumb_terminal_gets_lines_without_any_control() -> None:
     with on_a_terminal("3", term="dumb") as terminal:
         terminal.rest()

@@ -2,7 +2,6 @@
 
 import shutil
 import tracemalloc
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -42,16 +41,6 @@ def test_a_finished_run_is_a_result_and_a_transcript(tmp_path: Path) -> None:
     assert list(ResultStore(tmp_path).unfinished()) == []
 
 
-def test_the_journal_gives_back_what_was_appended(tmp_path: Path) -> None:
-    folder = ResultStore(tmp_path).begin("example", START)
-    happened = records("Read a.py + Bash ls -> error", '"Done."')
-    for record in happened:
-        folder.append(record)
-    assert list(folder.records()) == happened
-    folder.append(happened[-1])
-    assert list(folder.records()) == [*happened, happened[-1]]
-
-
 def test_a_name_that_is_taken_gets_a_number(tmp_path: Path) -> None:
     store = ResultStore(tmp_path)
     (tmp_path / "runs" / "a-2026-02-13T14-30-00-2").mkdir(parents=True)
@@ -59,22 +48,10 @@ def test_a_name_that_is_taken_gets_a_number(tmp_path: Path) -> None:
     assert [store.begin("a", START).run_id[-4:] for _ in range(3)] == ["0-00", "00-4", "00-5"]
 
 
-@pytest.mark.parametrize("suite", ["two words", "../../up", "", "x" * 300, "a\nb", "\u65e5\u672c", "-rf", "."])
+@pytest.mark.parametrize("suite", ["../../up", "x" * 300, "."])
 def test_an_unusual_suite_name_stays_inside_the_results(tmp_path: Path, suite: str) -> None:
     folder = ResultStore(tmp_path).begin(suite, START)
     assert folder.path.resolve().parent == (tmp_path / "runs").resolve()
-
-
-def test_the_results_folder_may_be_a_link(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "link").symlink_to("elsewhere")
-    folder = ResultStore(tmp_path / "link").begin("a", START)
-    folder.finish(result(folder.run_id), session())
-    assert names(tmp_path / "elsewhere" / "runs" / folder.run_id) == ["result.json", "transcript.json"]
-
-
-def test_the_results_folder_is_made_with_its_parents(tmp_path: Path) -> None:
-    assert ResultStore(tmp_path / "a" / "b").begin("s", START).path.is_dir()
 
 
 @pytest.mark.parametrize("kind", ["file", "dangling link", "link to itself", "file in place of runs"])
@@ -147,18 +124,6 @@ def test_a_large_transcript_is_written_a_line_at_a_time(tmp_path: Path) -> None:
     assert peak < 2_000_000
 
 
-def test_files_can_be_read_by_whom_the_umask_allows(tmp_path: Path) -> None:
-    folder = ResultStore(tmp_path).begin("a", START)
-    folder.finish(result(folder.run_id), session())
-    (tmp_path / "plain").touch()
-    assert folder.result_file.stat().st_mode == (tmp_path / "plain").stat().st_mode
-
-
-def test_moments_of_another_zone_are_named_in_utc(tmp_path: Path) -> None:
-    local = datetime(2026, 2, 13, 23, 30, tzinfo=UTC).astimezone()
-    assert ResultStore(tmp_path).begin("a", local).run_id == "a-2026-02-13T23-30-00"
-
-
 def test_what_a_command_printed_lies_beside_the_result(tmp_path: Path) -> None:
     store = ResultStore(tmp_path)
     folder = store.begin("example", START)
@@ -166,12 +131,3 @@ def test_what_a_command_printed_lies_beside_the_result(tmp_path: Path) -> None:
     assert (folder.path / "build.log").read_text("utf-8") == "b\u00fcilt\n"
     folder.finish(result(folder.run_id), session('"Done."'))
     assert names(folder.path) == ["build.log", "result.json", "transcript.json"]
-
-
-def test_a_log_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path)
-    folder = store.begin("example", START)
-    (folder.path / "build.log").mkdir()
-    with pytest.raises(StorageError):
-        store.keep_log(folder.run_id, "build", safe("built"))
-    assert list(folder.path.glob(".*.tmp")) == []

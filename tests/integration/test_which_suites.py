@@ -11,7 +11,7 @@ import pytest
 from tests.support.command import after, ended, gone, results, started, zelda
 from tests.support.history import store
 from tests.support.projects import Project, repository
-from tests.support.scripted_api import ScriptedApi, hang, http_error, text
+from tests.support.scripted_api import ScriptedApi, hang, text
 from tests.unit.compare.runs import fulfillment
 
 SUITE = "prompt: {0}\nmetrics: {{toolUsage: false}}\nexecution: {{maxTurns: 2}}\n"
@@ -52,19 +52,6 @@ def test_suites_lie_in_folders_and_are_meant_by_folder_and_pattern(tmp_path: Pat
     assert 'No suite matches "apy/*".' in unknown.stderr
 
 
-def test_a_folder_of_suites_is_run_and_its_files_are_hidden_from_the_session(tmp_path: Path) -> None:
-    project = project_with(tmp_path, "test-top", "api/test-list")
-    code, output = run(project, "api/*")
-    assert code == 0, output
-    assert ran(project) == ["list"]
-
-
-def test_two_files_of_one_name_in_different_folders_are_told(tmp_path: Path) -> None:
-    done = zelda(project_with(tmp_path, "api/test-list", "web/test-list"), "validate")
-    assert done.returncode == 2
-    assert "zelda/web/test-list.yaml: the name list is that of zelda/api/test-list.yaml already" in done.stderr
-
-
 def test_a_broken_suite_stops_only_those_who_ask_for_it(tmp_path: Path) -> None:
     project = project_with(tmp_path, "test-good", **{"zelda/test-bad.yaml": "promt: typo\n"})
     code, output = run(project, "good")
@@ -83,7 +70,6 @@ def test_a_broken_suite_stops_only_those_who_ask_for_it(tmp_path: Path) -> None:
     [
         ("zelda/test_login.yaml", "zelda/test-login.yaml"),
         ("zelda/api/Test-login.YAML", "zelda/api/test-login.yaml"),
-        ("zelda/login.yml", "zelda/test-login.yaml"),
         ("login.yaml", "zelda/test-login.yaml"),
     ],
 )
@@ -92,13 +78,6 @@ def test_a_file_that_looks_like_a_suite_and_is_none_is_named(tmp_path: Path, fil
     code, output = run(project)
     assert code == 0, output
     assert f"{file} looks like a suite and is not run: call it {proper}" in " ".join(output.split())
-
-
-def test_other_yaml_beside_suites_is_passed_over(tmp_path: Path) -> None:
-    files = {"zelda/data.yaml": "rows: [1]\n", "docker-compose.yaml": "services: {}\n", "zelda/notes.md": "prompt: x\n"}
-    code, output = run(project_with(tmp_path, "test-good", **files))
-    assert code == 0
-    assert "looks like a suite" not in output
 
 
 def test_suites_are_chosen_by_their_text_and_by_what_failed_last(tmp_path: Path) -> None:
@@ -154,21 +133,6 @@ def monorepo(tmp_path: Path, **files: str) -> Project:
     return repository(tmp_path, {"README.md": "# Mono\n", **both, **files})
 
 
-def test_suites_of_one_name_in_several_projects_are_told_in_combined_reports(tmp_path: Path) -> None:
-    project = monorepo(tmp_path)
-    code, output = run(project, "--all-projects", "--reporter", "junit=out.xml", "--reporter", "json=out.json")
-    assert code == 0, output
-    names = [suite.get("name") for suite in ET.parse(project.path / "out.xml").getroot()]
-    assert names == ["packages/api/list", "packages/web/list"]
-    batch = json.loads((project.path / "out.json").read_text())
-    assert [run["suite"] for run in batch["runs"]] == names
-    compared = zelda(project, "compare", "out.json", "out.json", "--json")
-    assert [suite["suite"] for suite in json.loads(compared.stdout)["suites"]] == names, compared.stderr
-    # What is stored is the project's own.
-    (stored,) = (project.path / "packages/api/.zelda/runs").glob("*/result.json")
-    assert json.loads(stored.read_bytes())["suite"] == "list"
-
-
 BROKEN = {
     "a file that is wrong": ({"packages/aaa/zelda/test-x.yaml": "promt: typo\n"}, "promt is not a known key"),
     "a command that is not there": (
@@ -203,22 +167,6 @@ def test_projects_that_cannot_be_run_are_named_and_the_others_run(tmp_path: Path
     batch = json.loads((project.path / "out.json").read_text())
     assert len(batch["runs"]) == 2
     assert message in batch["unusableProjects"]["packages/aaa"]
-
-
-def test_where_no_project_can_be_run_each_says_why_once(tmp_path: Path) -> None:
-    """With a key that is wrong for all, for instance."""
-    project = monorepo(tmp_path, **{"packages/aaa/zelda/test-x.yaml": "promt: typo\n"})
-    with ScriptedApi([], check=http_error(401, "invalid x-api-key")) as api:
-        options = ("--all-projects", "--reporter=junit=out.xml", "--json")
-        done = zelda(project, "run", *options, api=api.url, ZELDA_NO_CHECK="")
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert done.stderr.count("invalid x-api-key") == 1
-    assert "the same as packages/api" in done.stderr
-    assert done.stderr.count("could not be run") == 3
-    batch = json.loads(done.stdout)
-    assert batch["runs"] == []
-    assert sorted(batch["unusableProjects"]) == ["packages/aaa", "packages/api", "packages/web"]
-    assert len(ET.parse(project.path / "out.xml").getroot()) == 3
 
 
 def test_an_interruption_ends_all_projects_and_names_those_that_were_not_begun(tmp_path: Path) -> None:

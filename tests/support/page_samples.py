@@ -4,7 +4,7 @@ import hashlib
 import random
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -13,6 +13,7 @@ from tests.builders import MODEL, START, safe, session
 from tests.golden.batches import CHANGES, command, correctness, efficiency, suite
 from tests.golden.batches import run as one_run
 from tests.golden.ci_reports import HOSTILE
+from tests.unit.compare.runs import JUDGE, evaluation
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, joined, recorded_settings
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
@@ -21,7 +22,6 @@ from zelda_ci.domain.details import (
     CriterionJudgement,
     CriterionVerdict,
     FulfillmentDetails,
-    JudgeIdentity,
     MissedTool,
     RuleJudgement,
     RuleVerdict,
@@ -52,18 +52,8 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.redact import SafeText
 
 ROOT = "/work/runs/5eaab39b/ws"
-NAMES = (
-    "rest-endpoint",
-    "discount-code",
-    "receipt-tax",
-    "add-logging",
-    "openapi",
-    "migrate-orders",
-    "csv-export",
-    "retry-policy",
-    "login-form",
-    "search-index",
-)
+NAMES: tuple[str, ...] = ("rest-endpoint", "discount-code", "receipt-tax", "add-logging", "openapi")
+NAMES += ("migrate-orders", "csv-export", "retry-policy", "login-form", "search-index")
 CRITERIA = (
     "GET /orders/{id} answers 404 with a problem document when the order is unknown",
     "The new route is registered in src/app.py, next to the other routes",
@@ -87,67 +77,10 @@ def show_order(order_id: str) -> Response:
         {answer}
     return Response(order.as_json())
 '''
-WORDS = [
-    "the",
-    "order",
-    "of",
-    "a",
-    "customer",
-    "is",
-    "read",
-    "from",
-    "storage",
-    "and",
-    "handed",
-    "on",
-    "as",
-    "it",
-    "is",
-    "so",
-    "that",
-    "a",
-    "handler",
-    "has",
-    "no",
-    "knowledge",
-    "of",
-    "tables",
-    "while",
-    "tests",
-    "replace",
-    "the",
-    "storage",
-    "by",
-    "one",
-    "in",
-    "memory",
-    "and",
-    "every",
-    "answer",
-    "that",
-    "is",
-    "no",
-    "success",
-    "carries",
-    "a",
-    "problem",
-    "document",
-    "with",
-    "a",
-    "title",
-    "a",
-    "status",
-    "and",
-    "a",
-    "detail",
-    "that",
-    "names",
-    "what",
-    "was",
-    "asked",
-    "for",
-]
-
+TEXT = """the order of a customer is read from storage and handed on as it is so that a handler has no knowledge of
+tables while tests replace the storage by one in memory and every answer that is no success carries a problem document
+with a title a status and a detail that names what was asked for"""
+WORDS = TEXT.split()
 SENTENCES = (
     "I'll look at how the other routes are registered first.",
     "The storage already raises a KeyError for an unknown order, so the handler decides what a caller sees.",
@@ -214,152 +147,75 @@ class SampleSession:
         self.chance = random.Random(self.seed)
 
     def entries(self) -> Iterator[Entry]:
-        yield HookRan(
-            at=0.4,
-            name=safe("SessionStart:startup"),
-            event=safe("SessionStart"),
-            outcome=safe("success"),
-            output=safe("node 22"),
-        )
-        yield self.turn(
-            1,
-            self.say(),
-            [
-                self.call("Read", {"file_path": f"{ROOT}/src/app.py"}, code(self.chance, self.length)),
-                self.call("Skill", {"skill": "rest-conventions"}, "Launching skill: rest-conventions"),
-            ]
-            if self.is_good
-            else [self.call("Read", {"file_path": f"{ROOT}/src/app.py"}, code(self.chance, self.length))],
-            thinking=True,
-        )
+        begun, ok = safe("SessionStart"), safe("success")
+        yield HookRan(at=0.4, name=safe("SessionStart:startup"), event=begun, outcome=ok, output=safe("node 22"))
+        calls = [self.call("Read", {"file_path": f"{ROOT}/src/app.py"}, code(self.chance, self.length))]
         if self.is_good:
-            yield UserSaid(
-                at=self.clock,
-                text=safe("# Conventions of our API\n\nAn answer that is no success is a problem document."),
-            )
-        yield self.turn(
-            2,
-            None,
-            [
-                self.call(
-                    "Grep",
-                    {"pattern": "route\\(", "path": "src"},
-                    "src/app.py:12\nsrc/customers.py:8\nsrc/invoices.py:31",
-                )
-            ],
-        )
-        answer = PROBLEM if self.is_good else EXCEPTION
-        yield self.turn(
-            3,
-            self.say(),
-            [
-                self.call(
-                    "Write",
-                    {"file_path": f"{ROOT}/src/routes/orders.py", "content": _HANDLER.format(answer=answer)},
-                    "File created successfully",
-                ),
-                self.call(
-                    "Edit",
-                    {
-                        "file_path": f"{ROOT}/src/app.py",
-                        "old_string": "from src.routes import customers\n",
-                        "new_string": "from src.routes import customers, orders\n",
-                        "replace_all": False,
-                    },
-                    "The file has been updated",
-                ),
-            ],
-        )
+            calls += [self.call("Skill", {"skill": "rest-conventions"}, "Launching skill: rest-conventions")]
+        yield self.turn(1, self.say(), calls, thinking=True)
+        if self.is_good:
+            rule = "# Conventions of our API\n\nAn answer that is no success is a problem document."
+            yield UserSaid(at=self.clock, text=safe(rule))
+        found = "src/app.py:12\nsrc/customers.py:8\nsrc/invoices.py:31"
+        yield self.turn(2, None, [self.call("Grep", {"pattern": "route\\(", "path": "src"}, found)])
+        yield from self.work(_HANDLER.format(answer=PROBLEM if self.is_good else EXCEPTION))
+
+    def work(self, handler: str) -> Iterator[Entry]:
+        """What comes after a first look: files, tests that fail and pass, a sub-agent, a picture."""
+        orders = f"{ROOT}/src/routes/orders.py"
+        edit = {"file_path": f"{ROOT}/src/app.py", "old_string": "from src.routes import customers\n"}
+        edit |= {"new_string": "from src.routes import customers, orders\n"}
+        written = self.call("Write", {"file_path": orders, "content": handler}, "File created successfully")
+        yield self.turn(3, self.say(), [written, self.call("Edit", edit, "The file has been updated")])
         yield Retried(at=self.clock, attempt=1, status=529, error=safe("overloaded"), delay_seconds=2.4)
         self.clock += 2.4
-        yield self.turn(
-            4,
-            None,
-            [
-                self.call(
-                    "Bash",
-                    {"command": "python -m pytest -q tests/test_orders.py", "description": "Run the tests"},
-                    self.tests(failed=1),
-                    is_error=True,
-                )
-            ],
-        )
+        test = {"command": "python -m pytest -q tests/test_orders.py", "description": "Run the tests"}
+        yield self.turn(4, None, [self.call("Bash", test, self.tests(failed=1), is_error=True)])
         for number in range(5, self.turns - 3):
             yield self.turn(number, self.say() if number % 3 == 0 else None, [self.some_call(number)])
-        agent = self.call(
-            "Agent",
-            {"subagent_type": "reviewer", "description": "Review the handler", "prompt": prose(self.chance, 40)},
-            prose(self.chance, 30),
-        )
+        asked = {"description": "Review the handler", "prompt": prose(self.chance, 40)}
+        agent = self.call("Agent", {"subagent_type": "reviewer", **asked}, prose(self.chance, 30))
         yield self.turn(self.turns - 3, "A second pair of eyes before I finish.", [agent])
-        yield self.turn(
-            self.turns - 2,
-            self.say(),
-            [self.call("Read", {"file_path": f"{ROOT}/src/routes/orders.py"}, _HANDLER.format(answer=answer))],
-            parent=agent.id,
-        )
+        read = self.call("Read", {"file_path": orders}, handler)
+        yield self.turn(self.turns - 2, self.say(), [read], parent=agent.id)
         if not self.is_good:
             yield Denied(at=self.clock, tool=safe("WebFetch"), reason=safe("not allowed in this suite"))
-        yield self.turn(
-            self.turns - 1,
-            None,
-            [
-                self.call("Bash", {"command": "python -m pytest -q"}, self.tests(failed=0)),
-                self.call(
-                    "mcp__browser__screenshot",
-                    {"url": "http://localhost:8000/orders/9"},
-                    "A screenshot of the page",
-                    images=True,
-                ),
-            ],
-        )
+        again = self.call("Bash", {"command": "python -m pytest -q"}, self.tests(failed=0))
+        page = {"url": "http://localhost:8000/orders/9"}
+        seen = self.call("mcp__browser__screenshot", page, "A screenshot of the page", images=True)
+        yield self.turn(self.turns - 1, None, [again, seen])
         yield self.turn(self.turns, "Done: GET /orders/{id} answers, and a test covers an unknown order.", [])
 
     def say(self) -> str:
         return " ".join(self.chance.sample(SENTENCES, self.chance.randint(1, 3)))
 
     def some_call(self, number: int) -> ToolCall:
-        kind = self.chance.choice(("Read", "Grep", "Bash", "Edit"))
         path = f"{ROOT}/src/{self.chance.choice(WORDS)}/{self.chance.choice(WORDS)}.py"
-        match kind:
+        match self.chance.choice(("Read", "Grep", "Bash", "Edit")):
             case "Read":
                 return self.call("Read", {"file_path": path}, code(self.chance, self.length))
             case "Grep":
                 return self.call("Grep", {"pattern": self.chance.choice(WORDS), "path": "src"}, code(self.chance, 9))
             case "Edit":
-                old = code(self.chance, 4)
-                return self.call(
-                    "Edit",
-                    {"file_path": path, "old_string": old, "new_string": f"{old}\n{code(self.chance, 2)}"},
-                    "Updated",
-                )
+                edit = {"old_string": "a = 1", "new_string": f"a = 1\n{code(self.chance, 2)}"}
+                return self.call("Edit", {"file_path": path, **edit}, "Updated")
             case _:
-                return self.call(
-                    "Bash",
-                    {"command": f"python -m mypy {path.removeprefix(ROOT + '/')}"},
-                    self.tests(failed=number % 2),
-                )
+                return self.call("Bash", {"command": "python -m mypy"}, self.tests(failed=number % 2))
 
     def tests(self, failed: int) -> str:
         lines = [f"tests/test_orders.py::test_{self.chance.choice(WORDS)}_{number} PASSED" for number in range(12)]
-        return "\n".join(
-            [
-                *lines,
-                f"{failed} failed, {12 - failed} passed in 0.{self.chance.randint(10, 99)}s"
-                if failed
-                else "12 passed in 0.41s",
-            ]
-        )
+        told = f"{failed} failed, {12 - failed} passed in 0.48s" if failed else "12 passed in 0.41s"
+        return "\n".join([*lines, told])
 
     def call(
-        self, name: str, given: dict[str, object], output: str, *, is_error: bool = False, images: bool = False
+        self, name: str, given: Mapping[str, object], output: str, *, is_error: bool = False, images: bool = False
     ) -> ToolCall:
         start = self.clock
         self.clock += self.chance.uniform(0.05, 2.0)
         return ToolCall(
             id=safe(f"toolu_{self.seed}_{start:.4f}_{name}"),
             name=safe(name),
-            input=safe.json(given),
+            input=safe.json(dict(given)),
             output=safe(output),
             is_error=is_error,
             images=(IMAGE,) if images else (),
@@ -436,20 +292,13 @@ class PageSample:
 
     @cached_property
     def report(self) -> CiReport:
-        head = [
-            self._run(name, trial, Side.HEAD)
-            for name in self.names[: self.suites]
-            for trial in range(1, self.trials + 1)
-        ]
+        runs = [(name, trial) for name in self.names[: self.suites] for trial in range(1, self.trials + 1)]
+        head = [self._run(*each, Side.HEAD) for each in runs]
         if not self.is_compared:
             alone = batch_of(head)
             nothing = BaselineOrigin(state=BaselineState.NONE_YET, sentence="")
             return CiReport(alone, gate(alone, recorded_settings(head)), nothing, tested="9f3b2c1")
-        base = [
-            self._run(name, trial, Side.BASE)
-            for name in self.names[: self.suites]
-            for trial in range(1, self.trials + 1)
-        ]
+        base = [self._run(*each, Side.BASE) for each in runs]
         comparison = compare(base, head)
         settings = recorded_settings(head)
         origin = BaselineOrigin(
@@ -479,23 +328,15 @@ class PageSample:
 
     def _run(self, name: str, trial: int, side: Side) -> RunResult:
         good, chance = self._good(name, trial, side), random.Random(f"{name} {trial} {side}")
-        tests = TestSummary(
-            runners=(RunnerCounts(format="pytest", source="summary", passed=12 - (not good), failed=int(not good)),)
-        )
-        tested = command(
-            "python -m pytest -q",
-            0 if good else 1,
-            "12 passed in 0.41s"
-            if good
-            else "FAILED tests/test_orders.py::test_unknown_order - assert 500 == 404\n1 failed, 11 passed in 0.48s",
-        )
-        shortfalls = () if good else ("1 of 12 tests failed.",)
+        counts = RunnerCounts(format="pytest", source="summary", passed=12 - (not good), failed=int(not good))
+        failed = "FAILED tests/test_orders.py::test_unknown_order - assert 500 == 404\n1 failed, 11 passed in 0.48s"
+        score = 100.0 if good else 91.7
         correct = correctness(
-            100.0 if good else 91.7,
-            *shortfalls,
-            test=tested,
-            tests=tests,
-            parts={"tests": 100.0 if good else 91.7},
+            score,
+            *(() if good else ("1 of 12 tests failed.",)),
+            test=command("python -m pytest -q", int(not good), "12 passed in 0.41s" if good else failed),
+            tests=TestSummary(runners=(counts,)),
+            parts={"tests": score},
             weights={"tests": 100},
         )
         evaluations = {
@@ -558,82 +399,46 @@ class PageSample:
 
 def fulfilled(*, good: bool) -> EvalResult:
     """The first criterion hangs on the rule."""
-    wrong = CriterionJudgement(
-        criterion=safe(CRITERIA[0]),
-        verdict=CriterionVerdict.FAIL,
-        reasoning=safe("The handler answers 500 with the text of the exception; the rule asks for a problem document."),
-        evidence=(
-            Citation(where=safe("patch:src/routes/orders.py"), quote=safe(EXCEPTION)),
-            Citation(where=safe("turn 4 call 1"), quote=safe("1 failed, 11 passed")),
-        ),
-    )
-    right = CriterionJudgement(
-        criterion=safe(CRITERIA[0]),
-        verdict=CriterionVerdict.PASS,
-        reasoning=safe("An unknown order is answered by a problem document with status 404."),
-        evidence=(Citation(where=safe("patch:src/routes/orders.py"), quote=safe(PROBLEM)),),
-    )
-    others = [
-        CriterionJudgement(
-            criterion=safe(text),
-            verdict=CriterionVerdict.PASS,
-            reasoning=safe("It does what is asked."),
-            evidence=(Citation(where=safe("turn 3 call 2"), quote=safe("from src.routes import customers, orders")),),
-        )
-        for text in CRITERIA[1:]
-    ]
-    details = FulfillmentDetails(
-        judge=JudgeIdentity(model="claude-opus-5", prompt_version="3"), criteria=(right if good else wrong, *others)
-    )
-    score = 100.0 if good else 75.0
-    return EvalResult(
-        metric=Metric.REQUIREMENT_FULFILLMENT,
-        version="1",
-        score=score,
-        reasoning=safe("4 criteria"),
-        details=safe.json(details.model_dump(mode="json", by_alias=True, exclude_none=True)),
+    reasoning = "An unknown order is answered by a problem document with status 404."
+    cited = [("patch:src/routes/orders.py", PROBLEM)]
+    if not good:
+        reasoning = "The handler answers 500 with the text of the exception; the rule asks for a problem document."
+        cited = [("patch:src/routes/orders.py", EXCEPTION), ("turn 4 call 1", "1 failed, 11 passed")]
+    judged = [judgement(CRITERIA[0], reasoning, cited, good=good)]
+    here = [("turn 3 call 2", "from src.routes import customers, orders")]
+    judged += [judgement(text, "It does what is asked.", here) for text in CRITERIA[1:]]
+    details = FulfillmentDetails(judge=JUDGE, criteria=tuple(judged))
+    return evaluation(Metric.REQUIREMENT_FULFILLMENT, details, 100.0 if good else 75.0, reasoning="4 criteria")
+
+
+def judgement(text: str, reasoning: str, cited: list[tuple[str, str]], *, good: bool = True) -> CriterionJudgement:
+    return CriterionJudgement(
+        criterion=safe(text),
+        verdict=CriterionVerdict.PASS if good else CriterionVerdict.FAIL,
+        reasoning=safe(reasoning),
+        evidence=tuple(Citation(where=safe(where), quote=safe(quote)) for where, quote in cited),
     )
 
 
 def used_tools(*, good: bool) -> EvalResult:
     skill, rule = safe("Skill(rest-conventions)"), safe(".claude/rules/errors.md")
-    manifest = (
-        ManifestEntry(
-            kind=ItemKind.SKILL,
-            name=safe("rest-conventions"),
-            file=safe(".claude/skills/rest-conventions/SKILL.md"),
-            loaded=True,
-        ),
+    file, name = safe(".claude/skills/rest-conventions/SKILL.md"), safe("rest-conventions")
+    called = ToolRemark(tool=skill, reasoning=safe("It was called before the handler was written."))
+    missed = MissedTool(tool=skill, reasoning=safe("The task adds a route; the skill says how errors are answered."))
+    judged = RuleJudgement(
+        rule=rule,
+        verdict=RuleVerdict.FOLLOWED if good else RuleVerdict.BROKEN,
+        reasoning=safe("Errors are problem documents." if good else "The error is a text."),
     )
     details = ToolUsageDetails(
-        judge=JudgeIdentity(model="claude-opus-5", prompt_version="3"),
-        uses=(ToolUse(tool=safe("Bash"), calls=4, errors=1), *((ToolUse(tool=skill, calls=1),) if good else ())),
-        used_well=(ToolRemark(tool=skill, reasoning=safe("It was called before the handler was written.")),)
-        if good
-        else (),
-        missed=()
-        if good
-        else (
-            MissedTool(
-                tool=skill, reasoning=safe("The task adds a route, and the skill says how errors are answered.")
-            ),
-        ),
-        rules=(
-            RuleJudgement(
-                rule=rule,
-                verdict=RuleVerdict.FOLLOWED if good else RuleVerdict.BROKEN,
-                reasoning=safe("Errors are problem documents." if good else "The error is a text."),
-            ),
-        ),
-        manifest=manifest,
+        judge=JUDGE,
+        uses=(ToolUse(tool=safe("Bash"), calls=4, errors=1), *((ToolUse(tool=skill, calls=1),) * good)),
+        used_well=(called,) * good,
+        missed=(missed,) * (not good),
+        rules=(judged,),
+        manifest=(ManifestEntry(kind=ItemKind.SKILL, name=name, file=file, loaded=True),),
     )
-    return EvalResult(
-        metric=Metric.TOOL_USAGE,
-        version="1",
-        score=100.0 if good else 40.0,
-        reasoning=safe("1 skill"),
-        details=safe.json(details.model_dump(mode="json", by_alias=True, exclude_none=True)),
-    )
+    return evaluation(Metric.TOOL_USAGE, details, 100.0 if good else 40.0, reasoning="1 skill")
 
 
 # --- what is hostile --------------------------------------------------------------------------------------------

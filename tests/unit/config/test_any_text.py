@@ -18,27 +18,11 @@ from zelda_ci.errors import ConfigError
 KEYS = sorted(
     {key.name for model in (ProjectConfig, SuiteConfig) for key in keys(model)} | {"apiKey", "maxTurn", "str", "0", ""}
 )
-WORDS = [
-    "on",
-    "1e3",
-    "2026-02-13",
-    "5",
-    "1.5",
-    ".nan",
-    "true",
-    "null",
-    "x",
-    "''",
-    '"\\0"',
-    "&a b",
-    "*a",
-    "!t x",
-    "|",
-    "é",
-]
+
+WORDS = "on 1e3 2026-02-13 5 1.5 .nan true null x '' \"\\0\" &a *a !t | é"
 
 values = st.recursive(
-    st.sampled_from(WORDS) | st.text(max_size=8),
+    st.sampled_from(WORDS.split()) | st.text(max_size=8),
     lambda inner: (
         st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]")
         | st.lists(st.tuples(st.sampled_from(KEYS), inner), max_size=3).map(
@@ -68,7 +52,7 @@ def survives(suite: bytes, config: bytes) -> None:
             assert all(line.isprintable() for line in lines)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=50)
 @given(texts)
 @example("? [")
 @example("{{")
@@ -84,13 +68,13 @@ def test_any_text_is_a_project_or_a_config_error(text):
     survives(GOOD.encode(), data)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=25)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_project_or_a_config_error(data):
     survives(data, data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(texts)
 @example("[!, ]")
 @example("[!a,b, !!str c]")

@@ -19,18 +19,13 @@ FAKE = "sk-ant-fake0123456789abcdef"
     [
         ("apiKey", EITHER),
         ("api_key", EITHER),
-        ("api-key", EITHER),
         ("key", EITHER),
         ("token", EITHER),
         ("authToken", EITHER),
-        ("secret", EITHER),
-        ("password", EITHER),
         ("clientSecret", EITHER),
         ("credentials", EITHER),
-        ("anthropicApiKey", "ANTHROPIC_API_KEY"),
         ("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY"),
         ("claudeToken", "ANTHROPIC_API_KEY"),
-        ("portkeyApiKey", "PORTKEY_API_KEY"),
         ("PORTKEY_API_KEY", "PORTKEY_API_KEY"),
         ("gatewayKey", "PORTKEY_API_KEY"),
         ("githubToken", "GITHUB_TOKEN"),
@@ -39,18 +34,8 @@ FAKE = "sk-ant-fake0123456789abcdef"
 def test_a_key_that_names_a_credential_names_the_variable_instead(key, variable, tmp_path):
     (line,) = about_config(tmp_path, f"{key}: hunter2-hunter2\n")
     assert line == f"1:1: {key} looks like a credential, {ELSEWHERE} {variable} instead"
-
-
-def test_it_is_found_at_any_depth(tmp_path):
-    text = f"{GOOD}execution:\n  env:\n    ANTHROPIC_API_KEY: hunter2-hunter2\nproviders:\n  - apiKey: hunter2\n"
-    lines = about_suite(tmp_path, text)
-    assert f"4:5: ANTHROPIC_API_KEY looks like a credential, {ELSEWHERE} ANTHROPIC_API_KEY instead" in lines
-    assert f"6:5: apiKey looks like a credential, {ELSEWHERE} {EITHER} instead" in lines
-
-
-@pytest.mark.parametrize(("key", "meant"), [("maxToken", "judge.maxTokens"), ("token", "efficiencyTargets.tokens")])
-def test_a_number_is_no_credential(key, meant, tmp_path):
-    assert about_config(tmp_path, f"{key}: 500\n") == [f"1:1: {key} is not a known key (did you mean {meant}?)"]
+    deep = about_suite(tmp_path / "deep", f"{GOOD}providers:\n  - {key}: hunter2\n")
+    assert f"3:5: {key} looks like a credential, {ELSEWHERE} {variable} instead" in deep
 
 
 @pytest.mark.parametrize("model", [ProjectConfig, SuiteConfig])
@@ -74,14 +59,6 @@ def test_a_value_with_the_shape_of_a_key_is_found_anywhere(text, place, tmp_path
     assert line == f"{place}: this has the shape of a credential, {ELSEWHERE} ANTHROPIC_API_KEY {REVOKE}"
 
 
-def test_keys_of_other_makers_are_found_too(tmp_path):
-    text = f"prompt: ghp_{'a1B2' * 10}\ndescription: AKIA{'ABCD' * 4}\n"
-    assert [line.split(",")[0] for line in about_suite(tmp_path, text)] == [
-        "1:9: this has the shape of a credential",
-        "2:14: this has the shape of a credential",
-    ]
-
-
 def test_a_private_key_is_found_but_talk_about_one_is_not(tmp_path):
     talk = "prompt: Refuse files that begin with -----BEGIN RSA PRIVATE KEY----- and log the refusal of each of them\n"
     assert about_suite(tmp_path, talk) == []
@@ -96,17 +73,6 @@ def test_a_private_key_is_found_but_talk_about_one_is_not(tmp_path):
 )
 def test_ordinary_words_are_no_credentials(text, tmp_path):
     assert about_suite(tmp_path, f"prompt: {text}\n") == []
-
-
-def test_one_credential_is_one_problem(tmp_path):
-    assert len(about_config(tmp_path, f"anthropicApiKey: {FAKE}\n")) == 1
-
-
-def test_another_problem_of_the_line_does_not_hide_it(tmp_path):
-    assert [line.split(",")[0] for line in about_config(tmp_path, f"maxTurn: {FAKE}\n")] == [
-        "1:1: maxTurn is not a known key (did you mean execution.maxTurns?)",
-        "1:10: this has the shape of a credential",
-    ]
 
 
 def test_a_key_is_found_in_a_file_with_syntax_errors_and_in_a_prompt_file(tmp_path):
@@ -143,3 +109,13 @@ def test_no_error_repeats_the_value(text, tmp_path):
         project.load(make(tmp_path, test_x=text, config=text))
     assert "fake0123456789" not in caught.value.user_message
     assert "hunter2" not in caught.value.user_message
+
+
+def test_a_number_is_no_credential_and_another_problem_of_the_line_hides_none(tmp_path):
+    assert about_config(tmp_path, "token: 500\n") == [
+        "1:1: token is not a known key (did you mean efficiencyTargets.tokens?)"
+    ]
+    assert [line.split(",")[0] for line in about_config(tmp_path, f"maxTurn: ghp_{'a1B2' * 10}\n")] == [
+        "1:1: maxTurn is not a known key (did you mean execution.maxTurns?)",
+        "1:10: this has the shape of a credential",
+    ]

@@ -22,11 +22,6 @@ def test_the_command_may_stand_in_either_file(key, value, tmp_path):
 
 
 @pytest.mark.parametrize(("key", "value"), KEYS.items())
-def test_the_project_may_set_it_for_those_suites_that_have_tests(key, value, tmp_path):
-    loaded(tmp_path, config=f"{key}: {value}\n", test_a=GOOD, test_b=TESTED)
-
-
-@pytest.mark.parametrize(("key", "value"), KEYS.items())
 def test_the_project_is_told_when_no_suite_has_tests(key, value, tmp_path):
     make(tmp_path, config=f"trials: 1\n{key}: {value}\n", test_a=GOOD)
     assert problems(tmp_path) == [f"zelda.config.yaml:2:1: {key} has no effect: no suite has a testCommand"]
@@ -39,16 +34,6 @@ def test_a_suite_may_switch_the_tests_of_the_project_off_but_not_measure_them_th
     assert problems(tmp_path / "b") == ["zelda/test-a.yaml:3:1: testReport has no effect: the suite has no testCommand"]
 
 
-def test_an_empty_list_of_reports_asks_for_nothing(tmp_path):
-    loaded(tmp_path, test_a=GOOD + "testReport: []\n")
-
-
 def test_nothing_is_said_of_the_project_while_a_suite_cannot_be_read(tmp_path):
     make(tmp_path, config="coverageThreshold: 80\n", test_a=GOOD, test_b="prompt: [")
     assert not [line for line in problems(tmp_path) if "coverageThreshold" in line]
-
-
-def test_a_value_that_is_wrong_is_only_told_to_be_wrong(tmp_path):
-    assert about_suite(tmp_path, GOOD + "coverageThreshold: 101\n") == [
-        "2:20: coverageThreshold must be a number from 0 to 100, not 101"
-    ]

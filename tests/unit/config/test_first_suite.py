@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.config.folder import loaded
@@ -37,17 +37,6 @@ def test_a_skill_gives_a_prompt_that_does_not_name_it_and_criteria_that_do(tmp_p
         "The skill rest-endpoint was called before the first file was changed.",
         'What was done is what the description of the skill says: "Creates a REST endpoint: with tests."',
     )
-
-
-def test_a_skill_of_a_folder_is_wanted_there(tmp_path):
-    (suite,) = loaded(tmp_path, test_x=first_suite(skill("Ships it.", below="packages/web"), ()).text).suites
-    assert "in the smallest place of the folder packages/web where" in suite.resolved.prompt
-
-
-def test_a_skill_that_only_people_call_is_called_by_the_prompt(tmp_path):
-    found = first_suite(skill("Ships it.", automatic=False), ())
-    (suite,) = loaded(tmp_path, test_x=found.text).suites
-    assert suite.resolved.prompt.startswith("/rest-endpoint ")
 
 
 def test_a_rule_names_a_file_that_it_applies_to_and_its_first_order(tmp_path):
@@ -117,14 +106,9 @@ def test_of_a_description_the_task_is_taken_and_not_the_occasion(description, wa
 
 
 def test_long_texts_are_cut_and_cost_little():
-    assert len(task("word " * 100_000) or "") <= 240
-    assert len(first_order("always " + "a" * 1_000_000) or "") <= 240
-    assert first_order("<!--" * 100_000 + "- " * 100_000) is None
-
-
-def test_what_looks_like_a_credential_is_not_written_down(tmp_path):
-    found = first_suite(skill(f"Sends -----BEGIN RSA PRIVATE KEY----- {'A' * 64}"), ())
-    assert problems_of(tmp_path, found.name, found.text) == []
+    assert len(task("word " * 10_000) or "") <= 240
+    assert len(first_order("always " + "a" * 100_000) or "") <= 240
+    assert first_order("<!--" * 10_000 + "- " * 10_000) is None
 
 
 def problems_of(root: Path, name: str, text: str, config: str = "") -> list[str]:
@@ -136,45 +120,10 @@ def problems_of(root: Path, name: str, text: str, config: str = "") -> list[str]
     return [str(problem) for problem in examine(root).problems]
 
 
-YAML_LIKE = [
-    *(
-        ": ",
-        " #",
-        "- ",
-        "'",
-        '"',
-        "{}",
-        "[]",
-        "&a",
-        "*a",
-        "!!x",
-        "|",
-        ">",
-        "---",
-        "...",
-        "%",
-        "@a",
-        "`",
-        "\t",
-        "\n",
-        "\r",
-    ),
-    *(
-        "\x1b[0m",
-        "\x85",
-        "\u2028",
-        "\ufeff",
-        "\ufffe",
-        "\u202e",
-        "\U0001f600",
-        "\ue000",
-        "null",
-        "yes",
-        "1.",
-        "always ",
-    ),
-    *("apiKey: hunter2", "testCommand: evil", f"sk-ant-api03-{'a1B2' * 24}", "ghp_" + "a1B2" * 9),
-]
+MARKS = "- ' \" {} [] &a *a !!x | > --- ... % @a ` null yes 1."
+YAML_LIKE = [*MARKS.split(), ": ", " #", "\t", "\n", "\r", "\x1b[0m", "\x85", "\u2028", "\ufeff", "\ufffe", "\u202e"]
+YAML_LIKE += ["\U0001f600", "\ue000", "always ", "apiKey: hunter2", "testCommand: evil", "ghp_" + "a1B2" * 9]
+YAML_LIKE += [f"sk-ant-api03-{'a1B2' * 24}"]
 HOSTILE = st.lists(
     st.sampled_from(YAML_LIKE) | st.text(st.characters(exclude_categories=["Cs"]), max_size=8), max_size=12
 ).map("".join)
@@ -195,6 +144,7 @@ def items(draw: st.DrawFn) -> ManifestItem:
     )
 
 
+@settings(max_examples=25)
 @given(st.lists(items(), max_size=3), st.lists(HOSTILE, max_size=3), HOSTILE, HOSTILE)
 def test_whatever_the_project_says_what_is_written_loads(tmp_path_factory, found, files, remark, fact):
     folder = tmp_path_factory.mktemp("written", numbered=True)
@@ -209,5 +159,11 @@ def test_whatever_the_project_says_what_is_written_loads(tmp_path_factory, found
         assert suite.text.isascii() or all(char.isprintable() for char in suite.text.replace("\n", ""))
 
 
-def test_without_a_subject_it_is_the_example():
+def test_a_skill_is_wanted_in_its_folder_called_where_only_people_call_it_and_shows_no_credential(tmp_path):
+    (suite,) = loaded(tmp_path / "a", test_x=first_suite(skill("Ships it.", below="packages/web"), ()).text).suites
+    assert "in the smallest place of the folder packages/web where" in suite.resolved.prompt
+    (suite,) = loaded(tmp_path / "b", test_x=first_suite(skill("Ships it.", automatic=False), ()).text).suites
+    assert suite.resolved.prompt.startswith("/rest-endpoint ")
+    secret = first_suite(skill(f"Sends -----BEGIN RSA PRIVATE KEY----- {'A' * 64}"), ())
+    assert problems_of(tmp_path, secret.name, secret.text) == []
     assert (first_suite(None, ()).name, first_suite(None, ()).about) == (EXAMPLE, None)

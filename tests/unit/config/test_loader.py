@@ -24,10 +24,6 @@ def said(text: str, parser: Any) -> list[str]:
     return [str(problem) for problem in ordered(problems)]
 
 
-def test_both_parsers_are_there():
-    assert yaml.__with_libyaml__
-
-
 def test_values_come_out_as_written(parser):
     text = 'a: 1\nb: "1"\nc: [x, true, 2.5]\nd:\n  e: |\n    two\n    lines\n  f: >-\n    folded\n    text\n'
     root, problems = parse(text, "f", parser)
@@ -50,19 +46,6 @@ def test_every_node_knows_its_place_in_characters(parser):
     assert isinstance(group, MappingNode)
     assert group.entries["c"].key_at == Position(5, 3)
     assert at_path(root, ("b", "c")).at == Position(5, 6)
-
-
-@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "\n\n"])
-def test_an_empty_file_has_no_value(text, parser):
-    root, problems = parse(text, "f", parser)
-    assert problems == ()
-    assert root is None or value_of(root) is None
-
-
-def test_windows_and_document_marks_are_fine(parser):
-    root, problems = parse("%YAML 1.1\n---\na: 1\n...\n", "f", parser)
-    assert root is not None
-    assert (value_of(root), problems) == ({"a": 1}, ())
 
 
 def test_duplicate_keys_name_both_places_and_the_first_counts(parser):
@@ -88,21 +71,11 @@ def test_a_bomb_of_aliases_does_not_go_off(parser):
     ]
 
 
-def test_a_wide_file_is_bounded(parser):
-    (line,) = said("a:\n" + "- x\n" * 20_000, parser)
-    assert line == "f:9999:3: the file holds more than 10000 values, repeated ones included"
-
-
-@pytest.mark.parametrize("depth", [33, 1000, 400_000])
+@pytest.mark.parametrize("depth", [33, 50_000])
 @pytest.mark.parametrize("bracket", ["[", "{a: "])
 def test_deep_nesting_is_refused_before_it_hurts(bracket, depth, parser):
     (line,) = said(bracket * depth, parser)
     assert line.endswith("this is nested more than 32 levels deep")
-
-
-def test_deep_blocks_are_refused(parser):
-    (line,) = said("".join(f"{' ' * n}a:\n" for n in range(200)), parser)
-    assert line == "f:33:33: this is nested more than 32 levels deep"
 
 
 @pytest.mark.parametrize("text", ["a: *x\n", "a: &x [*x]\n", "a: *x\nb: &x 1\n"])
@@ -126,60 +99,39 @@ def test_tags_are_refused(text, place, tag, parser):
     ]
 
 
-def test_a_second_document_is_refused(parser):
-    assert said("a: 1\n---\nb: 2\n", parser) == ["f:2:1: a second document begins here: a file holds one"]
-
-
-def test_a_key_that_is_no_word_is_refused(parser):
-    assert said("? [a]\n: 1\nb: 2\n", parser) == ["f:1:3: a key must be a single word, not a list or a group"]
-
-
-def test_an_escaped_nul_is_refused(parser):
-    assert said('a: "x\\0y"\n', parser) == ["f:1:4: an escape sequence stands for a character that no text can hold"]
-
-
 INDENTATION = "the indentation does not fit the lines above"
 COLON = "a colon followed by a blank cannot stand in a text without quotes: put the value in quotes"
-ESCAPE = (
-    "inside double quotes a backslash begins an escape sequence, and this is none: write it twice, or use single quotes"
-)
 
 
 @pytest.mark.parametrize(
     ("text", "line"),
     [
         ("a:\n\tb: 1\n", "f:2:1: a tab is used to indent: use blanks"),
-        ("a:\n  b: 1\n \tc: 1\n", "f:3:2: a tab is used to indent: use blanks"),
         ("a: 'x\nb: 1\n", "f:1:4: a quote is opened here and never closed"),
         ('a: 1\nb: "x\n', "f:2:4: a quote is opened here and never closed"),
         ("a: [1, 2\n", "f:1:4: a list in square brackets is opened here and never closed, or a comma is missing in it"),
         ("a: {b: 1\n", "f:1:4: a group in curly brackets is opened here and never closed, or a comma is missing in it"),
         ("prompt: Fix: it\n", f"f:1:12: {COLON}"),
         ("a: 1\n b: 2\n", f"f:2:2: {INDENTATION}"),
-        ("a:\n  b: 1\n c: 2\n", f"f:3:2: {INDENTATION}"),
         ("a: 1\n- b\n", f"f:2:1: {INDENTATION}"),
         ("- a\nb: 1\n", f"f:2:1: {INDENTATION}"),
-        (" a: 1\nb: 2\n", f"f:2:1: {INDENTATION}"),
         ("a: - b\n", "f:1:4: a list item must begin on a line of its own"),
         ("a: |\n x\ny\n", "f:3:1: this line is no key: a colon is missing, or it must be indented"),
         ("a: @x\n", "f:1:4: a value cannot begin with this character: put the value in quotes"),
-        ("a: `x`\n", "f:1:4: a value cannot begin with this character: put the value in quotes"),
-        ("a: %x\n", "f:1:4: a value cannot begin with this character: put the value in quotes"),
         ("a: & x\n", "f:1:5: a value cannot begin with & or *: put the value in quotes"),
         ("a: **bold**\n", "f:1:5: a value cannot begin with & or *: put the value in quotes"),
         ("a: !e!x b\n", "f:1:4: a value cannot begin with an exclamation mark: put the value in quotes"),
         ("a: |x\n", "f:1:5: after | or > the text begins on the next line"),
         ("a: ]\n", "f:1:4: a value is missing here, or must be put in quotes"),
+        ("a: 1\n---\nb: 2\n", "f:2:1: a second document begins here: a file holds one"),
+        ("? [a]\n: 1\nb: 2\n", "f:1:3: a key must be a single word, not a list or a group"),
+        ('a: "x\\0y"\n', "f:1:4: an escape sequence stands for a character that no text can hold"),
+        ("a:\n" + "- x\n" * 20_000, "f:9999:3: the file holds more than 10000 values, repeated ones included"),
+        ("".join(f"{' ' * n}a:\n" for n in range(200)), "f:33:33: this is nested more than 32 levels deep"),
     ],
 )
 def test_syntax_errors_say_what_to_do(text, line, parser):
     assert said(text, parser) == [line]
-
-
-@pytest.mark.parametrize("text", ['a: "\\q"\n', 'a: "C:\\users"\n'])
-def test_a_wrong_escape_is_explained(text, parser):
-    (line,) = said(text, parser)
-    assert line.endswith(ESCAPE)
 
 
 @pytest.mark.parametrize("text", ['a: "\\ud800"\n', 'a: "\\U00110000"\n', "%YAML " + "1" * 5000 + ".1\n---\na: 1\n"])
@@ -187,8 +139,7 @@ def test_impossible_numbers_are_problems_and_no_crash(text, parser):
     assert len(said(text, parser)) == 1
 
 
-def test_problems_found_before_a_syntax_error_are_kept(parser):
-    assert said("a: {x: 1, x: 2}\nb: 'open\n", parser) == [
-        "f:1:11: x is given twice; the first time at 1:5",
-        "f:2:4: a quote is opened here and never closed",
-    ]
+def test_a_wrong_escape_is_explained_beside_what_was_found_before_it(parser):
+    twice, wrong = said('a: {x: 1, x: 2}\nb: "C:\\users"\n', parser)
+    assert twice == "f:1:11: x is given twice; the first time at 1:5"
+    assert "and this is none: write it twice, or use single quotes" in wrong

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tests.unit.config.folder import GOOD, loaded, make, problems
-from zelda_ci.config import project
 from zelda_ci.config.project import load
 from zelda_ci.config.schema import ProjectConfig
 from zelda_ci.errors import ConfigError
@@ -29,37 +28,25 @@ def test_suites_are_found_by_name_in_order_and_called_after_their_files(tmp_path
     assert names(tmp_path) == ["e", "a", "b", "c", "rest-endpoint"]
 
 
-def test_a_project_without_configuration_has_defaults(tmp_path):
-    read = loaded(tmp_path, test_a=GOOD)
-    assert read.root == tmp_path.resolve()
-    assert read.results_dir == tmp_path.resolve() / ".zelda"
-    assert read.suites[0].resolved.file == "zelda/test-a.yaml"
-    assert read.suites[0].resolved.trials == "adaptive"
-
-
-@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "trials:\nexecution:\n"])
+@pytest.mark.parametrize("text", ["", "trials:\nexecution:\n"])
 def test_an_empty_configuration_is_all_defaults(text, tmp_path):
-    assert loaded(tmp_path, config=text, test_a=GOOD).config == ProjectConfig()
+    read = loaded(tmp_path, config=text, test_a=GOOD)
+    assert read.config == ProjectConfig()
+    assert (read.root, read.results_dir) == (tmp_path.resolve(), tmp_path.resolve() / ".zelda")
 
 
-@pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n", "null\n", "{}\n"])
-def test_an_empty_suite_is_told_what_it_needs(text, tmp_path):
-    assert problems(make(tmp_path, test_a=text)) == [
-        (
-            "zelda/test-a.yaml:1:1: the suite is empty: it needs a prompt (or a promptFile), and "
-            "acceptanceCriteria to be judged by"
-        )
-    ]
-
-
-@pytest.mark.parametrize("text", ["tags: [a]\n", "prompt:\n", "prompt: ~\npromptFile: null\n"])
-def test_a_suite_without_a_prompt_is_told_so(text, tmp_path):
-    assert problems(make(tmp_path, test_a=text)) == [
-        (
-            "zelda/test-a.yaml:1:1: the suite has no prompt: it needs a prompt (or a promptFile), and "
-            "acceptanceCriteria to be judged by"
-        )
-    ]
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "is empty"),
+        ("# only\n", "is empty"),
+        ("tags: [a]\n", "has no prompt"),
+        ("prompt:", "has no prompt"),
+    ],
+)
+def test_a_suite_without_a_prompt_is_told_so(text, what, tmp_path):
+    needs = "it needs a prompt (or a promptFile), and acceptanceCriteria to be judged by"
+    assert problems(make(tmp_path, test_a=text)) == [f"zelda/test-a.yaml:1:1: the suite {what}: {needs}"]
 
 
 @pytest.mark.parametrize(("text", "what"), [("- a\n- b\n", "a list"), ("just words\n", "a single text")])
@@ -113,16 +100,14 @@ def test_names_must_be_unique_whatever_their_case(tmp_path):
 NAME = "at most 60 letters, digits, dots, dashes and underscores, beginning with a letter or digit"
 
 
-@pytest.mark.parametrize(
-    "name", ["'a b'", "a/b", "../x", "'.hidden'", "-x", "'" + "n" * 61 + "'", "'a\\nb'", "naïve", '"con\\t"']
-)
+@pytest.mark.parametrize("name", ["'a b'", "../x", "'.hidden'", "-x", "'" + "n" * 61 + "'", "naïve", '"con\\t"'])
 def test_a_name_must_be_fit_for_a_folder(name, tmp_path):
     assert problems(make(tmp_path, test_a=f"name: {name}\nprompt: x\n")) == [
         f"zelda/test-a.yaml:1:7: name must be {NAME}"
     ]
 
 
-@pytest.mark.parametrize("file", ["test-.yaml", "test-a b.yaml", "test--x.yml", f"test-{'n' * 61}.yaml"])
+@pytest.mark.parametrize("file", ["test-.yaml", "test-a b.yaml"])
 def test_so_must_a_name_that_comes_from_the_file(file, tmp_path):
     make(tmp_path, test_fine=GOOD)
     (tmp_path / "zelda" / file).write_text(GOOD)
@@ -152,7 +137,7 @@ def test_a_file_that_is_almost_a_suite_is_pointed_out(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("name", ["zelda.config.yml", "zelda.yaml", ".zelda.yml", "Zelda.Config.yaml"])
+@pytest.mark.parametrize("name", ["zelda.config.yml", ".zelda.yml"])
 def test_a_misnamed_configuration_is_not_ignored_silently(name, tmp_path):
     make(tmp_path, test_a=GOOD)
     (tmp_path / name).write_text("trials: 3\n")
@@ -175,23 +160,7 @@ def test_the_folder_of_suites_can_be_another(tmp_path):
     assert read.results_dir == tmp_path.resolve() / "out/zelda"
 
 
-def test_the_folder_of_suites_can_be_the_project(tmp_path):
-    make(tmp_path, config="testDir: .\n")
-    (tmp_path / "test-a.yaml").write_text(GOOD)
-    assert load(tmp_path).suites[0].resolved.file == "test-a.yaml"
-
-
-def test_a_right_folder_of_suites_counts_though_other_keys_are_wrong(tmp_path):
-    make(tmp_path, config="testDir: e2e\ntrials: 0\n")
-    (tmp_path / "e2e").mkdir()
-    (tmp_path / "e2e/test-a.yaml").write_text("promt: x\nprompt: x\n")
-    assert problems(tmp_path) == [
-        "e2e/test-a.yaml:1:1: promt is not a known key (did you mean prompt?)",
-        f"zelda.config.yaml:2:9: {TRIALS}, not 0",
-    ]
-
-
-@pytest.mark.parametrize("value", [".", "zelda", "./zelda/", ".git", ".git/zelda"])
+@pytest.mark.parametrize("value", [".", "./zelda/", ".git/zelda"])
 def test_results_need_a_folder_of_their_own(value, tmp_path):
     assert problems(make(tmp_path, config=f"resultsDir: {value}\n", test_a=GOOD)) == [
         "zelda.config.yaml:1:13: resultsDir must be a folder of its own in the project, outside .git"
@@ -205,15 +174,13 @@ def test_links_do_not_lead_out_of_the_project(tmp_path):
     root.mkdir()
     (root / "zelda").symlink_to(outside)
     (root / ".zelda").symlink_to(outside)
+    (tmp_path / "zelda").write_text("x")
+    assert problems(tmp_path) == ["zelda.config.yaml: testDir is not a folder"]
+    assert problems(tmp_path / "nowhere") == [f"{tmp_path}/nowhere: is not a folder"]
     assert problems(root) == [
         "zelda.config.yaml: resultsDir must be a folder of its own in the project, outside .git",
         "zelda.config.yaml: testDir leads out of the project through a symbolic link",
     ]
-
-
-def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
-    (tmp_path / "zelda").write_text("x")
-    assert problems(tmp_path) == ["zelda.config.yaml: testDir is not a folder"]
 
 
 def test_the_project_is_found_from_a_folder_inside_a_repository(tmp_path):
@@ -233,13 +200,3 @@ def test_nothing_is_looked_for_above_the_repository_or_without_one(tmp_path):
     assert "zelda: does not exist" in problems(repository / "src")[0]
     (repository / ".git").write_text("gitdir: elsewhere\n")
     assert "zelda: does not exist" in problems(repository / "src")[0]
-
-
-def test_a_folder_that_does_not_exist_is_a_problem(tmp_path):
-    assert problems(tmp_path / "nowhere") == [f"{tmp_path}/nowhere: is not a folder"]
-
-
-def test_problems_are_also_data(tmp_path):
-    (problem,) = project.examine(make(tmp_path, test_a="promt: x\nprompt: x\n")).problems
-    assert (problem.file, problem.line, problem.column) == ("zelda/test-a.yaml", 1, 1)
-    assert problem.message == "promt is not a known key (did you mean prompt?)"

@@ -36,20 +36,14 @@ trials:
 """
 
 
-def test_groups_merge_by_key_at_every_level(tmp_path):
-    suite = only_suite(tmp_path, config=PROJECT, test_a=SUITE).resolved
+def test_groups_merge_by_key_lists_are_replaced_and_every_value_says_where_it_came_from(tmp_path):
+    loaded_suite = only_suite(tmp_path, config=PROJECT, test_a=SUITE)
+    suite, origins = loaded_suite.resolved, loaded_suite.provenance
     assert (suite.execution.max_turns, suite.execution.max_cost_usd, suite.execution.timeout_seconds) == (40, 1, 1800)
     assert suite.isolation.network.model_dump() == {"setup": "open", "session": "none", "build": "open", "test": "open"}
-
-
-def test_lists_are_replaced_and_no_value_is_not_given(tmp_path):
-    suite = only_suite(tmp_path, config=PROJECT, test_a=SUITE).resolved
-    assert suite.execution.allowed_tools == ()
-    assert suite.trials == 3
-
-
-def test_every_value_says_where_it_came_from(tmp_path):
-    origins = only_suite(tmp_path, config=PROJECT, test_a=SUITE).provenance
+    assert (suite.execution.allowed_tools, suite.trials, suite.setup_command) == ((), 3, "npm ci")
+    assert (suite.test_command, suite.protected_paths) == (("npm", "test"), ("tests/**",))
+    assert set(origins) == {key for key, _ in entries(suite)} - {"file"}
     told = {key: str(origin) for key, origin in origins.items() if origin != DEFAULT}
     assert told == {
         "name": "zelda/test-a.yaml",
@@ -68,18 +62,6 @@ def test_every_value_says_where_it_came_from(tmp_path):
     }
     assert origins["execution.timeoutSeconds"] == DEFAULT
     assert str(DEFAULT) == "default"
-
-
-def test_every_key_of_a_resolved_suite_has_an_origin(tmp_path):
-    suite = only_suite(tmp_path, test_a=GOOD)
-    assert set(suite.provenance) == {key for key, _ in entries(suite.resolved)} - {"file"}
-
-
-def test_values_keep_the_form_in_which_readers_expect_them(tmp_path):
-    suite = only_suite(tmp_path, config=PROJECT, test_a=SUITE).resolved
-    assert suite.setup_command == "npm ci"
-    assert suite.test_command == ("npm", "test")
-    assert suite.protected_paths == ("tests/**",)
 
 
 def test_an_empty_list_takes_a_command_away(tmp_path):
@@ -109,15 +91,6 @@ def test_defaults_are_the_domains(tmp_path):
     resolved = only_suite(tmp_path, test_a=GOOD).resolved
     plain = ResolvedSuite(name="a", file="zelda/test-a.yaml", prompt="Do it.")
     assert resolved == plain.model_copy(update={"judge": plain.judge.model_copy(update={"model": DEFAULT_MODEL})})
-
-
-def test_an_aliased_group_counts_where_it_is_written(tmp_path):
-    text = "execution: &base\n  maxTurns: 9\nprompt: x\n"
-    suite = only_suite(tmp_path, test_a=text)
-    assert (suite.resolved.execution.max_turns, str(suite.provenance["execution.maxTurns"])) == (
-        9,
-        "zelda/test-a.yaml:2",
-    )
 
 
 def test_a_resolved_suite_survives_storing(tmp_path):

@@ -31,7 +31,7 @@ def test_digits_with_a_dot_are_numbers(text, value):
     "text",
     ["on", "Off", "yes", "NO", "y", "N", "012", "0o17", "0x1F", "0b101", "1_000", "1e3", "1.5E-3", "12:30", "1:30:00",
      "2026-02-13", "2026-02-13T14:30:00Z", "2026-02-13 14:30:00", ".inf", "-.INF", ".nan", "=", "<<", "9" * 19,
-     "9" * 500_000],
+     "9" * 50_000],
 )  # fmt: skip
 def test_what_readers_disagree_on_is_a_surprise(text):
     assert plain_value(text) == Surprise(text)
@@ -39,7 +39,7 @@ def test_what_readers_disagree_on_is_a_surprise(text):
 
 @pytest.mark.parametrize(
     "text", ["one", "nothing", "yes please", "3 apples", "3.10.1", "v1", "-", ".", "+", "a: b", "12:30 in the morning",
-             "2026-02-13 was a Friday", "onward", "9" * 500_000 + "x"],
+             "2026-02-13 was a Friday", "onward", "9" * 50_000 + "x"],
 )  # fmt: skip
 def test_everything_else_is_text(text):
     assert plain_value(text) == text

@@ -11,17 +11,6 @@ PASTE = "begins or ends with blanks or a line break, as after a careless paste"
 ADDRESS = "is not an http:// or https:// address without user name, query and fragment"
 
 
-def test_an_empty_environment_has_nothing():
-    read = settings.read_environment({})
-    assert (read.credential(), read.portkey_api_key) == (None, None)
-    assert (read.unsafe, read.secrets()) == (False, ())
-
-
-def test_an_empty_value_counts_as_not_set():
-    names = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "PORTKEY_API_KEY", "PORTKEY_GATEWAY_URL", "ZELDA_WORKSPACES")
-    assert settings.read_environment(dict.fromkeys([*names, "ZELDA_UNSAFE"], "")) == settings.read_environment({})
-
-
 def test_values_are_read():
     read = settings.read_environment(
         {
@@ -49,14 +38,11 @@ def test_a_credential_that_came_in_another_way_stands_for_its_variable():
     ("name", "value", "wrong"),
     [
         ("ANTHROPIC_API_KEY", f"{KEY}\n", PASTE),
-        ("ANTHROPIC_API_KEY", f" {KEY}", PASTE),
-        ("ANTHROPIC_API_KEY", f"{KEY}\r", PASTE),
         ("ANTHROPIC_API_KEY", "  ", PASTE),
         ("ANTHROPIC_API_KEY", f"'{KEY}'", "is in quotes, which have become part of it"),
         ("ANTHROPIC_API_KEY", f'"{KEY}"', "is in quotes, which have become part of it"),
         ("ANTHROPIC_API_KEY", f"{KEY} {KEY}", "holds blanks or characters that no key has"),
         ("PORTKEY_API_KEY", "pk-fäke-1234", "holds blanks or characters that no key has"),
-        ("PORTKEY_API_KEY", "pk\u200bfake", "holds blanks or characters that no key has"),
         ("ANTHROPIC_BASE_URL", "api.anthropic.com", ADDRESS),
         ("ANTHROPIC_BASE_URL", "https://me:hunter2@api", ADDRESS),
         ("ANTHROPIC_BASE_URL", "http://host:99999", ADDRESS),
@@ -72,15 +58,6 @@ def test_a_value_that_cannot_be_used_is_named_but_not_shown(name, value, wrong):
     assert caught.value.message == f"The environment variable {name} {wrong}."
     assert (caught.value.code, caught.value.exit_code) == ("ENVIRONMENT_INVALID", 2)
     assert "hunter2" not in caught.value.user_message
-
-
-def test_all_wrong_values_are_told_at_once():
-    with pytest.raises(ConfigError) as caught:
-        settings.read_environment({"ANTHROPIC_API_KEY": " x", "PORTKEY_GATEWAY_URL": "x"})
-    assert caught.value.message.splitlines() == [
-        f"The environment variable ANTHROPIC_API_KEY {PASTE}.",
-        f"The environment variable PORTKEY_GATEWAY_URL {ADDRESS}.",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -103,18 +80,12 @@ def test_harmless_values_are_not(name, value):
     assert settings.read_environment({name: value}).secrets() == ()
 
 
-def test_a_password_in_an_address_is_a_secret():
-    (secret,) = settings.read_environment({"DATABASE_URL": "postgres://me:hunter2@db:5432/x"}).secrets()
-    assert secret.reveal() == "hunter2"
-    assert settings.read_environment({"A": "http://[broken:@"}).secrets() == ()
-
-
-def test_settings_never_print_a_secret():
-    read = settings.read_environment({"ANTHROPIC_API_KEY": KEY, "GH_TOKEN": "value-1234"})
+def test_all_wrong_values_are_told_at_once_and_no_secret_is_ever_shown():
+    with pytest.raises(ConfigError) as caught:
+        settings.read_environment({"ANTHROPIC_API_KEY": " x", "PORTKEY_GATEWAY_URL": "x"})
+    assert len(caught.value.message.splitlines()) == 2
+    read = settings.read_environment(
+        {"ANTHROPIC_API_KEY": KEY, "A": "postgres://me:hunter2@db:5432/x", "B": "http://[b:@"}
+    )
+    assert {secret.reveal() for secret in read.secrets()} == {KEY, "hunter2"}
     assert KEY not in repr(read)
-    assert "value-1234" not in repr(read)
-
-
-def test_the_secrets_feed_the_redactor():
-    redact = Redactor(settings.read_environment({"DEPLOY_TOKEN": "value-1234"}).secrets())
-    assert redact("x value-1234 y") == "x *** y"

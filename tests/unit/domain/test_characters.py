@@ -29,14 +29,7 @@ def test_what_deceives_is_marked(text: str, shown: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "plain text\n\t1",
-        "naïve café",
-        "# \u043f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440",
-        "日本語",
-        "5 €",
-        "👍",
-    ],
+    ["plain text\n\t1", "naïve café", "# \u043f\u0440\u0438\u0432\u0435\u0442", "日本語", "5 €", "👍"],
 )
 def test_what_is_what_it_looks_like_is_left_alone(text: str) -> None:
     assert marked(text) == text

@@ -117,10 +117,6 @@ def of(resolved: ResolvedSuite | None = None, **fields: Any) -> Fingerprint:
     return fingerprint(resolved, **{"evaluators": metrics.versions(resolved.metrics), **given})
 
 
-def test_equal_runs_have_equal_fingerprints() -> None:
-    assert of() == of()
-
-
 def settings() -> list[tuple[str, str]]:
     """Every setting of a suite, groups by their settings."""
     found = []
@@ -182,13 +178,6 @@ def test_a_default_that_is_written_out_or_stored_and_read_again_is_the_same() ->
     assert of(stored) == of()
 
 
-def test_the_order_of_files_models_and_evaluators_says_nothing() -> None:
-    backwards = tree_of(reversed(FILES))
-    versions = metrics.versions(suite().metrics)
-    turned = dict(reversed(list(versions.items())))
-    assert of(tree=backwards, evaluators=turned, models=("b", "a")) == of(models=("a", "b"))
-
-
 def replaced(path: str, values: Mapping[str, str]) -> Fingerprint:
     files = [TreeFile(**{**vars(file), **values}) if file.path == path else file for file in FILES]
     return of(tree=tree_of(files))
@@ -210,87 +199,6 @@ def test_steering_files_and_code_are_kept_apart(path: str, change: dict[str, str
     assert of().differences(other) == differs
     assert (of().outcome != other.outcome) == ("steeringFiles" in differs)
     assert (of().tree != other.tree) == ("tree" in differs)
-
-
-def test_a_file_that_claude_md_imports_steers() -> None:
-    imported = [*FILES, TreeFile("docs/style.md", "100644", "d4")]
-    changed = [*FILES, TreeFile("docs/style.md", "100644", "d5")]
-    digests = [tree_of(files, drawn={"docs/style.md": "imported"}) for files in (imported, changed)]
-    assert digests[0].steering != digests[1].steering
-    # It is the project's own, too.
-    assert digests[0].code != digests[1].code
-    states = [each.state for each in digests]
-    assert states[0]
-    assert states[1]
-    assert (states[0].always, states[0].texts) == (states[1].always, states[1].texts)
-    assert states[0].drawn != states[1].drawn
-
-
-SKILL, NOTES, NEAR, RULE = (
-    ".claude/skills/deploy/SKILL.md",
-    ".claude/skills/deploy/notes.md",
-    "lib/CLAUDE.md",
-    ".claude/rules/a.md",
-)
-
-
-def state_of(*files: TreeFile, **how: Any) -> tuple[str, dict[str, str], dict[str, tuple[str, ...]]]:
-    state = tree_of(files, **how).state
-    assert state
-    assert "secret" not in state.model_dump_json()
-    return state.always, dict(state.texts.items()), dict(state.globs.items())
-
-
-def test_a_text_that_waits_has_a_digest_of_its_own_and_everything_else_one_together() -> None:
-    waiting = [TreeFile(path, "100644", "a") for path in (SKILL, NOTES, NEAR, RULE)]
-    always, texts, globs = state_of(*FILES[:1], *waiting)
-    assert set(texts) == {SKILL, NEAR, RULE}
-    assert globs == {RULE: ("a",)}
-    for path, unit in ((SKILL, SKILL), (NOTES, SKILL), (NEAR, NEAR), (RULE, RULE)):
-        changed = [TreeFile(file.path, file.mode, "b") if file.path == path else file for file in waiting]
-        other = state_of(*FILES[:1], *changed)
-        assert other[0] == always
-        assert {name for name in texts if other[1][name] != texts[name]} == {unit}
-    # A head, another file of a skill, and a skill that is new or gone are felt by all.
-    assert state_of(*FILES[:1], *waiting, heads={SKILL: "description: x"})[0] != always
-    assert state_of(*FILES[:1], *waiting, TreeFile(NOTES.replace("notes", "more"), "100644", "a"))[0] != always
-    assert state_of(*FILES[:1], *waiting, TreeFile(NOTES.replace("notes.md", "run.py"), "100644", "a"))[0] != always
-    assert state_of(*FILES[:1], *waiting[2:])[0] != always
-    assert state_of(TreeFile("CLAUDE.md", "100644", "b"), *waiting)[0] != always
-
-
-def test_what_a_result_keeps_is_bounded_and_what_is_beyond_counts_as_felt_by_all() -> None:
-    def skills(length: int, content: str = "a") -> list[TreeFile]:
-        names = [f"{number:04}{'x' * length}" for number in range(MAX_TEXTS + 100)]
-        last = len(names) - 1
-        return [
-            TreeFile(f".claude/skills/{name}/SKILL.md", "100644", content if number == last else "a")
-            for number, name in enumerate(names)
-        ]
-
-    always, texts, _ = state_of(*skills(2))
-    assert len(texts) == MAX_TEXTS
-    assert state_of(*skills(2, "b"))[0] != always
-    state = tree_of(skills(200)).state
-    assert state
-    assert sum(map(len, state.texts)) <= MAX_TEXT_NAMES
-    assert len(tree_of(skills(20)).state.model_dump_json()) < 40_000  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("name", ["a\udcff", "a\nb", "sk-ant-api03-" + "x" * 40])
-def test_names_that_are_no_text_or_hold_secrets_are_not_kept(name: str) -> None:
-    odd = TreeFile(f".claude/skills/{name}/SKILL.md", "100644", "a")
-    always, texts, _ = state_of(odd)
-    assert texts == {}
-    assert state_of(TreeFile(odd.path, "100644", "b"))[0] != always
-
-
-def test_where_nobody_knows_who_feels_what_every_file_counts() -> None:
-    before, after = (
-        digest_tree([TreeFile("src/main.py", "100644", content)], None, redact=safe) for content in ("a", "b")
-    )
-    assert before.state is None
-    assert of(tree=before).outcome != of(tree=after).outcome
 
 
 def test_suites_count_only_where_commands_see_them() -> None:
@@ -331,3 +239,34 @@ def test_versions_of_evaluators_and_prompts_and_recordings_count() -> None:
 def test_a_run_that_is_judged_again_has_the_fingerprint_of_one_judged_so_at_once() -> None:
     other = suite(judgeModel="claude-opus-5-5")
     assert judged_again(of(), other, metrics.versions(other.metrics)) == of(other)
+
+
+def test_equal_runs_are_equal_in_any_order_and_where_nobody_knows_who_feels_what_every_file_counts() -> None:
+    backwards = tree_of(reversed(FILES))
+    versions = metrics.versions(suite().metrics)
+    turned = dict(reversed(list(versions.items())))
+    assert of(tree=backwards, evaluators=turned, models=("b", "a")) == of(models=("a", "b"))
+    before, after = (
+        digest_tree([TreeFile("src/main.py", "100644", content)], None, redact=safe) for content in ("a", "b")
+    )
+    assert before.state is None
+    assert of(tree=before).outcome != of(tree=after).outcome
+
+
+def test_a_text_that_waits_has_a_digest_of_its_own_unless_its_name_is_odd_or_there_are_too_many() -> None:
+    def state(content: str, *names: str) -> tuple[str, dict[str, str]]:
+        files = [TreeFile(f".claude/skills/{name}/SKILL.md", "100644", "a") for name in names[:-1]]
+        found = tree_of([*files, TreeFile(f".claude/skills/{names[-1]}/SKILL.md", "100644", content)]).state
+        assert found
+        assert sum(map(len, found.texts)) <= MAX_TEXT_NAMES
+        return found.always, dict(found.texts.items())
+
+    (always, texts), (always_then, texts_then) = state("a", "x", "deploy"), state("b", "x", "deploy")
+    assert always == always_then
+    assert [name for name in texts if texts[name] != texts_then[name]] == [".claude/skills/deploy/SKILL.md"]
+    for odd in ("a\udcff", "a\nb", "sk-ant-api03-" + "x" * 40):
+        assert state("a", odd) != state("b", odd)
+        assert state("a", odd)[1] == {}
+    many = [f"{number:04}" for number in range(MAX_TEXTS + 100)]
+    assert len(state("a", *many)[1]) == MAX_TEXTS
+    assert state("a", *many)[0] != state("b", *many)[0]

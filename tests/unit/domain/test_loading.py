@@ -89,16 +89,6 @@ def test_a_server_that_did_not_connect_says_why(status: str, reason: str) -> Non
     assert (item.loaded, item.reason) == (False, reason)
 
 
-def test_a_server_has_its_tools_whatever_characters_its_name_has() -> None:
-    init = Init(servers={"we ird": "connected"}, tools=("Bash", "mcp__we_ird__greet", "mcp__we_irder__x"))
-    assert settled(init, kind=ItemKind.MCP_SERVER, name=safe("we ird")).tools == ("mcp__we_ird__greet",)
-
-
-def test_rules_are_there_from_the_start_unless_they_wait() -> None:
-    assert settled(Init(), kind=ItemKind.RULE, announced=False).loaded
-    assert settled(Init(), kind=ItemKind.RULE, announced=False, problem=safe("binary")).reason == "binary"
-
-
 WAITING = {"kind": ItemKind.RULE, "announced": False, "paths": ("src/*.py",), "base": ""}
 
 
@@ -136,17 +126,6 @@ def test_paths_count_from_the_folder_of_the_rule_and_files_of_a_subfolder_bring_
     assert settled(Init(), "Read /tree/pkgs/x.txt", **below).on_demand
 
 
-def test_a_skill_that_waits_is_listed_or_not_and_one_that_only_the_model_sees_is_believed() -> None:
-    assert settled(Init(), "Read /tree/src/a.py", paths=("src/*.py",)).loaded
-    assert settled(Init(), paths=("src/*.py",)).on_demand
-    assert settled(Init(), announced=False).loaded
-
-
-def test_nothing_was_loaded_by_a_session_that_never_came_up() -> None:
-    item = settled(None, kind=ItemKind.RULE, announced=False)
-    assert (item.loaded, item.reason) == (False, "the session never came up")
-
-
 def server_after(*happened: SessionRecord) -> ManifestItem:
     """The server `one` of a manifest, after a session in which this happened."""
     item = ManifestItem(kind=ItemKind.MCP_SERVER, name=safe("one"), file=safe(".mcp.json"))
@@ -164,11 +143,6 @@ def report(status: str, at: float, error: str | None = None, tools: tuple[str, .
         name=safe("one"), status=safe(status), error=safe(error) if error else None, tools=tuple(map(safe, tools))
     )
     return ServersReported(at=at, servers=(state,))
-
-
-def test_a_server_that_connects_before_the_session_begins_is_nothing_special() -> None:
-    item = server_after(report("pending", 0.5), report("connected", 3, tools=("mcp__one__go",)), init("connected", 4))
-    assert (item.loaded, item.tools, item.note) == (True, ("mcp__one__go",), None)
 
 
 def test_a_server_that_connects_later_was_loaded_late() -> None:
@@ -203,3 +177,10 @@ def test_a_call_that_was_answered_shows_a_server_whatever_its_status() -> None:
     assert server_after(init("pending"), *called("done")).loaded
     assert not server_after(init("pending"), *called(None)).loaded
     assert not server_after(init("pending"), *called("No such tool available", is_error=True)).loaded
+
+
+def test_rules_are_there_from_the_start_and_a_server_has_its_tools_whatever_its_name() -> None:
+    assert settled(Init(), kind=ItemKind.RULE, announced=False).loaded
+    assert settled(Init(), kind=ItemKind.RULE, announced=False, problem=safe("binary")).reason == "binary"
+    ready = Init(servers={"we ird": "connected"}, tools=("Bash", "mcp__we_ird__greet", "mcp__we_irder__x"))
+    assert settled(ready, kind=ItemKind.MCP_SERVER, name=safe("we ird")).tools == ("mcp__we_ird__greet",)

@@ -36,13 +36,9 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(MEASURES, measure, failing)
 
 
-def test_every_measure_has_a_row_in_the_order_in_which_it_is_shown() -> None:
-    assert list(MEASURES) == list(Measure)
-    assert set(METRICS) == set(Metric)
-
-
 def test_scores_have_limits_and_resources_have_none() -> None:
     limits = ScoreLimits(efficiency=1, functional_correctness=2, requirement_fulfillment=3, tool_usage=4)
+    assert list(MEASURES) == list(Measure)
     assert [limits.of(measure) for measure in MEASURES] == [1, 2, 3, 4, None, None, None, None, None]
     scale = MEASURES[Measure.TOOL_USAGE].scale
     assert scale.tolerating(limits.of(Measure.TOOL_USAGE)).threshold(80, -10) == 4
@@ -58,14 +54,10 @@ def test_numbers_are_read_from_the_result_without_those_that_cannot_be_meant(mea
 
 
 @pytest.mark.usefixtures("broken")
-def test_rows_that_fail_cost_their_numbers(measured: RunResult) -> None:
+@pytest.mark.parametrize("name", ["regression", "mixed", "failed"])
+def test_rows_that_fail_cost_their_numbers_and_no_report(name: str, measured: RunResult) -> None:
     assert values(measured.evaluations) == {}
     assert amount(Measure.COST, 0.25) == "0.25"
-
-
-@pytest.mark.usefixtures("broken")
-@pytest.mark.parametrize("name", REPORTS)
-def test_rows_that_fail_cost_no_report(name: str) -> None:
     report = REPORTS[name]()
     assert render_summary(ci_view(report))
     assert render_junit(report)

@@ -20,7 +20,7 @@ from zelda_ci.events import (
     SessionProgressed,
     Warned,
 )
-from zelda_ci.report.terminal.progress import Activity, ProgressState
+from zelda_ci.report.terminal.progress import ProgressState
 
 RUN = run()
 
@@ -67,7 +67,6 @@ def test_a_session_shows_phase_time_turns_cost_and_the_tool_at_work() -> None:
         ),
         ([Retried(at=1, attempt=2, error=safe("x"))], "trying again in 0.0 s after a broken connection"),
         ([AssistantSaid(at=1, message_id=safe("m"), model=safe("m"), text=safe("hello"))], "writing"),
-        ([AssistantSaid(at=1, message_id=safe("m"), model=safe("m"), text=safe("hm"), thinking=True)], "thinking"),
         ([Ended(at=1, subtype=safe("success"), is_error=False)], "closing"),
         ([returned(7), Noticed(at=1, kind=safe("k"), text=safe("t"))], "thinking"),
         ([called("\x1b[2J", command="\x1b[31m")], "\\x1b[2J \\x1b[31m"),
@@ -75,11 +74,6 @@ def test_a_session_shows_phase_time_turns_cost_and_the_tool_at_work() -> None:
 )
 def test_what_the_session_is_at(records: list[SessionRecord], doing: str) -> None:
     assert facts(*records)[-1] == doing
-
-
-def test_what_the_session_was_at_is_forgotten_when_it_is_over() -> None:
-    kept = Activity("a", 0.0, phase=Phase.EVALUATION, turns=2, doing="Read")
-    assert [cell.text for cell in kept.facts(1.0)] == ["evaluation", "0:01", "2 turns", "$0.0000"]
 
 
 def test_a_finished_run_is_no_longer_under_way_and_its_cost_stays() -> None:
@@ -91,13 +85,8 @@ def test_a_finished_run_is_no_longer_under_way_and_its_cost_stays() -> None:
         RunFinished(RUN),
     )
     assert kept.running == {}
+    assert kept.plan() == "2 runs, 2 at a time"
     assert kept.progress() == "1 of 2 done, $0.5000 so far"
-
-
-def test_the_plan_says_how_many_at_a_time() -> None:
-    assert board(BatchStarted(("a",), 4)).plan() == "1 run"
-    assert board(BatchStarted(("a", "b"), 1)).plan() == "2 runs"
-    assert board(BatchStarted(("a", "b"), 2)).plan() == "2 runs, 2 at a time"
 
 
 def test_events_are_about_the_run_they_name() -> None:

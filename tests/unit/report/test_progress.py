@@ -22,7 +22,6 @@ from zelda_ci.events import (
     SessionProgressed,
     Warned,
 )
-from zelda_ci.report.terminal import progress
 from zelda_ci.report.terminal.console import is_plain, open_console
 from zelda_ci.report.terminal.progress import LiveProgress, PlainProgress
 
@@ -96,13 +95,6 @@ def test_a_log_gets_a_sign_of_life_from_runs_that_are_silent() -> None:
         assert stream.wait_for("fix-typo  session · 0:00")
 
 
-def test_lines_of_a_log_are_never_broken() -> None:
-    stream = Screen()
-    with PlainProgress(log(stream)) as emit:
-        emit(Warned("word " * 100))
-    assert stream.getvalue() == f" warning {'word ' * 100}".rstrip() + "\n"
-
-
 def test_a_terminal_shows_every_run_under_way() -> None:
     stream = Screen()
     with LiveProgress(terminal(stream)) as emit:
@@ -122,15 +114,6 @@ def test_finished_runs_and_warnings_stay_above_the_moving_lines() -> None:
     assert "warning rest-endpoint: the patch is cut\n" in shown
 
 
-def test_a_single_run_leaves_the_talking_to_the_report() -> None:
-    stream = Screen()
-    with LiveProgress(terminal(stream)) as emit:
-        emit(BatchStarted((GOOD.suite,), 1))
-        emit(RunStarted(GOOD.run_id, GOOD.suite))
-        emit(RunFinished(GOOD))
-    assert "completed" not in stream.getvalue()
-
-
 def test_the_terminal_is_clean_and_its_cursor_visible_afterwards() -> None:
     stream = Screen()
     with suppress(KeyboardInterrupt), LiveProgress(terminal(stream)) as emit:
@@ -140,15 +123,6 @@ def test_the_terminal_is_clean_and_its_cursor_visible_afterwards() -> None:
     shown = stream.getvalue()
     assert re.findall(r"\x1b\[\?25[lh]", shown)[-1] == "\x1b[?25h"
     assert shown.endswith("\x1b[2K")
-
-
-def test_the_cursor_is_visible_while_runs_go_on() -> None:
-    """So that Zelda can be killed at any time without leaving a terminal that looks dead."""
-    stream = Screen()
-    with LiveProgress(terminal(stream)) as emit:
-        story(emit)
-        assert stream.wait_for("rest-endpoint")
-        assert re.findall(r"\x1b\[\?25[lh]", stream.getvalue())[-1] == "\x1b[?25h"
 
 
 def test_a_burst_of_events_is_not_a_burst_of_drawing() -> None:
@@ -192,11 +166,6 @@ def test_runs_go_on_when_the_reader_has_gone(sink: Callable[[Console], PlainProg
         end(emit)
     stream.flush()
     os.close(writer)
-
-
-def test_the_factory_chooses_by_its_argument() -> None:
-    assert isinstance(progress(log(Screen()), plain=True), PlainProgress)
-    assert isinstance(progress(terminal(Screen()), plain=False), LiveProgress)
 
 
 def test_what_is_no_terminal_gets_plain_lines_even_when_colours_are_forced() -> None:

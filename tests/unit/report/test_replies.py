@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.github_html import ACTS, page
@@ -52,7 +52,10 @@ def test_what_was_accepted_is_one_line_in_the_log() -> None:
     assert "\n" not in told
 
 
-def check(text: str) -> None:
+@settings(max_examples=30)
+@given(st.text(max_size=100))
+@example(HOSTILE)
+def test_no_words_do_anything(text: str) -> None:
     for reply in (
         replies.helping(text),
         replies.accepted(text, [text, text], text, text, text, again=True),
@@ -64,12 +67,3 @@ def check(text: str) -> None:
         assert {tag for tag, _ in seen.tags} <= {"p", "ul", "li", "code", "a"}
         assert all(str(attributes.get("href")).startswith("https://") for tag, attributes in seen.tags if tag == "a")
         assert not [shown for shown in seen.texts if ACTS.search(shown)]
-
-
-def test_hostile_words_do_nothing() -> None:
-    check(HOSTILE)
-
-
-@given(st.text(max_size=100))
-def test_no_words_do_anything(text: str) -> None:
-    check(text)

@@ -46,13 +46,6 @@ def test_a_result_comes_back_as_it_was(original: RunResult) -> None:
     assert codec.decode_result(codec.encode_result(original), "result.json") == original
 
 
-def test_a_result_is_written_for_people() -> None:
-    text = codec.encode_result(FULL).decode()
-    assert text.startswith('{\n  "schemaVersion": 1,\n  "runId": "example-2026-02-13T14-30-00"')
-    assert text.endswith("}\n")
-    assert "\u00fc" in text
-
-
 def test_keys_without_a_value_are_absent_except_in_what_came_from_outside() -> None:
     def nulls(tree: Any, path: str = "") -> list[str]:
         match tree:
@@ -78,13 +71,6 @@ def test_a_transcript_comes_back_as_it_was(steps: tuple[str, ...]) -> None:
     assert codec.decode_transcript(b"".join(codec.encode_transcript(original)), "t") == original
 
 
-def test_a_transcript_holds_one_entry_per_line() -> None:
-    transcript = session(*STEPS)
-    lines = b"".join(codec.encode_transcript(transcript)).splitlines()
-    assert len(lines) == len(transcript.entries) + 2
-    assert all(orjson.loads(line.removesuffix(b",")) for line in lines[1:-1])
-
-
 def test_a_journal_line_is_one_line() -> None:
     for record in records("Bash a\nb -> c\r\nd\u2028e", '"x\ny"'):
         line = codec.encode_record(record)
@@ -92,19 +78,13 @@ def test_a_journal_line_is_one_line() -> None:
         assert codec.decode_record(line) == record
 
 
-def test_nulls_in_a_tools_input_are_kept() -> None:
-    [called] = [r for r in records("Read a.py") if isinstance(r, ToolCalled)]
-    record = called.model_copy(update={"input": safe.json({"a": None})})
-    assert codec.decode_record(codec.encode_record(record)) == record
-
-
-@settings(deadline=None)
+@settings(max_examples=50)
 @given(st.binary(max_size=200))
 def test_garbage_is_no_record(line: bytes) -> None:
     assert codec.decode_record(line) is None
 
 
-@settings(deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 300))
 def test_a_torn_line_is_no_record(length: int) -> None:
     line = codec.encode_record(records("Read a.py", '"Done."')[2])
@@ -117,14 +97,11 @@ def changed(**changes: Any) -> bytes:
 
 BAD = [
     (b"", "RESULT_DAMAGED"),
-    (b"\0" * 4096, "RESULT_DAMAGED"),
     (b"\xff\xfe{}", "RESULT_DAMAGED"),
     (codec.encode_result(FULL)[:-200], "RESULT_DAMAGED"),
     (b"[" * 100_000, "RESULT_DAMAGED"),
     (b"[]", "RESULT_FOREIGN"),
-    (b"null", "RESULT_FOREIGN"),
     (b"{}", "RESULT_FOREIGN"),
-    (b'{"schemaVersion": "1"}', "RESULT_FOREIGN"),
     (b'{"schemaVersion": 1}', "RESULT_FOREIGN"),
     (changed(status="finished"), "RESULT_FOREIGN"),
     (changed(config=None), "RESULT_FOREIGN"),
@@ -141,16 +118,6 @@ def test_a_file_that_is_no_result_is_named_with_what_to_do(data: bytes, code: st
     assert caught.value.code == code
     assert caught.value.message.startswith("runs/x/result.json ")
     assert caught.value.hint
-
-
-def test_the_key_that_does_not_fit_is_named() -> None:
-    with pytest.raises(codec.UnreadableError, match=r"versions\.zelda is missing"):
-        codec.decode_result(changed(versions={"agentSdk": "1", "python": "3"}), "result.json")
-
-
-def test_a_transcript_in_place_of_a_result_is_refused() -> None:
-    with pytest.raises(codec.UnreadableError):
-        codec.decode_result(b"".join(codec.encode_transcript(session())), "result.json")
 
 
 def test_keys_of_another_version_are_ignored_settings_included() -> None:
@@ -177,22 +144,6 @@ def test_a_metric_of_a_newer_version_is_left_out_and_named() -> None:
     assert run == read
 
 
-def test_a_provisional_result_comes_back_as_it_was() -> None:
-    original = codec.Provisional(result=FULL, prompt=safe("Do it."))
-    assert codec.decode_provisional(codec.encode_provisional(original), "p") == original
-
-
-def test_a_transcript_names_the_images_of_a_call_and_one_without_any_says_nothing_of_them() -> None:
-    image = {"mediaType": "image/png", "sizeBytes": 7, "sha256": "ab" * 32}
-    returned = {"type": "toolReturned", "at": 1, "id": "t1", "output": "[image: image/png, 7 bytes]"}
-    seen = codec.decode_record(json.dumps({**returned, "images": [image]}).encode())
-    plain = codec.decode_record(json.dumps(returned).encode())
-    assert seen is not None
-    assert plain is not None
-    assert json.loads(codec.encode_record(seen))["images"] == [image]
-    assert "images" not in json.loads(codec.encode_record(plain))
-
-
 @pytest.mark.parametrize(
     "wrong", [{"mediaType": "image/svg+xml"}, {"sha256": "../../etc/passwd"}, {"sha256": "AB" * 32}, {"sizeBytes": -1}]
 )
@@ -200,3 +151,24 @@ def test_an_image_that_names_another_file_is_no_record(wrong: dict[str, Any]) ->
     image = {"mediaType": "image/png", "sizeBytes": 7, "sha256": "ab" * 32, **wrong}
     line = {"type": "toolReturned", "at": 1, "id": "t1", "output": "", "images": [image]}
     assert codec.decode_record(json.dumps(line).encode()) is None
+
+
+def test_every_kind_of_file_comes_back_as_it_was_and_is_written_for_people() -> None:
+    text = codec.encode_result(FULL).decode()
+    assert text.startswith('{\n  "schemaVersion": 1,\n  "runId": "example-2026-02-13T14-30-00"')
+    assert (text[-2:], "\u00fc" in text) == ("}\n", True)
+    provisional = codec.Provisional(result=FULL, prompt=safe("Do it."))
+    assert codec.decode_provisional(codec.encode_provisional(provisional), "p") == provisional
+    [called] = [r for r in records("Read a.py") if isinstance(r, ToolCalled)]
+    record = called.model_copy(update={"input": safe.json({"a": None})})
+    assert codec.decode_record(codec.encode_record(record)) == record
+
+
+def test_the_key_that_does_not_fit_is_named_and_cannot_act() -> None:
+    with pytest.raises(codec.UnreadableError, match=r"versions\.zelda is missing"):
+        codec.decode_result(changed(versions={"agentSdk": "1", "python": "3"}), "result.json")
+    tree = orjson.loads(codec.encode_result(FULL))
+    tree["evaluations"]["\x1b[2J\u202e"] = {}
+    with pytest.raises(codec.UnreadableError, match=r"\\x1b\[2J\\u202e") as caught:
+        codec.decode_result(orjson.dumps(tree), "result.json")
+    assert caught.value.message.isprintable()

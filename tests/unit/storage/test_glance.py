@@ -25,7 +25,6 @@ RESULTS = {
     "incomplete, by an older Zelda": run(
         [efficiency(), fulfillment("P?").model_copy(update={"failed": False, "score": 100.0})], run_id=NAME
     ),
-    "incomplete, and failed": run([efficiency(), fulfillment("P?")], run_id=NAME, status=SessionStatus.FAILED),
     "nothing": run(run_id=NAME, status=SessionStatus.FAILED),
     "unscored": run([efficiency(), unscored(Metric.TOOL_USAGE)], run_id=NAME),
     "wire only": run(run_id=NAME).model_copy(
@@ -42,23 +41,9 @@ def test_a_glance_sees_what_the_whole_result_says(result: RunResult) -> None:
     assert summarize_run(codec.encode_result(result), NAME) == at_a_glance(result)
 
 
-def test_numbers_of_the_session_are_there() -> None:
-    seen = summarize_run(codec.encode_result(FULL), NAME)
-    assert (seen.cost_usd, seen.turns, seen.commit) == (0.5, 7, "c0ffee")
-    assert seen.scores == {
-        Metric.EFFICIENCY: 80.0,
-        Metric.FUNCTIONAL_CORRECTNESS: 50.0,
-        Metric.REQUIREMENT_FULFILLMENT: 50.0,
-        Metric.TOOL_USAGE: 90.0,
-    }
-
-
-def test_cost_is_taken_from_the_wire_where_the_session_told_none() -> None:
-    seen = summarize_run(codec.encode_result(RESULTS["wire only"]), NAME)
-    assert (seen.cost_usd, seen.cost_known, seen.turns) == (0.25, False, None)
-
-
-def test_the_judge_is_counted_apart_and_part_of_the_whole() -> None:
+def test_numbers_are_the_sessions_own_or_those_of_the_wire_and_the_judge_is_counted_apart() -> None:
+    wire = summarize_run(codec.encode_result(RESULTS["wire only"]), NAME)
+    assert (wire.cost_usd, wire.cost_known, wire.turns) == (0.25, False, None)
     seen = summarize_run(codec.encode_result(RESULTS["judged"]), NAME)
     assert (seen.cost_usd, seen.judge_cost_usd, seen.whole_cost_usd, seen.cost_known) == (0.5, 0.25, 0.75, True)
     alone = summarize_run(codec.encode_result(RESULTS["judged at a guess, and no session"]), NAME)
@@ -73,11 +58,8 @@ def changed(**fields: object) -> bytes:
     ("data", "code"),
     [
         (b"", "RESULT_DAMAGED"),
-        (b"\x00\xff", "RESULT_DAMAGED"),
         (codec.encode_result(FULL)[:-40], "RESULT_DAMAGED"),
-        (b"[]", "RESULT_FOREIGN"),
         (b'{"runs": []}', "RESULT_FOREIGN"),
-        (b'{"schemaVersion": 1}', "RESULT_FOREIGN"),
         (orjson.dumps({"schemaVersion": 1, "evaluations": {"efficiency": {"details": 3}}}), "RESULT_FOREIGN"),
         (changed(schemaVersion=2, config=3), "RESULT_NEWER"),
         (changed(status="dancing"), "RESULT_FOREIGN"),
@@ -90,12 +72,3 @@ def test_what_is_no_result_is_called_so(data: bytes, code: str) -> None:
     with pytest.raises(UnreadableError) as caught:
         summarize_run(data, "result.json")
     assert caught.value.code == code
-
-
-def test_what_a_foreign_file_calls_its_keys_cannot_act_on_a_terminal() -> None:
-    tree = orjson.loads(codec.encode_result(FULL))
-    tree["evaluations"]["\x1b[2J\u202e"] = {}
-    with pytest.raises(UnreadableError) as caught:
-        codec.decode_result(orjson.dumps(tree), "result.json")
-    assert "\\x1b[2J\\u202e" in caught.value.message
-    assert caught.value.message.isprintable()

@@ -9,12 +9,14 @@ import jsonschema
 import pytest
 from pydantic import BaseModel
 
-from tests.builders import result, session, suite
+from tests.builders import result, suite
 from tests.unit.storage.test_codec import FULL
+from zelda_ci.domain.ci import Provenance
+from zelda_ci.domain.comparison import Acceptance, AcceptedReason
 from zelda_ci.domain.details import EfficiencyDetails, ToolUsageDetails
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.session import SessionStatus, SessionTranscript, ToolCall, Turn
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.session import SessionStatus, ToolCall, Turn
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.storage import codec
@@ -49,24 +51,15 @@ def _parts(annotation: Any) -> Iterator[type[BaseModel]]:
         ("metrics.md", ToolUsageDetails, frozenset()),
         ("results.md", Turn, frozenset({ToolCall})),
         ("results.md", ToolCall, frozenset()),
+        ("results.md", BatchResult, frozenset({RunResult})),
+        # Findings of the gate have the keys of the comparison's schema.
+        ("results.md", Provenance, frozenset({AcceptedReason})),
+        ("results.md", Acceptance, frozenset()),
     ],
 )
 def test_the_page_names_every_key(page: str, model: type[BaseModel], elsewhere: frozenset[type[BaseModel]]) -> None:
     text = (REPOSITORY / "docs" / page).read_text("utf-8")
     assert [key for key in keys(model, elsewhere) if f"`{key}`" not in text] == []
-
-
-def test_the_page_names_every_key_of_a_transcript() -> None:
-    text = (REPOSITORY / "docs/results.md").read_text("utf-8")
-    written = orjson_tree(session("Read a.py", '"Done."'))
-    assert [
-        key for key in [*written, *written["started"]] if f"`{key}`" not in text and key not in {"type", "at"}
-    ] == []
-
-
-def orjson_tree(transcript: SessionTranscript) -> dict[str, Any]:
-    tree: dict[str, Any] = json.loads(b"".join(codec.encode_transcript(transcript)))
-    return tree
 
 
 @pytest.mark.parametrize("values", [SessionStatus, Metric])
@@ -75,24 +68,12 @@ def test_the_page_names_every_status_and_metric(values: type[SessionStatus] | ty
     assert [value for value in values if f"`{value}`" not in text] == []
 
 
-def test_the_schema_in_the_repository_is_current() -> None:
-    written = json.loads((REPOSITORY / "schemas" / codec.FILE).read_text("utf-8"))
-    assert written == codec.result_schema()
-
-
-@pytest.mark.parametrize("stored", [result(), FULL, result(config=suite(execution={"maxCostUsd": 1}))])
-def test_results_are_valid_by_the_schema(stored: RunResult) -> None:
-    checker = jsonschema.Draft202012Validator(codec.result_schema())
-    checker.validate(json.loads(codec.encode_result(stored)))
-
-
-@pytest.mark.parametrize(
-    "change", [{"status": "finished"}, {"trial": 0}, {"config": None}, {"versions": {}}, {"failure": None}]
-)
-def test_other_files_are_not_valid_by_the_schema(change: dict[str, Any]) -> None:
-    checker = jsonschema.Draft202012Validator(codec.result_schema())
-    assert not checker.is_valid({**json.loads(codec.encode_result(FULL)), **change})
-
-
-def test_the_schema_describes_the_details_of_efficiency() -> None:
-    assert "toolCalls" in codec.result_schema()["$defs"]["EfficiencyDetails"]["properties"]
+def test_results_are_valid_by_the_schema_of_the_repository_and_other_files_are_not() -> None:
+    schema = json.loads((REPOSITORY / "schemas" / codec.FILE).read_text("utf-8"))
+    assert schema == codec.result_schema()
+    checker = jsonschema.Draft202012Validator(schema)
+    for stored in (result(), FULL, result(config=suite(execution={"maxCostUsd": 1}))):
+        checker.validate(json.loads(codec.encode_result(stored)))
+    others: list[dict[str, Any]] = [{"status": "finished"}, {"trial": 0}, {"config": None}, {"versions": {}}]
+    for change in others:
+        assert not checker.is_valid({**json.loads(codec.encode_result(FULL)), **change})

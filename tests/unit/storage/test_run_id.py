@@ -11,23 +11,10 @@ from zelda_ci.storage.run_folder import is_run_id, run_id
 AT = datetime(2026, 2, 13, 14, 30, tzinfo=UTC)
 
 
-def test_a_run_is_named_after_its_suite_and_its_moment() -> None:
-    assert run_id("rest-endpoint", AT) == "rest-endpoint-2026-02-13T14-30-00"
-
-
-def test_later_runs_of_the_same_second_are_numbered() -> None:
-    assert [run_id("a", AT, number)[-3:] for number in (1, 2, 10)] == ["-00", "0-2", "-10"]
-
-
-def test_the_moment_is_in_utc() -> None:
-    tokyo = AT.astimezone(timezone(timedelta(hours=9)))
-    assert run_id("a", tokyo) == run_id("a", AT)
-
-
 @pytest.mark.parametrize(
     ("suite", "name"),
     [
-        ("two words", "two-words"),
+        ("rest-endpoint", "rest-endpoint"),
         ("../../etc/passwd", "etc-passwd"),
         ("-rf", "rf"),
         (".hidden", "hidden"),
@@ -40,6 +27,8 @@ def test_the_moment_is_in_utc() -> None:
 )
 def test_what_does_not_belong_in_a_file_name_is_replaced(suite: str, name: str) -> None:
     assert run_id(suite, AT) == f"{name}-2026-02-13T14-30-00"
+    tokyo = AT.astimezone(timezone(timedelta(hours=9)))
+    assert run_id(suite, tokyo, 2) == f"{name}-2026-02-13T14-30-00-2"
 
 
 moments = st.integers(0, 4_000_000_000).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
