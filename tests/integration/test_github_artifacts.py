@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -189,7 +190,8 @@ def test_other_spellings_of_the_protocol_are_understood(github: GitHubServer, ru
 
 
 def test_a_strange_answer_is_told(github: GitHubServer, run: Run) -> None:
-    for answer in ([], {"ok": True}, {"ok": True, "signed_upload_url": 5}, "text", {"ok": "true"}):
+    answers: list[Any] = [[], {"ok": True}, {"ok": True, "signed_upload_url": 5}, "text", {"ok": "true"}]
+    for answer in answers:
         github.script_failures([answered(200, answer, on="POST *")])
         assert refused(github, run).exit_code == 2
     for number in (None, "", "-1", "1.5", "x", "9" * 30):

@@ -64,13 +64,14 @@ def test_without_a_wanted_commit_the_newest_of_the_branch_is_taken(world: World)
 
 
 def test_the_last_of_several_trusted_runs_counts_whatever_started_it_and_however_it_ended(world: World) -> None:
-    for results, how in (
+    runs: list[tuple[str, dict[str, Any]]] = [
         ("first", {}),
         ("second", {}),
         ("red", {"conclusion": "failure"}),
         ("night", {"event": "schedule"}),
         ("asked for", {"event": "workflow_dispatch"}),
-    ):
+    ]
+    for results, how in runs:
         store(world.repository.add_run(world.commits[4], **how), results)
         assert look(world.github, world.own, world.commits[4]).results == results
     for _ in range(7):
@@ -104,9 +105,9 @@ def test_what_is_not_a_trusted_run_of_the_branch_is_passed_over_with_a_reason(wo
     elsewhere = world.repository.add_commit(parents=[world.commits[0]], branch="experiment")
     for name, (how, lies, state, reason) in NOT_OURS.items():
         commit = elsewhere if how.get("elsewhere") else world.commits[4]
-        head = {"head_repository": fork} if how.get("fork") else {}
         more = {key: value for key, value in how.items() if key not in {"fork", "elsewhere"}}
-        store(world.repository.add_run(commit, **head, **more), "poison", lies=lies)
+        head = fork if how.get("fork") else None
+        store(world.repository.add_run(commit, head_repository=head, **more), "poison", lies=lies)
         found = look(world.github, world.own, world.commits[4])
         assert (found.origin.state, found.results, reason in found.origin.sentence) == (state, None, True), name
         store(world.repository.add_run(world.commits[2]), "honest")
@@ -212,7 +213,17 @@ def test_a_github_that_does_not_answer_is_no_error(world: World, status: int) ->
     assert (found.origin.state, found.results) == (BaselineState.UNREACHABLE, None)
 
 
-NONSENSE = ([], {}, "text", [None], {"artifacts": [{"id": "x"}]}, [{"sha": 1}], b"<html>", b"null", b'{"id": NaN}')
+NONSENSE: tuple[Any, ...] = (
+    [],
+    {},
+    "text",
+    [None],
+    {"artifacts": [{"id": "x"}]},
+    [{"sha": 1}],
+    b"<html>",
+    b"null",
+    b'{"id": NaN}',
+)
 
 
 @pytest.mark.parametrize("path", ["*/runs/*", "*/actions/artifacts", "*/commits", "*/compare/*", "*/zip"])

@@ -96,8 +96,8 @@ FORGERIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 def test_another_workflow_is_trusted_no_further_than_the_own(world: World) -> None:
     for name, (how, lies) in FORGERIES.items():
-        head = {"head_repository": world.fork()} if how.get("fork") else {}
-        run = elsewhere(world, **head, **{key: value for key, value in how.items() if key != "fork"})
+        head = world.fork() if how.get("fork") else None
+        run = elsewhere(world, head_repository=head, **{key: value for key, value in how.items() if key != "fork"})
         store(run, "forged", lies=named(run, **lies))
         found = look(world.github, world.own, world.commits[4])
         assert found.results is None, name
@@ -166,7 +166,8 @@ def test_earlier_runs_of_a_pull_request_count_after_the_file_was_renamed(world: 
         {"pull_request": 8},
     ):
         run = of_pull(world, workflow=OLD)
-        store(run, lies=named(run, **{"pull_request": 7, **lies}))
+        told: dict[str, Any] = {"pull_request": 7, **lies}
+        store(run, lies=named(run, **told))
     assert earlier(world) == [world.own.id, renamed.id]
 
 

@@ -63,46 +63,6 @@ def test_a_query_that_github_does_not_know_is_refused() -> None:
             api_of(github).graphql("query { viewer { login } }", number=1)
 
 
-def test_branches_meet_where_they_parted() -> None:
-    """main: 1-2-3-4; feature: 2-5-6."""
-    with GitHubServer() as github:
-        github.repository.add_commits(4)
-        github.repository.add_commits(2, branch="feature", since=list(github.repository.commits)[1])
-        one, two, three, four, five, six = github.repository.commits
-        told = api_of(github).get("compare/main...feature")
-        assert (told["status"], told["ahead_by"], told["behind_by"]) == ("diverged", 2, 2)
-        assert told["merge_base_commit"]["sha"] == two
-        assert api_of(github).get(f"compare/{four}...{three}")["behind_by"] == 1
-        assert [each["sha"] for each in api_of(github).pages("commits", sha=six)] == [six, five, two, one]
-
-
-def test_forks_share_commits_and_nothing_else() -> None:
-    with GitHubServer() as github:
-        fork = github.add_repository("mallory/zelda", fork_of=github.repository)
-        base = github.repository.add_commits(2)
-        head = fork.add_commits(1, branch="main", since=base[0])
-        github.repository.add_pull(head_sha=head[0], head="main", head_repository=fork)
-        run = github.repository.add_run(head[0], event="pull_request", head_repository=fork)
-        github.repository.add_artifact("zelda", {"x": b""}, run=run)
-        (artifact,) = api_of(github).pages("actions/artifacts", key="artifacts")
-        assert artifact["workflow_run"]["head_branch"] == "main"
-        assert artifact["workflow_run"]["head_repository_id"] == fork.id != github.repository.id
-        (pull,) = api_of(github).pages(f"commits/{head[0]}/pulls")
-        assert pull["head"]["repo"]["id"] == fork.id
-        assert github.repository.branches["main"] == base[1]
-
-
-def test_a_public_repository_is_read_without_permission() -> None:
-    with GitHubServer() as github:
-        github.permissions = {}
-        open_one = github.add_repository("octo/open", private=False)
-        open_one.add_pull(head_sha=SHA)
-        api = api_of(github)
-        assert api.get("/repos/octo/open/pulls/1")["number"] == 1
-        with pytest.raises(GitHubError, match="403"):
-            api.post("/repos/octo/open/issues/1/comments", {"body": "x"})
-
-
 @pytest.mark.parametrize("method", ["get", "put"])
 def test_storage_wants_a_signature_and_no_token(method: str) -> None:
     with GitHubServer() as github:

@@ -1,10 +1,8 @@
 """runner/prepare.py: which Python it takes, what it changes by sudo and where, and what it says if it cannot."""
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -127,18 +125,6 @@ def test_an_index_without_the_packages_is_an_error_in_log_summary_and_output(tmp
     assert told.data in (tmp_path / "summary").read_text()
     # What is half there is not taken for whole.
     assert not list((tmp_path / "temp").glob("zelda-ci/*/complete"))
-
-
-def test_a_cancelled_preparation_says_so(tmp_path: Path) -> None:
-    with prepared(tmp_path, PIP_NO_INDEX="1") as process:
-        deadline = time.monotonic() + PATIENCE
-        while not list((tmp_path / "temp").glob("zelda-ci/*")):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=PATIENCE)
-    assert process.returncode == prepare.CANCELLED
-    assert runner.outputs((tmp_path / "output").read_text()) == {"verdict": "cancelled"}
 
 
 def test_outside_of_a_workflow_it_says_so(tmp_path: Path) -> None:

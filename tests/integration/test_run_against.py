@@ -9,8 +9,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.command import ended, gone, results, started, zelda
 from tests.support.judging import answer, verdict
 from tests.support.projects import Project, repository, wait_until
@@ -207,24 +205,6 @@ def test_a_dry_run_costs_nothing_and_says_the_most_that_it_could(tmp_path: Path)
     assert "by 2 stored trials" in done.stdout
     assert "Without a stored trial, so not in these sums: never" in done.stdout
     assert len(results(project)) == 2
-
-
-def test_a_plan_counts_the_trials_that_are_stored(tmp_path: Path) -> None:
-    project = project_of(tmp_path, GREETS, GREETS + "Be kind.\n")
-    with ScriptedApi(model) as api:
-        first = zelda(project, "run", "--trials", "2", api=api.url)
-        assert first.returncode == 0, first.stdout
-    planned = zelda(project, "run", "--against", "HEAD~1", "--dry-run", "--json")
-    assert planned.returncode == 0, planned.stderr
-    forecast = json.loads(planned.stdout)
-    (suite,) = forecast["suites"]
-    assert (suite["fewest"], suite["most"]) == (forecast["fewest"], forecast["most"]) == (1, 30)
-    assert forecast["mostUsd"] == pytest.approx(30 * suite["price"]["most"])
-    code, output, _ = against(project)
-    assert code == 0, output
-    assert "Plan: 1 to at most 30 sessions" in output
-    done = zelda(project, "run", "--against", "HEAD~1", "--dry-run")
-    assert "Plan: no session; the trials that are stored decide" in done.stdout
 
 
 def test_an_interruption_loses_nothing_of_either_side(tmp_path: Path) -> None:
