@@ -49,23 +49,18 @@ def hook(command: str) -> dict[str, str]:
     ("files", "expected"),
     [
         (mcp("python", "tools/server.py"), {"tools/server.py", "tools"}),
-        (mcp("python", "-m", "tools.server"), {"tools/server.py", "tools"}),
         (mcp("python", "-m", "pkg.mod"), {"pkg/mod/__main__.py", "pkg/mod"}),
         (mcp("npx", "tsx", "${CLAUDE_PROJECT_DIR}/src/run.ts"), {"src/run.ts", "src", "package.json"}),
         (mcp("sh", "-c", "cd tools && python server.py"), {"tools/server.py", "tools"}),
         (hook('\\"$CLAUDE_PROJECT_DIR\\"/scripts/gen.sh --all'), {"scripts/gen.sh", "scripts"}),
-        (hook("$(git rev-parse --show-toplevel)/scripts/gen.sh"), {"scripts/gen.sh", "scripts"}),
         (hook("make lint"), {"Makefile"}),
-        (mcp("node", "./src"), {"src"}),
         (mcp("go", "run", "./pkg/mod"), {"pkg/mod"}),
         ({".claude/settings.json": '{"extraKnownMarketplaces": {"m": {"source": {"path": "./docs"}}}}'}, {"docs"}),
         ({".claude/settings.json": '{"permissions": {"allow": ["Bash(npm test src:*)"]}}'}, {"package.json"}),
         ({"CLAUDE.md": "See @docs/a.md and README.md, `@package.json`.\n"}, {"docs/a.md", "docs/b.md"}),
-        ({"tools/CLAUDE.md": "@../docs/b.md"}, {"docs/b.md"}),
         ({".claude/rules/x.md": "@docs/b.md"}, {"docs/b.md"}),
         ({".claude/skills/x/SKILL.md": head("Run `./scripts/gen.sh`, see src/run.ts.\n")}, {"scripts/gen.sh"}),
         ({".claude/commands/x.md": head("Run `python tools/server.py`.\n")}, {"tools/server.py"}),
-        ({".claude/commands/x.md": head("Now: !`cat docs/b.md`\n")}, {"docs/b.md"}),
         ({".claude/skills/x/SKILL.md": head("```!\ncat docs/b.md\n```\n")}, {"docs/b.md"}),
         ({".claude/skills/x/SKILL.md": head("Update README.md and package.json.\n")}, set()),
         ({".claude/agents/x.md": head(name="x", skills="deploy")}, {".claude/skills/deploy"}),
@@ -138,12 +133,12 @@ def test_heads_hold_the_first_line_where_it_is_the_description(tmp_path: Path) -
     assert change.before.head == change.after.head
 
 
-@pytest.mark.parametrize("content", [b"\0binary", b"x" * 300_000])
-def test_what_cannot_be_read_is_not_known(tmp_path: Path, content: bytes) -> None:
+def test_what_cannot_be_read_is_not_known(tmp_path: Path) -> None:
     project = repository(tmp_path, {".claude/skills/x/SKILL.md": "x\n"})
-    project.write({".claude/skills/x/SKILL.md": content})
-    project.commit()
-    assert changes(project).problem == ".claude/skills/x/SKILL.md could not be read"
+    for content in (b"\0binary", b"x" * 300_000):
+        project.write({".claude/skills/x/SKILL.md": content})
+        project.commit()
+        assert changes(project).problem == ".claude/skills/x/SKILL.md could not be read"
 
 
 def test_a_commit_that_is_not_there_is_not_known(tmp_path: Path) -> None:
@@ -151,24 +146,20 @@ def test_a_commit_that_is_not_there_is_not_known(tmp_path: Path) -> None:
     assert changes(project).problem == "what changed since HEAD~1 could not be read"
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "line"),
-    [
-        ("a\nb\nc\n", "a\nB\nc\n", 2),
-        ("a\n", "a\nb\n", 2),
-        ("a\nb\nc\n", "a\nc\n", 2),
-        ("a\nb\n", "a\n", 1),
-        (None, "a\n", 1),
-        ("a\n", None, None),
-        ("a\n", "", 1),
-    ],
-)
-def test_the_first_line_that_differs_is_known(tmp_path: Path, before: str | None, after: str | None, line: int) -> None:
-    project = repository(tmp_path, {"x": "", **({"CLAUDE.md": before} if before is not None else {})})
-    if after is None:
-        (project.path / "CLAUDE.md").unlink()
-    else:
-        project.write({"CLAUDE.md": after})
+def test_the_first_line_that_differs_is_known(tmp_path: Path) -> None:
+    files: dict[str, tuple[str | None, str | None, int | None]] = {
+        "changed.md": ("a\nb\nc\n", "a\nB\nc\n", 2),
+        "longer.md": ("a\n", "a\nb\n", 2),
+        "without.md": ("a\nb\nc\n", "a\nc\n", 2),
+        "shorter.md": ("a\nb\n", "a\n", 1),
+        "new.md": (None, "a\n", 1),
+        "gone.md": ("a\n", None, None),
+        "empty.md": ("a\n", "", 1),
+    }
+    rules = ".claude/rules/"
+    project = repository(tmp_path, {"x": "", **{rules + name: old for name, (old, _, _) in files.items() if old}})
+    (project.path / rules / "gone.md").unlink()
+    project.write({rules + name: new for name, (_, new, _) in files.items() if new is not None})
     project.commit()
-    (change,) = changes(project).files
-    assert (change.path, change.line) == ("CLAUDE.md", line)
+    found = {change.path.removeprefix(rules): change.line for change in changes(project).files}
+    assert found == {name: line for name, (_, _, line) in files.items()}

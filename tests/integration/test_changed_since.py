@@ -85,24 +85,25 @@ def test_a_file_that_steers_nothing_runs_nothing(tried: Project) -> None:
     assert "Not run: deploy, read, talk: nothing here can change a result\n" in output
 
 
-def test_a_file_further_down_runs_those_who_touched_its_folder(tried: Project) -> None:
+def test_a_file_further_down_runs_those_who_touched_its_folder_and_a_prompt_its_suite(tried: Project) -> None:
     assert chosen(tried, {"lib/CLAUDE.md": "Write no tests.\n"})[0] == ["read"]
-
-
-def test_a_prompt_runs_its_suite(tried: Project) -> None:
     assert chosen(tried, {"prompts/read.md": "Please read well."})[0] == ["read"]
 
 
-@pytest.mark.parametrize("file", ["docs/style.md", "tools/check.py", SKILL])
-def test_imports_and_scripts_and_another_description_run_all(tried: Project, file: str) -> None:
-    assert len(chosen(tried, {file: "Other\n"})[0]) == 3
+def test_a_script_that_a_skill_names_runs_all(tried: Project) -> None:
+    assert len(chosen(tried, {"tools/check.py": "Other\n"})[0]) == 3
 
 
 def test_a_script_that_a_suite_runs_is_part_of_it(tmp_path: Path) -> None:
     suites = {f"zelda/test-{name}.yaml": SUITE.format("Talk.") for name in ("one", "two")}
     suites["zelda/test-one.yaml"] += "testCommand: sh checks/one.sh\n"
     project = repository(tmp_path, {**suites, "checks/one.sh": "true\n", "README.md": "x\n"})
-    assert zelda(project, "run", "--changed-since", "HEAD", "--json").returncode == 0
+    # Programs get a whole answer where nothing runs.
+    done = zelda(project, "run", "--changed-since", "HEAD", "--json")
+    assert done.returncode == 0, done.stderr
+    tree = json.loads(done.stdout)
+    assert (tree["runs"], tree["planned"]) == ([], 0)
+    assert "Not run: one, two: nothing here can change a result" in done.stderr
     (project.path / "checks/one.sh").write_text("true || false\n")
     project.commit()
     with ScriptedApi(lambda _: text("Hello.")) as api:
@@ -110,15 +111,6 @@ def test_a_script_that_a_suite_runs_is_part_of_it(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "Run: one: checks/one.sh changed (the suite itself)" in done.stderr
     assert [run["suite"] for run in json.loads(done.stdout)["runs"]] == ["one"]
-
-
-def test_programs_get_a_whole_answer_where_nothing_runs(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"zelda/test-one.yaml": SUITE.format("Talk.")})
-    done = zelda(project, "run", "--changed-since", "HEAD", "--json")
-    assert done.returncode == 0, done.stderr
-    tree = json.loads(done.stdout)
-    assert (tree["runs"], tree["planned"]) == ([], 0)
-    assert "Not run: one: nothing here can change a result" in done.stderr
 
 
 def test_all_overrides_it(tried: Project) -> None:

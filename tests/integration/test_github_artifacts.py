@@ -6,11 +6,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.github_clients import Sleeper, artifacts_of, patient_http
-from tests.support.github_server import GitHubServer, Run, answered, hang_up, lose_answer, truncated
+from tests.support.github_server import Failure, GitHubServer, Run, answered, hang_up, lose_answer, truncated
 from tests.support.patience import PATIENCE
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.artifact_protocol import BLOCK_BYTES
@@ -73,14 +74,12 @@ def test_the_same_files_make_the_same_archive(github: GitHubServer, run: Run, tm
     assert service.upload("two", again, retention_days=None).digest == first.digest
 
 
-@pytest.mark.parametrize(("asked", "allowed", "kept"), [(5, "90", 5), (400, "90", 90), (0, "90", 1), (5, "", 5)])
-def test_retention_is_what_the_repository_allows(
-    github: GitHubServer, run: Run, asked: int, allowed: str, kept: int
-) -> None:
-    environ = {**github.environment(run), "GITHUB_RETENTION_DAYS": allowed}
-    ArtifactService.open(environ, patient_http()).upload("zelda", FILES, retention_days=asked)
-    (artifact,) = github.repository.artifacts
-    assert round((artifact.expires_at - artifact.created_at).total_seconds() / 86_400, 2) == kept
+def test_retention_is_what_the_repository_allows(github: GitHubServer, run: Run) -> None:
+    for asked, allowed, kept in ((5, "90", 5), (400, "90", 90), (0, "90", 1), (5, "", 5)):
+        environ = {**github.environment(run), "GITHUB_RETENTION_DAYS": allowed}
+        ArtifactService.open(environ, patient_http()).upload("zelda", FILES, retention_days=asked)
+        (artifact,) = github.repository.artifacts
+        assert round((artifact.expires_at - artifact.created_at).total_seconds() / 86_400, 2) == kept
 
 
 def test_an_artifact_of_our_own_is_replaced(github: GitHubServer, run: Run) -> None:
@@ -101,19 +100,16 @@ def test_an_artifact_of_another_job_is_not_touched(github: GitHubServer, run: Ru
     assert github.repository.artifacts[0].files == FILES
 
 
-def test_a_job_that_is_run_again_stores_again(github: GitHubServer, run: Run) -> None:
+@pytest.mark.parametrize("unique_per_run", [False, True])
+def test_a_job_that_is_run_again_stores_again(github: GitHubServer, run: Run, *, unique_per_run: bool) -> None:
+    """Reports of what GitHub does here disagree, so that both ways are understood."""
     artifacts_of(github, run).upload("zelda", FILES, retention_days=None)
     run.attempt = 2
+    if unique_per_run:
+        github.repository.artifacts[0].attempt = 2
     artifacts_of(github, run).upload("zelda", {"second": b""}, retention_days=None)
-    assert github.repository.artifacts[-1].files == {"second": b""}
-
-
-def test_a_job_that_is_run_again_replaces_where_names_are_unique_per_run(github: GitHubServer, run: Run) -> None:
-    """Reports of what GitHub does here disagree: this is the other way."""
-    artifacts_of(github, run).upload("zelda", FILES, retention_days=None)
-    run.attempt = github.repository.artifacts[0].attempt = 2
-    artifacts_of(github, run).upload("zelda", {"second": b""}, retention_days=None)
-    assert [artifact.files for artifact in github.repository.artifacts] == [{"second": b""}]
+    first = [] if unique_per_run else [FILES]
+    assert [artifact.files for artifact in github.repository.artifacts] == [*first, {"second": b""}]
 
 
 def test_a_creation_whose_answer_was_lost_is_done_again(github: GitHubServer, run: Run) -> None:
@@ -137,12 +133,18 @@ def test_an_end_whose_answer_was_lost_is_found_again(github: GitHubServer, run: 
 
 
 @pytest.mark.parametrize(
-    "failure", [answered(503, on="PUT *"), hang_up(on="PUT *"), lose_answer(on="PUT *"), answered(408, on="PUT *")]
+    "failures",
+    [
+        [answered(503, on="PUT *"), hang_up(on="PUT *"), lose_answer(on="PUT *"), answered(408, on="PUT *")],
+        [answered(429, on="POST *"), answered(500, b"oops", on="POST *"), truncated(on="POST *")],
+    ],
+    ids=["storage", "service"],
 )
-def test_a_block_is_sent_again(github: GitHubServer, run: Run, failure: object) -> None:
-    github.script_failures([failure, failure])  # type: ignore[list-item]
+def test_what_is_busy_or_broken_is_asked_again(github: GitHubServer, run: Run, failures: list[Failure]) -> None:
+    github.script_failures(failures)
     artifacts_of(github, run).upload("zelda", FILES, retention_days=None)
     assert github.repository.artifacts[0].files == FILES
+    assert github.failures == []
 
 
 @pytest.mark.parametrize("on", ["PUT *", "POST *CreateArtifact", "POST *FinalizeArtifact"])
@@ -154,15 +156,6 @@ def test_a_redirect_is_no_success(github: GitHubServer, run: Run, on: str) -> No
     assert error.code == "GITHUB_REFUSED"
     assert "is redirected (307) to elsewhere.invalid, which is not followed" in error.message
     assert "hunter2" not in error.user_message
-
-
-@pytest.mark.parametrize(
-    "failure", [answered(429, on="POST *"), answered(500, b"oops", on="POST *"), truncated(on="POST *")]
-)
-def test_a_busy_service_is_asked_again(github: GitHubServer, run: Run, failure: object) -> None:
-    github.script_failures([failure])  # type: ignore[list-item]
-    artifacts_of(github, run).upload("zelda", FILES, retention_days=None)
-    assert github.repository.artifacts[0].files == FILES
 
 
 def test_a_service_that_stays_away_is_given_up_within_patience(github: GitHubServer, run: Run) -> None:
@@ -196,57 +189,42 @@ def test_other_spellings_of_the_protocol_are_understood(github: GitHubServer, ru
     assert [artifact.files for artifact in github.repository.artifacts] == [{"second": b""}]
 
 
-@pytest.mark.parametrize("answer", [[], {"ok": True}, {"ok": True, "signed_upload_url": 5}, "text", {"ok": "true"}])
-def test_a_strange_answer_is_told(github: GitHubServer, run: Run, answer: object) -> None:
-    github.script_failures([answered(200, answer, on="POST *")])
-    assert refused(github, run).exit_code == 2
+def test_a_strange_answer_is_told(github: GitHubServer, run: Run) -> None:
+    answers: list[Any] = [[], {"ok": True}, {"ok": True, "signed_upload_url": 5}, "text", {"ok": "true"}]
+    for answer in answers:
+        github.script_failures([answered(200, answer, on="POST *")])
+        assert refused(github, run).exit_code == 2
+    for number in (None, "", "-1", "1.5", "x", "9" * 30):
+        github.script_failures([answered(200, {"ok": True, "artifact_id": number}, on="POST *FinalizeArtifact")])
+        assert refused(github, run).code == "ARTIFACT_REFUSED"
 
 
-@pytest.mark.parametrize("number", [None, "", "-1", "1.5", "x", "9" * 30])
-def test_an_artifact_without_a_number_is_told(github: GitHubServer, run: Run, number: object) -> None:
-    github.script_failures([answered(200, {"ok": True, "artifact_id": number}, on="POST *FinalizeArtifact")])
-    assert refused(github, run).code == "ARTIFACT_REFUSED"
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"GITHUB_SERVER_URL": "https://github.example.com"},
-        {"GITHUB_SERVER_URL": "https://github.com.evil.example"},
-        {"GITHUB_SERVER_URL": "nonsense"},
-        {"ACTIONS_RUNTIME_TOKEN": ""},
-        {"ACTIONS_RESULTS_URL": ""},
-        {"ACTIONS_RESULTS_URL": "nonsense"},
-        {"ACTIONS_RUNTIME_TOKEN": "no token"},
-        {"ACTIONS_RUNTIME_TOKEN": "a.b.c"},
-        {"ACTIONS_RUNTIME_TOKEN": "a.eyJzY3AiOiAiQWN0aW9ucy5SZXN1bHRzOjEifQ.c"},
-        {"ACTIONS_RUNTIME_TOKEN": "a.W10.c"},
-        {"ACTIONS_RUNTIME_TOKEN": "a.ä.c"},
-    ],
+NO_SERVICE = (
+    *({"GITHUB_SERVER_URL": server} for server in ("https://github.com.evil.example", "nonsense")),
+    *({name: ""} for name in ("ACTIONS_RUNTIME_TOKEN", "ACTIONS_RESULTS_URL")),
+    {"ACTIONS_RESULTS_URL": "nonsense"},
+    *({"ACTIONS_RUNTIME_TOKEN": token} for token in ("no token", "a.b.c", "a.W10.c", "a.ä.c")),
+    {"ACTIONS_RUNTIME_TOKEN": "a.eyJzY3AiOiAiQWN0aW9ucy5SZXN1bHRzOjEifQ.c"},
 )
-def test_where_there_is_no_service_it_says_so(github: GitHubServer, run: Run, more: dict[str, str]) -> None:
-    with pytest.raises(ArtifactError) as caught:
-        ArtifactService.open({**github.environment(run), **more}, patient_http())
-    assert caught.value.code == "ARTIFACTS_UNAVAILABLE"
 
 
-@pytest.mark.parametrize(
-    "server", ["https://github.com", "https://acme.ghe.com", "http://x.localhost:3000", "https://GitHub.com", ""]
-)
-def test_where_there_is_a_service_it_is_used(github: GitHubServer, run: Run, server: str) -> None:
-    environ = {**github.environment(run), "GITHUB_SERVER_URL": server}
-    assert ArtifactService.open(environ, patient_http()).upload("zelda", FILES, retention_days=None).id
-
-
-@pytest.mark.parametrize("name", ["", "a/b", "a:b", 'a"b', "a\nb", "a*"])
-def test_a_name_that_github_refuses_is_refused_before(github: GitHubServer, run: Run, name: str) -> None:
-    assert refused(github, run, name).code == "ARTIFACT_NAME_INVALID"
-    assert github.requests == []
+def test_a_service_is_used_where_there_is_one_and_where_there_is_none_it_says_so(
+    github: GitHubServer, run: Run
+) -> None:
+    for server in ("https://GitHub.com", "https://acme.ghe.com", "http://x.localhost:3000", ""):
+        environ = {**github.environment(run), "GITHUB_SERVER_URL": server}
+        assert ArtifactService.open(environ, patient_http()).upload("zelda", FILES, retention_days=None).id
+    for more in NO_SERVICE:
+        with pytest.raises(ArtifactError) as caught:
+            ArtifactService.open({**github.environment(run), **more}, patient_http())
+        assert caught.value.code == "ARTIFACTS_UNAVAILABLE", more
 
 
 def test_files_that_cannot_be_stored_are_refused_before(github: GitHubServer, run: Run, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/passwd")
     os.mkfifo(tmp_path / "pipe")
+    for name in ("", "a/b", "a:b", 'a"b', "a\nb", "a*"):
+        assert refused(github, run, name).code == "ARTIFACT_NAME_INVALID"
     assert refused(github, run, files={}).code == "ARTIFACT_EMPTY"
     assert refused(github, run, files={"../x": b""}).code == "ARTIFACT_NAME_INVALID"
     for name in ("link", "pipe", "missing", "."):
@@ -278,7 +256,7 @@ print(uploaded.digest, uploaded.size, resource.getrusage(resource.RUSAGE_SELF).r
 def test_a_large_artifact_is_stored_with_little_memory(github: GitHubServer, run: Run, tmp_path: Path) -> None:
     large = tmp_path / "large"
     with large.open("wb") as file:
-        for _ in range(70):
+        for _ in range(48):
             file.write(os.urandom(1 << 20))
     environ = {**os.environ, **github.environment(run), "TMPDIR": str(tmp_path)}
     done = subprocess.run(

@@ -4,6 +4,7 @@ import io
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -62,10 +63,20 @@ def test_without_a_wanted_commit_the_newest_of_the_branch_is_taken(world: World)
     assert (found.origin.wanted, found.origin.behind) == (world.commits[4], 1)
 
 
-def test_of_two_runs_for_one_commit_the_last_counts(world: World) -> None:
-    for results in ("first", "second"):
-        store(world.repository.add_run(world.commits[4]), results)
-    assert look(world.github, world.own, world.commits[4]).results == "second"
+def test_the_last_of_several_trusted_runs_counts_whatever_started_it_and_however_it_ended(world: World) -> None:
+    runs: list[tuple[str, dict[str, Any]]] = [
+        ("first", {}),
+        ("second", {}),
+        ("red", {"conclusion": "failure"}),
+        ("night", {"event": "schedule"}),
+        ("asked for", {"event": "workflow_dispatch"}),
+    ]
+    for results, how in runs:
+        store(world.repository.add_run(world.commits[4], **how), results)
+        assert look(world.github, world.own, world.commits[4]).results == results
+    for _ in range(7):
+        store(world.repository.add_run(world.commits[4], event="schedule"), lies={"complete": False})
+    assert look(world.github, world.own, world.commits[4]).results == "asked for"
 
 
 def test_the_results_of_the_run_itself_are_no_baseline(world: World) -> None:
@@ -75,90 +86,36 @@ def test_the_results_of_the_run_itself_are_no_baseline(world: World) -> None:
     assert look(world.github, own, None).results == "other"
 
 
-def test_a_red_run_is_a_baseline_too(world: World) -> None:
-    store(world.repository.add_run(world.commits[4], conclusion="failure"))
-    assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.FOUND
+NOT_OURS: dict[str, tuple[dict[str, Any], dict[str, Any], BaselineState, str]] = {
+    "a fork's main": ({"fork": True}, {}, BaselineState.NONE_YET, ""),
+    "a pull request of it": ({"fork": True, "event": "pull_request"}, {}, BaselineState.NONE_YET, ""),
+    "a deleted fork's": ({"deleted_fork": True, "event": "pull_request"}, {}, BaselineState.NONE_YET, ""),
+    "a tag called main": ({"elsewhere": True}, {}, BaselineState.NONE_YET, ""),
+    "a pull request": ({"event": "pull_request"}, {}, BaselineState.INVALID, "by a pull_request run"),
+    "another workflow": ({"workflow": "other.yml"}, {}, BaselineState.INVALID, "another workflow"),
+    "another commit": ({}, {"sha": "f" * 40}, BaselineState.INVALID, "another commit"),
+    "another run": ({}, {"run_id": 1}, BaselineState.INVALID, "another run"),
+    "another repository": ({}, {"repository_id": 1}, BaselineState.INVALID, "another repository"),
+    "cut short": ({}, {"complete": False}, BaselineState.INVALID, "interrupted"),
+}
 
 
-@pytest.mark.parametrize("event", ["schedule", "workflow_dispatch"])
-def test_other_runs_on_the_branch_are_as_good(world: World, event: str) -> None:
-    store(world.repository.add_run(world.commits[4], event=event))
-    assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.FOUND
-
-
-def test_a_branch_that_never_stored_anything_is_told_how_to(world: World) -> None:
-    found = look(world.github, world.own, world.commits[4])
-    assert found.origin.state is BaselineState.NONE_YET
-    assert "main has not stored one" in found.origin.sentence
-
-
-def test_a_forks_branch_called_main_poisons_nothing(world: World) -> None:
+def test_what_is_not_a_trusted_run_of_the_branch_is_passed_over_with_a_reason(world: World) -> None:
     fork = world.fork()
-    for event in ("pull_request", "push"):
-        run = world.repository.add_run(world.commits[4], event=event, head_repository=fork)
-        store(run, "poison")
-
-    assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.NONE_YET
-
-    store(world.repository.add_run(world.commits[2]), "honest")
-    assert look(world.github, world.own, world.commits[4]).results == "honest"
-
-
-def test_a_deleted_forks_branch_called_main_poisons_nothing(world: World) -> None:
-    store(world.repository.add_run(world.commits[4], event="pull_request", deleted_fork=True), "poison")
-    assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.NONE_YET
-
-
-def test_an_artifact_whose_run_was_deleted_is_no_baseline(world: World) -> None:
+    elsewhere = world.repository.add_commit(parents=[world.commits[0]], branch="experiment")
+    for name, (how, lies, state, reason) in NOT_OURS.items():
+        commit = elsewhere if how.get("elsewhere") else world.commits[4]
+        more = {key: value for key, value in how.items() if key not in {"fork", "elsewhere"}}
+        head = fork if how.get("fork") else None
+        store(world.repository.add_run(commit, head_repository=head, **more), "poison", lies=lies)
+        found = look(world.github, world.own, world.commits[4])
+        assert (found.origin.state, found.results, reason in found.origin.sentence) == (state, None, True), name
+        store(world.repository.add_run(world.commits[2]), "honest")
+        assert look(world.github, world.own, world.commits[4]).results == "honest", name
+        world.repository.artifacts.clear()
     run = world.repository.add_run(world.commits[4])
     world.repository.add_artifact(NAME, {PROVENANCE: provenance(run), RESULTS: b'{"results": ""}'}, run=None)
     assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.NONE_YET
-
-
-def test_a_pull_request_from_main_to_another_branch_is_no_baseline(world: World) -> None:
-    store(world.repository.add_run(world.commits[4], event="pull_request"))
-    found = look(world.github, world.own, world.commits[4])
-    assert found.origin.state is BaselineState.INVALID
-    assert found.origin.sentence.endswith("refused: it was stored by a pull_request run")
-
-
-def test_a_tag_called_main_elsewhere_in_history_is_no_baseline(world: World) -> None:
-    elsewhere = world.repository.add_commit(parents=[world.commits[0]], branch="experiment")
-    store(world.repository.add_run(elsewhere, branch="main"), "tagged")
-    found = look(world.github, world.own, world.commits[4])
-    assert (found.origin.state, found.results) == (BaselineState.NONE_YET, None)
-
-
-def test_another_workflow_stores_no_baseline_of_ours(world: World) -> None:
-    store(world.repository.add_run(world.commits[4], workflow="other.yml"))
-    store(world.repository.add_run(world.commits[3]), "ours")
-    assert look(world.github, world.own, world.commits[4]).results == "ours"
-
-
-@pytest.mark.parametrize(
-    ("lie", "reason"),
-    [
-        ({"sha": "f" * 40}, "another commit"),
-        ({"run_id": 1}, "another run"),
-        ({"repository_id": 1}, "another repository"),
-        ({"complete": False}, "interrupted"),
-    ],
-)
-def test_an_artifact_that_lies_about_itself_is_passed_over(world: World, lie: dict[str, object], reason: str) -> None:
-    store(world.repository.add_run(world.commits[4]), "liar", lies=lie)
-    found = look(world.github, world.own, world.commits[4])
-    assert found.origin.state is BaselineState.INVALID
-    assert reason in found.origin.sentence
-
-    store(world.repository.add_run(world.commits[1]), "honest")
-    assert look(world.github, world.own, world.commits[4]).results == "honest"
-
-
-def test_a_week_of_broken_nights_hides_nothing(world: World) -> None:
-    store(world.repository.add_run(world.commits[4], event="schedule"), "honest")
-    for _ in range(7):
-        store(world.repository.add_run(world.commits[4], event="schedule"), lies={"complete": False})
-    assert look(world.github, world.own, world.commits[4]).results == "honest"
 
 
 def test_of_several_refusals_the_nearest_is_told(world: World) -> None:
@@ -168,44 +125,23 @@ def test_of_several_refusals_the_nearest_is_told(world: World) -> None:
     assert f"main@{world.commits[4][:7]} were refused: its run was interrupted" in sentence
 
 
-def test_storage_that_was_tampered_with_is_noticed(world: World) -> None:
-    store(world.repository.add_run(world.commits[4]), digest=f"sha256:{'0' * 64}")
-    found = look(world.github, world.own, world.commits[4])
-    assert found.origin.state is BaselineState.INVALID
-    assert "digest" in found.origin.sentence
-
-
-@pytest.mark.parametrize(
-    ("members", "reason"),
-    [
+def test_what_cannot_be_read_is_refused_with_the_reason(world: World) -> None:
+    run = world.repository.add_run(world.commits[4])
+    told = {PROVENANCE: provenance(run)}
+    for files, reason in (
         ({}, "holds no zelda-ci.json"),
-        ({PROVENANCE: b"{}", RESULTS: b"{}"}, "zelda-ci.json cannot be read"),
-        ({PROVENANCE: b"[" * 100_000, RESULTS: b"{}"}, "zelda-ci.json cannot be read"),
-        ({PROVENANCE: b'{"sha": NaN}', RESULTS: b"{}"}, "zelda-ci.json cannot be read"),
-        ({PROVENANCE: b"\xff\xfe\x00", RESULTS: b"{}"}, "zelda-ci.json cannot be read"),
-    ],
-)
-def test_other_peoples_files_are_no_baseline(world: World, members: dict[str, bytes], reason: str) -> None:
-    run = world.repository.add_run(world.commits[4])
-    world.repository.add_artifact(NAME, members, run=run)
-    found = look(world.github, world.own, world.commits[4])
-    assert found.origin.state is BaselineState.INVALID
-    assert reason in found.origin.sentence
-
-
-@pytest.mark.parametrize("results", [b"", b"not json", b"{}", b"\x00" * 1000])
-def test_results_that_cannot_be_read_are_no_baseline(world: World, results: bytes) -> None:
-    run = world.repository.add_run(world.commits[4])
-    world.repository.add_artifact(NAME, {PROVENANCE: provenance(run), RESULTS: results}, run=run)
-    found = look(world.github, world.own, world.commits[4])
-    assert found.origin.state is BaselineState.INVALID
-    assert found.origin.sentence.endswith("refused: the results are damaged")
-
-
-def test_results_without_their_file_are_no_baseline(world: World) -> None:
-    run = world.repository.add_run(world.commits[4])
-    world.repository.add_artifact(NAME, {PROVENANCE: provenance(run)}, run=run)
-    assert "holds no zelda-results.json" in look(world.github, world.own, world.commits[4]).origin.sentence
+        (told, "holds no zelda-results.json"),
+        *(({PROVENANCE: data, RESULTS: b"{}"}, "zelda-ci.json cannot be read") for data in (b"{}", b"[" * 100_000)),
+        *(({**told, RESULTS: data}, "the results are damaged") for data in (b"", b"not json", b"{}", b"\0" * 1000)),
+        *((blob, "no zip archive") for blob in (b"", b"PK", b"<html>not a zip</html>")),
+    ):
+        world.repository.artifacts.clear()
+        world.repository.add_artifact(NAME, files, run=run)
+        origin = look(world.github, world.own, world.commits[4]).origin
+        assert (origin.state, reason in origin.sentence) == (BaselineState.INVALID, True), origin.sentence
+    world.repository.artifacts.clear()
+    store(run, digest=f"sha256:{'0' * 64}")
+    assert "digest" in look(world.github, world.own, world.commits[4]).origin.sentence
 
 
 def test_a_zip_bomb_is_refused_unexploded(world: World) -> None:
@@ -232,38 +168,26 @@ def test_what_is_no_archive_is_no_baseline(world: World, blob: bytes) -> None:
     assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.INVALID
 
 
-def test_expired_baselines_are_told_apart_from_none(world: World) -> None:
+def test_an_expired_baseline_is_told_apart_from_none_and_an_older_one_is_better(world: World) -> None:
     store(world.repository.add_run(world.commits[4]), expired=True)
     found = look(world.github, world.own, world.commits[4])
     assert found.origin.state is BaselineState.EXPIRED
     assert "retention-days" in found.origin.sentence
-
-
-def test_an_older_baseline_is_better_than_an_expired_one(world: World) -> None:
-    store(world.repository.add_run(world.commits[4]), expired=True)
+    # One that expires during the lookup.
     store(world.repository.add_run(world.commits[3]), "older")
+    world.github.script_failures([answered(410, on="GET */zip")])
+    assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.EXPIRED
     assert look(world.github, world.own, world.commits[4]).results == "older"
 
 
-def test_one_that_expires_during_the_lookup_has_expired(world: World) -> None:
-    store(world.repository.add_run(world.commits[4]))
-    world.github.script_failures([answered(410, on="GET */zip")])
-    assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.EXPIRED
-
-
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        *((path, status) for path in ("*/actions/runs/*", "*/actions/artifacts", "*/zip") for status in (403, 404)),
-        ("*/commits", 403),
-    ],
-)
-def test_a_token_that_may_not_read_is_told_what_it_needs(world: World, path: str, status: int) -> None:
+def test_a_token_that_may_not_read_is_told_what_it_needs(world: World) -> None:
     store(world.repository.add_run(world.commits[3]))
-    world.github.script_failures([answered(status, on=f"GET {path}")])
-    found = look(world.github, world.own, world.commits[4])
-    assert found.origin.state is BaselineState.NOT_PERMITTED
-    assert "permissions: actions: read" in found.origin.sentence
+    for path, status in (("*/actions/runs/*", 403), ("*/actions/artifacts", 404), ("*/zip", 403), ("*/commits", 403)):
+        world.github.script_failures([answered(status, on=f"GET {path}")])
+        found = look(world.github, world.own, world.commits[4])
+        assert found.origin.state is BaselineState.NOT_PERMITTED, path
+        assert "permissions: actions: read" in found.origin.sentence
+        assert not world.github.failures
 
 
 def test_a_token_that_is_wrong_is_not_told_to_ask_for_permissions(world: World) -> None:
@@ -289,16 +213,27 @@ def test_a_github_that_does_not_answer_is_no_error(world: World, status: int) ->
     assert (found.origin.state, found.results) == (BaselineState.UNREACHABLE, None)
 
 
-@pytest.mark.parametrize("path", ["*/runs/*", "*/actions/artifacts", "*/commits", "*/compare/*", "*/zip"])
-@pytest.mark.parametrize(
-    "body", [None, [], {}, "text", 1, [None], {"artifacts": [{"id": "x"}]}, [{"sha": 1}], b"<html>", b'{"id": NaN}']
+NONSENSE: tuple[Any, ...] = (
+    [],
+    {},
+    "text",
+    [None],
+    {"artifacts": [{"id": "x"}]},
+    [{"sha": 1}],
+    b"<html>",
+    b"null",
+    b'{"id": NaN}',
 )
-def test_a_github_that_answers_nonsense_is_no_error(world: World, path: str, body: object) -> None:
+
+
+@pytest.mark.parametrize("path", ["*/runs/*", "*/actions/artifacts", "*/commits", "*/compare/*", "*/zip"])
+def test_a_github_that_answers_nonsense_is_no_error(world: World, path: str) -> None:
     store(world.repository.add_run(world.commits[3]), "stored")
-    nonsense = b"null" if body is None else body
-    world.github.script_failures([answered(200, nonsense, on=f"GET {path}")])
-    found = look(world.github, world.own, world.commits[4])
-    assert (found.results == "stored") == (found.origin.state is BaselineState.FOUND)
+    for body in NONSENSE:
+        world.github.failures.clear()
+        world.github.script_failures([answered(200, body, on=f"GET {path}")])
+        found = look(world.github, world.own, world.commits[4])
+        assert (found.results == "stored") == (found.origin.state is BaselineState.FOUND), body
 
 
 def test_an_unknown_distance_is_no_reason_to_do_without(world: World) -> None:
@@ -331,14 +266,6 @@ def test_hundreds_of_pull_requests_do_not_hide_the_baseline(world: World) -> Non
     for _ in range(250):
         store(world.repository.add_run(world.own.head_sha, branch="feature", event="pull_request"), "noise")
     assert look(world.github, world.own, world.commits[4]).results == "hidden"
-
-
-def test_a_branch_with_an_odd_name_is_looked_up_like_any(world: World) -> None:
-    branch = "release/1.x & co #2"
-    tip = world.repository.add_commit(parents=[world.commits[1]], branch=branch)
-    store(world.repository.add_run(tip, branch=branch), "odd")
-    found = look(world.github, world.own, None, branch=branch)
-    assert found.results == "odd"
 
 
 def test_what_one_run_uploads_the_next_one_finds(world: World) -> None:

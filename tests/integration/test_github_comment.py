@@ -1,7 +1,9 @@
 """The comment on a pull request against a server that remembers what was written."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -13,7 +15,6 @@ from tests.support.github_server import (
     Pull,
     Run,
     answered,
-    hang_up,
     lose_answer,
     truncated,
 )
@@ -67,26 +68,16 @@ def shown(comment: Comment) -> str:
     return comment.body.split("\n", 2)[2]
 
 
-def test_the_first_run_creates_the_comment(github: GitHubServer, pull: Pull) -> None:
+def test_the_first_run_creates_the_comment_and_the_next_updates_it_in_place(github: GitHubServer, pull: Pull) -> None:
     run = run_of(github)
     published = tell(github, "one", run)
     assert published.action == "created"
     assert str(published.url).endswith(f"#issuecomment-{pull.comments[0].id}")
     assert pull.bodies == [sealed(KEY, order_of(run), "one")]
-
-
-def test_the_next_run_updates_it_in_place(github: GitHubServer, pull: Pull) -> None:
-    first = tell(github, "one")
-    second = tell(github, "two")
-    assert (second.action, second.url) == ("updated", first.url)
-    assert [shown(each) for each in pull.comments] == ["two"]
-
-
-def test_an_unchanged_text_is_not_sent_again(github: GitHubServer, pull: Pull) -> None:
-    first = tell(github, "same\r\n\r\ntext\n")
-    second = tell(github, "same\n\ntext")
-    assert (second.action, second.url) == ("unchanged", first.url)
-    assert github.calls("PATCH") == []
+    assert tell(github, "same\r\n\r\ntext\n") == Published(published.url, "updated")
+    # An unchanged text is not sent again.
+    assert tell(github, "same\n\ntext") == Published(published.url, "unchanged")
+    assert len(github.calls("PATCH")) == 1
 
 
 def test_jobs_with_keys_of_their_own_have_comments_of_their_own(github: GitHubServer, pull: Pull) -> None:
@@ -153,36 +144,24 @@ def test_a_deleted_comment_is_created_again(github: GitHubServer, pull: Pull) ->
     tell(github, "one")
     pull.comments.clear()
     assert tell(github, "two").action == "created"
-    assert [shown(each) for each in pull.comments] == ["two"]
-
-
-def test_a_comment_deleted_at_that_moment_is_created_again(github: GitHubServer, pull: Pull) -> None:
-    tell(github, "one")
+    # One that is deleted at that moment, too.
     github.script_failures([answered(404, on="PATCH *")])
-    assert tell(github, "two").action in {"created", "updated"}
-    assert [shown(each) for each in pull.comments] == ["two"]
+    assert tell(github, "three").action in {"created", "updated"}
+    assert [shown(each) for each in pull.comments] == ["three"]
 
 
-def test_an_older_run_that_finishes_later_changes_nothing(github: GitHubServer, pull: Pull) -> None:
-    older, newer = run_of(github), run_of(github)
+def test_an_older_run_or_attempt_that_finishes_later_changes_nothing(github: GitHubServer, pull: Pull) -> None:
+    older, newer = run_of(github), run_of(github, attempt=2)
     first = tell(github, "newer", newer)
     assert tell(github, "older", older) == Published(first.url, "outdated")
-    assert [shown(each) for each in pull.comments] == ["newer"]
-
-
-def test_an_older_attempt_of_the_same_run_changes_nothing(github: GitHubServer, pull: Pull) -> None:
-    run = run_of(github, attempt=2)
-    tell(github, "second", run)
-    outdated = publish_comment(api_of(github), 1, key=KEY, order=order_of(run, attempt=1), body="first")
+    outdated = publish_comment(api_of(github), 1, key=KEY, order=order_of(newer, attempt=1), body="first")
     assert outdated.action == "outdated"
-    assert [shown(each) for each in pull.comments] == ["second"]
-
-
-def test_another_attempt_updates_the_comment(github: GitHubServer, pull: Pull) -> None:
-    run = run_of(github)
-    tell(github, "first", run)
-    run.attempt = 2
-    assert tell(github, "second", run).action == "updated"
+    # Nor where GitHub may not be asked whether there is such a run.
+    github.permissions["actions"] = "none"
+    assert tell(github, "older", older).action == "outdated"
+    assert [shown(each) for each in pull.comments] == ["newer"]
+    newer.attempt = 3
+    assert tell(github, "third", newer).action == "updated"
 
 
 def test_a_run_for_a_head_that_was_left_behind_writes_nothing(github: GitHubServer, pull: Pull) -> None:
@@ -201,30 +180,14 @@ def test_a_head_that_was_restored_counts_more_than_later_runs_of_another(github:
     assert tell(github, "restored", run).action == "updated"
 
 
-def test_a_run_of_a_merge_queue_needs_no_head(github: GitHubServer, pull: Pull) -> None:
-    order = CommentOrder(run_of(github).id, 1, "")
-    assert publish_comment(api_of(github), 1, key=KEY, order=order, body="queued").action == "created"
-
-
-@pytest.mark.parametrize("claim", [CommentOrder(10**17, 1, HEAD), CommentOrder(10**17, 1, "")])
-def test_an_invented_newer_run_silences_nobody(github: GitHubServer, pull: Pull, claim: CommentOrder) -> None:
-    github.repository.add_comment(1, sealed(KEY, claim, "vandalised"), author=github.login)
-    assert tell(github, "true").action == "updated"
-    assert [shown(each) for each in pull.comments] == ["true"]
-
-
-def test_an_invented_attempt_of_the_own_run_silences_nobody(github: GitHubServer, pull: Pull) -> None:
+def test_invented_runs_and_attempts_silence_nobody(github: GitHubServer, pull: Pull) -> None:
     run = run_of(github)
-    claim = CommentOrder(run.id, 99, HEAD)
-    github.repository.add_comment(1, sealed(KEY, claim, "vandalised"), author=github.login)
-    assert tell(github, "true", run).action == "updated"
-
-
-def test_a_newer_run_that_cannot_be_checked_is_believed(github: GitHubServer, pull: Pull) -> None:
-    older, newer = run_of(github), run_of(github)
-    tell(github, "newer", newer)
-    github.permissions["actions"] = "none"
-    assert tell(github, "older", older).action == "outdated"
+    claims = (CommentOrder(10**17, 1, HEAD), CommentOrder(10**17, 1, ""), CommentOrder(run.id, 99, HEAD))
+    for claim in claims:
+        pull.comments.clear()
+        github.repository.add_comment(1, sealed(KEY, claim, "vandalised"), author=github.login)
+        assert tell(github, "true", run).action == "updated"
+        assert [shown(each) for each in pull.comments] == ["true"]
 
 
 def test_a_spoilt_second_line_is_written_anew(github: GitHubServer, pull: Pull) -> None:
@@ -238,96 +201,69 @@ def test_duplicates_are_folded_into_the_oldest(github: GitHubServer, pull: Pull)
     for body in ("two", "three"):
         github.repository.add_comment(1, sealed(KEY, CommentOrder(2, 1, HEAD), body), author=github.login)
     github.repository.add_comment(1, "a person's")
-    tell(github, "new")
-    assert [shown(each) for each in pull.comments[:1]] == ["new"]
+    # One that may not be removed is no failure, and is removed by the next run.
+    github.script_failures([answered(403, on="DELETE *")])
+    assert tell(github, "new").action == "updated"
+    tell(github, "newer")
+    assert shown(pull.comments[0]) == "newer"
     assert pull.comments[0] is kept
     assert pull.bodies[1:] == ["a person's"]
 
 
-def test_duplicates_that_may_not_be_removed_are_no_failure(github: GitHubServer, pull: Pull) -> None:
-    for body in ("one", "two"):
-        github.repository.add_comment(1, sealed(KEY, CommentOrder(1, 1, HEAD), body), author=github.login)
-    github.script_failures([answered(403, on="DELETE *")])
-    assert tell(github, "new").action == "updated"
+def at_once(*jobs: Callable[[], object]) -> None:
+    """Several jobs begin at the same moment."""
+    start = threading.Barrier(len(jobs))
 
-
-@pytest.mark.parametrize("turn", range(5))
-def test_two_jobs_that_create_at_once_leave_one_comment_of_the_newer(
-    github: GitHubServer, pull: Pull, turn: int
-) -> None:
-    runs = {"older": run_of(github), "newer": run_of(github)}
-    start = threading.Barrier(len(runs))
-    done: dict[str, Published] = {}
-
-    def job(body: str) -> None:
+    def job(do: Callable[[], object]) -> None:
         start.wait()
-        done[body] = tell(github, body, runs[body])
+        do()
 
-    jobs = [threading.Thread(target=job, args=(body,)) for body in runs]
-    for each in jobs:
-        each.start()
-    for each in jobs:
-        each.join()
-    assert done.keys() == runs.keys()
-    assert [shown(each) for each in pull.comments] == ["newer"]
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        list(pool.map(job, jobs))
 
 
-@pytest.mark.parametrize("loss", [lose_answer(on=CREATE), truncated(on=CREATE)], ids=["lost", "cut off"])
-def test_a_lost_answer_creates_no_second_comment(github: GitHubServer, pull: Pull, loss: Failure) -> None:
-    github.script_failures([loss])
+def test_two_jobs_that_create_at_once_leave_one_comment_of_the_newer(github: GitHubServer, pull: Pull) -> None:
+    for _ in range(3):
+        pull.comments.clear()
+        older, newer = run_of(github), run_of(github)
+        at_once(partial(tell, github, "older", older), partial(tell, github, "newer", newer))
+        assert [shown(each) for each in pull.comments] == ["newer"]
+
+
+@pytest.mark.parametrize("loss", [lose_answer, truncated])
+def test_a_lost_answer_creates_no_second_comment(
+    github: GitHubServer, pull: Pull, loss: Callable[..., Failure]
+) -> None:
+    github.script_failures([loss(on=CREATE)])
     assert tell(github, "once").action == "created"
     assert len(github.calls(CREATE)) == 1
     assert [shown(each) for each in pull.comments] == ["once"]
 
 
-def test_a_lost_request_is_sent_again(github: GitHubServer, pull: Pull) -> None:
-    github.script_failures([hang_up(on=CREATE)])
-    assert tell(github, "once").action == "created"
-    assert [shown(each) for each in pull.comments] == ["once"]
-
-
-def test_a_token_that_may_only_read_is_refused(github: GitHubServer, pull: Pull) -> None:
-    github.permissions["pull_requests"] = "read"
+def refused(github: GitHubServer, body: str = "no") -> GitHubError:
     with pytest.raises(GitHubError) as caught:
-        tell(github, "no")
-    assert caught.value.code == "GITHUB_NOT_PERMITTED"
-    assert "pull_requests: write" in str(caught.value.hint)
+        tell(github, body)
+    return caught.value
 
 
-def test_a_token_that_may_not_read_is_refused(github: GitHubServer, pull: Pull) -> None:
-    github.permissions["pull_requests"] = "none"
-    with pytest.raises(GitHubError) as caught:
-        tell(github, "no")
-    assert caught.value.code == "GITHUB_NOT_PERMITTED"
-
-
-def test_no_pull_request_is_an_error_that_says_so(github: GitHubServer) -> None:
-    with pytest.raises(GitHubError) as caught:
-        tell(github, "no")
-    assert caught.value.code == "GITHUB_NOT_FOUND"
-
-
-def test_a_text_that_is_too_long_is_not_even_sent(github: GitHubServer, pull: Pull) -> None:
-    with pytest.raises(GitHubError) as caught:
-        tell(github, "\U0001d11e" * 33_000)
-    assert caught.value.code == "COMMENT_TOO_LONG"
-    assert github.requests == []
-
-
-def test_a_text_that_github_finds_too_long_is_told(github: GitHubServer, pull: Pull) -> None:
+def test_what_github_refuses_has_a_code(github: GitHubServer) -> None:
+    assert refused(github).code == "GITHUB_NOT_FOUND"
+    github.repository.add_pull(head_sha=HEAD)
+    # A text that is too long, and one that GitHub finds so; another refusal keeps its own code.
+    asked = len(github.requests)
+    assert refused(github, "\U0001d11e" * 33_000).code == "COMMENT_TOO_LONG"
+    assert len(github.requests) == asked
     error = {"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": "Body is too long"}
     told = {"message": "Validation Failed", "errors": [error]}
     github.script_failures([answered(422, told, on=CREATE)])
-    with pytest.raises(GitHubError) as caught:
-        tell(github, "text")
-    assert caught.value.code == "COMMENT_TOO_LONG"
-
-
-def test_another_refusal_keeps_its_own_code(github: GitHubServer, pull: Pull) -> None:
+    assert refused(github).code == "COMMENT_TOO_LONG"
     github.script_failures([answered(422, {"message": "Validation Failed"}, on=CREATE)])
-    with pytest.raises(GitHubError) as caught:
-        tell(github, "text")
-    assert caught.value.code == "GITHUB_REFUSED"
+    assert refused(github).code == "GITHUB_REFUSED"
+    for permission in ("read", "none"):
+        github.permissions["pull_requests"] = permission
+        assert refused(github).code == "GITHUB_NOT_PERMITTED"
+    github.permissions["pull_requests"] = "read"
+    assert "pull_requests: write" in str(refused(github).hint)
 
 
 def test_an_enterprise_server_is_asked_where_it_answers() -> None:
@@ -369,39 +305,24 @@ def test_a_comment_with_the_former_key_is_taken_over(github: GitHubServer, pull:
     assert [shown(each) for each in pull.comments] == ["newer"]
 
 
-def test_the_second_job_creates_a_comment_of_its_own(github: GitHubServer, pull: Pull) -> None:
-    old, run = former(github), run_of(github)
-    assert tell_as(github, "one", "one", run).action == "updated"
-    assert tell_as(github, "two", "two", run).action == "created"
-    assert [shown(each) for each in pull.comments] == ["one", "two"]
-    assert pull.comments[0] is old
+def test_jobs_that_want_the_former_comment_at_once_end_with_one_each(github: GitHubServer, pull: Pull) -> None:
+    jobs = ("one", "two", "three")
+    for _ in range(3):
+        pull.comments.clear()
+        old, run = former(github), run_of(github)
+        done: dict[str, Published] = {}
 
+        def tell_of(key: str, run: Run = run, done: dict[str, Published] = done) -> None:
+            done[key] = tell_as(github, key, f"of {key}", run)
 
-@pytest.mark.parametrize("turn", range(5))
-def test_jobs_that_want_the_former_comment_at_once_end_with_one_each(
-    github: GitHubServer, pull: Pull, turn: int
-) -> None:
-    old, run, jobs = former(github), run_of(github), ("one", "two", "three")
-    start = threading.Barrier(len(jobs))
-    done: dict[str, Published] = {}
-
-    def job(key: str) -> None:
-        start.wait()
-        done[key] = tell_as(github, key, f"of {key}", run)
-
-    threads = [threading.Thread(target=job, args=(key,)) for key in jobs]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert done.keys() == set(jobs)
-    assert sorted(published.action for published in done.values()) == ["created", "created", "updated"]
-    assert pull.comments[0] is old
-    for key in jobs:
-        (comment,) = (each for each in pull.comments if is_marked(each.body, key))
-        assert comment.body.endswith(f"of {key}")
-        assert str(done[key].url).endswith(f"#issuecomment-{comment.id}")
-    assert len(pull.comments) == len(jobs)
+        at_once(*(partial(tell_of, key) for key in jobs))
+        assert sorted(published.action for published in done.values()) == ["created", "created", "updated"]
+        assert pull.comments[0] is old
+        for key in jobs:
+            (comment,) = (each for each in pull.comments if is_marked(each.body, key))
+            assert comment.body.endswith(f"of {key}")
+            assert str(done[key].url).endswith(f"#issuecomment-{comment.id}")
+        assert len(pull.comments) == len(jobs)
 
 
 def test_the_oldest_claim_gets_the_former_comment(github: GitHubServer, pull: Pull) -> None:
@@ -453,24 +374,14 @@ def test_a_second_job_with_the_same_key_does_not_overwrite_the_first(github: Git
     assert tell_as(github, "job", "other words", run_of(github), once=False).action == "updated"
 
 
-@pytest.mark.parametrize("turn", range(3))
-def test_jobs_with_the_same_key_that_create_at_once_leave_the_text_of_one(
-    github: GitHubServer, pull: Pull, turn: int
-) -> None:
-    run, legs = run_of(github), ("linux", "mac")
-    start = threading.Barrier(len(legs))
-    done: dict[str, Published] = {}
+def test_jobs_with_the_same_key_that_create_at_once_leave_the_text_of_one(github: GitHubServer, pull: Pull) -> None:
+    run, done = run_of(github), dict[str, Published]()
 
-    def job(leg: str) -> None:
-        start.wait()
+    def tell_of(leg: str) -> None:
         done[leg] = tell_as(github, "job", leg, run)
 
-    threads = [threading.Thread(target=job, args=(leg,)) for leg in legs]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    at_once(partial(tell_of, "linux"), partial(tell_of, "mac"))
     (text,) = [shown(each) for each in pull.comments]
     assert {leg: published.action for leg, published in done.items()} == {
-        leg: "created" if leg == text else "taken" for leg in legs
+        leg: "created" if leg == text else "taken" for leg in ("linux", "mac")
     }

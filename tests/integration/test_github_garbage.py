@@ -54,9 +54,10 @@ def saying(words: bytes) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("words", GARBAGE.values(), ids=GARBAGE)
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_garbage_is_an_error_with_a_sentence(words: bytes, method: str) -> None:
-    with saying(words) as url, pytest.raises(GitHubError) as caught:
-        patient_http().send(HttpRequest(method, url, {}, data=b"x", timeout=PATIENCE)).json()
-    assert caught.value.message
-    assert "secret" not in caught.value.user_message
+def test_garbage_is_an_error_with_a_sentence(words: bytes) -> None:
+    with saying(words) as url:
+        for method in ("GET", "POST"):
+            with pytest.raises(GitHubError) as caught:
+                patient_http().send(HttpRequest(method, url, {}, data=b"x", timeout=PATIENCE)).json()
+            assert caught.value.message
+            assert "secret" not in caught.value.user_message

@@ -101,86 +101,42 @@ def test_only_scheduled_runs_that_may_compare_are_nights() -> None:
     assert not is_nightly(other)
 
 
-def rounds(letters: str, failing: int | None = None) -> tuple[list[tuple[tuple[str, ...], int]], Any]:
-    """What is asked of the rounds, and a function that runs them: the last letter goes on."""
-    asked: list[tuple[tuple[str, ...], int]] = []
+class Rounds:
+    """What is asked of the rounds of a night, each trial of which ends as the next letter says; the last goes on."""
 
-    def run_round(names: Sequence[str], trials: int) -> BatchResult:
-        if failing == len(asked):
+    def __init__(self, letters: str, *, failing: int | None = None, most: int = 99) -> None:
+        self.letters, self.failing, self.most = letters, failing, most
+        self.asked: list[tuple[tuple[str, ...], int]] = []
+        self.case = case_of()
+        self.made = run_night(self.case, BatchBaseline(ORIGIN, None, nights=before()), self)
+
+    def __call__(self, names: Sequence[str], trials: int) -> BatchResult:
+        done = len(self.asked)
+        if self.failing == done:
             raise StorageError("The disk is full.")
-        letter = letters[min(len(asked), len(letters) - 1)]
-        asked.append((tuple(names), trials))
-        return batch(*(trial(letter, number=number) for number in range(1, trials + 1)))
-
-    return asked, run_round
-
-
-def test_a_good_night_has_one_round() -> None:
-    asked, run_round = rounds("P")
-    made = run_night(case_of(), BatchBaseline(ORIGIN, None, nights=before()), run_round)
-    assert asked == [((), 1)]
-    assert len(made.runs) == 1
+        self.asked.append((tuple(names), trials))
+        letter = self.letters[min(done, len(self.letters) - 1)]
+        wanted = range(1, trials + 1) if done < self.most else ()
+        return batch(*(trial(letter, number=number) for number in wanted))
 
 
-def test_a_bad_trial_is_followed_by_more_of_that_suite_whose_numbers_go_on() -> None:
-    asked, run_round = rounds("F")
-    made = run_night(case_of(), BatchBaseline(ORIGIN, None, nights=before()), run_round)
-    assert asked == [((), 1), (("s",), 2)]
-    assert [each.trial for each in made.runs] == [1, 2, 3]
-    assert made.planned == 3
+def test_a_good_night_has_one_round_and_a_bad_trial_more_of_that_suite_whose_numbers_go_on() -> None:
+    good = Rounds("P")
+    assert (good.asked, len(good.made.runs)) == ([((), 1)], 1)
+    bad = Rounds("F")
+    assert bad.asked == [((), 1), (("s",), 2)]
+    assert [each.trial for each in bad.made.runs] == [1, 2, 3]
+    assert bad.made.planned == 3
 
 
-def test_rounds_that_show_nothing_end() -> None:
-    asked, run_round = rounds("F??????")
-    run_night(case_of(), BatchBaseline(ORIGIN, None, nights=before()), run_round)
-    assert len(asked) == 5
-
-
-def test_a_round_without_a_run_is_the_last() -> None:
-    asked, run_round = rounds("F")
-    case = case_of()
-
-    def poor(names: Sequence[str], trials: int) -> BatchResult:
-        made = run_round(names, trials)
-        return made if len(asked) == 1 else batch()
-
-    made = run_night(case, BatchBaseline(ORIGIN, None, nights=before()), poor)
-    assert (len(asked), len(made.runs)) == (2, 1)
-    assert case.log.said[-1] == "There are no further trials tonight: the budget is used up."
-
-
-def test_a_round_that_cannot_be_run_costs_only_itself() -> None:
-    _, run_round = rounds("F", failing=1)
-    case = case_of()
-    made = run_night(case, BatchBaseline(ORIGIN, None, nights=before()), run_round)
-    assert len(made.runs) == 1
-    assert "The disk is full" in "\n".join(case.log.said)
-
-
-def test_the_issue_is_opened_rewritten_and_closed(github: GitHubServer) -> None:
-    case = case_of(github)
-    first = fallen(case)
-    (issue,) = github.repository.issues
-    assert issue.title == "Zelda: s, criterion 1 36/36 → 0/3 since 2028-01-09"
-    assert "- Claude Code: 2.1.329, unchanged" in issue.body
-    assert "Drift (new): s, criterion 1 36/36 → 0/3" in first.notes[0]
-    (drift,) = first.nights.drifts
-    assert drift.issue == issue.number
-
-    forged = github.repository.add_issue("Zelda: mine", issue.body, author="mallory")
-    quoted = github.repository.add_issue("Zelda: quoted", f"> {issue.body}", author=github.login)
-    pull = github.repository.add_pull(head_sha="a" * 40, number=99)
-    second = watched(case, [trial("F", number=4).replace(batch_id="next")], first.nights)
-    assert github.repository.issues == [issue, forged, quoted]
-    assert "36/36 → 0/4" in issue.title
-    assert "Drift (still)" in second.notes[0]
-
-    recovered = second.nights.replace(drifts=tuple(each.replace(suite="gone") for each in second.nights.drifts))
-    last = watched(case, [trial("P", number=5).replace(batch_id="last")], recovered)
-    assert last.nights.drifts == ()
-    assert (issue.state, issue.reason) == ("closed", "completed")
-    assert "This is over" in issue.body
-    assert (forged.edits, quoted.edits, forged.state, quoted.state, pull.state) == (0, 0, "open", "open", "open")
+def test_rounds_end_where_they_show_nothing_make_nothing_or_cannot_be_run() -> None:
+    assert len(Rounds("F??????").asked) == 5
+    poor = Rounds("F", most=1)
+    assert (len(poor.asked), len(poor.made.runs)) == (2, 1)
+    assert poor.case.log.said[-1] == "There are no further trials tonight: the budget is used up."
+    broken = Rounds("F", failing=1)
+    assert len(broken.made.runs) == 1
+    assert "The disk is full" in "\n".join(broken.case.log.said)
 
 
 def test_the_same_night_again_writes_nothing(github: GitHubServer) -> None:
@@ -189,6 +145,8 @@ def test_the_same_night_again_writes_nothing(github: GitHubServer) -> None:
     # A job that is run again has the history before its own night.
     fallen(case)
     (issue,) = github.repository.issues
+    assert issue.title == "Zelda: s, criterion 1 36/36 → 0/3 since 2028-01-09"
+    assert "- Claude Code: 2.1.329, unchanged" in issue.body
     assert issue.edits == 0
     assert first.nights.drifts[0].issue == issue.number
 

@@ -1,8 +1,6 @@
 """Which pull request a run is about, asked of a server that knows several."""
 
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +8,7 @@ import pytest
 from tests.support.github_clients import api_of
 from tests.support.github_server import GitHubServer, Pull, Repository, answered
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.revisions import merge_base, merge_parents, of_commit, of_workflow_run
+from zelda_ci.github.revisions import merge_base, of_commit, of_workflow_run
 
 HEAD, OTHER = "a" * 40, "b" * 40
 
@@ -57,49 +55,35 @@ def test_a_forks_pull_request_is_found_by_its_branch(github: GitHubServer, fork:
     assert of_workflow_run(api_of(github), event(github, fork), None) == 2
 
 
-def test_a_renamed_branch_is_found_by_its_commit(github: GitHubServer, fork: Repository) -> None:
+def test_a_renamed_branch_and_a_deleted_fork_are_found_by_their_commit(github: GitHubServer, fork: Repository) -> None:
     github.repository.add_pull(head_sha=HEAD, head="renamed", head_repository=fork)
     assert of_workflow_run(api_of(github), event(github, fork), None) == 1
-
-
-def test_a_deleted_forks_pull_request_is_found_by_its_commit(github: GitHubServer) -> None:
+    github.repository.pulls.clear()
     github.repository.add_pull(head_sha=HEAD, deleted_fork=True)
     assert of_workflow_run(api_of(github), event(github, None), None) == 1
 
 
-@pytest.mark.parametrize("hinted", [None, 1, 2, 7])
-def test_a_hint_alone_finds_nothing(github: GitHubServer, fork: Repository, hinted: int | None) -> None:
+def test_a_hint_alone_finds_nothing_and_leads_away_from_nothing(github: GitHubServer, fork: Repository) -> None:
     github.repository.add_pull(head_sha=OTHER)
     github.repository.add_pull(head_sha=OTHER, head_repository=fork)
-    assert of_workflow_run(api_of(github), event(github, fork), hinted) is None
-
-
-@pytest.mark.parametrize(("hinted", "number"), [(None, None), (1, 1), (2, 2), (3, None)])
-def test_a_hint_chooses_among_those_with_the_same_head(
-    github: GitHubServer, fork: Repository, hinted: int | None, number: int | None
-) -> None:
-    for base in ("main", "release"):
-        github.repository.add_pull(head_sha=HEAD, base=base, head_repository=fork)
-    github.repository.add_pull(head_sha=OTHER)
-    assert of_workflow_run(api_of(github), event(github, fork), hinted) == number
-
-
-def test_a_false_hint_does_not_lead_away_from_the_only_one(github: GitHubServer, fork: Repository) -> None:
-    github.repository.add_pull(head_sha=OTHER)
+    for hinted in (None, 1, 2, 7):
+        assert of_workflow_run(api_of(github), event(github, fork), hinted) is None
     github.repository.add_pull(head_sha=HEAD, head_repository=fork)
-    assert of_workflow_run(api_of(github), event(github, fork), 1) == 2
+    assert of_workflow_run(api_of(github), event(github, fork), 1) == 3
+    # Among those with the same head it chooses.
+    github.repository.add_pull(head_sha=HEAD, base="release", head_repository=fork)
+    found = [of_workflow_run(api_of(github), event(github, fork), hinted) for hinted in (None, 1, 3, 4)]
+    assert found == [None, None, 3, 4]
 
 
-def test_a_pull_request_that_moved_on_is_not_meant_any_more(github: GitHubServer) -> None:
+@pytest.mark.parametrize("change", [{"head_sha": OTHER}, {"state": "closed"}])
+def test_a_pull_request_that_moved_on_or_was_closed_is_not_meant_any_more(
+    github: GitHubServer, change: dict[str, str]
+) -> None:
     pull = github.repository.add_pull(head_sha=HEAD)
     told = event(github, github.repository, named=[named(pull)])
-    pull.head_sha = OTHER
-    assert of_workflow_run(api_of(github), told, 1) is None
-
-
-def test_a_closed_pull_request_is_not_meant_any_more(github: GitHubServer) -> None:
-    pull = github.repository.add_pull(head_sha=HEAD, state="closed")
-    told = event(github, github.repository, named=[named(pull)])
+    for name, value in change.items():
+        setattr(pull, name, value)
     assert of_workflow_run(api_of(github), told, 1) is None
 
 
@@ -129,19 +113,13 @@ def test_an_event_of_another_kind_is_refused(github: GitHubServer, payload: dict
 
 
 def test_a_pushed_commit_belongs_to_the_open_pull_request_whose_head_it_is(github: GitHubServer) -> None:
+    assert of_commit(api_of(github), HEAD) is None
     github.repository.add_pull(head_sha=HEAD, state="closed")
     github.repository.add_pull(head_sha=OTHER, merge_commit_sha=HEAD)
     github.repository.add_pull(head_sha=HEAD)
     assert of_commit(api_of(github), HEAD) == 3
-
-
-def test_a_commit_of_two_pull_requests_belongs_to_neither(github: GitHubServer) -> None:
-    for base in ("main", "release"):
-        github.repository.add_pull(head_sha=HEAD, base=base)
-    assert of_commit(api_of(github), HEAD) is None
-
-
-def test_a_commit_of_none_belongs_to_none(github: GitHubServer) -> None:
+    # One of two belongs to neither.
+    github.repository.add_pull(head_sha=HEAD, base="release")
     assert of_commit(api_of(github), HEAD) is None
 
 
@@ -158,24 +136,3 @@ def test_an_unknown_commit_has_no_merge_base(github: GitHubServer) -> None:
     with pytest.raises(GitHubError) as caught:
         merge_base(api_of(github), "main", HEAD)
     assert caught.value.code == "GITHUB_NOT_FOUND"
-
-
-def test_git_tells_the_parents_of_a_merge_even_in_a_shallow_clone(tmp_path: Path) -> None:
-    def git(*arguments: str, folder: str = "full") -> bytes:
-        identity = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"]
-        command = ["git", "-C", str(tmp_path / folder), *identity, *arguments]
-        return subprocess.run(command, check=True, capture_output=True).stdout
-
-    (tmp_path / "full").mkdir()
-    git("init", "-q")
-    git("commit", "-q", "--allow-empty", "-m", "base")
-    git("checkout", "-q", "-b", "feature")
-    git("commit", "-q", "--allow-empty", "-m", "head")
-    git("checkout", "-q", "main")
-    git("commit", "-q", "--allow-empty", "-m", "base moved")
-    git("merge", "-q", "--no-ff", "-m", "Merge\n\nparent 0000", "feature")
-    git("clone", "-q", "--depth", "1", f"file://{tmp_path}/full", str(tmp_path / "shallow"))
-
-    parents = merge_parents(git("cat-file", "commit", "HEAD", folder="shallow"))
-
-    assert parents == tuple(git("rev-parse", "HEAD^1", "HEAD^2").decode().split())

@@ -85,24 +85,6 @@ def test_a_budget_holds_for_all_projects_together(tmp_path: Path) -> None:
     assert [(each["suite"], each["reason"], each["unpaid"]) for each in batch["arms"]] == [("b/greeting", "budget", 1)]
 
 
-def test_limits_of_the_api_are_waited_out_on_both_sides(tmp_path: Path) -> None:
-    asked = Counter[str]()
-
-    def limited(request: ApiRequest) -> Reply:
-        side = "base" if "Always say hello" in json.dumps(request.body) else "head"
-        asked[side] += not request.answer_tool
-        if not request.answer_tool and asked[side] % 3 == 1:
-            return http_error(429, "slow down", headers={"retry-after": "0"})
-        return model(request)
-
-    project = project_of(tmp_path, GREETS, SILENT)
-    code, output, batch = against(project, "--json", "--jobs", "2", "--trials", FEW, script=limited)
-    assert code == 1, output
-    assert (len(batch["runs"]), len(batch["baseRuns"])) == (4, 4)
-    assert {run["status"] for run in (*batch["runs"], *batch["baseRuns"])} == {"completed"}
-    assert [arms["reason"] for arms in batch["arms"]] == ["regressed"]
-
-
 def test_a_side_that_the_api_refuses_for_good_is_no_evidence_against_the_other(tmp_path: Path) -> None:
     def refused(request: ApiRequest) -> Reply:
         if "Always say hello" in json.dumps(request.body) and not request.answer_tool:

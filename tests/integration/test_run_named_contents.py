@@ -3,17 +3,12 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.integration.test_base_commit import tree
 from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, against, model
 from tests.support.command import environment, run, the_result
 from tests.support.named_contents import add_submodule, clone, forget, keep, use_lfs
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
-from zelda_ci.domain.workspace import NamedContents, Parts
-from zelda_ci.errors import WorkspaceError
-from zelda_ci.pipeline.named_contents import about_contents, check_fair
 from zelda_ci.workspace.base_commit import BaseOrder
 
 CONTENT = b"contents of a large file\n"
@@ -78,18 +73,6 @@ def test_what_is_missing_is_said_before_anything_is_spent(tmp_path: Path) -> Non
     assert said.index("lacks 1 submodule") < said.index("lacks 1 file of Git LFS") < said.index("look")
 
 
-def test_a_base_with_the_same_submodule_finds_its_files_too(tmp_path: Path) -> None:
-    project = project_of(tmp_path)
-    project.write({"README.md": "changed\n"})
-    project.commit()
-    found = tree(project, BaseOrder("HEAD~1"))
-    assert (found["README.md"], found["lib/a.txt"], found["big.bin"]) == (
-        "hello\n",
-        "of the library\n",
-        CONTENT.decode(),
-    )
-
-
 def test_a_base_finds_its_own_versions_where_the_checkout_has_them(tmp_path: Path) -> None:
     project = project_of(tmp_path)
     keep(project.path / ".git", CONTENT)
@@ -128,46 +111,3 @@ def test_a_base_that_lacks_what_the_head_has_does_not_run_beside_it(tmp_path: Pa
     project.git("-c", "protocol.file.allow=always", "fetch", "-q", "--unshallow", cwd=project.path / "lib")
     code, output, _ = against(project, "--trials", FEW, "--jobs", "3", script=model)
     assert (code, "fair comparison" in output) == (1, False), output
-
-
-def of(present: set[str], missing: set[str], *, lfs: bool = False) -> NamedContents:
-    parts = Parts(frozenset(present), dict.fromkeys(missing, ""))
-    return NamedContents(lfs=parts) if lfs else NamedContents(submodules=parts)
-
-
-@pytest.mark.parametrize("lfs", [False, True])
-@pytest.mark.parametrize(
-    ("base", "head", "fair"),
-    [
-        ((set(), set()), (set(), set()), True),
-        (({"a"}, set()), ({"a"}, set()), True),
-        ((set(), {"a"}), (set(), {"a"}), True),
-        ((set(), {"a"}), ({"a"}, set()), False),
-        (({"a"}, set()), (set(), {"a"}), False),
-        # Removed by the head, which has all of its own: the base would be tested without what it needs.
-        ((set(), {"a"}), (set(), set()), False),
-        ((set(), {"a", "b"}), ({"a"}, set()), False),
-        # A workflow that checks none of them out does so on both sides.
-        ((set(), {"a"}), (set(), {"b"}), True),
-        # New in the head, and missing there: the base never had it.
-        (({"a"}, set()), ({"a"}, {"b"}), True),
-        ((set(), set()), (set(), {"b"}), True),
-    ],
-)
-def test_a_comparison_is_fair_where_neither_side_lacks_what_the_other_has(
-    base: tuple[set[str], set[str]], head: tuple[set[str], set[str]], *, fair: bool, lfs: bool
-) -> None:
-    sides = of(*base, lfs=lfs), of(*head, lfs=lfs)
-    if fair:
-        check_fair(*sides)
-        return
-    with pytest.raises(WorkspaceError) as caught:
-        check_fair(*sides)
-    assert caught.value.code == "BASE_UNAVAILABLE"
-
-
-def test_only_the_first_of_many_are_named_with_their_reasons() -> None:
-    missing = {f"m{number}": "" for number in range(9)} | {"m1": "its repository lacks 123"}
-    (sentence,) = about_contents(NamedContents(submodules=Parts(frozenset(), missing)))
-    assert "lacks 9 submodules" in sentence
-    assert ": m0, m1 (its repository lacks 123), m2, m3, m4 and 4 more." in sentence

@@ -1,6 +1,7 @@
 """On pull requests, what gives rights comes from the commit that the pull request is merged into, not from its own."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,16 @@ def test_a_merge_that_only_looks_like_githubs_decides_nothing(tmp_path: Path) ->
 def test_without_the_base_nothing_runs(tmp_path: Path) -> None:
     with Stage(tmp_path, BASE) as stage:
         pull = stage.open_pull()
+        # What the workspace holds already is not fetched.
+        stage.project.git("fetch", "-q", "--depth=1", "origin", stage.tip)
+        stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
+        done = stage.pull_request(pull, script)
+        assert done.code == 0, done.printed
+        assert "Overruled" not in done.summary
+
+        shutil.rmtree(stage.project.path)
+        stage.project.path.mkdir()
+        stage.check_out(pull.merge_commit_sha or "", "refs/remotes/pull/7/merge")
         stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
         stage.github.permissions["contents"] = "none"
         done = stage.pull_request(pull, script)
@@ -177,16 +188,6 @@ def test_settings_of_the_base_that_cannot_be_read_stop_the_run(tmp_path: Path) -
         assert "zelda.config.yaml:2:" in error.data
         assert "isolation.level" in error.data
         assert "protectedPaths" not in error.data
-
-
-def test_what_the_workspace_holds_already_is_not_fetched(tmp_path: Path) -> None:
-    with Stage(tmp_path, BASE) as stage:
-        pull = stage.open_pull()
-        stage.project.git("fetch", "-q", "--depth=1", "origin", stage.tip)
-        stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
-        done = stage.pull_request(pull, script)
-        assert done.code == 0, done.printed
-        assert "Overruled" not in done.summary
 
 
 def test_what_the_operator_pins_wins_over_base_and_pull_request(tmp_path: Path) -> None:

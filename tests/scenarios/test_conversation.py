@@ -97,22 +97,11 @@ def test_rerun_of_a_green_run_runs_all_of_it_and_without_one_says_so(stage: Stag
     assert "has no run" in last(stage).body
 
 
-def test_what_github_refuses_is_said(stage: Stage) -> None:
-    pull = stage.open_pull()
-    stage.run_of(pull, conclusion="failure")
-    stage.github.script_failures([answered(403, {"message": "Created over a month ago @team"}, on="POST *rerun*")])
-    stage.comment(pull, "/zelda rerun")
-    assert "over a month ago" in last(stage).body
-    assert acting(last(stage).body) == []
-    assert stage.github.repository.comments(7)[0].reactions == ["eyes", "confused"]
-
-
 # --- who may ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("login", ["mallory", "triager"])
-def test_whoever_may_not_write_gets_a_polite_no(stage: Stage, login: str) -> None:
-    pull = stage.open_pull(fork=True)
+def test_whoever_may_not_write_gets_a_polite_no(stage: Stage) -> None:
+    pull, login = stage.open_pull(fork=True), "triager"
     run = stage.run_of(pull, conclusion="failure")
     commands = ("/zelda rerun", ACCEPT, f"/zelda run {pull.head_sha}", "/zelda nonsense", "/zelda help")
     for command in commands:
@@ -129,30 +118,13 @@ def test_whoever_may_not_write_gets_a_polite_no(stage: Stage, login: str) -> Non
     assert run.repeated
 
 
-@pytest.mark.parametrize(
-    ("body", "changes"),
-    [
-        ("Nice work!", {}),
-        ("> /zelda rerun", {}),
-        ("/zelda rerun", {"action": "edited"}),
-        ("/zelda rerun", {"action": "deleted"}),
-        ("/zelda rerun", {"issue": {"number": 7, "state": "open"}}),
-    ],
-)
-def test_what_is_no_new_command_on_a_pull_request_is_green_and_asks_github_nothing(
-    stage: Stage, body: str, changes: dict[str, object]
-) -> None:
-    pull = stage.open_pull()
-    done = stage.comment(pull, body, changes=changes)
-    assert (done.code, done.outputs["verdict"]) == (0, "skipped"), done.printed
-    assert not stage.github.requests
-    assert not replies(stage)
-
-
 def test_programs_are_not_answered_zelda_itself_among_them(stage: Stage) -> None:
     pull = stage.open_pull()
     for login in ("dependabot[bot]", stage.github.login):
         assert stage.comment(pull, "/zelda help", login=login).code == 0
+    # Nor is what is no command.
+    done = stage.comment(pull, "> /zelda rerun")
+    assert (done.code, done.outputs["verdict"]) == (0, "skipped"), done.printed
     assert not stage.github.requests
 
 
@@ -175,10 +147,8 @@ def test_nothing_that_a_comment_says_is_a_command_a_mention_or_markup_in_the_ans
     for body in (
         "/zelda rerun $(touch${IFS}/tmp/pwned) `id`",
         "/zelda accept @octo/team because x",
-        "/zelda ::error::forged",
-        "/zelda <!--zelda-ci:sticky:v1",
+        "/zelda ::error::forged <!--zelda-ci:sticky:v1 \u202e",
         "/zelda " + "x" * 60_000,
-        "/zelda rerun \u202egreeting",
     ):
         done = stage.comment(pull, body)
         assert done.code == 0, done.printed
@@ -249,9 +219,10 @@ def test_without_the_right_to_run_again_or_to_react_the_rest_works(stage: Stage)
     pull = stage.open_pull()
     stage.run_of(pull, conclusion="failure")
     stage.github.script_failures([answered(403, on="POST *reactions") for _ in range(2)])
-    stage.github.script_failures([answered(403, {"message": "Resource not accessible"}, on="POST *rerun*")])
+    stage.github.script_failures([answered(403, {"message": "Created over a month ago @team"}, on="POST *rerun*")])
     assert stage.comment(pull, "/zelda rerun").code == 0
-    assert "Resource not accessible" in last(stage).body
+    assert "over a month ago" in last(stage).body
+    assert acting(last(stage).body) == []
 
 
 def test_where_permission_cannot_be_asked_for_nothing_is_done(stage: Stage) -> None:
@@ -315,14 +286,10 @@ def test_a_push_between_command_and_run_is_not_run(stage: Stage) -> None:
         assert done.code == 2, done.printed
         assert "not (any more) the newest" in done.told("error")[0].data
     assert len(stage.bodies()) == 2
-
-
-def test_only_the_very_commit_that_was_named_is_run(stage: Stage) -> None:
-    pull = stage.open_pull(fork=True)
-    merge = pull.merge_commit_sha or ""
+    # Nor is anything else than the very commit: its merge, and the base.
     stage.comment(pull, f"/zelda run {pull.head_sha}")
-    asked = stage.github.repository.comments(7)[0]
-    for commit in (merge, stage.tip):
+    asked = stage.github.repository.comments(7)[-2]
+    for commit in (pull.merge_commit_sha or "", stage.tip):
         stage.check_out(commit, "refs/remotes/pull/7/head")
         done = stage.run_requested(pull, asked, GOOD)
         assert done.code == 2, done.printed
@@ -406,6 +373,9 @@ def test_an_accepted_criterion_turns_the_check_green_and_is_in_the_artifact(stag
     # It survives a push.
     stage.push_to(pull, {"NEWS.md": "more\n"})
     assert red(stage, pull).code == 0
+    # It holds for the text of the criterion and for nothing else.
+    stage.push_to(pull, {"zelda/test-greeting.yaml": SUITE.replace("It greets.", "It greets everybody.")})
+    assert red(stage, pull).code == 1
 
 
 def test_a_proven_regression_is_accepted_with_its_score_and_costs_no_new_session(stage: Stage) -> None:
@@ -414,7 +384,7 @@ def test_a_proven_regression_is_accepted_with_its_score_and_costs_no_new_session
     pull = stage.open_pull({"CLAUDE.md": SILENT})
     done = red(stage, pull, **plan)
     assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
-    stage.comment(pull, ACCEPT)
+    stage.comment(pull, ACCEPT.replace("greeting because", "greeting#1 because"))
     done = again(stage, pull, **plan)
     assert done.code == 0, done.printed
     found = json.loads((stage.project.path / done.outputs["results-path"]).read_bytes())
@@ -424,21 +394,12 @@ def test_a_proven_regression_is_accepted_with_its_score_and_costs_no_new_session
     assert {each["acceptance"]["criterion"] for each in origin["accepted"]} == {"It greets."}
 
 
-def test_an_acceptance_holds_for_the_text_of_the_criterion_and_nothing_else(stage: Stage) -> None:
-    pull = stage.open_pull({"CLAUDE.md": SILENT})
-    red(stage, pull)
-    stage.comment(pull, ACCEPT.replace("greeting because", "greeting#1 because"))
-    assert again(stage, pull).code == 0
-    stage.push_to(pull, {"zelda/test-greeting.yaml": SUITE.replace("It greets.", "It greets everybody.")})
-    assert red(stage, pull).code == 1
-
-
 def test_what_does_not_fail_or_is_not_known_cannot_be_accepted(stage: Stage) -> None:
     pull = stage.open_pull({"CLAUDE.md": SILENT})
     stage.comment(pull, ACCEPT)
     assert "no stored results" in last(stage).body
     red(stage, pull)
-    for target, words in (("greeting#2", "does not fail"), ("greeting#9", "does not fail"), ("other", "no stored")):
+    for target, words in (("greeting#2", "does not fail"), ("other", "no stored")):
         stage.comment(pull, f"/zelda accept {target} because I want to")
         assert words in last(stage).body
     assert again(stage, pull).code == 1
@@ -486,34 +447,31 @@ def test_a_forged_record_counts_for_nothing(stage: Stage) -> None:
     assert again(stage, pull).code == 0
 
 
-@pytest.mark.parametrize("how", ["edited", "deleted", "no rights any more", "reply edited", "reply hidden"])
-def test_an_acceptance_is_taken_back(stage: Stage, how: str) -> None:
+def test_an_acceptance_is_taken_back(stage: Stage) -> None:
+    """By an edit or the removal of the comment or the reply, and with the rights; unread, it counts for nothing."""
     pull = stage.open_pull({"CLAUDE.md": SILENT})
     red(stage, pull)
     stage.comment(pull, ACCEPT)
-    asked, reply = stage.github.repository.comments(7)[-2:]
-    match how:
-        case "edited":
-            asked.edit(ACCEPT + ", and more")
-        case "deleted":
-            stage.github.repository.comments(7).remove(asked)
-        case "no rights any more":
-            stage.github.repository.roles["maintainer"] = "read"
-        case "reply edited":
-            reply.edit(reply.body)
-        case _:
-            reply.minimized = "OUTDATED"
-    assert again(stage, pull).code == 1
-
-
-def test_where_the_conversation_cannot_be_read_the_check_stays_red_and_says_so(stage: Stage) -> None:
-    pull = stage.open_pull({"CLAUDE.md": SILENT})
-    red(stage, pull)
-    stage.comment(pull, ACCEPT)
+    repository = stage.github.repository
+    asked, reply = repository.comments(7)[-2:]
     stage.github.script_failures([answered(401, on="POST /graphql")])
     done = again(stage, pull)
-    assert done.code == 1, done.printed
-    assert "counts for nothing" in done.summary
+    assert (done.code, "counts for nothing" in done.summary) == (1, True), done.printed
+    # Each is undone before the next.
+    reply.minimized = "OUTDATED"
+    assert again(stage, pull).code == 1
+    reply.minimized, repository.roles["maintainer"] = None, "read"
+    assert again(stage, pull).code == 1
+    repository.roles["maintainer"] = "write"
+    assert again(stage, pull).code == 0
+    reply.edit(reply.body)
+    assert again(stage, pull).code == 1
+    reply.edits = 0
+    asked.edit(ACCEPT + ", and more")
+    assert again(stage, pull).code == 1
+    asked.body, asked.edits = ACCEPT, 0
+    repository.comments(7).remove(asked)
+    assert again(stage, pull).code == 1
 
 
 def test_a_fork_does_not_choose_what_is_accepted(stage: Stage) -> None:

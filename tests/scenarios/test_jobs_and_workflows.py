@@ -1,18 +1,12 @@
 """Several jobs, several workflow files, and pull requests on top of each other: each finds what is its own."""
 
 import json
-import os
-import signal
 from pathlib import Path
 
 from tests.integration.test_run_against import SILENT, model
 from tests.scenarios.stage import BAD, GOOD, Done, Stage
 from tests.scenarios.test_side_by_side import FILES as ADAPTIVE
-from tests.support import warm
-from tests.support.command import after
-from tests.support.github_server import answered, slow
-from tests.support.patience import PATIENCE
-from tests.support.scripted_api import ScriptedApi
+from tests.support.github_server import answered
 from zelda_ci.github.comments import CommentOrder, sealed
 
 WORKFLOW = ".github/workflows/zelda.yml"
@@ -80,12 +74,13 @@ def test_the_jobs_of_a_matrix_overwrite_nothing_and_are_told_what_they_need(tmp_
             pull,
             BAD,
             run=run,
-            comment_id="other",
+            comment_id="opus @team",
             variables={"ACTIONS_RUNTIME_TOKEN": environ["ACTIONS_RUNTIME_TOKEN"]},
         )
-        assert [artifact.name for artifact in stage.stored] == ["zelda-results", "zelda-results-other"]
+        assert [artifact.name for artifact in stage.stored] == ["zelda-results", "zelda-results-opus @team"]
         assert third.told("warning") == []
         assert len(stage.bodies()) == 2
+        assert stage.bodies()[1].count("@team") == stage.bodies()[1].count("`@team`") > 0
 
 
 def test_a_renamed_workflow_and_a_comment_of_the_version_before_are_found(tmp_path: Path) -> None:
@@ -104,24 +99,6 @@ def test_a_renamed_workflow_and_a_comment_of_the_version_before_are_found(tmp_pa
         assert "stored by the workflow before.yml" in told_by(done)
         assert "stored by the workflow before.yml" in stage.bodies()[0]
         assert stage.github.repository.comments(7) == [old]
-
-
-def test_a_workflow_for_pushes_and_one_for_pull_requests_know_each_other(tmp_path: Path) -> None:
-    """As where both call one reusable workflow: the file that calls it is what the runner tells."""
-    with Stage(tmp_path) as stage:
-        run = stage.github.repository.add_run(stage.tip, workflow="push.yml")
-        assert stage.push(GOOD, run=run).code == 0
-        pull = stage.open_pull()
-        done = stage.pull_request(pull, BAD, run=stage.run_of(pull, workflow="pull.yml"))
-        assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
-        assert "stored by the workflow push.yml" in stage.bodies()[0]
-        # And nothing of a pull request is a baseline, whatever it says of itself.
-        honest = json.loads(stage.stored[-1].files["zelda-ci.json"])
-        stage.github.repository.artifacts.clear()
-        stage.store(stage.tip, event="pull_request", workflow="push.yml", told={**honest, "sha": stage.tip})
-        done = stage.pull_request(pull, GOOD, run=stage.run_of(pull, workflow="pull.yml"))
-        assert "baseline-sha" not in done.outputs
-        assert "stored by a pull_request run" in told_by(done)
 
 
 def test_a_stacked_pull_request_is_compared_with_the_default_branch_and_says_so(tmp_path: Path) -> None:
@@ -149,15 +126,6 @@ def test_a_stacked_pull_request_is_compared_with_the_default_branch_and_says_so(
         assert "baseline-sha" not in done.outputs
 
 
-def test_settings_of_a_stacked_pull_request_are_those_of_its_base(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        stage.store(stage.tip)
-        stage.branch("feature-a", {"zelda.config.yaml": "gate: { failOn: [] }\n"})
-        done = stage.pull_request(stage.open_pull(base="feature-a"), BAD)
-        assert (done.code, done.outputs["verdict"]) == (0, "regressed"), done.printed
-        assert "no results of feature-a" in told_by(done)
-
-
 def test_a_stacked_pull_request_is_not_blamed_for_what_its_base_has_broken(tmp_path: Path) -> None:
     """The base runs beside it, and stored trials of the default branch only say what is usual."""
     with Stage(tmp_path, ADAPTIVE) as stage:
@@ -172,18 +140,6 @@ def test_a_stacked_pull_request_is_not_blamed_for_what_its_base_has_broken(tmp_p
         assert "no results of feature-a are stored, and those of main only say what is usual" in told_by(done)
 
 
-def test_looking_for_a_baseline_downloads_no_transcript(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        stage.push(GOOD)
-        done = stage.pull_request(stage.open_pull(), GOOD)
-        assert done.outputs["baseline-sha"] == stage.tip
-        asked = stage.github.calls("GET */zip")
-        assert asked
-        assert not [call for call in asked if str(stage.transcripts[0].id) in call]
-        for artifact in (stage.stored[-1], stage.transcripts[-1]):
-            assert (artifact.expires_at - artifact.created_at).days <= 14
-
-
 def test_an_artifact_that_cannot_be_stored_costs_only_itself(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         create = "POST *CreateArtifact"
@@ -194,21 +150,6 @@ def test_an_artifact_that_cannot_be_stored_costs_only_itself(tmp_path: Path) -> 
         assert "artifact-id" not in done.outputs
         assert done.outputs["transcripts-artifact-id"] == str(stage.transcripts[0].id)
         assert "The results were not stored" in told_by(done)
-
-
-def test_a_run_that_is_cancelled_while_it_stores_transcripts_has_stored_its_results(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        create = "POST *CreateArtifact"
-        stage.github.script_failures([slow(0, on=create), slow(PATIENCE, on=create)])
-
-        def cancel(process: warm.Process, _: ScriptedApi) -> None:
-            after(lambda: not stage.github.failures)
-            os.kill(process.pid, signal.SIGINT)
-
-        done = stage.pull_request(stage.open_pull(), GOOD, during=cancel)
-        assert done.code == 130, done.printed
-        assert done.outputs["artifact-id"] == str(stage.stored[0].id)
-        assert stage.transcripts == []
 
 
 def test_results_of_two_jobs_of_a_fork_are_both_told(tmp_path: Path) -> None:

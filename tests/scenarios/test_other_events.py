@@ -32,15 +32,6 @@ def test_the_merge_queue_is_compared_with_what_it_stands_on_and_tells_nobody(tmp
         assert not stage.github.calls("POST /repos")
 
 
-def test_a_scheduled_run_is_compared_with_the_last_of_the_same_commit(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        stage.store(stage.tip)
-        done = on_main(stage, "schedule", events.payload("schedule"), GOOD)
-        assert done.code == 0, done.printed
-        assert done.outputs["baseline-sha"] == stage.tip
-        assert "become the baseline" in done.printed
-
-
 def test_a_branch_on_demand_is_told_to_its_pull_request(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         stage.store(stage.tip)
@@ -98,30 +89,6 @@ def test_a_commit_with_the_files_of_the_head_is_tested_for_it(tmp_path: Path) ->
         assert any(stage.github.calls(f"GET /repos/octo/shop/git/commits/{commit}") for commit in asked)
 
 
-def test_a_missing_key_is_never_green(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        done = stage.pull_request(stage.open_pull(), variables=NO_KEY, fail_on="never")
-        assert (done.code, done.outputs) == (2, {"verdict": "broken"})
-        (error,) = done.told("error")
-        assert "anthropic-api-key is empty" in error.data
-        assert "anthropic-api-key is empty" in done.summary
-
-
-@pytest.mark.parametrize(
-    ("files", "sentence"),
-    [
-        ({"README.md": "# Nothing\n"}, "no suite"),
-        ({"zelda/test-a.yaml": "promt: ::error::x ##[set-output name=verdict]improved\n"}, "promt"),
-    ],
-)
-def test_no_suites_and_broken_ones_are_never_green(tmp_path: Path, files: dict[str, str], sentence: str) -> None:
-    with Stage(tmp_path, files) as stage:
-        done = stage.push()
-        assert done.code == 2
-        (error,) = done.told("error")
-        assert sentence in error.data.lower()
-
-
 @pytest.mark.parametrize("beside", [False, True])
 def test_a_pull_requests_code_in_a_folder_is_not_run_where_secrets_are(tmp_path: Path, *, beside: bool) -> None:
     with Stage(tmp_path) as stage:
@@ -140,44 +107,30 @@ def test_a_pull_requests_code_in_a_folder_is_not_run_where_secrets_are(tmp_path:
         assert "must not run with them" in done.told("error")[0].data
 
 
-def test_a_forgotten_checkout_is_named_as_such(tmp_path: Path) -> None:
+def test_what_cannot_be_run_is_never_green_and_costs_nothing(tmp_path: Path) -> None:
+    """A key that is missing, a baseline without results, wrong inputs, broken suites, and a forgotten checkout."""
+
+    def error_of(done: Done) -> str:
+        assert (done.code, done.outputs) == (2, {"verdict": "broken"}), done.printed
+        (error,) = done.told("error")
+        return error.data
+
     with Stage(tmp_path) as stage:
+        pull = stage.open_pull()
+        missing = stage.pull_request(pull, variables=NO_KEY, fail_on="never")
+        assert "anthropic-api-key is empty" in error_of(missing)
+        assert "anthropic-api-key is empty" in missing.summary
+        (stage.project.path / "main.json").write_text('{"runs": [{}]}')
+        told = error_of(stage.pull_request(pull, (), baseline="main.json"))
+        assert told.startswith("The input baseline cannot be used: ")
+        assert "zelda-results.json" in told
+        told = error_of(stage.push((), mode="dance", trials="none", fail_on="::error::"))
+        assert len([line for line in told.splitlines() if line.startswith("The input")]) == 3
+        stage.commit({"zelda/test-greeting.yaml": "promt: ::error::x ##[set-output name=verdict]improved\n"})
+        assert "promt" in error_of(stage.push())
         shutil.rmtree(stage.project.path)
         stage.project.path.mkdir()
         run = stage.github.repository.add_run(stage.tip)
-        done = stage.job("push", events.push(after=stage.tip), run, sha=stage.tip, ref="refs/heads/main")
-        assert done.code == 2
-        (error,) = done.told("error")
-        assert "nothing in the workspace" in error.data
-        assert "actions/checkout" in error.data
-
-
-@pytest.mark.parametrize("content", ["{}", "no JSON", '{"runs": []}', '{"runs": [{}]}'])
-def test_a_baseline_that_holds_no_results_costs_nothing(tmp_path: Path, content: str) -> None:
-    with Stage(tmp_path) as stage:
-        pull = stage.open_pull()
-        (stage.project.path / "main.json").write_text(content)
-        done = stage.pull_request(pull, (), baseline="main.json")
-        assert done.code == 2
-        (error,) = done.told("error")
-        assert error.data.startswith("The input baseline cannot be used: ")
-        assert "zelda-results.json" in error.data
-
-
-def test_every_wrong_input_is_told_at_once_and_costs_nothing(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        done = stage.push((), mode="dance", trials="none", fail_on="::error::")
-        assert done.code == 2
-        (error,) = done.told("error")
-        assert len([line for line in error.data.splitlines() if line.startswith("The input")]) == 3
-
-
-def test_a_forks_code_is_not_run_where_secrets_are(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        pull = stage.open_pull(fork=True)
-        stage.check_out(pull.head_sha, "refs/remotes/pull/7/head")
-        run = stage.github.repository.add_run(stage.tip, event="pull_request_target", head_repository=stage.fork)
-        event = events.pull_request(fork=True, head=pull.head_sha)
-        done = stage.job("pull_request_target", event, run, sha=stage.tip, ref="refs/heads/main")
-        assert done.code == 2
-        assert "a stranger's code" in done.told("error")[0].data
+        told = error_of(stage.job("push", events.push(after=stage.tip), run, sha=stage.tip, ref="refs/heads/main"))
+        assert "nothing in the workspace" in told
+        assert "actions/checkout" in told

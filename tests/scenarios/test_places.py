@@ -34,16 +34,6 @@ def test_a_project_below_the_workspace_has_its_results_and_annotations_there(tmp
         assert '"maxCostUsd": 0.5' in results
 
 
-def test_a_link_in_the_place_of_results_leads_nowhere(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        (stage.project.results).mkdir(exist_ok=True)
-        (stage.project.results / "ci").symlink_to(tmp_path)
-        done = stage.push(())
-        assert done.code == 2
-        assert "symbolic link" in done.told("error")[0].data
-        assert not (tmp_path / "zelda-results.json").exists()
-
-
 @needs.ROOT
 def test_what_is_written_into_somebody_elses_workspace_is_theirs(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.scenarios.stage import BAD, FILES, GOOD, Done, Stage
+from tests.scenarios.stage import BAD, GOOD, Done, Stage
 from tests.support.github_server import Artifact
 from zelda_ci.domain.pool import Pool
 from zelda_ci.storage import codec
@@ -26,17 +26,14 @@ def test_pushes_fill_the_pool_and_a_pull_request_is_compared_with_all_of_it(tmp_
         done = stage.push(GOOD, before=first, run_all="true")
         assert done.code == 0, done.printed
         assert [trials_in(artifact) for artifact in stage.stored] == [1, 2]
-        stage.commit({"NEWS.md": "Nothing that steers, again.\n"})
-        done = stage.push(GOOD, before=stage.upstream.git("rev-parse", "HEAD~1"), run_all="true")
         newest = pool_in(stage.stored[-1])
-        assert trials_in(stage.stored[-1]) == 3
         assert set(newest.suites) == {"greeting"}
         assert len({run.fingerprint.outcome for run in newest.trials if run.fingerprint}) == 1
 
         done = stage.pull_request(stage.open_pull(), GOOD)
         assert done.code == 0, done.printed
-        # The other two are of other code.
-        assert "2 further trials of another platform or other code not compared" in done.printed
+        # The other one is of other code.
+        assert "1 further trial of another platform or other code not compared" in done.printed
         (body,) = stage.bodies()
         assert "1 trial from 1 run, newest just stored" in body
         # What nobody compares with after the merge is not kept for long.
@@ -45,13 +42,9 @@ def test_pushes_fill_the_pool_and_a_pull_request_is_compared_with_all_of_it(tmp_
 
 
 def candidate_trials(stage: Stage, done: Done) -> int:
-    return trials_of("candidate", stage, done)
-
-
-def trials_of(side: str, stage: Stage, done: Done) -> int:
     comparison = json.loads((stage.project.path / done.outputs["comparison-path"]).read_bytes())
     (suite,) = comparison["suites"]
-    count: int = suite[side]["valid"]
+    count: int = suite["candidate"]["valid"]
     return count
 
 
@@ -84,15 +77,6 @@ def test_running_again_adds_trials_so_that_chance_turns_nothing_green(tmp_path: 
         assert done.code == 0, done.printed
         assert candidate_trials(stage, done) == 1
         assert "earlier run" not in done.printed
-
-
-def test_without_a_baseline_a_second_run_does_not_hide_the_first_either(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        pull = stage.open_pull()
-        assert stage.pull_request(pull, BAD, comment="off").code == 1
-        done = stage.pull_request(pull, GOOD, comment="off")
-        assert done.code == 1, done.printed
-        assert "1 trial of 1 earlier run" in done.printed
 
 
 def test_trials_of_other_pull_requests_workflows_and_forks_are_not_added(tmp_path: Path) -> None:
@@ -161,39 +145,12 @@ def test_a_push_runs_what_is_new_to_the_pool_and_nothing_else(tmp_path: Path) ->
         assert (done.outputs["verdict"], done.outputs["regressions"]) == ("regressed", "1")
 
 
-SKILL = ".claude/skills/deploy/SKILL.md"
-
-
-def skill(body: str) -> dict[str, str]:
-    return {SKILL: f"---\ndescription: To deploy.\n---\n{body}\n"}
-
-
-def test_the_text_of_a_skill_that_no_trial_called_leaves_the_pool_as_it_is(tmp_path: Path) -> None:
-    with Stage(tmp_path, {**FILES, **skill("Deploy.")}) as stage:
-        stage.push([*GOOD, *GOOD, *GOOD], trials="3")
-        first = stage.tip
-        stage.commit(skill("Deploy twice."))
-        # No reply is scripted: any session would fail.
-        done = stage.push((), before=first, trials="3")
-        assert done.code == 0, done.printed
-        assert "greeting (3 stored trials)" in done.summary
-
-        # A pull request is compared with them all, and its own trials add up over such a change.
-        pull = stage.open_pull()
-        done = stage.pull_request(pull, [*BAD, *BAD, *BAD], trials="3")
-        assert (trials_of("baseline", stage, done), trials_of("candidate", stage, done)) == (3, 3)
-        stage.push_to(pull, skill("Deploy thrice."))
-        done = stage.pull_request(pull, [*GOOD, *GOOD, *GOOD], trials="3")
-        assert (trials_of("baseline", stage, done), trials_of("candidate", stage, done)) == (3, 6)
-        assert "3 trials of 1 earlier run of this pull request" in done.printed
-
-
-def test_a_push_that_changes_steering_runs_and_so_does_one_that_is_asked_to(tmp_path: Path) -> None:
+def test_a_push_that_changes_steering_or_wants_more_trials_runs(
+    tmp_path: Path,
+) -> None:
     with Stage(tmp_path) as stage:
         stage.push(GOOD)
         first = stage.tip
-        assert stage.push(GOOD, before=first, run_all="true").code == 0
-        assert trials_in(stage.stored[-1]) == 2
         stage.commit({"CLAUDE.md": "Greet everybody.\n"})
         done = stage.push(GOOD, before=first)
         assert "Not run" not in done.printed

@@ -5,8 +5,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.scenarios.stage import BAD, GOOD, GREETING, Stage, results
 from tests.support.judging import answer, verdict
 from tests.support.scripted_api import ApiRequest, Reply
@@ -34,6 +32,10 @@ def test_the_first_push_becomes_the_baseline_of_the_next_pull_request(tmp_path: 
         assert done.code == 0, done.printed
         assert done.outputs["baseline-sha"] == stage.tip
         assert done.outputs["verdict"] == "unchanged"
+        # Looking for a baseline downloads no transcript.
+        asked = stage.github.calls("GET */zip")
+        assert asked
+        assert not [call for call in asked if str(transcripts.id) in call]
         (body,) = stage.bodies()
         assert f"main@{stage.tip[:7]}" in body
         assert done.outputs["comment-url"].endswith(str(stage.github.repository.comments(7)[0].id))
@@ -73,16 +75,6 @@ def test_without_a_baseline_the_comment_says_so_and_the_gate_looks_at_the_run_al
         assert "Nobody greets" in lines[group + 1]
         assert "runs/greeting-" in lines[group + 2]
         assert lines[group + 3] == "::endgroup::"
-
-
-def test_an_expired_baseline_and_one_of_a_forks_main_are_none(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        stage.store(stage.tip, expired=True)
-        stage.store(stage.tip, head_repository=stage.fork, event="pull_request")
-        done = stage.pull_request(stage.open_pull(), GOOD)
-        assert done.code == 0, done.printed
-        assert "baseline-sha" not in done.outputs
-        assert "expired" in stage.bodies()[0]
 
 
 def test_results_that_a_pull_request_planted_on_main_are_refused_and_the_nearest_ancestor_is_taken(
@@ -130,21 +122,6 @@ def test_chosen_suites_that_the_baseline_lacks_have_none_and_remove_nothing(tmp_
         done = stage.pull_request(pull, GOOD)
         assert "### Zelda: 1 of 1 suite passes, all new, 1 removed" in done.summary
         assert "| [farewell, removed](" in done.summary
-
-
-def test_jobs_of_a_matrix_have_comments_and_artifacts_of_their_own(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        stage.store(stage.tip, name="zelda-results-sonnet")
-        pull = stage.open_pull()
-        run = stage.run_of(pull)
-        one = stage.pull_request(pull, GOOD, run=run, comment_id="sonnet")
-        other = stage.pull_request(pull, BAD, run=run, comment_id="opus @team")
-        assert (one.code, other.code) == (0, 1), other.printed
-        assert len(stage.bodies()) == 2
-        assert [artifact.name for artifact in stage.stored] == ["zelda-results-sonnet", "zelda-results-opus @team"]
-        assert stage.bodies()[1].count("@team") == stage.bodies()[1].count("`@team`") > 0
-        assert one.outputs["baseline-sha"] == stage.tip
-        assert "baseline-sha" not in other.outputs
 
 
 def test_a_pull_request_that_makes_things_worse_is_red_and_marked_until_a_commit_changes_what_is_wrong(
@@ -218,34 +195,34 @@ def test_a_suite_that_nobody_judged_completely_is_never_green_and_nobodys_baseli
         assert 'errors="2"' in junit
 
 
-@pytest.mark.parametrize("archives_only", [False, True])
-def test_the_report_is_a_page_of_its_own_to_which_the_comment_leads(tmp_path: Path, *, archives_only: bool) -> None:
+def test_the_report_is_a_page_of_its_own_to_which_the_comment_leads(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         stage.store(stage.tip)
-        stage.github.service.archives_only = archives_only
-        done = stage.pull_request(stage.open_pull(), BAD)
-        assert done.code == 1, done.printed
-        (report,) = stage.reports
-        assert done.outputs["report-artifact-id"] == str(report.id)
-        if archives_only:
-            assert (report.name, report.mime_type) == ("zelda-results.report", "application/zip")
-            html = report.files["report.html"].decode()
-        else:
-            assert (report.name, report.mime_type) == ("zelda-results.report.html", "text/html")
-            html = report.content.decode()
-        assert "worse in 1 of 1 suite" in html
-        (body,) = stage.bodies()
-        fragments = re.findall(rf"/artifacts/{report.id}#([\w-]+)", body)
-        assert "suite-greeting" in fragments
-        assert all(f'id="{fragment}"' in html for fragment in fragments)
+        service = stage.github.service
+        for archives_only in (False, True):
+            service.archives_only = archives_only
+            pull = stage.open_pull(number=7 + archives_only)
+            done = stage.pull_request(pull, BAD)
+            assert done.code == 1, done.printed
+            report = stage.reports[-1]
+            assert done.outputs["report-artifact-id"] == str(report.id)
+            if archives_only:
+                assert (report.name, report.mime_type) == ("zelda-results.report", "application/zip")
+                html = report.files["report.html"].decode()
+            else:
+                assert (report.name, report.mime_type) == ("zelda-results.report.html", "text/html")
+                html = report.content.decode()
+            assert "worse in 1 of 1 suite" in html
+            (body,) = stage.bodies(pull.number)
+            fragments = re.findall(rf"/artifacts/{report.id}#([\w-]+)", body)
+            assert "suite-greeting" in fragments
+            assert all(f'id="{fragment}"' in html for fragment in fragments)
 
-
-def test_without_room_for_the_report_everything_else_is_as_ever(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        stage.store(stage.tip)
-        stage.github.service.no_room_for = {"text/html"}
-        done = stage.pull_request(stage.open_pull(), GOOD)
+        # Without room for it everything else is as ever.
+        service.archives_only, service.no_room_for = False, {"text/html"}
+        before = len(stage.reports)
+        done = stage.pull_request(stage.open_pull(number=9), GOOD)
         assert (done.code, done.outputs["verdict"]) == (0, "unchanged"), done.printed
         assert "report-artifact-id" not in done.outputs
-        assert (len(stage.stored), len(stage.transcripts), stage.reports) == (1, 1, [])
+        assert (len(stage.stored), len(stage.transcripts), len(stage.reports)) == (3, 3, before)
         assert "The HTML report could not be stored" in done.printed

@@ -57,9 +57,12 @@ def test_a_pull_request_gets_all_that_the_container_gives_it(tmp_path: Path, tem
         assert len(stage.transcripts) == len(stage.reports) == 1
         # The workspace has what the container leaves there, and no trace of the installation.
         assert stage.project.git("status", "--porcelain", "--ignored").split() in ([], ["!!", ".zelda/"])
-        again = stage.pull_request(stage.open_pull(number=8), GOOD, **machine(temporary))
-        assert (again.code, again.outputs["verdict"]) == (0, "unchanged")
+        # A second step installs nothing, and what the job puts before Python does not reach Zelda.
+        traps, sprung = trapped(tmp_path / "trap")
+        again = stage.pull_request(stage.open_pull(number=8), GOOD, **machine(temporary, **traps))
+        assert (again.code, again.outputs["verdict"]) == (0, "unchanged"), again.printed
         assert "is installed" not in again.printed
+        assert not sprung.exists(), sprung.read_text()
 
 
 # Before what needs bubblewrap, which it installs.
@@ -149,36 +152,26 @@ def test_a_session_sees_the_toolchain_and_nothing_of_the_job(tmp_path: Path, tem
         assert hidden not in seen
 
 
-def test_what_the_job_puts_before_python_does_not_reach_zelda(tmp_path: Path, temporary: Path) -> None:
-    """A python3 in PATH that the code under test has made, and modules of its own that PYTHONPATH names."""
-    trap = tmp_path / "trap"
-    trap.mkdir()
-    sprung = tmp_path / "sprung"
+def trapped(folder: Path) -> tuple[dict[str, str | None], Path]:
+    """A python3 in PATH that the code under test has made, modules that PYTHONPATH names, and what they leave."""
+    folder.mkdir()
+    sprung = folder.parent / "sprung"
     for name in ("python3", "pip", "sudo"):
-        (trap / name).write_text(f"#!/bin/sh\necho {name} >> {sprung}\nexit 1\n")
-        (trap / name).chmod(0o755)
+        (folder / name).write_text(f"#!/bin/sh\necho {name} >> {sprung}\nexit 1\n")
+        (folder / name).chmod(0o755)
     for name in ("json", "zelda_ci", "usercustomize"):
-        (trap / f"{name}.py").write_text(f"open({str(sprung)!r}, 'a').write({name!r})\nraise SystemExit(1)\n")
-    with Stage(tmp_path / "stage") as stage:
-        told = machine(temporary, PATH=f"{trap}:{os.environ['PATH']}", PYTHONPATH=str(trap))
-        done = stage.pull_request(stage.open_pull(), GOOD, **told)
-        assert done.code == 0, done.printed
-    assert not sprung.exists(), sprung.read_text()
-
-
-def cancelled_by(*signals: signal.Signals) -> Any:
-    def during(process: Any, api: ScriptedApi) -> None:
-        wait_until(lambda: bool(api.requests))
-        for each in signals:
-            os.kill(process.pid, each)
-
-    return during
+        (folder / f"{name}.py").write_text(f"open({str(sprung)!r}, 'a').write({name!r})\nraise SystemExit(1)\n")
+    return {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(folder)}, sprung
 
 
 def test_a_cancelled_step_ends_its_session_and_keeps_what_it_had(tmp_path: Path, temporary: Path) -> None:
     """The runner signals the node process alone, which has to pass it on."""
+
+    def during(process: Any, api: ScriptedApi) -> None:
+        wait_until(lambda: bool(api.requests))
+        os.kill(process.pid, signal.SIGINT)
+
     with Stage(tmp_path) as stage:
-        during = cancelled_by(signal.SIGINT)
         done = stage.pull_request(stage.open_pull(), lambda _: hang(), during=during, **machine(temporary))
         assert done.code == 130, done.printed
         assert done.outputs["verdict"] == "cancelled"

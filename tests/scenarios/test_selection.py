@@ -85,11 +85,10 @@ def test_what_steers_nothing_runs_nothing_is_green_and_harms_no_baseline(stage: 
     assert "deploy  session" not in done.printed
 
 
-def test_the_label_and_the_input_run_all(stage: Stage) -> None:
-    for how in ({"run_all": "true"}, {"label": "every one", "run_all_label": "every one"}):
-        done = pull_request(stage, {"README.md": f"# {how}\n"}, trials="1", **how)
-        assert done.code == 0, done.printed
-        assert len(ran(stage)) == 4
+def test_the_label_runs_all(stage: Stage) -> None:
+    done = pull_request(stage, {"README.md": "# All\n"}, trials="1", label="every one", run_all_label="every one")
+    assert done.code == 0, done.printed
+    assert len(ran(stage)) == 4
 
 
 def test_a_file_that_a_suite_names_in_gate_paths_runs_that_suite(stage: Stage) -> None:
@@ -98,13 +97,6 @@ def test_a_file_that_a_suite_names_in_gate_paths_runs_that_suite(stage: Stage) -
     assert ran(stage) == {"read"}
     assert "Plan: 1 session" in done.printed
     assert "Not run: deploy, release, talk" in stage.bodies(newest(stage))[0]
-
-
-def test_what_is_always_in_context_runs_all(stage: Stage) -> None:
-    done = pull_request(stage, {"CLAUDE.md": "Be brief.\n"}, trials="1")
-    assert done.code == 0, done.printed
-    assert len(ran(stage)) == 4
-    assert "Not run" not in done.printed
 
 
 def test_an_earlier_comment_is_replaced_when_nothing_is_left_to_run(stage: Stage) -> None:

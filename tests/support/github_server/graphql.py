@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 TOKEN = re.compile(r'[{}()\[\]:!$=]|"(?:[^"\\]|\\.)*"|[\w-]+')
 CLASSIFIERS = {"SPAM", "ABUSE", "OFF_TOPIC", "OUTDATED", "DUPLICATE", "RESOLVED"}
 MOST_NODES = 100
-LARGEST_INT = 2**31 - 1
 
 
 class GraphQLError(Exception):
@@ -147,17 +146,12 @@ def _repository(server: "GitHubServer", repository: Repository) -> dict[str, Any
         message = f"Could not resolve to a PullRequest with the number of {arguments.get('number')}."
         raise GraphQLError(message, "NOT_FOUND")
 
-    return {"nameWithOwner": repository.full_name, "isPrivate": repository.private, "pullRequest": pull}
+    return {"pullRequest": pull}
 
 
 def _pull(server: "GitHubServer", pull: Pull) -> dict[str, Any]:
     return {
-        "number": pull.number,
-        "state": "MERGED" if pull.merged else pull.state.upper(),
         "headRefOid": pull.head_sha,
-        "headRefName": pull.head_branch,
-        "baseRefName": pull.base_branch,
-        "baseRefOid": pull.base_sha,
         "comments": lambda arguments: _comments(server, pull, arguments),
     }
 
@@ -171,34 +165,24 @@ def _comments(server: "GitHubServer", pull: Pull, arguments: Mapping[str, Any]) 
     part, end = everything[start : start + count], start + count
     more = end < len(everything)
     return {
-        "totalCount": len(everything),
         "nodes": [_comment(server, pull, each) for each in part],
         "pageInfo": {"hasNextPage": more, "endCursor": f"cursor:{end}" if part else None},
     }
 
 
 def _comment(server: "GitHubServer", pull: Pull, comment: Comment) -> dict[str, Any]:
-    def database_id(_: Mapping[str, Any]) -> int:
-        if comment.id > LARGEST_INT:
-            raise GraphQLError("Int cannot represent a value beyond 32 bits; use fullDatabaseId")
-        return comment.id
-
     return {
         "id": comment.node_id,
-        "databaseId": database_id,
         "fullDatabaseId": str(comment.id),
         "body": comment.body,
         "url": rendering.comment_page(comment, pull),
         "isMinimized": comment.minimized is not None,
-        "minimizedReason": comment.minimized and comment.minimized.lower(),
         "viewerDidAuthor": comment.author == server.login,
         "author": {
             "login": comment.author.removesuffix("[bot]"),
             "__typename": "Bot" if comment.author.endswith("[bot]") else "User",
         },
-        "createdAt": rendering.moment(comment.created_at),
         "lastEditedAt": rendering.moment(comment.updated_at) if comment.edits else None,
-        "updatedAt": rendering.moment(comment.updated_at),
     }
 
 

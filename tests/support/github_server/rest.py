@@ -1,7 +1,6 @@
 """The REST API: one function per documented request, and a table of them."""
 
 import base64
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -145,10 +144,6 @@ def list_commits(call: Call) -> Reply:
         return Reply(409, {"message": "Git Repository is empty.", "documentation_url": "https://docs.github.com"})
     found = list(repository.ancestors(_commit(call, call.query.get("sha", repository.default_branch)).sha))
     return call.page([rendering.commit(each) for each in found])
-
-
-def get_commit(call: Call) -> Reply:
-    return Reply(200, rendering.commit(_commit(call, call.text("ref"))))
 
 
 def _commit(call: Call, ref: str) -> Commit:
@@ -350,11 +345,6 @@ def get_rate_limit(_: Call) -> Reply:
     return Reply(200, specimen("rate-limit-overview"))
 
 
-def create_status(call: Call) -> Reply:
-    _commit(call, call.text("sha"))
-    return Reply(201, specimen("status", **call.body, id=secrets.randbelow(10**6)))
-
-
 Handler = Callable[[Call], Reply]
 
 _REPO = "/repos/{owner}/{repo}"
@@ -374,7 +364,6 @@ ROUTES: dict[str, tuple[Handler, str]] = {
     f"GET {_REPO}/actions/runs/{{run_id}}/artifacts": (list_artifacts_of_run, "actions=read"),
     f"GET {_REPO}/actions/workflows/{{workflow_id}}/runs": (list_runs, "actions=read"),
     f"GET {_REPO}/commits": (list_commits, "contents=read"),
-    f"GET {_REPO}/commits/{{ref}}": (get_commit, "contents=read"),
     f"GET {_REPO}/git/commits/{{commit_sha}}": (get_git_commit, "contents=read"),
     f"GET {_REPO}/git/trees/{{tree_sha}}": (get_tree, "contents=read"),
     f"GET {_REPO}/git/blobs/{{file_sha}}": (get_blob, "contents=read"),
@@ -393,7 +382,6 @@ ROUTES: dict[str, tuple[Handler, str]] = {
     f"GET {_REPO}/issues": (list_issues, "issues=read; pull_requests=read"),
     f"POST {_REPO}/issues": (create_issue, "issues=write"),
     f"PATCH {_REPO}/issues/{{issue_number}}": (update_issue, "issues=write; pull_requests=write"),
-    f"POST {_REPO}/statuses/{{sha}}": (create_status, "statuses=write"),
 }
 """By documented request: who answers it, and which permissions are enough (any of those between semicolons)."""
 

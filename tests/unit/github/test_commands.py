@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.runner import REGISTERED, Command, commands, outputs, parse_command
 from zelda_ci.github.workflow_commands import (
+    CUT,
     MAX_PER_LEVEL,
     Annotation,
     Log,
@@ -24,29 +25,8 @@ from zelda_ci.github.workflow_commands import (
 )
 from zelda_ci.redact import Secret
 
-PIECES = st.sampled_from(
-    [
-        "::",
-        ":",
-        "##[",
-        "#",
-        "[",
-        "]",
-        " ",
-        "\t",
-        "\r",
-        "\n",
-        "\u200b",
-        "\u00ad",
-        "\ufe0f",
-        "\u2028",
-        "\u034f",
-        "%0A",
-        ",",
-        "=",
-        *sorted(REGISTERED),
-    ]
-)
+SIGNS = [":", "::", "##[", *"#[] \t\r\n\u200b\u00ad\ufe0f\u2028\u034f,=", "%0A"]
+PIECES = st.sampled_from([*SIGNS, *sorted(REGISTERED)])
 HOSTILE = st.lists(PIECES | st.text(max_size=3), max_size=14).map("".join)
 
 
@@ -112,9 +92,7 @@ def test_keys_are_masked_whole_and_short_values_not_at_all() -> None:
     stream = io.StringIO()
     Log(stream).mask([Secret("line one\nline two"), Secret(""), Secret("1"), Secret("  a \n ")])
     assert commands(stream.getvalue()) == [Command("add-mask", {}, "line one\nline two")]
-
-
-def test_where_no_runner_listens_no_key_is_printed() -> None:
+    # Where no runner listens, no key is printed.
     stream = io.StringIO()
     Log(stream, masking=False).mask([Secret("sk-ant-fake-key")])
     assert stream.getvalue() == ""
@@ -165,6 +143,16 @@ def test_a_summary_that_is_too_long_is_cut_between_lines(tmp_path) -> None:
     assert len(path.read_bytes()) <= 1000
 
 
+@pytest.mark.parametrize("before", ["", "short\n", "long, longer, longest\n" * 100])
+def test_a_summary_takes_the_place_of_an_earlier_one(tmp_path: Path, before: str) -> None:
+    path = tmp_path / "summary"
+    path.write_text(before)
+    StepSummary(path).replace("### Results")
+    assert path.read_text() == "### Results\n"
+    StepSummary(path, limit=100).replace("one\ntwo " + "x" * 100)
+    assert path.read_text() == "one" + CUT
+
+
 def test_what_a_session_wrote_for_the_runner_is_forgotten(tmp_path) -> None:
     plain, linked, elsewhere = (tmp_path / name for name in ("env", "path", "precious"))
     plain.write_text("LD_PRELOAD=evil.so\n")
@@ -173,10 +161,12 @@ def test_what_a_session_wrote_for_the_runner_is_forgotten(tmp_path) -> None:
     empty([plain, linked, tmp_path / "missing"])
     assert plain.read_text() == ""
     assert elsewhere.read_text() == "keep"
-    with pytest.raises(OSError, match="symbolic"):
-        StepSummary(linked).write("text")
+    for written in (StepSummary(linked).write, StepSummary(linked).replace):
+        with pytest.raises(OSError, match="symbolic"):
+            written("text")
 
 
 def test_outside_a_workflow_there_is_nothing_to_write_to() -> None:
     OutputFile(None).write("verdict", "improved")
     StepSummary(None).write("text")
+    StepSummary(None).replace("text")

@@ -31,17 +31,15 @@ def test_a_pull_request_is_compared_with_what_it_is_merged_into() -> None:
     assert (found.activity, found.target) == ("run", BaselineTarget("main", BASE))
     assert (found.pull_request, found.head_sha) == (7, HEAD)
     assert f"main@{BASE[:7]}" in found.sentence
+    found = decided("pull_request", payload("pull_request"), comment="off", baseline="none")
+    assert (found.target, found.comments) == (None, False)
 
 
 @pytest.mark.parametrize("checkout", [Checkout(HEAD, (BASE,)), Checkout(), Checkout(MERGE, (BASE, TIP))])
 def test_without_its_merge_commit_the_last_common_commit_is_asked_for(checkout: Checkout) -> None:
-    assert decided("pull_request", payload("pull_request"), checkout).target == BaselineTarget(
-        "main", meeting=("main", HEAD)
-    )
-
-
-def test_another_baseline_branch_has_another_common_commit() -> None:
-    found = decided("pull_request", payload("pull_request"), baseline_branch="release")
+    event = payload("pull_request")
+    assert decided("pull_request", event, checkout).target == BaselineTarget("main", meeting=("main", HEAD))
+    found = decided("pull_request", event, checkout, baseline_branch="release")
     assert found.target == BaselineTarget("release", meeting=("release", HEAD))
 
 
@@ -74,62 +72,51 @@ def test_where_a_key_is_expected_a_missing_one_is_an_error(name: str) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_a_closed_pull_request_is_nothing_to_evaluate() -> None:
-    event = payload("pull_request") | {"action": "closed"}
-    assert decided("pull_request", event, key="").activity == "skip"
-    assert decided("pull_request_target", event, key="").activity == "skip"
+def test_events_that_leave_nothing_to_evaluate_are_skipped_without_a_key() -> None:
+    closed = payload("pull_request") | {"action": "closed"}
+    of_push = payload("workflow_run")
+    of_push["workflow_run"]["event"] = "push"
+    for name, event in (
+        ("pull_request", closed),
+        ("pull_request_target", closed),
+        ("push", payload("push") | {"deleted": True}),
+        ("workflow_run", of_push),
+    ):
+        assert decided(name, event, key="").activity == "skip"
 
 
-def test_a_push_to_the_default_branch_becomes_the_baseline() -> None:
-    found = decided("push", payload("push"))
-    assert (found.activity, found.target, found.comments) == ("run", BaselineTarget("main", BASE), False)
-    assert "become the baseline" in found.sentence
+TOPIC = {"GITHUB_REF": "refs/heads/topic", "GITHUB_REF_NAME": "topic"}
+TAG = {"GITHUB_REF": "refs/tags/main", "GITHUB_REF_NAME": "main", "GITHUB_REF_TYPE": "tag"}
 
 
-def test_the_first_push_of_a_branch_has_no_commit_before() -> None:
-    found = decided("push", payload("push") | {"before": "0" * 40})
-    assert found.target == BaselineTarget("main", TIP)
-
-
-def test_a_push_to_another_branch_is_compared_and_told_to_nobody() -> None:
-    found = decided(
-        "push", payload("push"), more={"GITHUB_REF": "refs/heads/topic", "GITHUB_REF_NAME": "topic"}.items()
-    )
-    assert (found.target, found.comments) == (BaselineTarget("main", meeting=("main", TIP)), False)
-
-
-def test_a_tag_and_a_deleted_branch() -> None:
-    tag = {"GITHUB_REF": "refs/tags/main", "GITHUB_REF_NAME": "main", "GITHUB_REF_TYPE": "tag"}
-    assert decided("push", payload("push"), more=tag.items()).target == BaselineTarget("main", TIP)
-    assert decided("push", payload("push") | {"deleted": True}, key="").activity == "skip"
-
-
-def test_a_merge_queue_is_compared_with_what_it_stands_on() -> None:
-    found = decided("merge_group", payload("merge_group"))
-    assert (found.target, found.comments, found.head_sha) == (BaselineTarget("main", BASE), False, "")
-
-
-@pytest.mark.parametrize("name", ["schedule", "workflow_dispatch"])
-def test_the_default_branch_on_demand_is_compared_with_itself_before(name: str) -> None:
-    assert decided(name, payload(name)).target == BaselineTarget("main", TIP)
-
-
-def test_another_branch_on_demand_is_told_to_its_pull_request() -> None:
-    topic = {"GITHUB_REF": "refs/heads/topic", "GITHUB_REF_NAME": "topic"}
-    found = decided("workflow_dispatch", payload("workflow_dispatch"), more=topic.items())
-    assert found.pull_request_of == TIP
-    assert found.target == BaselineTarget("main", meeting=("main", TIP))
+@pytest.mark.parametrize(
+    ("name", "event", "more", "target"),
+    [
+        ("push", {}, {}, BaselineTarget("main", BASE)),
+        # The first of a branch, another branch, and a tag.
+        ("push", {"before": "0" * 40}, {}, BaselineTarget("main", TIP)),
+        ("push", {}, TOPIC, BaselineTarget("main", meeting=("main", TIP))),
+        ("push", {}, TAG, BaselineTarget("main", TIP)),
+        # A merge queue with what it stands on, and the default branch on demand with itself before.
+        ("merge_group", {}, {}, BaselineTarget("main", BASE)),
+        ("schedule", {}, {}, BaselineTarget("main", TIP)),
+        ("workflow_dispatch", {}, {}, BaselineTarget("main", TIP)),
+        ("workflow_dispatch", {}, TOPIC, BaselineTarget("main", meeting=("main", TIP))),
+    ],
+)
+def test_each_event_is_compared_with_what_it_follows(
+    name: str, event: dict[str, Any], more: dict[str, str], target: BaselineTarget
+) -> None:
+    found = decided(name, payload(name) | event, more=more.items())
+    assert (found.activity, found.target) == ("run", target)
+    # Only a branch on demand has a pull request that it could be told to.
+    is_told = (name, more) == ("workflow_dispatch", TOPIC)
+    assert (found.comments, found.pull_request_of == TIP) == (is_told, is_told)
 
 
 def test_a_finished_workflow_of_a_pull_request_is_commented() -> None:
     found = decided("workflow_run", payload("workflow_run"), key="")
     assert (found.activity, found.head_sha) == ("comment", HEAD)
-
-
-def test_a_finished_workflow_of_a_push_is_not() -> None:
-    event = payload("workflow_run")
-    event["workflow_run"]["event"] = "push"
-    assert decided("workflow_run", event, key="").activity == "skip"
 
 
 def test_to_comment_is_for_workflow_run_only() -> None:
@@ -188,11 +175,6 @@ def test_other_code_than_the_event_asks_for_is_refused_with_the_line_to_write(
     assert line in (caught.value.hint or "")
 
 
-def test_the_base_in_the_place_of_a_pull_request_is_named_as_such() -> None:
-    with pytest.raises(ConfigError, match="nothing of the pull request would be tested"):
-        decided("pull_request_target", payload("pull_request"), Checkout(BASE, project=BASE))
-
-
 @pytest.mark.parametrize(
     ("name", "found"),
     [
@@ -214,11 +196,6 @@ def test_the_same_files_in_another_commit_are_what_was_asked_for() -> None:
     assert decided("pull_request", payload("pull_request"), Checkout(TIP, (), TIP, trees.get)).activity == "run"
     with pytest.raises(ConfigError, match="is checked out, but"):
         decided("pull_request", payload("pull_request"), Checkout(BASE, (), BASE, trees.get))
-
-
-def test_comments_and_comparison_can_be_turned_off() -> None:
-    found = decided("pull_request", payload("pull_request"), comment="off", baseline="none")
-    assert (found.target, found.comments) == (None, False)
 
 
 def test_a_payload_that_lies_about_its_types_is_refused_or_read_as_nothing() -> None:

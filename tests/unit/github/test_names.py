@@ -14,20 +14,17 @@ def test_a_legal_name_stays(text: str) -> None:
     assert artifact_name(text) == text
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_any_text_becomes_a_legal_name(text: str) -> None:
-    name = artifact_name(text)
-    assert is_artifact_name(name)
-    assert name.isprintable()
-    assert len(name) <= MAX_ARTIFACT_NAME_LENGTH
-
-
 def test_texts_that_look_alike_stay_apart() -> None:
     assert len({artifact_name(text) for text in ["a/b", "a:b", "a\\b", "a-b"]}) == 4
 
 
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_name_made_of_hostile_text_can_be_printed(text: str) -> None:
+    assert artifact_name(text).isprintable()
+
+
 @given(st.text())
-def test_a_name_is_stable(text: str) -> None:
+def test_any_text_becomes_a_legal_name_that_is_stable(text: str) -> None:
     name = artifact_name(text)
     assert is_artifact_name(name)
     assert artifact_name(name) == name

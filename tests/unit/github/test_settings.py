@@ -87,14 +87,7 @@ def test_inputs_arrive(tmp_path: Path) -> None:
     assert not found.include_transcripts
 
 
-@pytest.mark.parametrize(
-    ("given", "kinds"),
-    [
-        ("never", ()),
-        ("evaluation\nregression", ("evaluation", "regression")),
-        ("evaluation", ("evaluation",)),
-    ],
-)
+@pytest.mark.parametrize(("given", "kinds"), [("never", ()), ("evaluation\nregression", ("evaluation", "regression"))])
 def test_what_turns_the_check_red_can_be_chosen(tmp_path: Path, given: str, kinds: tuple[str, ...]) -> None:
     assert settings(tmp_path, fail_on=given).overrides.fail_on == Given(kinds, "input", "fail-on")
 
@@ -154,10 +147,17 @@ def test_hyphens_stay_in_the_names_of_inputs(tmp_path: Path) -> None:
         read_action_settings(environ(tmp_path) | {"INPUT_FAIL_ON": "never"}, Path.read_bytes)
 
 
-@pytest.mark.parametrize("name", ["anthropic_api_key", "github_token", "portkey_api_key"])
-@pytest.mark.parametrize("secret", ["sk-ant-fake key", "ghs_fake\nghs_fake", "ghs_f\u00e4ke"])
-def test_a_secret_that_cannot_be_sent_is_told_without_it(tmp_path: Path, name: str, secret: str) -> None:
-    with pytest.raises(ConfigError, match=f"input {name.replace('_', '-')} cannot be used: it holds blanks") as caught:
+@pytest.mark.parametrize(
+    ("name", "secret", "why"),
+    [
+        ("anthropic_api_key", "sk-ant-fake key", "it holds blanks"),
+        ("github_token", "ghs_fake\nghs_fake", "it holds blanks"),
+        ("portkey_api_key", "ghs_f\u00e4ke", "it holds blanks"),
+        ("anthropic_api_key", "'sk-ant-fake-key'", "it is in quotes"),
+    ],
+)
+def test_a_secret_that_cannot_be_sent_is_told_without_it(tmp_path: Path, name: str, secret: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=f"input {name.replace('_', '-')} cannot be used: {why}") as caught:
         settings(tmp_path, **{name: secret})
     assert "fake" not in caught.value.message
 

@@ -15,14 +15,10 @@ def test_the_marker_is_the_exact_first_line() -> None:
 
 
 @given(st.text(), st.text())
-def test_a_sealed_body_is_found_again_with_its_order(key: str, body: str) -> None:
+def test_a_sealed_body_is_found_again_with_its_order_and_no_key_can_end_the_hidden_line(key: str, body: str) -> None:
     text = sealed(key, ORDER, body)
     assert is_marked(text, key)
     assert order_in(text) == ORDER
-
-
-@given(st.text())
-def test_no_key_can_end_the_hidden_line(key: str) -> None:
     line = marker(key)
     assert line.endswith(" -->")
     assert "\n" not in line
@@ -55,6 +51,7 @@ def test_a_comment_saved_in_a_browser_is_still_found() -> None:
     assert is_marked(text, "k")
     assert order_in(text) == ORDER
     assert visible_text(text) == "one\ntwo"
+    assert (order_in(marker("k")), visible_text(marker("k"))) == (None, "")
 
 
 @pytest.mark.parametrize(
@@ -74,11 +71,6 @@ def test_a_spoilt_order_is_none(line: str) -> None:
     assert order_in(f"{marker('k')}\n{line}\nbody") is None
 
 
-def test_a_marker_alone_has_no_order_and_no_body() -> None:
-    assert order_in(marker("k")) is None
-    assert visible_text(marker("k")) == ""
-
-
 @pytest.mark.parametrize(
     ("later", "earlier"),
     [
@@ -94,11 +86,8 @@ def test_a_later_run_or_attempt_is_after_an_earlier_one(later: CommentOrder, ear
     assert not earlier.is_after(later)
 
 
-def test_nothing_is_after_itself() -> None:
+def test_nothing_is_after_itself_and_a_run_of_another_head_after_nothing() -> None:
     assert not ORDER.is_after(ORDER)
-
-
-def test_a_run_of_another_head_is_after_nothing() -> None:
     assert not CommentOrder(13, 1, "b" * 40).is_after(ORDER)
 
 

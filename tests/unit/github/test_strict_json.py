@@ -18,28 +18,15 @@ def test_json_is_read(data: bytes | str, value: object) -> None:
     assert value is None or found == value
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"{",
-        b"[1,]",
-        b"{'a': 1}",
-        b'\xff"',
-        b"NaN",
-        b"[Infinity]",
-        b'{"a": -Infinity}',
-        b"1e999",
-        b"-1e999",
-        b'{"a": 1, "a": 2}',
-        b'[{"a": {"b": 1, "b": 1}}]',
-        b"[" * 101 + b"]" * 101,
-        b"[" * 1_000_000,
-        b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
-        b"9" * 10_000,
-        b"\xef\xbb\xbf{}",
-    ],
+REFUSED = (
+    *(b"", b"{", b"[1,]", b"{'a': 1}", b'\xff"', b"\xef\xbb\xbf{}", b"9" * 10_000),
+    *(b"NaN", b"[Infinity]", b'{"a": -Infinity}', b"1e999", b"-1e999"),
+    *(b'{"a": 1, "a": 2}', b'[{"a": {"b": 1, "b": 1}}]'),
+    *(b"[" * 101 + b"]" * 101, b"[" * 1_000_000, b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
 )
+
+
+@pytest.mark.parametrize("data", REFUSED)
 def test_what_is_no_json_for_everybody_is_refused(data: bytes) -> None:
     with pytest.raises(schemas.NotStrictJsonError):
         schemas.parse_strict(data)

@@ -33,26 +33,18 @@ def test_the_longest_suites_are_dealt_first_and_equals_by_name() -> None:
     assert sorted(deal(dict.fromkeys("abcd", 0.0), 2).values()) == [1, 1, 2, 2]
 
 
-def test_the_order_in_which_suites_are_known_changes_nothing() -> None:
-    chance = random.Random(7)
-    seconds = {f"suite-{number}": chance.choice([1.0, 2.0, 3.0]) for number in range(20)}
-    dealt = deal(seconds, 4)
-    for _ in range(20):
-        names = list(seconds)
-        chance.shuffle(names)
-        assert deal({name: seconds[name] for name in names}, 4) == dealt
-
-
 def test_stored_durations_spread_the_work_evenly_over_many_random_plans() -> None:
     """The longest shard has at most 1.3 times the mean, where none is filled by one suite alone."""
     chance = random.Random(20)
     spreads: list[float] = []
-    while len(spreads) < 400:
+    while len(spreads) < 40:
         shards = chance.randint(2, 8)
         names = [f"suite-{number}" for number in range(chance.randint(3 * shards // 2 + 1, 12 * shards))]
         seconds = {name: chance.lognormvariate(4, chance.choice([0.2, 0.6, 1.0])) for name in names}
         plan = make_plan(facts(seconds, trials=chance.randint(1, 4)), shards)
         assert [each.name for each in plan.suites] == names
+        # The order in which suites are known changes nothing.
+        assert deal(dict(chance.sample(list(seconds.items()), len(seconds))), shards) == deal(seconds, shards)
         if longest_suite(plan) is None:
             spreads.append(max(loads(plan)) / fmean(loads(plan)))
     assert max(spreads) <= 1.3
@@ -86,7 +78,7 @@ def test_a_budget_is_divided_as_the_time_is_and_never_exceeded() -> None:
     plan = make_plan(facts({"a": 60, "b": 30, "c": 10}, budget_usd=10.0), 3)
     assert [budget_of(plan, number) for number in (1, 2, 3)] == [6.0, 3.0, 1.0]
     chance = random.Random(3)
-    for _ in range(200):
+    for _ in range(50):
         seconds = {f"s{number}": chance.uniform(0.1, 500) for number in range(chance.randint(1, 30))}
         plan = make_plan(facts(seconds, budget_usd=chance.uniform(0.01, 50)), chance.randint(1, 9))
         parts = [budget_of(plan, number) or 0.0 for number in range(1, plan.shards + 1)]
