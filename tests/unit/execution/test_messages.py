@@ -32,7 +32,6 @@ from zelda_ci.domain.session import (
     ToolCalled,
     ToolReturned,
     Usage,
-    UserSaid,
 )
 from zelda_ci.execution.messages import Translator
 from zelda_ci.redact import Redactor, Secret
@@ -121,14 +120,6 @@ def test_tool_results_become_text(hear: Conversation, content: Any, output: str)
     (returned,) = hear(UserMessage(content=[ToolResultBlock("toolu_1", content, None)]))
     assert isinstance(returned, ToolReturned)
     assert (returned.id, returned.output, returned.is_error) == ("toolu_1", output, False)
-
-
-def test_words_on_the_users_side_are_recorded_whether_a_string_or_blocks(hear: Conversation) -> None:
-    records = hear(UserMessage(content="summary"), UserMessage(content=[TextBlock("nudge")], parent_tool_use_id="t"))
-    assert [(said.text, said.parent_tool_call_id) for said in records if isinstance(said, UserSaid)] == [
-        ("summary", None),
-        ("nudge", "t"),
-    ]
 
 
 def test_a_streamed_response_is_recorded_once_with_its_final_counts(hear: Conversation) -> None:

@@ -164,3 +164,13 @@ def test_requests_and_answers_of_any_shape_are_taken(garbage: object) -> None:
     for kind in ("content_block_start", "content_block_delta", "content_block_stop", "message_stop"):
         reader.event({"type": kind, "index": garbage, "delta": garbage, "content_block": garbage})
     assert witness.differences() == ()
+
+
+def test_an_answer_that_is_no_stream_counts_like_one() -> None:
+    witness = TranscriptWitness()
+    block = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"timeout": 5.0}}
+    AnswerReader(witness).message({"id": "msg_1", "content": [{"type": "text", "text": "Now."}, block]})
+    witness.said("msg_1", "Now.", thinking=False)
+    # JavaScript writes 5 for 5.0.
+    witness.called("msg_1", "toolu_1", "Bash", {"timeout": 5})
+    assert witness.differences() == ()
