@@ -1,16 +1,10 @@
 """Sessions of the real CLI against a scripted API: what is recorded of them, and that nothing of them is left."""
 
 import json
-import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
 import anyio
-import pytest
 
-from tests.support import needs
 from tests.support.claude_sessions import TOKEN, Session, git, make_workspace
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from zelda_ci.domain.session import (
@@ -96,51 +90,8 @@ def test_the_model_is_asked_as_claude_code_asks_it_and_with_the_token_of_the_run
     assert not (workspace.home / ".claude" / "projects" / "memory").exists()
 
 
-def _open_to_others() -> bool:
-    """Whether another user could run this interpreter and read these files."""
-    places = (Path(sys.executable).resolve(), Path(sys.executable).absolute(), Path(__file__).resolve())
-    return all(folder.stat().st_mode & 0o001 for place in places for folder in place.parents)
-
-
-@needs.ROOT
-@pytest.mark.skipif(not _open_to_others(), reason="needs the interpreter where others can run it")
-def test_a_normal_user_can_lead_a_session_too() -> None:
-    name = test_a_session_edits_runs_a_command_and_commits.__name__
-    with tempfile.TemporaryDirectory(prefix="zelda-test-") as place:
-        os.chown(place, 4242, 4242)
-        arguments = ["-p", "no:cacheprovider", f"--basetemp={place}/tests", f"{__file__}::{name}"]
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *arguments],
-            cwd=Path(__file__).parents[2],
-            env={"PATH": os.environ["PATH"], "HOME": place, "PYTHONDONTWRITEBYTECODE": "1"},
-            user=4242,
-            group=4242,
-            extra_groups=[],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert "1 passed" in done.stdout, done.stdout + done.stderr
-
-
-def test_a_failing_tool_is_recorded_and_the_session_goes_on(tmp_path: Path) -> None:
-    script = [tool_call("Bash", {"command": "echo before; exit 3"}), tool_call("Nonsense", {"a": 1}), text("Well.")]
-    with ScriptedApi(script) as api:
-        session = Session(make_workspace(tmp_path), api.url)
-        outcome = lead(session)
-
-    assert outcome.status is SessionStatus.COMPLETED
-    failed, unknown = session.of(ToolReturned)
-    assert failed.is_error
-    assert "Exit code 3" in failed.output
-    assert "before" in failed.output
-    assert unknown.is_error
-    assert "No such tool" in unknown.output
-
-
-@pytest.mark.parametrize("background", [False, True])
-def test_a_sub_agent_is_recorded_under_the_call_that_started_it(tmp_path: Path, *, background: bool) -> None:
-    script = [tool_call("Agent", {**AGENT, "run_in_background": background}), text("Started."), text("Reported.")]
+def test_a_sub_agent_is_recorded_under_the_call_that_started_it(tmp_path: Path) -> None:
+    script = [tool_call("Agent", {**AGENT, "run_in_background": True}), text("Started."), text("Reported.")]
     agent = [tool_call("Bash", {"command": "echo inside"}, text="I look."), text("All is well.")]
     with ScriptedApi(script, agents=[agent]) as api:
         session = Session(make_workspace(tmp_path), api.url)
@@ -153,10 +104,10 @@ def test_a_sub_agent_is_recorded_under_the_call_that_started_it(tmp_path: Path, 
     inner = [said.text for said in session.of(AssistantSaid) if said.parent_tool_call_id == agent_call.id]
     assert inner == ["I look.", "All is well."]
     assert [returned.output for returned in session.of(ToolReturned) if returned.parent_tool_call_id] == ["inside"]
-    # In the background the main thread's turn ends first, and the report brings another one: two results, one start.
-    assert len(session.of(Ended)) == (2 if background else 1)
+    # The main thread's turn ends first, and the report brings another one: two results, one start.
+    assert len(session.of(Ended)) == 2
     assert len(session.of(Started)) == 1
-    assert session.of(AssistantSaid)[-1].text == ("Reported." if background else "Started.")
+    assert session.of(AssistantSaid)[-1].text == "Reported."
 
 
 def test_a_skill_is_listed_and_its_body_recorded(tmp_path: Path) -> None:
@@ -170,19 +121,6 @@ def test_a_skill_is_listed_and_its_body_recorded(tmp_path: Path) -> None:
     assert "greet" in session.of(Started)[0].skills
     assert session.of(ToolReturned)[0].output == "Launching skill: greet"
     assert "Say hello to Ada." in session.of(UserSaid)[0].text
-
-
-def test_an_mcp_server_of_the_project_answers_and_ends_with_the_session(tmp_path: Path) -> None:
-    server = Path(__file__).parents[1] / "support" / "stdio_mcp_server.py"
-    configuration = {"mcpServers": {"greeter": {"command": sys.executable, "args": [str(server)]}}}
-    workspace = make_workspace(tmp_path, {".mcp.json": json.dumps(configuration)}, readable=[server])
-    with ScriptedApi([tool_call("mcp__greeter__greet", {"name": "Ada"}), text("Greeted.")]) as api:
-        session = Session(workspace, api.url)
-        outcome = lead(session)
-
-    assert outcome.status is SessionStatus.COMPLETED
-    assert [(server.name, server.status) for server in session.of(Started)[0].mcp_servers] == [("greeter", "connected")]
-    assert session.of(ToolReturned)[0].output == "Hello, Ada!"
 
 
 def test_a_hook_that_blocks_is_recorded_as_a_hook_and_as_a_denial(tmp_path: Path) -> None:
@@ -200,16 +138,6 @@ def test_a_hook_that_blocks_is_recorded_as_a_hook_and_as_a_denial(tmp_path: Path
     assert (denied.tool, denied.tool_call_id) == ("Bash", call.id)
     assert "not that" in denied.reason
     assert session.of(ToolReturned)[0].is_error
-
-
-def test_a_tool_that_permissions_refuse_is_recorded_once(tmp_path: Path) -> None:
-    with ScriptedApi([tool_call("Bash", {"command": "touch made"}), text("Then not.")]) as api:
-        session = Session(make_workspace(tmp_path), api.url, settings={"permission_mode": "dontAsk"})
-        outcome = lead(session)
-
-    assert outcome.status is SessionStatus.COMPLETED
-    assert [denied.tool for denied in session.of(Denied)] == ["Bash"]
-    assert not (session.workspace.path / "made").exists()
 
 
 def test_background_shells_and_daemons_neither_delay_nor_outlive_a_session(tmp_path: Path) -> None:
@@ -245,42 +173,3 @@ def test_messages_of_many_megabytes_are_read(tmp_path: Path) -> None:
     assert outcome.status is SessionStatus.COMPLETED
     assert [returned.is_error for returned in session.of(ToolReturned)] == [False] * 3
     assert Path(big).read_text().startswith("second line")
-
-
-def test_settings_of_the_project_cannot_redirect_the_session_or_blind_zelda(tmp_path: Path) -> None:
-    variables = {
-        "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
-        "ANTHROPIC_API_KEY": "sk-ant-fake-of-the-project",
-        "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "0",
-        "CLAUDE_CODE_EXTRA_BODY": '{"temperature": 0.1}',
-        "CLAUDE_CODE_MAX_RETRIES": "0",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "",
-        "OF_THE_PROJECT": "counts",
-    }
-    helper = "touch helper-ran; echo sk-ant-fake-of-the-helper"
-    workspace = make_workspace(tmp_path, settings(env=variables, apiKeyHelper=helper))
-    with ScriptedApi([tool_call("Bash", {"command": "env"}), text("Done.")]) as api:
-        session = Session(workspace, api.url)
-        outcome = lead(session)
-
-    assert outcome.status is SessionStatus.COMPLETED
-    assert {request.headers["x-api-key"] for request in api.requests} == {TOKEN}
-    assert "temperature" not in api.requests[0].body
-    assert not (workspace.path / "helper-ran").exists()
-    seen = session.of(ToolReturned)[0].output
-    assert "OF_THE_PROJECT=counts" in seen
-    assert "ANTHROPIC_API_KEY" not in seen
-    assert TOKEN not in "".join(record.model_dump_json() for record in session.records)
-
-
-def test_the_environment_of_zelda_does_not_reach_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DEPLOY_SECRET", "of-the-developer")
-    above = "sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status"
-    parents = f"for pid in $PPID $({above}); do tr '\\0' '\\n' < /proc/$pid/environ; done; env"
-    with ScriptedApi([tool_call("Bash", {"command": parents}), text("Done.")]) as api:
-        session = Session(make_workspace(tmp_path), api.url)
-        lead(session)
-
-    seen = session.of(ToolReturned)[0].output
-    assert "ZELDA_SESSION" in seen
-    assert "of-the-developer" not in seen

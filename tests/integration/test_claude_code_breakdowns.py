@@ -66,14 +66,6 @@ def test_messages_that_nobody_knows_or_can_read_are_noted_and_not_fatal(tmp_path
     assert (brand_new.kind, brand_new.text) == ("brand_new", '{"words": "hear me"}')
 
 
-def test_a_cli_that_does_not_come_up_is_explained_with_its_own_words(tmp_path: Path) -> None:
-    cli = _program(tmp_path, "#!/bin/sh\necho 'error: unknown option' >&2\nexit 1\n")
-    outcome = lead(Session(make_workspace(tmp_path, level="none"), UNREACHABLE, cli=cli))
-
-    assert (outcome.status, outcome.code) == (SessionStatus.FAILED, "CLI_START_FAILED")
-    assert outcome.reason == "Claude Code ended with exit code 1 while starting: error: unknown option"
-
-
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [

@@ -1,6 +1,5 @@
 """Sessions of the real CLI that end badly, early or by force: status, reason, and what was captured."""
 
-import asyncio
 import errno
 import os
 import signal
@@ -21,7 +20,6 @@ from tests.support.scripted_api import (
     cut_after,
     hang,
     http_error,
-    raw,
     text,
     tool_call,
 )
@@ -34,7 +32,6 @@ from zelda_ci.domain.session import (
     ToolCalled,
     ToolReturned,
 )
-from zelda_ci.errors import StorageError
 from zelda_ci.execution.agent import SessionOutcome
 
 ENDLESS = tool_call("Bash", {"command": "touch running; tail -f /dev/null"})
@@ -94,20 +91,6 @@ def test_a_session_whose_budget_is_spent_is_interrupted_and_its_result_kept(tmp_
     assert session.survivors() == []
 
 
-def test_a_budget_that_is_spent_already_stops_the_session_before_it_costs_anything(tmp_path: Path) -> None:
-    async def lead_spent(session: Session) -> SessionOutcome:
-        session.stop.set()
-        return await session.lead()
-
-    with ScriptedApi([]) as api:
-        session = Session(make_workspace(tmp_path), api.url)
-        outcome = anyio.run(lead_spent, session)
-
-    assert outcome.status is SessionStatus.BUDGET_EXCEEDED
-    assert session.records == []
-    assert session.survivors() == []
-
-
 def with_more_time(attempt: Callable[[Path, int], bool], place: Path, *seconds: int) -> None:
     """Try with a short limit, and with longer ones only where the machine is too busy to come that far."""
     assert any(attempt(place / str(limit), limit) for limit in seconds)
@@ -119,7 +102,7 @@ def test_sessions_that_hang_end_at_their_deadline_side_by_side(tmp_path: Path) -
 
 def hanging_sessions_end(tmp_path: Path, seconds: int) -> bool:
     """False where not all of them had come to ask."""
-    replies: list[Reply] = [ENDLESS, stalled(), hang(), hang(after_headers=True)]
+    replies: list[Reply] = [stalled(), hang()]
     outcomes: dict[int, SessionOutcome] = {}
     with ExitStack() as stack:
         apis = [stack.enter_context(ScriptedApi([reply])) for reply in replies]
@@ -154,11 +137,9 @@ def hanging_sessions_end(tmp_path: Path, seconds: int) -> bool:
     ("reply", "code"),
     [
         (http_error(401, "invalid x-api-key"), "AUTHENTICATION_FAILED"),
-        (http_error(404, "model: claude-unheard-of"), "MODEL_NOT_FOUND"),
         (http_error(400, "Your credit balance is too low to access the Anthropic API."), "BILLING_FAILED"),
         (http_error(400, "prompt is too long: 250000 tokens > 200000 maximum"), "PROMPT_TOO_LONG"),
         (http_error(529), "API_OVERLOADED"),
-        (raw(b"event: message_start\ndata: {not json\n\n"), "API_UNREACHABLE"),
         (Message(({"type": "text", "text": "I must not."},), stop_reason="refusal"), "MODEL_REFUSED"),
     ],
     ids=lambda value: value if isinstance(value, str) else "reply",
@@ -212,14 +193,12 @@ def _is_cli(pid: int) -> bool:
     return Path(f"/proc/{pid}/comm").read_text().strip() == "claude"
 
 
-@pytest.mark.parametrize("phase", ["at once", "starting", "streaming", "running a tool"])
+@pytest.mark.parametrize("phase", ["starting", "running a tool"])
 def test_cancellation_ends_everything_and_goes_on(tmp_path: Path, phase: str) -> None:
-    with ScriptedApi([stalled() if phase == "streaming" else ENDLESS]) as api:
+    with ScriptedApi([ENDLESS]) as api:
         session = Session(make_workspace(tmp_path), api.url)
         ready: dict[str, Callable[[], object]] = {
-            "at once": lambda: True,
             "starting": session.survivors,
-            "streaming": lambda: api.requests,
             "running a tool": (session.workspace.path / "running").exists,
         }
 
@@ -231,7 +210,7 @@ def test_cancellation_ends_everything_and_goes_on(tmp_path: Path, phase: str) ->
         assert anyio.run(cancel)
 
     assert session.survivors() == []
-    if phase in {"streaming", "running a tool"}:
+    if phase == "running a tool":
         assert session.of(Ended)[-1].subtype == "error_during_execution"
 
 
@@ -240,44 +219,19 @@ async def _cancelled_when(condition: Callable[[], object], scope: anyio.CancelSc
     scope.cancel()
 
 
-def test_cancellation_that_anyio_does_not_know_of_ends_everything_too(tmp_path: Path) -> None:
-    with ScriptedApi([ENDLESS]) as api:
-        session = Session(make_workspace(tmp_path), api.url)
-
-        async def cancel() -> None:
-            task = asyncio.create_task(session.lead())
-            await until((session.workspace.path / "running").exists)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-        anyio.run(cancel)
-
-    assert session.survivors() == []
-    assert session.of(Ended)[-1].terminal_reason == "aborted_tools"
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "RECORDING_FAILED"),
-        (StorageError("The disk is full.", code="DISK_FULL"), "DISK_FULL"),
-    ],
-    ids=["foreign", "ours"],
-)
-def test_a_session_that_cannot_be_recorded_is_ended(tmp_path: Path, error: Exception, code: str) -> None:
+def test_a_session_that_cannot_be_recorded_is_ended(tmp_path: Path) -> None:
     heard: list[SessionRecord] = []
 
     def listen(record: SessionRecord) -> None:
         heard.append(record)
         if isinstance(record, ToolCalled):
-            raise error
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with ScriptedApi([ENDLESS]) as api:
         session = Session(make_workspace(tmp_path), api.url)
         outcome = anyio.run(session.lead, listen)
 
-    assert (outcome.status, outcome.code) == (SessionStatus.FAILED, code)
+    assert (outcome.status, outcome.code) == (SessionStatus.FAILED, "RECORDING_FAILED")
     assert "could not be recorded" in str(outcome.reason)
     assert isinstance(heard[-1], ToolCalled)
     assert session.survivors() == []

@@ -30,7 +30,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.mark.parametrize("level", ["full", "namespaces", "landlock", "degraded"])
+@pytest.mark.parametrize("level", ["full", "landlock"])
 async def test_nothing_that_a_session_starts_can_read_its_token_or_forge_its_words(
     tmp_path: Path, level: IsolationLevel
 ) -> None:

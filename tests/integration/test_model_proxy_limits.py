@@ -3,9 +3,6 @@
 import contextlib
 import gzip
 import socket
-import subprocess
-import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,9 +13,7 @@ import httpx2
 import pytest
 from anyio.abc import AnyByteStream
 
-from tests.support.patience import PATIENCE
 from tests.support.proxied import BODY, REDACT, ask, client, listening, until, upstream
-from tests.support.real_cli import folders, run_cli
 from tests.support.scripted_api import ScriptedApi, hang, raw, text
 from zelda_ci.errors import ProxyError
 from zelda_ci.model_proxy import limits
@@ -92,15 +87,6 @@ async def test_a_compressed_request_is_refused_unread() -> None:
     assert (answer.status_code, said(answer)) == (415, "compressed requests (gzip) are not taken")
 
 
-async def test_a_request_of_millions_of_values_is_refused_before_it_is_read() -> None:
-    many = b'{"messages":[' + b"{}," * (MIB // 16) + b"{}]}"
-    with ScriptedApi([]) as api:
-        async with limited(LiveMode(upstream(api.url))) as meter:
-            answer = await post(meter, many)
-    assert answer.status_code == 413
-    assert "2 MiB in memory for one run" in said(answer)
-
-
 async def test_many_requests_at_once_share_what_there_is_and_it_is_given_back() -> None:
     with ScriptedApi(lambda _: hang()) as api:
         async with limited(LiveMode(upstream(api.url))) as meter, anyio.create_task_group() as group:
@@ -122,32 +108,13 @@ async def _in_vain(meter: Meter, said: str) -> None:
         await ask(meter, said)
 
 
-async def test_a_run_that_takes_all_it_may_leaves_the_others_some() -> None:
-    with ScriptedApi(lambda request: hang() if "x" in request.last_user_text else text("Fine.")) as api:
-        async with ModelProxy(LiveMode(upstream(api.url)), REDACT, SMALL) as proxy:
-            with (
-                proxy.session(run_label="a", budget_usd=None, placeholders={}) as greedy,
-                proxy.session(run_label="b", budget_usd=None, placeholders={}) as other,
-            ):
-                async with anyio.create_task_group() as group:
-                    for _ in range(2):
-                        group.start_soon(_in_vain, greedy, "x" * (MIB - 1000))
-                    await until(lambda: len(api.requests) == 2)
-                    answered = await ask(other, "y" * (MIB // 2))
-                    group.cancel_scope.cancel()
-    assert answered.status_code == 200
-
-
-@pytest.mark.parametrize("head", [b"content-length: 100\r\n\r\n{", b"transfer-encoding: chunked\r\n\r\n1\r\n{\r\n"])
-async def test_a_request_that_drips_is_ended(head: bytes) -> None:
+async def test_a_request_that_drips_is_ended() -> None:
     with ScriptedApi([]) as api:
         async with limited(LiveMode(upstream(api.url))) as meter:
-            began = time.monotonic()
             start = f"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: {meter.token}\r\n".encode()
-            answer = await anyio.to_thread.run_sync(_drip, meter, start + head)
+            answer = await anyio.to_thread.run_sync(_drip, meter, start + b"content-length: 100\r\n\r\n{")
     assert b" 408 " in answer.split(b"\r\n")[0]
     assert b"did not arrive within 1 s" in answer
-    assert time.monotonic() - began < 20
 
 
 def _drip(meter: Meter, start: bytes) -> bytes:
@@ -160,7 +127,7 @@ def _drip(meter: Meter, start: bytes) -> bytes:
                 part = line.recv(10_000)
             except TimeoutError:
                 with contextlib.suppress(ConnectionError):  # closed just now: its answer is still there
-                    line.sendall(b" " if b"chunked" not in start else b"1\r\n \r\n")
+                    line.sendall(b" ")
             except ConnectionError:
                 break
             else:
@@ -168,37 +135,6 @@ def _drip(meter: Meter, start: bytes) -> bytes:
                 if not part:
                     break
     return answer
-
-
-async def test_the_head_of_a_request_that_drips_is_ended() -> None:
-    with ScriptedApi([]) as api:
-        async with limited(LiveMode(upstream(api.url)), replace(SMALL, request_seconds=0.5)) as meter:
-            assert await anyio.to_thread.run_sync(_drip_head, meter) < 20
-            assert (await ask_count(meter)).status_code == 200
-
-
-def _drip_head(meter: Meter) -> float:
-    began = time.monotonic()
-    with socket.create_connection(("127.0.0.1", int(meter.base_url.rpartition(":")[2])), timeout=0.2) as line:
-        line.sendall(b"POST /v1/messages HTTP/1.1\r\nx-")
-        while time.monotonic() - began < 30:
-            try:
-                if not line.recv(10_000):
-                    break
-            except TimeoutError:
-                line.sendall(b"a")
-            except ConnectionError:
-                break
-    return time.monotonic() - began
-
-
-async def ask_count(meter: Meter) -> httpx2.Response:
-    async with client(meter) as http:
-        await anyio.sleep(1)  # idle between two requests, which is nobody's fault
-        first = await http.post("/v1/messages/count_tokens", json=BODY)
-        await anyio.sleep(1)
-        assert first.status_code == 200
-        return await http.post("/v1/messages/count_tokens", json=BODY)
 
 
 # Answers
@@ -226,8 +162,7 @@ PLAIN = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close
 EVENT = b'event: ping\ndata: {"type":"ping"}\n\n'
 
 
-@pytest.mark.parametrize("kind", [STREAM, PLAIN], ids=["stream", "whole"])
-@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
+@pytest.mark.parametrize(("kind", "path"), [(STREAM, "/v1/messages"), (PLAIN, "/v1/messages/count_tokens")])
 async def test_an_answer_without_end_is_cut_at_its_limit_and_told(kind: bytes, path: str) -> None:
     async with listening(sending(kind, EVENT * 1000)) as url, limited(LiveMode(upstream(url))) as meter:
         size = 0
@@ -265,13 +200,11 @@ async def test_a_compressed_answer_without_end_is_cut_at_what_it_unpacks_to() ->
 
 
 async def test_an_answer_that_drips_is_cut_and_told() -> None:
-    short = replace(SMALL, answer_seconds=2.0)
+    short = replace(SMALL, answer_seconds=1.0)
     async with listening(sending(STREAM, EVENT, pause=0.2)) as url, limited(LiveMode(upstream(url)), short) as meter:
-        began = time.monotonic()
         with pytest.raises(httpx2.RemoteProtocolError):
             await ask(meter)
-        assert 2 <= time.monotonic() - began < 20
-        assert meter.outage == "The API's answer was not complete after 2 s"
+        assert meter.outage == "The API's answer was not complete after 1 s"
 
 
 async def test_an_api_that_falls_silent_is_left() -> None:
@@ -282,21 +215,6 @@ async def test_an_api_that_falls_silent_is_left() -> None:
         502,
         f"Zelda's model proxy could not reach {api.url}: it fell silent",
     )
-
-
-async def test_a_session_whose_answer_is_beyond_the_limit_asks_for_it_once(tmp_path: Path) -> None:
-    workspace, home = folders(tmp_path)
-    asked = 0
-
-    async def serve(stream: AnyByteStream) -> None:
-        nonlocal asked
-        asked += 1
-        await sending(STREAM, EVENT * 1000)(stream)
-
-    async with listening(serve) as url, limited(LiveMode(upstream(url))) as meter:
-        session = await run_cli(meter.base_url, meter.token, workspace, home, CLAUDE_CODE_MAX_RETRIES="3")
-    assert asked == 1
-    assert "larger than the 1 MiB that Zelda passes on" in session.result["result"]
 
 
 # Recordings
@@ -322,62 +240,3 @@ async def test_a_recording_that_is_too_large_to_read_is_named(tmp_path: Path) ->
         cassette.load(file)
     assert caught.value.code == "CASSETTE_TOO_LARGE"
     assert str(file) in caught.value.message
-
-
-# Memory, of a process of its own
-
-HOSTILE = {
-    "large": b'{"system":"' + b"x" * (60 * MIB) + b'"}',
-    "many lists": b"[]" * (18 * MIB),
-    "many values": b'{"messages":[' + b"{}," * (4 * MIB) + b"{}]}",
-}
-
-
-@pytest.mark.parametrize("kind", HOSTILE)
-async def test_the_memory_of_the_proxy_is_bounded_whatever_is_sent(kind: str) -> None:
-    """Thirty bodies at once, none of which the API ever answers."""
-    with ScriptedApi(lambda _: hang()) as api:
-        command = [sys.executable, "-c", PROXY_PROCESS, api.url]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: ASYNC220
-            assert process.stdin
-            assert process.stdout
-            url, token, before = (await anyio.to_thread.run_sync(process.stdout.readline)).split()
-            answered: list[str] = []
-            with anyio.move_on_after(15):
-                async with anyio.create_task_group() as group:
-                    for _ in range(30):
-                        group.start_soon(_flood, url, token, HOSTILE[kind], answered)
-                    await until(lambda: len(answered) + len(api.requests) == 30)
-                    group.cancel_scope.cancel()
-            process.stdin.close()
-            peak = int((await anyio.to_thread.run_sync(process.stdout.readline)).split()[0])
-    # A body is held in parts and as a whole for a moment, and once more as an object, beside what the allocator keeps.
-    assert peak - int(before) < 4 * Limits.run_bytes
-
-
-async def _flood(url: str, token: str, body: bytes, answered: list[str]) -> None:
-    async with httpx2.AsyncClient(trust_env=False, verify=False, timeout=PATIENCE) as http:
-        try:
-            answer = await http.post(f"{url}/v1/messages", content=body, headers={"x-api-key": token})
-            answered.append(str(answer.status_code))
-        except httpx2.HTTPError as error:
-            answered.append(type(error).__name__)
-
-
-PROXY_PROCESS = """
-import re, sys, anyio
-from tests.support.patience import PATIENCE
-from tests.support.proxied import open_run, upstream
-from zelda_ci.model_proxy.modes import LiveMode
-
-def peak():
-    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
-
-async def main():
-    async with open_run(LiveMode(upstream(sys.argv[1]))) as meter:
-        print(meter.base_url, meter.token, peak(), flush=True)
-        await anyio.to_thread.run_sync(sys.stdin.read)
-        print(peak(), flush=True)
-
-anyio.run(main)
-"""

@@ -3,7 +3,6 @@
 import socket
 import ssl
 import subprocess
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +14,6 @@ from anyio.abc import AnyByteStream
 from tests.support.proxied import BODY, KEY, ask, client, listening, open_run, upstream
 from tests.support.real_cli import folders, run_cli
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error, raw, text
-from zelda_ci.model_proxy.cassettes.cassette import load
 from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode
 
 pytestmark = pytest.mark.anyio
@@ -43,12 +41,9 @@ async def lead(mode: LiveMode | RecordMode | ReplayMode, base: Path) -> tuple[di
     "reply",
     [
         http_error(400, "messages.0.content: bad thing"),
-        http_error(400, "tools.3.name: thinking is no name"),
-        http_error(422, "bad thing", kind="invalid_request_error"),
         raw(b"<html>Bad Request</html>", status=400, headers={"content-type": "text/html"}),
-        http_error(404, "model: claude-unheard-of"),
     ],
-    ids=["400", "400 about a tool", "422", "400 of a gateway", "404"],
+    ids=["400", "400 of a gateway"],
 )
 async def test_a_refused_request_costs_one_and_ends_the_session(tmp_path: Path, reply: Reply) -> None:
     with ScriptedApi(lambda _: reply) as api:
@@ -65,16 +60,8 @@ async def test_a_refused_request_costs_one_and_ends_the_session(tmp_path: Path, 
     [
         (f"Unexpected value(s) `{BETA}` for the `anthropic-beta` header.", lambda r: BETA not in str(r.headers)),
         (
-            "thinking.display: Extra inputs are not permitted",
-            lambda request: "display" not in request.body.get("thinking", {}),
-        ),
-        (
             "tools.0.defer_loading: Extra inputs are not permitted",
             lambda request: not any("defer_loading" in tool for tool in request.body["tools"]),
-        ),
-        (
-            "messages.1.role: Input should be 'user' or 'assistant'",
-            lambda request: all(message["role"] != "system" for message in request.messages),
         ),
         (
             (
@@ -84,7 +71,7 @@ async def test_a_refused_request_costs_one_and_ends_the_session(tmp_path: Path, 
             lambda request: request.body["max_tokens"] < 100_000,
         ),
     ],
-    ids=["beta", "option", "option of a tool", "role", "max_tokens"],
+    ids=["beta", "option of a tool", "max_tokens"],
 )
 async def test_a_request_without_what_was_refused_is_asked_once_more(
     tmp_path: Path, message: str, is_served: Callable[[ApiRequest], bool]
@@ -95,24 +82,7 @@ async def test_a_request_without_what_was_refused_is_asked_once_more(
     assert len(api.requests) == 2
 
 
-async def test_a_fallback_that_is_refused_as_well_is_the_last_request(tmp_path: Path) -> None:
-    message = f"Unexpected value(s) `{BETA}` for the `anthropic-beta` header."
-    with ScriptedApi(lambda _: http_error(400, message)) as api:
-        result, _ = await lead(LiveMode(upstream(api.url)), tmp_path)
-    assert len(api.requests) == 2
-    assert result["result"] == f"API Error: 400 {message}"
-
-
-async def test_a_refused_session_is_replayed_as_it_was(tmp_path: Path) -> None:
-    cassettes = tmp_path / "cassettes"
-    with ScriptedApi(lambda _: http_error(400, "bad thing")) as api:
-        recorded, _ = await lead(RecordMode(upstream(api.url), cassettes), tmp_path / "one")
-    replayed, _ = await lead(ReplayMode(cassettes), tmp_path / "two")
-    assert len(load(cassettes / "run.json").exchanges) == 1
-    assert replayed["result"] == recorded["result"]
-
-
-@pytest.mark.parametrize("status", [408, 409, 500, 503])
+@pytest.mark.parametrize("status", [408, 503])
 async def test_what_may_pass_is_asked_again(status: int) -> None:
     with ScriptedApi([http_error(status), text("Fine.")]) as api:
         async with open_run(LiveMode(upstream(api.url))) as meter:
@@ -135,8 +105,7 @@ async def test_a_refusal_is_remembered_for_its_place_in_its_run_only() -> None:
 # A redirect
 
 
-@pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 305, 307, 308])
-@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
+@pytest.mark.parametrize(("status", "path"), [(301, "/v1/messages"), (307, "/v1/messages/count_tokens")])
 async def test_a_redirect_is_an_error_that_names_where_it_leads(status: int, path: str) -> None:
     reached = anyio.Event()
 
@@ -159,27 +128,6 @@ async def test_a_redirect_is_an_error_that_names_where_it_leads(status: int, pat
     assert url in message
     assert [secret for secret in ("user", "pass", "sig", KEY) if secret in message] == []
     assert not reached.is_set()
-
-
-@pytest.mark.parametrize("location", ["http://[", "//", "\xff", "", "/other", "http://x:99999/"])
-async def test_a_redirect_to_nowhere_is_an_error_too(location: str) -> None:
-    async with (
-        answering(f"HTTP/1.1 307 Moved\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n") as url,
-        open_run(LiveMode(upstream(url))) as meter,
-    ):
-        answer = await ask(meter)
-    assert answer.status_code == 502
-    assert "redirects (307)" in answer.json()["error"]["message"]
-
-
-async def test_a_session_does_not_follow_a_redirect(tmp_path: Path) -> None:
-    with ScriptedApi([]) as target:
-        moved = raw(b"", status=307, headers={"location": f"{target.url}/v1/messages"})
-        with ScriptedApi(lambda _: moved) as api:
-            result, sentence = await lead(LiveMode(upstream(api.url)), tmp_path)
-    assert (len(api.requests), len(target.requests), target.others) == (1, 0, [])
-    assert f"{api.url} redirects (307) to {target.url}/v1/messages" in str(result["result"])
-    assert f"{api.url} redirects (307) to {target.url}/v1/messages" in sentence
 
 
 @asynccontextmanager
@@ -208,15 +156,6 @@ async def dead(kind: str, folder: Path) -> AsyncIterator[str]:
                 yield f"http://127.0.0.1:{bound.getsockname()[1]}"
         case "no such name":
             yield "http://no-such-host.invalid"
-        case "black hole":
-            with socket.socket() as bound, socket.socket() as first, socket.socket() as second:
-                # A full backlog: the kernel drops what else arrives.
-                bound.bind(("127.0.0.1", 0))
-                bound.listen(0)
-                for one in (first, second):
-                    one.setblocking(False)  # noqa: FBT003 - the standard library's
-                    one.connect_ex(bound.getsockname())
-                yield f"http://127.0.0.1:{bound.getsockname()[1]}"
         case "untrusted":
             async with listening(_nothing, _certificate(folder)) as url:
                 yield url
@@ -241,41 +180,12 @@ def _certificate(folder: Path) -> ssl.SSLContext:
     return context
 
 
-DEAD = {
-    "no such name": "name",
-    "black hole": "no connection within",
-    "untrusted": "certificate",
-    "no TLS": "TLS",
-}
-"""One at which connections are refused is tried by a whole run, in test_run_command.py."""
-
-
-async def test_an_api_that_is_not_there_fails_the_session_soon_and_is_named(tmp_path: Path) -> None:
-    """All at once, since nearly all of the time is spent in waiting."""
-    found: dict[str, tuple[str, str, float]] = {}
-
-    async def try_one(kind: str) -> None:
-        place = tmp_path / kind
-        place.mkdir()
-        async with dead(kind, place) as url:
-            began = time.monotonic()
-            _, sentence = await lead(LiveMode(upstream(url)), place)
-            found[kind] = url, sentence, time.monotonic() - began
-
-    async with anyio.create_task_group() as group:
-        for kind in DEAD:
-            group.start_soon(try_one, kind)
-    for kind, (url, sentence, took) in found.items():
-        assert sentence.startswith(f"Zelda's model proxy could not reach {url}: ")
-        assert DEAD[kind] in sentence
-        assert took < 60  # the CLI alone would try for more than a minute
-    assert found.keys() == DEAD.keys()
-
-
-@pytest.mark.parametrize("kind", ["no such name", "untrusted", "no TLS"])
-async def test_what_does_not_pass_is_not_tried_again(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "why"), [("no such name", "name"), ("untrusted", "certificate"), ("no TLS", "TLS")])
+async def test_what_does_not_pass_is_named_and_not_tried_again(tmp_path: Path, kind: str, why: str) -> None:
     async with dead(kind, tmp_path) as url, open_run(LiveMode(upstream(url))) as meter:
         answer = await ask(meter)
+    assert f"Zelda's model proxy could not reach {url}: " in answer.json()["error"]["message"]
+    assert why in answer.text
     if "temporary" not in answer.text.lower():  # a machine without any name server cannot tell
         assert (answer.status_code, answer.headers.get("x-should-retry")) == (502, "false")
 
@@ -323,3 +233,14 @@ async def test_an_api_that_comes_back_is_no_longer_called_unreachable(tmp_path: 
     assert outage
     assert meter.outage is None
     assert "x-should-retry" not in first.headers
+
+
+@pytest.mark.parametrize("location", ["http://[", "/other"])
+async def test_a_redirect_to_nowhere_is_an_error_too(location: str) -> None:
+    async with (
+        answering(f"HTTP/1.1 307 Moved\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n") as url,
+        open_run(LiveMode(upstream(url))) as meter,
+    ):
+        answer = await ask(meter)
+    assert answer.status_code == 502
+    assert "redirects (307)" in answer.json()["error"]["message"]

@@ -6,9 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.support.command import KEY, ended, gone, results, started, the_result, transcript, zelda
+from tests.support.command import KEY, gone, results, the_result, transcript, zelda
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import (
     ApiRequest,
@@ -17,7 +15,6 @@ from tests.support.scripted_api import (
     Tokens,
     hang,
     http_error,
-    raw,
     text,
     tool_call,
     tool_calls,
@@ -205,20 +202,11 @@ def test_an_api_that_is_not_there_is_named_as_it_was_configured(tmp_path: Path) 
     assert f"could not reach {dead}" in " ".join(done.stdout.split())
 
 
-def test_an_api_that_redirects_is_named_with_where_it_leads(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    with ScriptedApi([]) as target, ScriptedApi([raw(b"", status=308, headers={"location": target.url})]) as api:
-        zelda(project, "run", api=api.url)
-    failure = the_result(project)["failure"]
-    assert failure["code"] == "API_UNREACHABLE"
-    assert f"{api.url} redirects (308) to {target.url}, and Zelda does not follow" in failure["message"]
-
-
 def test_suites_run_side_by_side_and_are_reported_in_order_as_confined_as_was_required(tmp_path: Path) -> None:
     best = levels.probe(os.environ, find_cli()).level
     project = four_suites(tmp_path)
     with ScriptedApi(by_prompt) as api:
-        code, output = untouched_after_run(project, "--jobs", "4", "--require-isolation", best, api=api)
+        code, output = untouched_after_run(project, "--jobs", "2", "--require-isolation", best, api=api)
     assert code == 0, output
     assert [result["changes"]["files"] for result in results(project)] == [["a.txt"], ["b.txt"], ["c.txt"], ["d.txt"]]
     assert len({result["batchId"] for result in results(project)}) == 1
@@ -257,20 +245,6 @@ def test_the_thinking_budget_of_a_suite_reaches_the_api_and_the_option_replaces_
     assert thinking == [("claude-haiku-4-5", 2048), ("claude-sonnet-5-5", None), ("claude-haiku-4-5", 4096)]
     budgets = [result["config"]["execution"]["maxThinkingTokens"] for result in results(project)]
     assert sorted(budgets) == [2048, 2048, 4096]
-
-
-def test_two_invocations_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
-    project = four_suites(tmp_path)
-    before = project.fingerprint()
-    with (
-        ScriptedApi(by_prompt) as api,
-        started(project, "run", "a", api=api.url) as one,
-        started(project, "run", "a", "b", api=api.url) as two,
-    ):
-        assert [ended(one)[0], ended(two)[0]] == [0, 0]
-    assert sorted(result["suite"] for result in results(project)) == ["a", "a", "b"]
-    assert project.fingerprint() == before
-    assert gone(project)
 
 
 def test_a_recorded_run_is_replayed_without_key_and_network_and_says_where_it_departs(tmp_path: Path) -> None:
@@ -321,17 +295,17 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSALS)
-def test_what_cannot_be_run_is_refused_before_anything_is_spent(tmp_path: Path, case: str) -> None:
-    suite, arguments, sentence = REFUSALS[case]
-    project = project_with(tmp_path, suite=suite)
-    before = project.fingerprint()
-    done = zelda(project, *arguments, ZELDA_UNSAFE="0")
-    assert done.returncode == 2
-    assert sentence in " ".join(done.stderr.split())
-    assert "Traceback" not in done.stderr
-    assert results(project) == []
-    assert project.fingerprint() == before
+def test_what_cannot_be_run_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    for suite, arguments, sentence in REFUSALS.values():
+        project.write({"zelda/test-greeting.yaml": suite})
+        before = project.fingerprint()
+        done = zelda(project, *arguments, ZELDA_UNSAFE="0")
+        assert done.returncode == 2, sentence
+        assert sentence in " ".join(done.stderr.split())
+        assert "Traceback" not in done.stderr
+        assert results(project) == []
+        assert project.fingerprint() == before
 
 
 def test_a_repository_without_a_commit_is_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -131,16 +131,6 @@ def what_cannot_be_built_is_not_tested(ran: Ran) -> None:
     assert not (ran.folder / "test.log").exists()
 
 
-PRINTED = f"echo '{REPORT}' > out.xml; echo '===== 9 passed in 0.10s ====='; exit 1"
-
-
-@case("testReport: 'out*.xml'\n" + line("testCommand", PRINTED), code=1)
-def a_report_is_preferred_to_what_was_printed(ran: Ran) -> None:
-    found = ran.correctness
-    assert found["score"] == 50
-    assert found["details"]["tests"]["runners"][0]["source"] == "report"
-
-
 LOOK = "env; { cat /proc/$PPID/environ 2>/dev/null || true; } | tr '\\0' '\\n'; cat; echo end of input"
 
 
@@ -176,11 +166,6 @@ def a_flood_of_output_is_drained_and_its_end_still_read(ran: Ran) -> None:
     assert (ran.folder / "result.json").stat().st_size < 20_000
 
 
-@case("coverageThreshold: 50\n" + line("testCommand", f"{COVERAGE}; {PYTHON} -m unittest"), code=0)
-def coverage_above_its_threshold_is_no_fault(ran: Ran) -> None:
-    coverage_is_held_against(ran, 50, 100)
-
-
 @case("coverageThreshold: 80\n" + line("testCommand", f"{COVERAGE}; {PYTHON} -m unittest"), code=1)
 def coverage_below_its_threshold_fails_the_run(ran: Ran) -> None:
     coverage_is_held_against(ran, 80, 100 * (50 + 20 * 50 / 80) / 70)
@@ -192,12 +177,6 @@ def coverage_is_held_against(ran: Ran, threshold: int, score: float) -> None:
     assert f"threshold {threshold}%" in ran.page
 
 
-@case(line("testCommand", f"{PYTHON} -m unittest shop || true"), code=1)
-def zero_tests_are_no_pass(ran: Ran) -> None:
-    assert ran.correctness["score"] == 0
-    assert "ran no test" in ran.page
-
-
 @case(line("testCommand", f"{PYTHON} -m unittest; exit 1"), code=1)
 def an_exit_code_that_contradicts_the_numbers_is_told(ran: Ran) -> None:
     assert ran.correctness["score"] == 0
@@ -205,22 +184,11 @@ def an_exit_code_that_contradicts_the_numbers_is_told(ran: Ran) -> None:
     assert "The command failed (exit code 1) though 2 of 2 tests passed." in " ".join(ran.page.split())
 
 
-@case("testCommand: echo all is well\n", code=0)
-def without_a_recognised_runner_the_exit_code_decides_and_the_way_to_counts_is_told(ran: Ran) -> None:
-    assert ran.correctness["score"] == 100
-    assert "testReport" in ran.page
-
-
 @case("", code=0)
 def nothing_configured_is_unscored_and_no_failure(ran: Ran) -> None:
     assert ran.verdict == "MEASURED"
     assert "score" not in ran.correctness
     assert ran.correctness["reasoning"].startswith("not configured")
-
-
-@case("buildCommand: echo x > built.txt\ntestCommand: echo x > tested.txt\n", "echo x > new.txt", code=0)
-def what_build_and_tests_write_is_not_the_work_of_the_session(ran: Ran) -> None:
-    assert ran.result["changes"]["files"] == ["new.txt"]
 
 
 @case(TESTS + "execution: {maxTurns: 1}\n", "true", code=1)

@@ -1,7 +1,6 @@
 """What `zelda run` keeps of what the project offers."""
 
 import json
-import os
 from pathlib import Path
 
 from tests.support.command import the_result, zelda
@@ -37,20 +36,6 @@ def test_the_state_before_the_session_and_its_setup_counts(tmp_path: Path) -> No
     assert [(item.name, item.text) for item in found.items] == [("s", None), (".claude/rules/a.md", "Greet in Latin.")]
     assert found.notes == ("Nothing in .mcp.json was loaded: it is not valid JSON.",)
     assert "manifest" not in json.dumps(the_result(project))
-
-
-def test_a_hostile_tree_keeps_no_session_from_running(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"zelda/test-greeting.yaml": SUITE, "README.md": "x\n"})
-    (project.path / "CLAUDE.md").symlink_to("/etc/passwd")
-    (project.path / ".claude").mkdir()
-    (project.path / ".claude/rules").symlink_to("..")
-    (project.path / ".claude/skills").symlink_to(os.devnull)
-    (project.path / "AGENTS.md").write_bytes(b"\x00\xff" * 1000)
-    project.commit()
-    with ScriptedApi([text("Salve.")]) as api:
-        done = zelda(project, "run", api=api.url)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "root:" not in kept(project).model_dump_json()
 
 
 def test_a_manifest_that_is_missing_or_damaged_is_not_there(tmp_path: Path) -> None:

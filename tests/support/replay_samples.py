@@ -122,17 +122,6 @@ SAMPLES = {
             "beta": [tool_call(*slow(0.1)), tool_call(*slow(0.2)), text("I was beta.")],
         },
     ),
-    "meanwhile": Sample(
-        [
-            tool_calls([agent("gamma"), agent("delta")]),
-            tool_call(*slow(1.5)),
-            *(text(f"Heard what there was, {number}.") for number in range(3)),
-        ],
-        {
-            "gamma": [tool_call(*slow(0.1)), tool_call(*slow(0.1)), text("I was gamma.")],
-            "delta": [text("I was delta.")],
-        },
-    ),
     "hooks": Sample(
         [
             tool_call("mcp__greeter__greet", {"name": "Ada"}),
@@ -141,15 +130,6 @@ SAMPLES = {
             text("Done."),
         ],
         files={".claude/settings.json": _hooks(), "hook.py": HOOK, ".mcp.json": _mcp("3"), "server.py": SERVER},
-    ),
-    "background": Sample(
-        [
-            tool_call("Bash", {"command": "python3 slow.py 1", "run_in_background": True}),
-            tool_call("Bash", {"command": "cat README.md"}),
-            tool_call(*slow(2)),
-            text("All is done."),
-            text("The command in the background has ended."),
-        ]
     ),
 }
 

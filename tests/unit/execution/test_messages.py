@@ -32,7 +32,6 @@ from zelda_ci.domain.session import (
     ToolCalled,
     ToolReturned,
     Usage,
-    UserSaid,
 )
 from zelda_ci.execution.messages import Translator
 from zelda_ci.redact import Redactor, Secret
@@ -87,17 +86,14 @@ def result(**fields: Any) -> ResultMessage:
 
 def test_text_thinking_and_tool_calls_are_records_of_one_message(hear: Conversation) -> None:
     call = ToolUseBlock(id="toolu_1", name="Bash", input={"command": "ls"})
+    assert hear(assistant(ThinkingBlock("", "sig"))) == []
     records = hear(assistant(ThinkingBlock("hm", "sig"), TextBlock("I look."), call, parent_tool_use_id="toolu_0"))
-    thread = {"at": 1, "parent_tool_call_id": "toolu_0", "message_id": "msg_1", "model": MODEL}
+    thread = {"at": 2, "parent_tool_call_id": "toolu_0", "message_id": "msg_1", "model": MODEL}
     assert [record.model_dump(exclude={"type"}) for record in records] == [
         {**thread, "text": "hm", "thinking": True},
         {**thread, "text": "I look.", "thinking": False},
         {**thread, "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}},
     ]
-
-
-def test_empty_thinking_is_not_recorded(hear: Conversation) -> None:
-    assert hear(assistant(ThinkingBlock("", "sig"))) == []
 
 
 def test_a_tool_input_that_is_no_object_is_kept_inside_one(hear: Conversation) -> None:
@@ -126,14 +122,6 @@ def test_tool_results_become_text(hear: Conversation, content: Any, output: str)
     assert (returned.id, returned.output, returned.is_error) == ("toolu_1", output, False)
 
 
-def test_words_on_the_users_side_are_recorded_whether_a_string_or_blocks(hear: Conversation) -> None:
-    records = hear(UserMessage(content="summary"), UserMessage(content=[TextBlock("nudge")], parent_tool_use_id="t"))
-    assert [(said.text, said.parent_tool_call_id) for said in records if isinstance(said, UserSaid)] == [
-        ("summary", None),
-        ("nudge", "t"),
-    ]
-
-
 def test_a_streamed_response_is_recorded_once_with_its_final_counts(hear: Conversation) -> None:
     start = {"id": "msg_1", "usage": {"input_tokens": 7, "cache_read_input_tokens": 90, "output_tokens": 1}}
     records = hear(
@@ -159,9 +147,6 @@ def test_a_response_that_was_not_streamed_is_counted_once(hear: Conversation) ->
     records = hear(assistant(ThinkingBlock("hm", "sig"), **final), assistant(TextBlock("Done."), **final))
     counts = [record for record in records if isinstance(record, ResponseEnded)]
     assert [count.usage for count in counts] == [Usage(input_tokens=3, output_tokens=5)]
-
-
-def test_texts_that_the_cli_invented_are_not_counted(hear: Conversation) -> None:
     invented = assistant(TextBlock("API Error"), model="<synthetic>", stop_reason="stop_sequence", usage={"a": 1})
     assert [type(record) for record in hear(invented)] == [AssistantSaid]
 
@@ -269,20 +254,6 @@ def test_a_result_keeps_what_the_verdict_and_the_bill_need(hear: Conversation) -
 
 
 @pytest.mark.parametrize(
-    "message",
-    [
-        system("session_state_changed", state="idle"),
-        system("status", status="requesting"),
-        system("thinking_tokens", estimated_tokens=3),
-        system("background_tasks_changed", tasks=[]),
-        event("content_block_start"),
-    ],
-)
-def test_messages_that_only_drive_a_display_leave_no_record(hear: Conversation, message: object) -> None:
-    assert hear(message) == []
-
-
-@pytest.mark.parametrize(
     ("message", "kind", "text"),
     [
         (system("status", status="compacting"), "status", '{"status": "compacting"}'),
@@ -295,8 +266,12 @@ def test_messages_that_only_drive_a_display_leave_no_record(hear: Conversation, 
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_everything_else_is_noted_and_never_fatal(hear: Conversation, message: object, kind: str, text: str) -> None:
-    (noticed,) = hear(message)
+def test_all_else_but_what_drives_a_display_is_noted_and_never_fatal(
+    hear: Conversation, message: object, kind: str, text: str
+) -> None:
+    silent = [system("session_state_changed", state="idle"), system("status", status="requesting")]
+    silent += [system("thinking_tokens", estimated_tokens=3), system("background_tasks_changed", tasks=[])]
+    (noticed,) = hear(*silent, event("content_block_start"), message)
     assert isinstance(noticed, Noticed)
     assert (noticed.kind, noticed.text) == (kind, text)
 
@@ -315,17 +290,16 @@ def task(subtype: str) -> SystemMessage:
     return system(subtype, task_id="b", tool_use_id="t", status="completed", summary="make")
 
 
-def test_a_call_that_took_long_leaves_no_more_than_one_that_did_not(hear: Conversation) -> None:
-    slow = [task("task_started"), task("task_notification")]
-    returned = UserMessage(content=[ToolResultBlock("t", "done")])
-    assert [record.type for record in hear(*slow, returned)] == ["toolReturned"]
-
-
 def test_the_end_of_a_call_in_the_background_belongs_to_the_call(hear: Conversation) -> None:
     returned = UserMessage(content=[ToolResultBlock("t", "It runs in the background.")])
     _, noticed = hear(task("task_started"), returned, task("task_notification"))
     assert isinstance(noticed, Noticed)
     assert (noticed.text, noticed.parent_tool_call_id) == ("completed: make", "t")
+
+
+def test_a_call_that_took_long_leaves_no_more_than_one_that_did_not(hear: Conversation) -> None:
+    records = hear(task("task_started"), task("task_notification"), UserMessage([ToolResultBlock("t", "done")]))
+    assert [record.type for record in records] == ["toolReturned"]
 
 
 def test_no_record_holds_a_secret(hear: Conversation) -> None:

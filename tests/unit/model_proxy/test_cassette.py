@@ -98,24 +98,18 @@ def test_a_damaged_recording_is_one_sentence(tmp_path: Path, content: bytes, cod
     assert "record" in (caught.value.hint or "").lower()
 
 
-def test_a_missing_recording_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(ProxyError) as caught:
+def test_a_recording_that_is_missing_interrupted_or_a_folder_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ProxyError) as missing:
         load(tmp_path / "a.json")
-    assert caught.value.code == "CASSETTE_MISSING"
-    assert "zelda run --record" in (caught.value.hint or "")
-
-
-def test_an_interrupted_recording_is_named(tmp_path: Path) -> None:
+    assert missing.value.code == "CASSETTE_MISSING"
+    assert "zelda run --record" in (missing.value.hint or "")
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(ProxyError, match="cannot be read"):
+        load(tmp_path / "folder.json")
     partial_file(tmp_path / "a.json").write_text(dump(CASSETTE))
     with pytest.raises(ProxyError) as caught:
         load(tmp_path / "a.json")
     assert "a.json.partial is left of a recording that was interrupted" in (caught.value.hint or "")
-
-
-def test_a_folder_in_the_place_of_a_recording_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "a.json").mkdir()
-    with pytest.raises(ProxyError, match="cannot be read"):
-        load(tmp_path / "a.json")
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one_and_no_litter(tmp_path: Path) -> None:

@@ -178,12 +178,6 @@ def test_notes_are_a_set_of_paragraphs_wherever_they_stand() -> None:
     assert differing(early, late) == set()
 
 
-def test_ids_in_the_news_of_a_background_agent_do_not_count() -> None:
-    one, other = news("a261dd97fa5c6f07d", "4", 12), news("ad4659d5a9c57cb76", "4", 9)
-    assert differing(body(PROMPT, said(one)), body(PROMPT, said(other))) == set()
-    assert fingerprint(body(said(one))).news != fingerprint(body(said(one.replace(">4<", ">5<")))).news
-
-
 @pytest.mark.parametrize("tell", [said, noted], ids=["user", "system"])
 def test_when_the_news_of_a_background_task_come_does_not_count(tell: Any) -> None:
     known = fingerprint(body(PROMPT, CALL, returned("ok"), tell(f"[SYSTEM NOTIFICATION]\n\n{news('b1', '4', 12)}")))
@@ -218,14 +212,6 @@ def news(task: str, result: str, milliseconds: int) -> str:
         f"<task-notification>\n<task-id>{task}</task-id>\n<tool-use-id>toolu_7</tool-use-id>\n"
         f"<result>{result}</result>\n<duration_ms>{milliseconds}</duration_ms>\n</task-notification>"
     )
-
-
-def test_a_note_of_the_cli_between_two_results_does_not_count() -> None:
-    both = [returned("a", call="toolu_1"), returned("b", call="toolu_2")]
-    after = [called("Bash", command="make"), returned("made")]
-    apart = body(PROMPT, CALL, both[0], noted("Today's date is 2026-01-02."), both[1], *after)
-    together = body(PROMPT, CALL, {"role": "user", "content": both[0]["content"] + both[1]["content"]}, *after)
-    assert differing(apart, together) == set()
 
 
 def test_the_order_in_which_servers_bring_their_tools_does_not_count() -> None:

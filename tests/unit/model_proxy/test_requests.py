@@ -1,13 +1,12 @@
 """What a request may be: measured before it is read, read strictly, judged wherever something lies in it."""
 
 import json
-import time
 import tracemalloc
 from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.model_proxy.requests import body
@@ -34,6 +33,7 @@ values = st.recursive(
 )
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.text(), values), st.booleans())
 def test_what_is_read_is_what_was_written(value: dict[str, Any], ascii_only: bool) -> None:  # noqa: FBT001
     try:
@@ -74,26 +74,23 @@ def test_what_is_no_object_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"[]" * (18 * MIB), b"[" * (36 * MIB), b"{" * (36 * MIB), b"[" * (18 * MIB) + b"]" * (18 * MIB),
-        b'{"messages":[' + b"{}," * (12 * MIB) + b"{}]}", b'{"a":[' + b"0," * (18 * MIB) + b"0]}", b'""' * (18 * MIB),
-        b'{"a":' * 2000 + b"1" + b"}" * 2000, b'{"' + b'\\"' * (17 * MIB) + b'":' + b"[" * 200,
+        b"[]" * MIB, b"[" * (2 * MIB), b"{" * (2 * MIB), b"[" * MIB + b"]" * MIB, b'""' * MIB,
+        b'{"messages":[' + b"{}," * MIB + b"{}]}", b'{"a":[' + b"0," * MIB + b"0]}",
+        b'{"a":' * 2000 + b"1" + b"}" * 2000, b'{"' + b'\\"' * MIB + b'":' + b"[" * 200,
     ],
-    ids=["pairs", "lists", "objects", "deep", "empty objects", "numbers", "strings", "keys", "after a string"],
+    ids=["pairs", "lists", "objects", "deep", "strings", "empty objects", "numbers", "keys", "after a string"],
 )  # fmt: skip
-def test_a_bomb_costs_little_time_and_memory(data: bytes) -> None:
+def test_a_bomb_is_refused_unread_and_costs_little_memory(data: bytes) -> None:
     tracemalloc.start()
-    began = time.process_time()
     with pytest.raises(RefusedHereError, match=r"request (holds|nests)"):
         requests.measure(data)
-    seconds = time.process_time() - began
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 64 * MIB
-    assert seconds < 10  # a second at most, but for the load and for the watching of memory
+    assert peak < 16 * MIB  # sixty-four bytes for each value would be 128
 
 
 def test_a_large_conversation_is_no_bomb() -> None:
-    text = 'He said: "{[,:]}" \\ \U0001f600\n' * 1000
+    text = 'He said: "{[,:]}" \\ \U0001f600\n' * 100
     large = json.dumps(body(*({"role": "user", "content": [{"type": "text", "text": text}]} for _ in range(1000))))
     assert len(parsed(large.encode())["messages"]) == 1000
     nested: Any = "x"
@@ -124,9 +121,6 @@ def test_a_key_that_is_not_known_is_refused_named_and_can_be_allowed(key: str) -
     requests.check_keys({"model": "x", key: 1}, (key,))
 
 
-CALLS = {"type": "tool_use", "id": "t", "name": "x", "input": {"model": "claude-opus-5-5"}}
-
-
 @pytest.mark.parametrize(
     "place",
     [
@@ -135,20 +129,7 @@ CALLS = {"type": "tool_use", "id": "t", "name": "x", "input": {"model": "claude-
         {"model": "mine", "tools": [{"type": "advisor_20260301", "name": "advisor", "model": "other"}]},
         {
             "model": "mine",
-            "messages": [
-                {
-                    "role": "user",
-                    "content": [
-                        {
-                            "type": "tool_addition",
-                            "tool": {
-                                "type": "tool_definition",
-                                "definition": {"type": "advisor_20260301", "model": "other"},
-                            },
-                        }
-                    ],
-                }
-            ],
+            "messages": [{"content": [{"type": "tool_addition", "tool": {"definition": {"model": "other"}}}]}],
         },
         {"model": "mine", "new_key": {"deep": [{"model": "other"}]}},
     ],
@@ -160,23 +141,9 @@ def test_a_model_is_seen_wherever_it_is_named(place: dict[str, Any]) -> None:
 def test_data_of_a_session_names_no_model() -> None:
     schema = {"type": "object", "properties": {"model": {"type": "string"}}, "model": "other"}
     request = body(
-        {"role": "assistant", "content": [CALLS]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "x", "input": {"model": "other"}}]},
         metadata={"model": "other"},
         output_config={"format": {"type": "json_schema", "schema": schema}},
     )
     request["tools"].append({"name": "x", "input_schema": schema, "input_examples": [{"model": "other"}]})
     assert set(requests.models(request)) == {request["model"]}
-
-
-def test_only_the_headers_of_claude_code_go_on() -> None:
-    given = [
-        (b"Anthropic-Beta", b"a"),
-        (b"x-stainless-lang", b"js"),
-        (b"anthropic-workspace-id", b"other"),
-        (b"anthropic-user-profile-id", b"other"),
-        (b"x-api-key", b"token"),
-        (b"x-forwarded-for", b"1.2.3.4"),
-        (b"x-portkey-provider", b"@b"),
-        (b"cookie", b"a=b"),
-    ]
-    assert requests.allowed_headers(given) == [(b"anthropic-beta", b"a"), (b"x-stainless-lang", b"js")]

@@ -62,11 +62,3 @@ def test_deltas_of_different_blocks_and_unknown_kinds_are_not_joined() -> None:
     other = {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "b"}}
     new = {"type": "content_block_delta", "index": 1, "delta": {"type": "new_delta", "text": "b"}}
     assert cassette.joined([one, other, new, new]) == [one, other, new, new]
-
-
-def test_other_fields_of_joined_deltas_keep_their_last_value() -> None:
-    pieces = [
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece, "n": n}}
-        for n, piece in enumerate(["a", "b"])
-    ]
-    assert cassette.joined(pieces)[0]["delta"] == {"type": "text_delta", "text": "ab", "n": 1}

@@ -16,13 +16,7 @@ def test_cache_writes_are_split_by_lifetime() -> None:
     }
     assert from_usage(usage) == Tokens(1, 2, 3, 6, 4, 2)
     assert from_usage(usage).prompt == 14
-
-
-def test_cache_writes_without_a_split_live_five_minutes() -> None:
     assert from_usage({"cache_creation_input_tokens": 10, "cache_creation": None}).cache_write_5m == 10
-
-
-def test_speed_and_place_are_read() -> None:
     tokens = from_usage({"speed": "fast", "inference_geo": "us"})
     assert (tokens.fast, tokens.us_only) == (True, True)
 

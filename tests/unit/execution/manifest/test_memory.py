@@ -53,14 +53,11 @@ def test_agents_md_counts_only_where_no_claude_md_says_anything(tmp_path: Path) 
     assert loaded(alone) == {"AGENTS.md", ".claude/AGENTS.md"}
     beside_blank = scanned(tmp_path / "2", {"AGENTS.md": "A\n", "CLAUDE.md": "\n"})
     assert loaded(beside_blank) == {"AGENTS.md", "CLAUDE.md"}
+    above = scanned(tmp_path / "3", {"CLAUDE.md": "A\n", "pkg/AGENTS.md": "B\n"}, folder="pkg")
+    assert loaded(above) == {"CLAUDE.md"}
     for name in ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"):
         found = scanned(tmp_path / name, {"AGENTS.md": "A\n", name: "B\n"})
         assert problems(found, MEMORY)["AGENTS.md"] == f"{name} is there, and takes its place"
-
-
-def test_a_claude_md_further_up_silences_agents_md_too(tmp_path: Path) -> None:
-    found = scanned(tmp_path, {"CLAUDE.md": "A\n", "pkg/AGENTS.md": "B\n"}, folder="pkg")
-    assert loaded(found) == {"CLAUDE.md"}
 
 
 def test_files_further_down_wait(tmp_path: Path) -> None:

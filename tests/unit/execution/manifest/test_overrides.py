@@ -1,6 +1,5 @@
 """Settings of a project that are not the project's to make."""
 
-import dataclasses
 import json
 import os
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.claude_sessions import make_workspace
+from tests.support.steered import workspace_in, write
 from zelda_ci.execution.manifest.settings import SettingOverrides, find_overrides
 from zelda_ci.redact import Redactor, Secret
 
@@ -17,23 +16,21 @@ REDACT = Redactor([Secret("hunter2-is-secret")])
 
 def find(tmp_path: Path, settings: Any, file: str = ".claude/settings.json") -> SettingOverrides:
     text = settings if isinstance(settings, str) else json.dumps(settings)
-    return find_overrides(make_workspace(tmp_path, {file: text}), REDACT)
+    write(tmp_path, {file: text})
+    return find_overrides(workspace_in(tmp_path), REDACT)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_variables_on_the_way_to_the_model_are_found_and_pinned(tmp_path: Path) -> None:
+    names = (
         "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_UNIX_SOCKET", "ANTHROPIC_CUSTOM_HEADERS", "BASH_ENV",
         "CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_SHELL_PREFIX", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_OF_TOMORROW",
         "HTTPS_PROXY", "https_proxy", "LD_PRELOAD", "OTEL_EXPORTER_OTLP_ENDPOINT", "ZELDA_SESSION", "BASH_FUNC_sh%%",
-    ],
-)  # fmt: skip
-def test_a_variable_on_the_way_to_the_model_is_found_and_pinned(tmp_path: Path, name: str) -> None:
-    found = find(tmp_path, {"env": {name: "hunter2-is-secret"}})
-    (finding,) = found.findings
-    assert (finding.file, finding.setting) == (".claude/settings.json", f"env.{name}")
-    assert finding.effect.endswith("it did not take effect.")
-    assert found.variables == (name,)
+    )  # fmt: skip
+    found = find(tmp_path, {"env": dict.fromkeys(names, "hunter2-is-secret")})
+    assert {finding.setting for finding in found.findings} == {f"env.{name}" for name in names}
+    assert {finding.file for finding in found.findings} == {".claude/settings.json"}
+    assert all(finding.effect.endswith("it did not take effect.") for finding in found.findings)
+    assert sorted(found.variables) == sorted(names)
 
 
 @pytest.mark.parametrize(
@@ -53,16 +50,12 @@ def test_what_steers_or_means_nothing_is_the_projects_own(tmp_path: Path, settin
     assert find(tmp_path, settings) == SettingOverrides()
 
 
-@pytest.mark.parametrize("key", ["apiKeyHelper", "awsAuthRefresh", "otelHeadersHelper", "proxyAuthHelper", "sandbox"])
-def test_a_helper_is_found_without_a_variable_to_pin(tmp_path: Path, key: str) -> None:
-    found = find(tmp_path, {key: {"enabled": True} if key == "sandbox" else "echo key"})
-    assert [finding.setting for finding in found.findings] == [key]
+def test_helpers_of_local_settings_are_found_without_a_variable_to_pin(tmp_path: Path) -> None:
+    helpers = dict.fromkeys(("apiKeyHelper", "awsAuthRefresh", "otelHeadersHelper", "proxyAuthHelper"), "echo key")
+    found = find(tmp_path, {**helpers, "sandbox": {"enabled": True}}, ".claude/settings.local.json")
+    assert {finding.setting for finding in found.findings} == {*helpers, "sandbox"}
+    assert {finding.file for finding in found.findings} == {".claude/settings.local.json"}
     assert found.variables == ()
-
-
-def test_local_settings_are_told_too(tmp_path: Path) -> None:
-    found = find(tmp_path, {"apiKeyHelper": "x"}, ".claude/settings.local.json")
-    assert [finding.file for finding in found.findings] == [".claude/settings.local.json"]
 
 
 def test_names_are_outside_text(tmp_path: Path) -> None:
@@ -76,17 +69,14 @@ def test_thousands_of_variables_are_all_pinned_and_fifty_told(tmp_path: Path) ->
 
 
 def test_a_workspace_that_is_gone_has_no_settings(tmp_path: Path) -> None:
-    workspace = make_workspace(tmp_path)
-    gone = dataclasses.replace(workspace, path=workspace.root / "gone")
-    assert find_overrides(gone, REDACT) == SettingOverrides()
+    assert find_overrides(workspace_in(tmp_path, "gone"), REDACT) == SettingOverrides()
 
 
 @pytest.mark.parametrize("how", ["fifo", "link out", "folder"])
 def test_a_trap_in_place_of_the_settings_is_no_setting(tmp_path: Path, how: str) -> None:
-    workspace = make_workspace(tmp_path)
-    (workspace.root / ".claude").mkdir()
-    (tmp_path / "outside.json").write_text('{"apiKeyHelper": "x"}')
-    file = workspace.root / ".claude" / "settings.json"
+    root = tmp_path / "tree"
+    write(tmp_path, {"outside.json": '{"apiKeyHelper": "x"}', "tree/.claude/rules.md": ""})
+    file = root / ".claude" / "settings.json"
     match how:
         case "fifo":
             os.mkfifo(file)
@@ -94,4 +84,4 @@ def test_a_trap_in_place_of_the_settings_is_no_setting(tmp_path: Path, how: str)
             file.mkdir()
         case _:
             file.symlink_to(tmp_path / "outside.json")
-    assert find_overrides(workspace, REDACT) == SettingOverrides()
+    assert find_overrides(workspace_in(root), REDACT) == SettingOverrides()

@@ -25,12 +25,8 @@ def test_hooks_are_named_by_what_they_wait_for(tmp_path: Path) -> None:
         "NoSuch": "Claude Code knows no event of this name",
     }
     assert items["Stop"].description == "command: make lint"
-
-
-def test_hooks_can_be_switched_off(tmp_path: Path) -> None:
-    values = {"disableAllHooks": True, "hooks": {"Stop": [{"hooks": [RUN]}]}}
-    found = scanned(tmp_path, {".claude/settings.json": json.dumps(values)})
-    assert "disableAllHooks" in str(named(found, ItemKind.HOOK)["Stop"].problem)
+    off = scanned(tmp_path, {".claude/settings.json": json.dumps({"disableAllHooks": True, "hooks": hooks})})
+    assert "disableAllHooks" in str(named(off, ItemKind.HOOK)["Stop"].problem)
 
 
 @pytest.mark.parametrize("hooks", ["text", 5, [], {"Stop": "bad"}, {"Stop": [1]}, {"Stop": [{"hooks": "x"}]}, None])
