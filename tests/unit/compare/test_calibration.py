@@ -48,7 +48,9 @@ def test_calibration_reports_how_often_criteria_flip_and_how_widely_numbers_spre
     cost = next(noise for noise in found.measures if noise.measure is Measure.COST)
     assert cost.summary.deviation == pytest.approx(0.1, rel=0.5)
     assert found.reasons == ()
-    assert calibration_of([*judged("P"), *judged("P", label="b", commit="beef")]).reasons == ("different commits: beef, c0ffee",)
+    assert calibration_of([*judged("P"), *judged("P", label="b", commit="beef")]).reasons == (
+        "different commits: beef, c0ffee",
+    )
 
 
 def test_a_single_trial_is_not_accused_of_what_the_calibration_saw_without_any_change():
