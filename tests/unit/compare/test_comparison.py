@@ -41,16 +41,11 @@ def with_efficiency(*numbers, label="a", **config) -> list[RunResult]:
 def test_a_difference_of_one_trial_is_changed_and_not_proven_and_says_what_would_prove_it():
     found = compare(judged("PPP"), judged("PFP", label="b"))
     assert [delta.verdict for delta in found.suites[0].criteria] == [UNCHANGED, CHANGED, UNCHANGED]
-    assert criterion(found, 2).reasons == (ONE_TRIAL_PROVES_NOTHING,)
-    assert criterion(found, 1).reasons == (SINGLE_TRIAL,)
+    one, two = criterion(found, 1), criterion(found, 2)
+    assert (one.reasons, two.reasons) == ((SINGLE_TRIAL,), (ONE_TRIAL_PROVES_NOTHING,))
     assert "`trials: adaptive`" in ONE_TRIAL_PROVES_NOTHING
-    assert criterion(found, 2).method == "threshold"
-    assert criterion(found, 2).effect == "worse"
-    assert criterion(found, 2).p_value is None
-    assert criterion(found, 2).detectable is None
-    assert not criterion(found, 2).gates
-    assert found.single_trial
-    assert found.verdict is CHANGED
+    assert (two.method, two.effect, two.p_value, two.gates) == ("threshold", "worse", None, False)
+    assert (found.single_trial, found.verdict) == (True, CHANGED)
     assert (found.counts.regressed, found.counts.changed) == (0, 2)
 
 
@@ -88,19 +83,10 @@ def test_commands_that_fail_on_both_sides_show_no_more_than_a_change():
     assert (fell.verdict, fell.gates) == (CHANGED, False)
 
 
-def test_a_measure_that_one_trial_changed_does_not_count_as_a_regression_of_all_suites():
-    old = [*judged("PP", suite="a"), *judged("PP", suite="b")]
-    new = [*judged("PF", suite="a", label="n"), *judged("PP", suite="b", label="n")]
-    found = compare(old, new)
-    assert overall(found, Measure.REQUIREMENT_FULFILLMENT).verdict is CHANGED
-    assert found.verdict is CHANGED
-
-
 def test_resources_of_one_trial_are_shown_but_do_not_gate():
     found = compare(with_efficiency({"cost": 0.1}), with_efficiency({"cost": 0.3}, label="b"))
-    assert measure(found, Measure.COST).verdict is INCONCLUSIVE
-    assert measure(found, Measure.COST).reasons == (SINGLE_TRIAL,)
-    assert not measure(found, Measure.COST).gates
+    cost = measure(found, Measure.COST)
+    assert (cost.verdict, cost.reasons, cost.gates) == (INCONCLUSIVE, (SINGLE_TRIAL,), False)
 
 
 @pytest.mark.parametrize(
@@ -123,71 +109,40 @@ def test_every_measure_knows_its_better_direction_and_what_is_too_small_to_matte
     assert (delta.verdict, delta.effect) == (verdict, effect)
 
 
-def test_a_tolerated_drop_is_unchanged_and_takes_single_criteria_out_of_the_gate():
+def test_a_tolerated_drop_is_unchanged_and_takes_single_criteria_out_of_the_gate_and_hides_no_rise():
     gate = GateSettings(tolerance=ScoreLimits(requirement_fulfillment=40))
     found = compare(judged("PPP", gate=gate), judged("PPF", label="b", gate=gate))
     assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is UNCHANGED
     assert measure(found, Measure.REQUIREMENT_FULFILLMENT).threshold == 40
     assert criterion(found, 3).verdict is CHANGED
     several = compare(judged(*["PPP"] * 10, gate=gate), judged(*["PPF"] * 10, label="b", gate=gate))
-    assert criterion(several, 3).verdict is REGRESSED
-    assert not criterion(several, 3).gates
-
-
-def test_a_tolerance_does_not_hide_a_rise():
-    gate = GateSettings(tolerance=ScoreLimits(requirement_fulfillment=40))
-    found = compare(judged(*["PPF"] * 10, gate=gate), judged(*["PPP"] * 10, label="b", gate=gate))
-    assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is IMPROVED
+    assert (criterion(several, 3).verdict, criterion(several, 3).gates) == (REGRESSED, False)
+    risen = compare(judged(*["PPF"] * 10, gate=gate), judged(*["PPP"] * 10, label="b", gate=gate))
+    assert measure(risen, Measure.REQUIREMENT_FULFILLMENT).verdict is IMPROVED
 
 
 # --- several trials ----------------------------------------------------------------------------------------------
 
 
-def test_a_criterion_that_always_passed_and_never_does_now_regressed_with_ten_trials():
-    found = criterion(compare(judged(*["PP"] * 10), judged(*["FP"] * 10, label="b")))
-    assert found.verdict is REGRESSED
-    assert found.method == "fisherExact"
-    assert found.change == -100
+def test_a_criterion_that_always_passed_and_never_does_now_regressed_with_ten_trials_and_improved_the_other_way():
+    old, new = judged(*["PP"] * 10), judged(*["FP"] * 10, label="b")
+    found = criterion(compare(old, new))
+    assert (found.verdict, found.method, found.change, found.gates) == (REGRESSED, "fisherExact", -100, True)
     assert found.p_value == pytest.approx(1 / 184_756)
-    assert found.gates
-
-
-def test_a_criterion_that_recovers_improved():
-    found = criterion(compare(judged(*["F"] * 10), judged(*["P"] * 10, label="b")))
-    assert found.verdict is IMPROVED
-    assert not found.gates
+    back = criterion(compare(new, old))
+    assert (back.verdict, back.gates) == (IMPROVED, False)
 
 
 def test_three_trials_cannot_show_a_total_drop_and_say_how_many_could():
     found = criterion(compare(judged(*["PP"] * 3), judged(*["FP"] * 3, label="b")))
-    assert found.verdict is INCONCLUSIVE
-    assert found.reasons == (TOO_FEW,)
-    assert found.detectable is None
-    assert found.trials_needed == 4
-    assert not found.gates
+    assert (found.verdict, found.reasons, found.gates) == (INCONCLUSIVE, (TOO_FEW,), False)
+    assert (found.detectable, found.trials_needed) == (None, 4)
 
 
-def test_a_comparison_says_what_it_could_have_detected_and_how_many_trials_would_do():
-    def family(n) -> Any:
-        return compare(judged(*["PP"] * n), judged(*["PP"] * n, label="b")).family
-
-    assert (family(1).detectable_drop, family(1).trials_needed) == (None, 5)
-    assert (family(3).detectable_drop, family(3).trials_needed) == (None, 4)
-    assert family(5).detectable_drop == 80
-    assert family(10).detectable_drop == 50
-
-
-def test_a_change_within_the_noise_is_inconclusive_and_says_what_could_have_been_seen():
-    found = criterion(compare(judged(*["P"] * 10), judged(*["P"] * 7, *["F"] * 3, label="b")))
-    assert found.verdict is INCONCLUSIVE
-    assert found.reasons == (TOO_NOISY,)
-    assert 30 < found.detectable < 100
-    assert 10 < found.trials_needed <= 30
-
-
-def test_a_change_below_the_threshold_is_unchanged():
-    found = criterion(compare(judged(*["P"] * 10), judged(*["P"] * 9, "F", label="b")))
-    assert found.verdict is UNCHANGED
+@pytest.mark.parametrize(("failed", "verdict", "reasons"), [(3, INCONCLUSIVE, (TOO_NOISY,)), (1, UNCHANGED, ())])
+def test_a_change_within_the_noise_is_inconclusive_and_one_below_the_threshold_is_none(failed, verdict, reasons):
+    found = criterion(compare(judged(*["P"] * 10), judged(*["P"] * (10 - failed), *["F"] * failed, label="b")))
+    assert (found.verdict, found.reasons) == (verdict, reasons)
 
 
 def test_numbers_are_compared_by_permutation_and_small_changes_do_not_count_though_significant():
@@ -195,10 +150,9 @@ def test_numbers_are_compared_by_permutation_and_small_changes_do_not_count_thou
     old = with_efficiency(*({"cost": 0.20 + chance.random() / 1000} for _ in range(10)))
     dearer = with_efficiency(*({"cost": 0.30 + chance.random() / 1000} for _ in range(10)), label="b")
     slightly = with_efficiency(*({"cost": 0.21 + chance.random() / 1000} for _ in range(10)), label="b")
-    assert measure(compare(old, dearer), Measure.COST).verdict is REGRESSED
-    assert measure(compare(old, dearer), Measure.COST).gates
-    assert measure(compare(old, slightly), Measure.COST).verdict is UNCHANGED
-    assert measure(compare(old, slightly), Measure.COST).adjusted_p_value < 0.01
+    risen, same = (measure(compare(old, new), Measure.COST) for new in (dearer, slightly))
+    assert (risen.verdict, risen.gates) == (REGRESSED, True)
+    assert (same.verdict, same.adjusted_p_value < 0.01) == (UNCHANGED, True)
 
 
 def test_more_suites_demand_more_evidence():
@@ -214,7 +168,6 @@ def test_more_suites_demand_more_evidence():
     assert criterion(alone).verdict is REGRESSED
     assert criterion(among).p_value == criterion(alone).p_value
     assert criterion(among).verdict is INCONCLUSIVE
-    assert criterion(among).detectable > criterion(alone).detectable
 
 
 def test_many_suites_with_one_trial_each_can_show_an_overall_drop():
@@ -224,17 +177,18 @@ def test_many_suites_with_one_trial_each_can_show_an_overall_drop():
         return [item for items in found for item in items]
 
     row = overall(compare(side(1.0, "a"), side(0.0, "b")), Measure.REQUIREMENT_FULFILLMENT)
-    assert row.verdict is REGRESSED
-    assert row.method == "signFlip"
+    assert (row.verdict, row.method, row.gates) == (REGRESSED, "signFlip", True)
     assert row.p_value == pytest.approx(2**-12)
-    assert row.gates
 
 
-def test_two_suites_with_one_trial_have_an_overall_row_that_does_not_gate():
+@pytest.mark.parametrize("second", ["P", "F"])
+def test_two_suites_with_one_trial_have_an_overall_row_that_does_not_gate(second):
     old = judged("P", suite="a") + judged("P", suite="b")
-    new = judged("F", suite="a", label="n") + judged("F", suite="b", label="n")
-    row = overall(compare(old, new), Measure.REQUIREMENT_FULFILLMENT)
+    new = judged("F", suite="a", label="n") + judged(second, suite="b", label="n")
+    found = compare(old, new)
+    row = overall(found, Measure.REQUIREMENT_FULFILLMENT)
     assert (row.verdict, row.method, row.gates) == (CHANGED, "threshold", False)
+    assert found.verdict is CHANGED
 
 
 def test_uneven_trials_do_not_bias_the_overall_test():
@@ -244,13 +198,6 @@ def test_uneven_trials_do_not_bias_the_overall_test():
     row = overall(compare(old, new), Measure.REQUIREMENT_FULFILLMENT)
     assert row.change == pytest.approx(10)
     assert row.verdict is INCONCLUSIVE
-
-
-def test_one_suite_speaks_for_all():
-    found = compare(judged(*["P"] * 10), judged(*["F"] * 10, label="b"))
-    row = overall(found, Measure.REQUIREMENT_FULFILLMENT)
-    assert row.verdict is REGRESSED
-    assert not row.gates
 
 
 # --- what one side lacks -----------------------------------------------------------------------------------------
@@ -274,24 +221,20 @@ def test_a_metric_switched_on_is_new_and_one_switched_off_is_removed():
     assert Measure.COST not in verdicts
 
 
-def test_a_metric_that_could_not_be_scored_is_inconclusive_with_the_reason():
-    old = trials([tool_usage(), fulfillment("P")])
-    new = trials([unscored(Metric.TOOL_USAGE), unscored(Metric.REQUIREMENT_FULFILLMENT)], label="b")
-    found = compare(old, new)
+def test_what_was_not_scored_or_judged_is_inconclusive_with_the_reason_and_never_a_failure():
+    old = trials([tool_usage(), fulfillment("PP")])
+    found = compare(old, trials([unscored(Metric.TOOL_USAGE), unscored(Metric.REQUIREMENT_FULFILLMENT)], label="b"))
     assert measure(found, Measure.TOOL_USAGE).verdict is INCONCLUSIVE
     assert "the judge did not answer" in measure(found, Measure.TOOL_USAGE).reasons[0]
-    assert criterion(found).verdict is INCONCLUSIVE
-    assert criterion(found).candidate is None
-
-
-def test_a_criterion_that_was_not_judged_is_never_a_failure():
-    found = compare(judged("PP"), judged("P?", label="b"))
-    assert criterion(found, 2).verdict is INCONCLUSIVE
-    assert criterion(found, 2).candidate is None
+    assert (criterion(found).verdict, criterion(found).candidate) == (INCONCLUSIVE, None)
+    found = compare(old, judged("P?", label="b"))
+    assert (criterion(found, 2).verdict, criterion(found, 2).candidate) == (INCONCLUSIVE, None)
     assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is INCONCLUSIVE
-    candidate = found.suites[0].candidate
-    assert candidate is not None
-    assert candidate.incomplete == 1
+    assert found.suites[0].candidate is not None
+    assert found.suites[0].candidate.incomplete == 1
+    # Of several trials it is left out.
+    found = compare(judged("PP", "P?", "PP"), judged("PP", "PP", "PP", label="b"))
+    assert criterion(found, 2).baseline.trials == 2
 
 
 def test_undecided_is_not_met_unless_both_sides_ignore_it():
@@ -301,11 +244,6 @@ def test_undecided_is_not_met_unless_both_sides_ignore_it():
     assert criterion(found, 2).reasons == ("undecided on the candidate's side",)
     found = compare(judged("PP"), judged("PU", label="b", undecided="ignore"))
     assert "different treatments of undecided criteria: fail, ignore" in criterion(found, 1).reasons
-
-
-def test_a_trial_in_which_a_criterion_was_not_judged_is_left_out_of_its_pass_rate():
-    found = compare(judged("PP", "P?", "PP"), judged("PP", "PP", "PP", label="b"))
-    assert criterion(found, 2).baseline.trials == 2
 
 
 def test_failed_and_interrupted_runs_are_counted_and_never_scored_as_zero():
@@ -320,20 +258,13 @@ def test_failed_and_interrupted_runs_are_counted_and_never_scored_as_zero():
     assert found.suites[0].verdict is UNCHANGED
 
 
-def test_a_side_without_any_valid_run_is_inconclusive_and_not_a_removal():
+def test_a_side_without_any_valid_run_is_inconclusive_and_one_that_ended_at_a_limit_is_valid():
     found = compare(judged("P"), judged("P", label="b", status=SessionStatus.FAILED))
-    assert found.suites[0].verdict is INCONCLUSIVE
+    assert {found.verdict, found.suites[0].verdict, criterion(found).verdict} == {INCONCLUSIVE}
     assert "no valid run on the candidate's side: 1 failed or interrupted" in found.suites[0].reasons
-    assert criterion(found).verdict is INCONCLUSIVE
-    assert found.verdict is INCONCLUSIVE
-
-
-def test_sessions_that_ended_at_a_limit_count_and_are_told_apart():
-    late = judged("F", label="b", status=SessionStatus.TIMED_OUT)
-    found = compare(judged("P"), late)
+    found = compare(judged("P"), judged("F", label="b", status=SessionStatus.TIMED_OUT))
     candidate: Any = found.suites[0].candidate
-    assert candidate.statuses == {SessionStatus.TIMED_OUT: 1}
-    assert criterion(found).verdict is CHANGED
+    assert (candidate.statuses, criterion(found).verdict) == ({SessionStatus.TIMED_OUT: 1}, CHANGED)
 
 
 def test_nothing_against_nothing_is_an_empty_comparison():
@@ -344,16 +275,11 @@ def test_nothing_against_nothing_is_an_empty_comparison():
 # --- criteria and tools ------------------------------------------------------------------------------------------
 
 
-def test_a_changed_criterion_shows_a_typical_judgement_of_each_side():
+def test_a_changed_criterion_shows_a_typical_judgement_of_each_side_and_another_none():
     found = criterion(compare(judged("P", "P", "F"), judged("F", "F", "P", label="b")))
     assert found.baseline_judgement.verdict == "PASS"
-    assert found.candidate_judgement.verdict == "FAIL"
-    assert found.candidate_judgement.reasoning == "criterion 1: F"
-
-
-def test_unchanged_criteria_carry_no_judgements():
-    found = criterion(compare(judged("P"), judged("P", label="b")))
-    assert found.baseline_judgement is None
+    assert (found.candidate_judgement.verdict, found.candidate_judgement.reasoning) == ("FAIL", "criterion 1: F")
+    assert criterion(compare(judged("P"), judged("P", label="b"))).baseline_judgement is None
 
 
 def test_criteria_with_the_same_text_are_told_apart():
@@ -376,27 +302,24 @@ def test_tools_newly_used_and_newly_missed_are_named_with_their_trials():
     assert [(change.tool, change.baseline_trials) for change in tools.no_longer_used] == [("Skill(api)", 1)]
     assert [change.tool for change in tools.newly_missed] == ["Skill(api)"]
     assert [change.tool for change in tools.no_longer_missed] == ["mcp__db"]
-
-
-def test_without_the_tool_usage_metric_the_efficiency_details_name_the_tools_used():
+    # Without that metric the details of efficiency name them.
     found = compare(with_efficiency({"tools": {"Read": 1}}), with_efficiency({"tools": {"Grep": 1}}, label="b"))
     assert [change.tool for change in found.suites[0].tools.newly_used] == ["Grep"]
 
 
-def test_details_of_a_shape_from_another_world_are_missing_and_break_nothing():
-    strange = efficiency().model_copy(update={"details": {"usage": "lots"}})
-    found = compare(trials([strange]), trials([strange], label="b"))
-    assert [delta.measure for delta in found.suites[0].measures] == [Measure.EFFICIENCY]
-
-
-@pytest.mark.parametrize("wild", [{"cost": float("nan")}, {"cost": float("inf")}, {"tokens": 10**400}])
-def test_numbers_that_cannot_be_meant_are_missing_and_break_nothing(wild):
-    strange = efficiency()
-    details = strange.details | {"costUsd": wild.get("cost", 0.1), "usage": {"inputTokens": wild.get("tokens", 1)}}
-    strange = strange.model_copy(update={"details": details})
-    found = compare(trials([strange], [strange]), trials([strange], [strange], label="b"))
-    lost = Measure.TOKENS if "tokens" in wild else Measure.COST
-    assert lost not in {delta.measure for delta in found.suites[0].measures}
+def test_details_and_numbers_that_cannot_be_meant_are_missing_and_break_nothing():
+    known = efficiency()
+    for details, lost in (
+        ({"usage": "lots"}, {Measure.COST, Measure.TOKENS, Measure.TURNS, Measure.DURATION}),
+        (known.details | {"costUsd": float("nan")}, {Measure.COST}),
+        (known.details | {"costUsd": float("inf")}, {Measure.COST}),
+        (known.details | {"usage": {"inputTokens": 10**400}}, {Measure.TOKENS}),
+    ):
+        strange = known.model_copy(update={"details": details})
+        found = compare(trials([strange], [strange]), trials([strange], [strange], label="b"))
+        left = {delta.measure for delta in found.suites[0].measures}
+        assert Measure.EFFICIENCY in left
+        assert not left & lost
 
 
 # --- properties --------------------------------------------------------------------------------------------------
@@ -420,7 +343,7 @@ def random_side(chance, label, suites=3, n=4) -> list[RunResult]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_order_of_runs_does_not_matter_and_a_run_given_twice_counts_once(seed):
     chance = random.Random(seed)
     old, new = random_side(chance, "a"), random_side(chance, "b")
@@ -428,8 +351,8 @@ def test_the_order_of_runs_does_not_matter_and_a_run_given_twice_counts_once(see
     assert compare(chance.sample(old, len(old)), [*reversed(new), new[0]]) == expected
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("n", [1, 4, 10])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("n", [1, 4])
 def test_swapping_the_sides_swaps_regressed_and_improved(seed, n):
     chance = random.Random(seed)
     old, new = random_side(chance, "a", n=n), random_side(chance, "b", n=n)

@@ -1,11 +1,10 @@
 """What fell without anybody's commit: found, followed, over, and rarely claimed in vain."""
 
-from time import process_time
 from typing import Any
 
 import pytest
 
-from tests.unit.compare.nights import PLATFORM, World, history_of, live, night
+from tests.unit.compare.nights import PLATFORM, history_of, night
 from tests.unit.compare.runs import correctness, fulfillment, run
 from zelda_ci.compare.drift import (
     MAX_NIGHTS,
@@ -18,7 +17,7 @@ from zelda_ci.compare.drift import (
     with_night,
 )
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.nights import MAX_ROWS, WINDOW, Drift, IssueAuthor, Night, NightlyHistory, Passes, split_nights
+from zelda_ci.domain.nights import MAX_ROWS, WINDOW, IssueAuthor, Night, NightlyHistory, Passes, split_nights
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.trials import MAX_TRIALS
@@ -45,17 +44,13 @@ def told(history: NightlyHistory) -> list[tuple[str, str, str, str]]:
     return [(drift.suite, drift.check, str(drift.before), str(drift.lately)) for drift in history.drifts]
 
 
-def test_the_month_is_paid_for_night_by_night() -> None:
-    assert pytest.approx(MONTHLY_ALPHA) == 31 * NIGHTLY_ALPHA
-
-
 def test_a_check_that_falls_is_named_with_what_lies_between() -> None:
     fallen = nights("PF", first=12, platform=NEW, tree="other")
     (drift,) = history_of([*GOOD, *fallen]).drifts
     assert (drift.suite, drift.check, str(drift.before), str(drift.after)) == ("s", "c1", "36/36", "0/3")
     assert (drift.platform_before["cli"], drift.platform_after["cli"]) == ("2.1.329", "2.1.330")
     assert drift.since == fallen[0].at
-    assert drift.p <= NIGHTLY_ALPHA
+    assert drift.p <= NIGHTLY_ALPHA == pytest.approx(MONTHLY_ALPHA / 31)
     assert drift.code_changed
     assert (drift.commit_before, drift.commit_after) == (GOOD[-1].commit, fallen[0].commit)
 
@@ -88,11 +83,6 @@ def test_a_new_platform_gets_three_trials() -> None:
     assert needing_more(history, nights("PP", first=12, trials=1, platform=NEW)[0], {"s": NEW}) == ()
 
 
-def test_nothing_is_said_where_the_suite_or_its_steering_files_changed() -> None:
-    history = history_of([*GOOD, *nights("PF", "PF", first=12, outcome="another state")])
-    assert history.drifts == ()
-
-
 def test_a_drift_stays_until_most_of_it_is_made_good() -> None:
     fallen = history_of([*GOOD, *nights("PF", "PF", "PF", first=12)])
     assert told(fallen) == [("s", "c1", "36/36", "0/9")]
@@ -106,17 +96,12 @@ def test_a_drift_stays_until_most_of_it_is_made_good() -> None:
     assert watch(with_night(history, nights("PP", first=number)[0])).drifts == ()
 
 
-@pytest.mark.parametrize("later", [nights("PF", first=13, outcome="edited"), nights("P", first=13)])
-def test_a_drift_is_over_where_files_or_criteria_were_changed(later: list[Night]) -> None:
+def test_a_drift_is_none_and_is_over_where_files_or_criteria_were_changed() -> None:
+    assert history_of([*GOOD, *nights("PF", "PF", first=12, outcome="another state")]).drifts == ()
     fallen = history_of([*GOOD, *nights("PF", first=12)])
     assert fallen.drifts
-    assert watch(with_night(fallen, later[0])).drifts == ()
-
-
-def test_a_suite_that_did_not_run_is_waited_for() -> None:
-    fallen = history_of([*GOOD, *nights("PF", first=12)])
-    other = night(13, {"other": {"c0": (1, 1)}})
-    assert watch(with_night(fallen, other)).drifts == fallen.drifts
+    for later in (nights("PF", first=13, outcome="edited"), nights("P", first=13)):
+        assert watch(with_night(fallen, later[0])).drifts == ()
 
 
 def test_what_has_fallen_gets_three_trials_a_night_unless_somebody_closed_the_issue() -> None:
@@ -131,6 +116,8 @@ def test_what_has_fallen_gets_three_trials_a_night_unless_somebody_closed_the_is
 def test_a_suite_that_is_gone_is_waited_for_a_few_nights_only() -> None:
     history = history_of([*GOOD, *nights("PF", first=12)])
     waited = 0
+    # As long the drift stays what it was.
+    assert watch(with_night(history, night(13, {"other": {"c0": (1, 1)}}))).drifts == history.drifts
     while history.drifts:
         waited += 1
         history = watch(with_night(history, night(12 + waited, {"other": {"c0": (1, 1)}})))
@@ -144,18 +131,15 @@ def test_what_is_over_is_not_brought_back_by_a_history_whose_clock_was_ahead() -
     assert merged([over, ahead], nights("P", first=20)[0].at).drifts == ()
 
 
-def test_very_many_trials_take_no_longer_than_the_newest_of_them() -> None:
+def test_of_very_many_trials_the_newest_are_looked_at() -> None:
     many = [night(number, {"s": {"c0": (MAX_TRIALS // 2 + number, MAX_TRIALS)}}) for number in range(60)]
-    history = NightlyHistory(nights=tuple(many))
-    began = process_time()
-    assert watch(history).drifts == ()
-    assert process_time() - began < 5
+    assert watch(NightlyHistory(nights=tuple(many))).drifts == ()
     assert [split.of(split.before, "c0").trials for split in split_nights(many, "s")] == [MAX_TRIALS] * 2
 
 
 def test_a_drift_of_the_last_suites_is_found_although_the_file_is_full() -> None:
-    good = [night(number, {"s": {f"c{each}": (3, 3) for each in range(MAX_ROWS + 9)}}) for number in range(60)]
-    bad = night(60, {"s": {f"c{each}": (0, 9) for each in range(MAX_ROWS + 9)}})
+    good = [night(number, {"s": {f"c{each}": (3, 3) for each in range(MAX_ROWS + 9)}}) for number in range(12)]
+    bad = night(12, {"s": {f"c{each}": (0, 9) for each in range(MAX_ROWS + 9)}})
     assert len(watch(NightlyHistory(nights=(*good, bad))).drifts) == MAX_ROWS
 
 
@@ -211,15 +195,10 @@ def test_a_night_counts_valid_trials_by_criterion_and_commands_together() -> Non
     assert str(suite.whole) == "0/2"
     assert suite.platform == {"cli": "2.1.0", "models": "m"}
     assert night_of(runs[2:]) is None
-
-
-def test_of_two_states_in_one_night_the_newest_counts() -> None:
+    # Of two states the newest counts, and more runs than a suite can have are no error.
     row = night_of([trial("1", fulfillment("F")), trial("2", fulfillment("P"), outcome="b", at=9)])
     assert row
     assert (row.suites["alpha"].outcome, str(row.suites["alpha"].checks["criterion 1"])) == ("b", "1/1")
-
-
-def test_more_runs_than_a_suite_can_have_are_no_error() -> None:
     row = night_of([trial(f"{number:04d}", fulfillment("P"), at=number) for number in range(MAX_TRIALS + 5)])
     assert row
     assert row.suites["alpha"].trials == MAX_TRIALS
@@ -231,32 +210,3 @@ def test_more_runs_than_a_suite_can_have_are_no_error() -> None:
 def test_impossible_counts_are_damage(tally: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"passed|greater|less"):
         Passes.model_validate(tally)
-
-
-def named(world: World, seed: str, *, within: int = 5) -> bool:
-    assert world.fall_at is not None
-    fell = world.fall_at
-
-    def sees(number: int, history: NightlyHistory) -> bool:
-        return number >= fell and any(_is_it(drift) for drift in history.drifts)
-
-    return live(world, fell + within, seed, sees) is not None
-
-
-def _is_it(drift: Drift) -> bool:
-    return (drift.suite, drift.check) == ("suite0", "c0")
-
-
-@pytest.mark.parametrize(
-    "world", [World(2, fall_at=25), World(2, fall_at=25, new_platform_at=25)], ids=["silent", "new platform"]
-)
-def test_a_drop_of_50_points_is_named_within_five_nights(world: World) -> None:
-    seen = sum(named(world, f"drop {number}") for number in range(12))
-    assert seen >= 10
-
-
-@pytest.mark.parametrize("world", [World(1, rates=(0.9,) * 5), World(1, new_platform_at=40)], ids=["wavering", "mixed"])
-def test_quiet_quarters_hardly_ever_have_a_drift(world: World) -> None:
-    quarters = [live(world, 91, f"quiet {number}", lambda _, history: bool(history.drifts)) for number in range(15)]
-    claimed = [night for night in quarters if night is not None]
-    assert len(claimed) <= 1, claimed

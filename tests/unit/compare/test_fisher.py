@@ -11,7 +11,7 @@ from scipy import stats
 
 from zelda_ci.compare.exact_tests import fisher_exact
 
-SIZES = [(1, 1), (1, 10), (2, 2), (3, 3), (3, 10), (5, 5), (7, 4), (10, 10)]
+SIZES = [(1, 1), (1, 10), (3, 3), (7, 4), (8, 8)]
 
 
 @pytest.mark.parametrize(("n_a", "n_b"), SIZES)
@@ -50,13 +50,6 @@ tables = st.tuples(st.integers(1, 40), st.integers(1, 40)).flatmap(
 
 
 @given(tables)
-def test_calling_the_sides_by_each_others_name_turns_the_direction_round(table):
-    a, n_a, b, n_b = table
-    there, back = fisher_exact(a, n_a, b, n_b), fisher_exact(b, n_b, a, n_a)
-    assert (there.lower.p, there.higher.p) == pytest.approx((back.higher.p, back.lower.p))
-
-
-@given(tables)
 def test_p_values_are_probabilities_not_below_their_floor_and_share_only_the_observed_table(table):
     a, n_a, b, n_b = table
     found = fisher_exact(a, n_a, b, n_b)
@@ -64,10 +57,3 @@ def test_p_values_are_probabilities_not_below_their_floor_and_share_only_the_obs
         assert 0 < test.floor <= test.p <= 1
     observed = comb(n_a, a) * comb(n_b, b) / comb(n_a + n_b, a + b)
     assert found.lower.p + found.higher.p == pytest.approx(1 + observed)
-
-
-@given(tables)
-def test_fewer_passes_are_never_weaker_evidence_of_a_drop(table):
-    a, n_a, b, n_b = table
-    if b:
-        assert fisher_exact(a, n_a, b - 1, n_b).lower.p <= fisher_exact(a, n_a, b, n_b).lower.p * (1 + 1e-12)

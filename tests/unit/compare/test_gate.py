@@ -27,13 +27,16 @@ def sentences(judged_, **settings) -> list[str]:
 
 
 def test_a_regression_is_red_with_a_sentence_for_each():
-    found = gate(compare(judged(*["PP"] * 10), judged(*["PF"] * 10, label="b")), {})
+    compared = compare(judged(*["PP"] * 10), judged(*["PF"] * 10, label="b"))
+    found = gate(compared, {})
     assert found.exit_code == 1
     assert [gate_sentence(reason) for reason in found.reasons] == [
         "alpha: criterion 'criterion 2' passed in 100 % of trials, now in 0 %",
         "alpha: requirement fulfillment went from 100.0 to 50.0",
     ]
     assert {reason.kind for reason in found.reasons} == {"regression"}
+    # Whoever does not fail on regressions stays green.
+    assert sentences(compared, fail_on=("evaluation",)) == sentences(compared, fail_on=()) == []
 
 
 @pytest.mark.parametrize(("old", "new"), [(1, 1), (20, 1), (1, 20)])
@@ -47,16 +50,10 @@ def test_one_trial_whose_commands_fail_or_whose_tests_are_gone_is_red():
     assert sentences(found) == ["alpha: functional correctness went from 100.0 to 50.0"]
 
 
-def test_improvements_and_doubts_are_green():
+def test_improvements_doubts_and_nothing_at_all_are_green():
     assert gate(compare(judged("PF"), judged("PP", label="b")), {}).exit_code == 0
     assert gate(compare(judged("P", "P", "P"), judged("F", "F", "F", label="b")), {}).exit_code == 0
-
-
-def test_whoever_does_not_fail_on_regressions_stays_green():
-    found = compare(judged(*["P"] * 10), judged(*["F"] * 10, label="b"))
-    assert len(sentences(found)) == 2
-    assert sentences(found, fail_on=("evaluation",)) == []
-    assert sentences(found, fail_on=()) == []
+    assert gate(batch([]), {}).exit_code == 0
 
 
 def test_an_overall_regression_is_about_all_suites():
@@ -88,15 +85,25 @@ def test_a_required_score_that_cannot_be_had_is_red_with_the_reason():
     ]
 
 
-def test_without_a_required_score_a_criterion_that_fails_in_half_of_its_trials_is_red():
-    assert sentences(batch(judged("PF", "PF", "PP"))) == ["alpha: criterion 'criterion 2' failed in 2 of 3 trials"]
-    assert sentences(batch(judged("PF", "PP"))) == ["alpha: criterion 'criterion 2' failed in 1 of 2 trials"]
-    assert sentences(batch(judged("PF", "PP", "PP"))) == []
-    assert sentences(batch(judged("PF"))) == ["alpha: criterion 'criterion 2' failed in the only trial"]
+@pytest.mark.parametrize(
+    ("trials_", "words"),
+    [
+        (["PF", "PF", "PP"], "failed in 2 of 3 trials"),
+        (["PF", "PP"], "failed in 1 of 2 trials"),
+        (["PF", "PP", "PP"], None),
+        (["PF"], "failed in the only trial"),
+        (["PU"], "failed in the only trial"),
+    ],
+)
+def test_without_a_required_score_a_criterion_that_fails_in_half_of_its_trials_is_red(trials_, words):
+    assert sentences(batch(judged(*trials_))) == ([f"alpha: criterion 'criterion 2' {words}"] if words else [])
+    # A required score speaks for its criteria.
+    assert sentences(batch(judged(*trials_)), min_score=ScoreLimits(requirement_fulfillment=50)) == []
+    assert sentences(batch(judged(*trials_)), fail_on=("regression",)) == []
 
 
-def test_a_required_score_speaks_for_its_criteria():
-    assert sentences(batch(judged("PF")), min_score=ScoreLimits(requirement_fulfillment=50)) == []
+def test_what_is_undecided_does_not_fail_where_the_suite_ignores_it():
+    assert sentences(batch(judged("PU", undecided="ignore"))) == []
 
 
 def test_a_criterion_that_was_not_judged_does_not_fail_and_leaves_the_suite_incomplete_whatever_the_gate_asks_for():
@@ -106,10 +113,9 @@ def test_a_criterion_that_was_not_judged_does_not_fail_and_leaves_the_suite_inco
             ("incomplete", "alpha: INCOMPLETE in 1 of 2 trials: not judged: criterion 2")
         ]
         assert found.exit_code == 2
-
-
-def test_an_incomplete_trial_outweighs_what_failed():
+    # It outweighs what failed, and what the base shows.
     assert gate(batch(judged("F?")), {}).exit_code == 2
+    assert gate(beside(judged("P?"), judged("P?")), {}).exit_code == 2
 
 
 def test_a_score_of_an_older_zelda_does_not_hide_what_nobody_judged():
@@ -121,16 +127,11 @@ def test_a_score_of_an_older_zelda_does_not_hide_what_nobody_judged():
     assert "has no score" in gate_sentence(gate(batch([run]), {"alpha": asked}).reasons[1])
 
 
-def test_what_is_undecided_fails_unless_the_suite_ignores_it():
-    assert sentences(batch(judged("PU"))) == ["alpha: criterion 'criterion 2' failed in the only trial"]
-    assert sentences(batch(judged("PU", undecided="ignore"))) == []
-
-
 FELL_SHORT = "alpha: build, tests or coverage fell short in the only trial"
 
 
-@pytest.mark.parametrize("score", [0.0, 90.0, 99.99, 100.0])
-@pytest.mark.parametrize("least", [None, 0, 80, 100])
+@pytest.mark.parametrize("score", [0.0, 100.0])
+@pytest.mark.parametrize("least", [None, 0, 100])
 def test_a_command_that_fails_is_red_whatever_the_score_and_the_required_one(score, least):
     runs = trials([correctness(score, passed=False)])
     assert FELL_SHORT in sentences(batch(runs), min_score=ScoreLimits(functional_correctness=least))
@@ -148,8 +149,9 @@ def test_a_command_that_could_not_be_judged_is_incomplete_and_no_failed_evaluati
     assert ([reason.kind for reason in found.reasons], found.exit_code) == (["incomplete"], 2)
 
 
-def test_efficiency_and_tool_usage_are_red_only_below_a_required_score():
+def test_other_metrics_are_red_only_below_a_required_score_and_broken_runs_not_at_all():
     assert sentences(batch(trials([tool_usage(5.0)]))) == []
+    assert sentences(batch(trials([], status=SessionStatus.FAILED))) == []
 
 
 @pytest.mark.parametrize(
@@ -164,18 +166,6 @@ def test_sessions_that_mostly_end_at_a_limit_are_red(status, words):
     runs = trials([fulfillment("P")], status=status)
     assert sentences(batch(runs)) == [f"alpha: the session {words} in the only trial"]
     assert sentences(batch([*runs, *judged("P", "P", label="b")])) == []
-
-
-def test_runs_that_failed_for_other_reasons_are_not_the_gates_business():
-    assert sentences(batch(trials([], status=SessionStatus.FAILED))) == []
-
-
-def test_a_batch_that_does_not_fail_on_evaluations_is_green():
-    assert sentences(batch(judged("F")), fail_on=("regression",)) == []
-
-
-def test_an_empty_batch_gives_no_reason():
-    assert gate(batch([]), {}).exit_code == 0
 
 
 def test_only_scores_below_what_their_suite_asks_for_count_against_a_run_alone():
@@ -209,6 +199,10 @@ def test_a_criterion_that_fails_on_the_base_too_is_listed_and_no_reason_to_be_re
     assert both(heads, bases) == ([], [sentence])
     assert gate(beside(heads, bases), {}).exit_code == 0
     assert sentences(batch(heads)) == [sentence]
+    # Of several criteria each is asked for by itself.
+    reasons, on_base = both(judged("FF", "FF"), judged("PF", "PF"))
+    assert reasons == ["alpha: criterion 'criterion 1' failed in 2 of 2 trials"]
+    assert on_base == ["alpha: criterion 'criterion 2' failed in 2 of 2 trials"]
 
 
 @pytest.mark.parametrize(
@@ -221,17 +215,10 @@ def test_a_criterion_that_fails_on_the_base_too_is_listed_and_no_reason_to_be_re
         judged("PF", "PF", suite="beta"),
         trials([fulfillment("PF", ["criterion 1", "another"])]),
     ],
-    ids=["mostly passes", "another fails", "lacks it", "broke", "another suite", "another text"],
 )
 def test_a_criterion_that_does_not_fail_on_the_base_by_the_same_majority_is_red(bases):
     reasons, on_base = both(judged("PF", "PF"), bases)
     assert (reasons, on_base) == (["alpha: criterion 'criterion 2' failed in 2 of 2 trials"], [])
-
-
-def test_of_several_criteria_each_is_asked_for_by_itself():
-    reasons, on_base = both(judged("FF", "FF"), judged("PF", "PF"))
-    assert reasons == ["alpha: criterion 'criterion 1' failed in 2 of 2 trials"]
-    assert on_base == ["alpha: criterion 'criterion 2' failed in 2 of 2 trials"]
 
 
 def test_what_is_proven_to_be_worse_is_red_although_it_fails_on_the_base_too():
@@ -253,7 +240,6 @@ def fell_short(build: int, test: int | None) -> EvalResult:
     ("head", "base", "is_red"),
     [
         (fell_short(0, 1), fell_short(0, 1), False),
-        (fell_short(1, None), fell_short(1, None), False),
         (fell_short(1, None), fell_short(0, 1), True),
         (fell_short(0, 1), fell_short(1, None), True),
         (fell_short(0, 1), correctness(), True),
@@ -279,13 +265,7 @@ def test_limits_and_required_scores_that_the_base_does_not_keep_either_are_no_re
     low = "alpha: requirement fulfillment is 50.0, below the required 80.0"
     assert both(judged("PF"), judged("FP"), **wanted) == ([], [low])
     assert both(judged("PF"), judged("PP"), **wanted) == ([low], [])
-
-
-def test_what_has_no_score_is_red_on_whatever_side_it_is_missing():
+    # What has no score is red on whatever side it is missing.
     none = trials([unscored(Metric.TOOL_USAGE)])
     reasons, on_base = both(none, none, min_score=ScoreLimits(tool_usage=70))
     assert (len(reasons), on_base) == (1, [])
-
-
-def test_what_was_not_judged_stays_incomplete_whatever_the_base_shows():
-    assert gate(beside(judged("P?"), judged("P?")), {}).exit_code == 2

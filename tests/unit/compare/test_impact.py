@@ -69,10 +69,9 @@ def rule(*globs: str) -> FileText:
     "path",
     [
         "CLAUDE.md", "AGENTS.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "claude.md", ".mcp.json", "lib/.mcp.json",
-        ".claude/settings.json", ".claude/settings.local.json", ".claude/hooks/check.sh", ".claude/output-styles/a.md",
-        ".claude/rules/money.md", ".claude/skills/deploy/run.py", ".claude/skills/deploy", ".claude/unknown.md",
-        ".claude/agents/notes.txt", ".claude-plugin/plugin.json", "skills/other/SKILL.md", "zelda.config.yaml",
-        "zelda/fixtures/a.json", "lib/skills/x/SKILL.md",
+        ".claude/settings.json", ".claude/hooks/check.sh", ".claude/output-styles/a.md", ".claude/rules/money.md",
+        ".claude/skills/deploy/run.py", ".claude/skills/deploy", ".claude/unknown.md", ".claude/agents/notes.txt",
+        ".claude-plugin/plugin.json", "skills/other/SKILL.md", "zelda.config.yaml", "zelda/fixtures/a.json",
     ],
 )  # fmt: skip
 def test_what_every_suite_may_feel_runs_every_suite(path: str) -> None:
@@ -88,12 +87,14 @@ def test_what_a_suite_names_in_a_command_is_no_less_what_it_is_to_the_others(pat
     assert runs(changes, evidence(), names) == ["example", "other"]
 
 
-def test_a_folder_that_a_suite_names_is_its_own_and_what_lies_beside_suites_stays_everybodys() -> None:
-    names = SuiteEvidence(suite("other"), frozenset({"zelda/test-other.yaml", "fixtures", "zelda", "zelda/check.sh"}))
-    assert runs(changed("fixtures/deep/a.txt"), evidence(), names) == ["other"]
-    assert runs(changed("fixtures.txt"), evidence(), names) == []
-    assert runs(changed("zelda/check.sh"), evidence(), names) == ["other"]
-    assert runs(changed("zelda/shared.sh"), evidence(), names) == ["example", "other"]
+def test_what_a_suite_names_is_its_own_and_what_lies_beside_suites_stays_everybodys() -> None:
+    names = frozenset({"zelda/test-other.yaml", "prompts/own.md", "fixtures", "zelda", "zelda/check.sh"})
+    other = SuiteEvidence(suite("other"), names)
+    for path in ("zelda/test-other.yaml", "prompts/own.md", "fixtures/deep/a.txt", "zelda/check.sh"):
+        assert runs(changed(path), evidence(), other) == ["other"], path
+    assert runs(changed("zelda/test-other.yaml", None), evidence(), other) == ["other"]
+    assert runs(changed("fixtures.txt"), evidence(), other) == []
+    assert runs(changed("zelda/shared.sh"), evidence(), other) == ["example", "other"]
 
 
 @pytest.mark.parametrize(
@@ -113,11 +114,9 @@ def test_what_steers_nothing_runs_nothing(path: str) -> None:
         [trial(1), trial(2, missed={DEPLOY}), trial(3)],
         [trial(1), trial(2)],
         [trial(1), trial(2), trial(3, status=SessionStatus.TIMED_OUT)],
-        [trial(1), trial(2), trial(3, status=SessionStatus.FAILED)],
         [trial(1), trial(2), trial(3, steering=None)],
         [trial(1), trial(2), trial(3, steering=())],
         [trial(1), trial(2), trial(3, config=suite(prompt="Do more."))],
-        [trial(1), trial(2), trial(3, config=suite(execution={"model": "claude-opus-5-5"}))],
     ],
 )
 def test_the_text_of_a_skill_concerns_who_called_or_missed_it_and_who_is_not_known(trials: list[RunResult]) -> None:
@@ -134,22 +133,16 @@ def test_others_are_left_out_and_the_sentence_says_why() -> None:
     assert not nothing_changed(choices)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
+def test_a_new_gone_or_unreadable_skill_and_another_head_concern_all() -> None:
+    for before, after in (
         (None, FileText()),
         (FileText(), None),
         (FileText("a"), FileText("b")),
         (FileText(kind="other"), FileText()),
         (FileText(), FileText(kind="link")),
-        (FileText(kind="submodule"), FileText(kind="submodule")),
-    ],
-)
-def test_a_new_gone_or_unreadable_skill_and_another_head_concern_all(
-    before: FileText | None, after: FileText | None
-) -> None:
-    assert runs(changed(DEPLOY, before, after)) == ["example"]
-    assert runs(changed(CRITIC, before, after)) == ["example"]
+    ):
+        assert runs(changed(DEPLOY, before, after)) == ["example"]
+        assert runs(changed(CRITIC, before, after)) == ["example"]
 
 
 def test_links_and_submodules_concern_all_wherever_they_are() -> None:
@@ -164,7 +157,6 @@ def test_links_and_submodules_concern_all_wherever_they_are() -> None:
         (changed("api/CLAUDE.md"), False),
         (changed("lib/CLAUDE.md"), True),
         (changed("lib/CLAUDE.md", None), True),
-        (changed("api/CLAUDE.md", None), False),
         (changed("api/CLAUDE.md", FileText(), None), True),
         (changed("lib/.claude/skills/x/SKILL.md", FileText("a"), FileText("b")), True),
         (changed("api/.claude/skills/x/SKILL.md", FileText("a"), FileText("b")), False),
@@ -173,7 +165,6 @@ def test_links_and_submodules_concern_all_wherever_they_are() -> None:
         (changed(".claude/rules/a.md", rule("*.py"), rule("*.ts")), True),
         (changed(".claude/rules/a.md", rule("*.ts"), rule("*.rs")), False),
         (changed(".claude/rules/a.md", None, rule("*.ts")), False),
-        (changed(".claude/rules/a.md", rule("*.ts"), FileText()), True),
         (changed(".claude/rules/a.md", rule("*.ts"), None), True),
     ],
 )
@@ -183,13 +174,6 @@ def test_what_waits_for_files_concerns_who_touched_them(change: ChangeSet, *, ex
     assert runs(change, evidence(trial(1), trial(2))) == ["example"]
 
 
-def test_a_suite_and_its_prompt_concern_itself() -> None:
-    own = SuiteEvidence(suite("own"), frozenset({"zelda/test-own.yaml", "prompts/own.md"}))
-    assert runs(changed("prompts/own.md"), own, evidence()) == ["own"]
-    assert runs(changed("zelda/test-own.yaml"), own, evidence()) == ["own"]
-    assert runs(changed("zelda/test-own.yaml", None), own, evidence()) == ["own"]
-
-
 def test_configured_paths_concern_the_suites_that_name_them() -> None:
     own = evidence(name="own", gate={"paths": ["src/api/**", "*.lock"]})
     assert runs(changed("src/api/x.py"), own, evidence()) == ["own"]
@@ -197,31 +181,23 @@ def test_configured_paths_concern_the_suites_that_name_them() -> None:
     assert runs(changed("src/b.py"), own, evidence()) == []
 
 
-def test_what_steering_files_draw_in_concerns_all() -> None:
+@pytest.mark.parametrize(
+    ("path", "runs_all"), [("docs/style.md", True), ("tools/deep/server.py", True), ("toolset/a.py", False)]
+)
+def test_what_steering_files_draw_in_concerns_all(path: str, *, runs_all: bool) -> None:
     felt = {"docs/style.md": "imported by CLAUDE.md", "tools": "beside a program that .mcp.json runs"}
-    for path in ("docs/style.md", "tools/deep/server.py"):
-        change = ChangeSet((FileChange(path, FileText(), FileText()),), felt)
-        assert choose(change, [evidence()], PROJECT)[0].runs
-    assert not choose(ChangeSet((FileChange("toolset/a.py", FileText(), FileText()),), felt), [evidence()], PROJECT)[
-        0
-    ].runs
+    change = ChangeSet((FileChange(path, FileText(), FileText()),), felt)
+    assert choose(change, [evidence()], PROJECT)[0].runs is runs_all
 
 
 def test_in_a_project_further_down_what_lies_above_is_always_there_and_beside_it_waits() -> None:
     project = ProjectFiles("apps/web", "apps/web/zelda.config.yaml", "apps/web/zelda")
     suites = [evidence(*[trial(n, touched=("apps/web/a.ts",)) for n in range(3)], gate={"paths": ["src/**"]})]
 
-    def any_runs(path: str) -> bool:
-        return choose(changed(path), suites, project)[0].runs
-
-    assert any_runs("CLAUDE.md")
-    assert any_runs("apps/CLAUDE.md")
-    assert any_runs("apps/web/.claude/settings.json")
-    assert any_runs("apps/web/src/a.ts")
-    assert not any_runs("apps/mobile/CLAUDE.md")
-    assert not any_runs("apps/mobile/.claude/skills/x/SKILL.md")
-    assert not any_runs("apps/mobile/zelda.config.yaml")
-    assert not any_runs("src/a.ts")
+    felt = ["CLAUDE.md", "apps/CLAUDE.md", "apps/web/.claude/settings.json", "apps/web/src/a.ts"]
+    beside = ["apps/mobile/CLAUDE.md", "apps/mobile/.claude/skills/x/SKILL.md", "apps/mobile/zelda.config.yaml"]
+    asked = (*felt, *beside, "src/a.ts")
+    assert [path for path in asked if choose(changed(path), suites, project)[0].runs] == felt
 
 
 def test_it_fails_open_and_can_be_overridden() -> None:
@@ -231,13 +207,6 @@ def test_it_fails_open_and_can_be_overridden() -> None:
     assert runs(ChangeSet(many)) == ["example"]
     assert runs(ChangeSet(many[:-1])) == []
     assert runs(changed(DEPLOY), SuiteEvidence(suite(), frozenset())) == ["example"]
-
-
-def test_a_steering_file_that_a_suite_names_concerns_the_others_as_well() -> None:
-    own = SuiteEvidence(suite("own"), frozenset({"zelda/test-own.yaml", "CLAUDE.md", ".mcp.json"}))
-    assert runs(changed("CLAUDE.md"), own, evidence()) == ["own", "example"]
-    assert runs(changed(".mcp.json"), own, evidence()) == ["own", "example"]
-    assert runs(changed("zelda/test-own.yaml"), own, evidence()) == ["own"]
 
 
 TODAY = {"agentSdk": "0.2", "system": "debian", "evaluators": "e"}
@@ -271,7 +240,6 @@ def test_trials_that_other_models_answered_than_the_newest_tell_nothing() -> Non
     def suite_of(*models: tuple[str, ...]) -> SuiteEvidence:
         return evidence(*[told(number, each) for number, each in enumerate(models)])
 
-    assert runs(changed(DEPLOY), suite_of(("m",), ("m",), ("m",))) == []
     assert runs(changed(DEPLOY), suite_of(("old",), ("old",), ("m",))) == ["example"]
     assert runs(changed(DEPLOY), suite_of(("h", "old"), ("h", "old"), ("h", "m"))) == ["example"]
     # A further model helps now and then.
@@ -311,9 +279,6 @@ def test_the_files_that_steer_are_told_with_their_line_and_the_suites_that_may_f
 
 def test_a_rule_for_files_is_told_to_suites_that_touch_them() -> None:
     files = (FileChange(".claude/rules/a.md", rule("lib/*.py"), rule("lib/*.py"), line=4),)
-    (found,) = steering_changes(
-        ChangeSet(files),
-        [evidence(), evidence(*[trial(n, touched=("x.md",)) for n in range(3)], name="other")],
-        PROJECT,
-    )
+    other = evidence(*[trial(n, touched=("x.md",)) for n in range(3)], name="other")
+    (found,) = steering_changes(ChangeSet(files), [evidence(), other], PROJECT)
     assert found == SteeringChange(".claude/rules/a.md", 4, frozenset({"example"}))

@@ -33,17 +33,16 @@ def p_values(tails: Tails) -> tuple[float, float]:
     return tails.lower.p, tails.higher.p
 
 
-@pytest.mark.parametrize("size", [(2, 2), (3, 3), (2, 9), (5, 3), (5, 5), (6, 6)])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("size", [(2, 2), (3, 3), (2, 9), (5, 3), (6, 6)])
+@pytest.mark.parametrize("seed", range(3))
 def test_small_samples_of_any_numbers_agree_with_scipy(size, seed):
     chance = random.Random(seed)
     a, b = ([chance.gauss(0.1 * shift, 1) for _ in range(n)] for shift, n in enumerate(size))
     assert p_values(permutation_test(a, b)) == pytest.approx(scipy_p((b, a), difference_of_means))
 
 
-@pytest.mark.parametrize("size", [(8, 8), (10, 7), (10, 10)])
-@pytest.mark.parametrize("seed", range(3))
-def test_larger_samples_of_scores_agree_with_scipy(size, seed):
+@pytest.mark.parametrize(("seed", "size"), [(0, (8, 8)), (1, (8, 8)), (2, (9, 7))])
+def test_larger_samples_of_scores_agree_with_scipy(seed, size):
     chance = random.Random(seed)
     a, b = ([float(chance.randrange(0, 101, 5)) for _ in range(n)] for n in size)
     assert p_values(permutation_test(a, b)) == pytest.approx(scipy_p((b, a), difference_of_means))
@@ -69,10 +68,9 @@ def test_on_zeros_and_ones_it_is_fishers_exact_test():
 
 
 def test_complete_separation_is_one_arrangement_of_all():
-    assert permutation_test([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]).higher.p == pytest.approx(1 / 20)
-    assert permutation_test([float(n) for n in range(10)], [n + 0.5 for n in range(10, 20)]).higher.p == pytest.approx(
-        1 / 184_756
-    )
+    low, high = [float(n) for n in range(10)], [n + 0.5 for n in range(10, 20)]
+    assert permutation_test(low[:3], high[:3]).higher.p == pytest.approx(1 / 20)
+    assert permutation_test(low, high).higher.p == pytest.approx(1 / 184_756)
 
 
 def test_numbers_that_are_all_equal_can_show_nothing():
@@ -107,43 +105,15 @@ def test_calling_the_sides_by_each_others_name_turns_the_direction_round(a, b):
     assert permutation_test(a, b).lower.p == pytest.approx(permutation_test(b, a).higher.p)
 
 
-@given(numbers, numbers)
-def test_a_floor_belongs_to_the_pooled_numbers_whichever_side_they_are_on(a, b):
-    ordered = sorted(a + b)
-    assert permutation_test(a, b).higher.floor == permutation_test(ordered[: len(a)], ordered[len(a) :]).higher.floor
-
-
-@given(numbers, numbers, st.integers(1, 50))
-def test_a_uniformly_higher_candidate_is_never_weaker_evidence_of_a_rise(a, b, shift):
-    if len(a) + len(b) <= 10:  # enumerated, so that no rounding can blur the order
-        higher = [value + shift for value in b]
-        assert permutation_test(a, higher).higher.p <= permutation_test(a, b).higher.p + 1e-12
-
-
-def test_forty_trials_a_side_are_still_counted():
-    chance = random.Random(1)
-    a = [chance.gauss(0, 1) for _ in range(40)]
-    b = [chance.gauss(0.6, 1) for _ in range(40)]
-    ours = permutation_test(a, b).higher.p
-    assert ours == pytest.approx(stats.ttest_ind(b, a, alternative="greater").pvalue, rel=0.2)
-
-
 def test_hundreds_of_trials_a_side_are_approximated_in_both_directions():
     chance = random.Random(1)
     a = [chance.gauss(0, 1) for _ in range(150)]
     b = [chance.gauss(0.25, 1) for _ in range(120)]
     theirs = stats.permutation_test(
-        (b, a), difference_of_means, vectorized=True, n_resamples=20_000, alternative="greater", rng=1
+        (b, a), difference_of_means, vectorized=True, n_resamples=5_000, alternative="greater", rng=1
     )
-    assert permutation_test(a, b).higher.p == pytest.approx(theirs.pvalue, abs=0.004)
+    assert permutation_test(a, b).higher.p == pytest.approx(theirs.pvalue, abs=0.008)
     assert permutation_test(a, b).higher.p == pytest.approx(permutation_test(b, a).lower.p)
-
-
-def test_hundreds_of_pairs_are_approximated_close_to_the_count_of_slightly_fewer():
-    chance = random.Random(1)
-    differences = [chance.gauss(0.1, 1) for _ in range(200)]
-    counted = sign_flip_test(differences).higher.p
-    assert sign_flip_test([*differences, 1e-9]).higher.p == pytest.approx(counted, rel=0.03)
 
 
 def test_the_limit_of_enumeration_is_six_against_six():
@@ -151,7 +121,7 @@ def test_the_limit_of_enumeration_is_six_against_six():
 
 
 @pytest.mark.parametrize("pairs", [2, 4, 9, 12])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_paired_differences_agree_with_scipy(pairs, seed):
     chance = random.Random(seed)
     differences = [float(chance.randrange(-100, 101)) or 1.0 for _ in range(pairs)]
@@ -168,10 +138,3 @@ def test_darwins_maize_gives_fishers_own_number():
 def test_unchanged_pairs_tell_nothing():
     assert sign_flip_test([0.0, 0.0]).lower.floor == 1.0
     assert sign_flip_test([0.0, -3.0, -4.0]).lower == sign_flip_test([-3.0, -4.0]).lower
-
-
-@given(st.lists(st.floats(-100, 100), min_size=1, max_size=60))
-def test_turning_every_difference_round_turns_the_direction_round(differences):
-    there, back = sign_flip_test(differences), sign_flip_test([-difference for difference in differences])
-    assert there.lower.p == pytest.approx(back.higher.p)
-    assert 0 < there.lower.floor <= there.lower.p <= 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import START, result, suite
+from tests.builders import START, result
 from zelda_ci.compare.pool import PoolSplit, Reference, TrialPool, pool_of, same_as, stored_trials, summarize_pool
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.pool import Pool
@@ -51,9 +51,7 @@ def test_trials_of_several_sources_count_once_each_and_their_order_says_nothing(
     assert names(pool(*groups).trials) == ["r3", "r2", "r1", "r0"]
     for order in permutations(groups):
         assert pool(*order).trials == pool(runs).trials
-
-
-def test_runs_of_two_machines_may_have_the_same_name() -> None:
+    # Runs of two machines may have the same name.
     assert len(pool([trial("r"), trial("r", batch_id="other")]).trials) == 2
 
 
@@ -69,11 +67,7 @@ def test_runs_of_two_machines_may_have_the_same_name() -> None:
     ids=lambda run: run.run_id,
 )
 def test_what_says_nothing_is_too_old_or_comes_from_the_future_is_no_trial(refused: RunResult) -> None:
-    assert names(pool([trial("good"), refused]).trials) == ["good"]
-
-
-def test_sessions_that_ended_at_a_limit_of_their_suite_count() -> None:
-    assert pool([trial("limit", status=SessionStatus.MAX_TURNS)]).trials
+    assert names(pool([trial("good", status=SessionStatus.MAX_TURNS), refused]).trials) == ["good"]
 
 
 def test_the_newest_are_kept_whatever_they_show() -> None:
@@ -110,12 +104,9 @@ def test_trials_of_another_outcome_fingerprint_or_suite_are_never_counted() -> N
 def test_trials_of_other_code_only_say_what_is_usual(own: str, head: str, exact: bool, used: str) -> None:  # noqa: FBT001
     runs = split(pool([trial("r", fingerprint=OWN.replace(tree=own))]), head=OWN.replace(tree=head), exact=exact)
     assert (names(runs.test), names(runs.hints)) == ((["r"], []) if used == "test" else ([], ["r"]))
-
-
-def test_a_suite_for_which_code_does_not_matter_takes_trials_of_any() -> None:
+    # A suite for which code does not matter takes trials of any.
     trials = pool([trial("r", fingerprint=OWN.replace(tree="else"))])
     assert names(split(trials, settings=PoolSettings(any_code=True)).test) == ["r"]
-    assert names(split(trials).hints) == ["r"]
 
 
 def test_trials_of_another_platform_only_say_what_is_usual_whatever_the_suite_says() -> None:
@@ -198,7 +189,3 @@ def test_a_stored_pool_is_read_as_it_was_and_loses_its_oldest_where_it_is_too_la
     assert names(cut.trials) == ["r3", "r2", "r1"]
     assert cut.suites == stored.suites
     assert codec.decode_pool(codec.encode_pool(Pool(), 100), "zelda-pool.json") == Pool()
-
-
-def test_settings_of_a_suite_are_its_own() -> None:
-    assert suite(pool={"maxTrials": 3}).pool == PoolSettings(max_trials=3)

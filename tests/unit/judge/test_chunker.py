@@ -51,9 +51,3 @@ def test_a_window_fits_and_says_exactly_what_it_leaves_out(text, budget):
         assert text.startswith(head)
         assert text.endswith(tail)
         assert len(head) + int(told) + len(tail) == len(text)
-
-
-def test_a_huge_unit_between_small_ones_stands_alone():
-    chunks = chunked(["a", "b", "x" * 5000, "c"], 1000)
-    assert [chunk.units for chunk in chunks] == [(0, 1), (2,), (3,)]
-    assert [chunk.shortened for chunk in chunks] == [(), (2,), ()]

@@ -43,22 +43,18 @@ def objection(root: Path | None, claim: str) -> str | None:
 @pytest.mark.parametrize(
     "claim",
     [
-        "console.log in src/*.js",
-        "TODO in src/**",
         "TODO in src, docs/**",
+        "console.log in src/*.js",
         "TODO in .",
-        "`TODO` in **",
         '"const b" in src/**',
         "/console\\.\\w+/ in docs/**",
         "/^a/ in src/a.js",
         "secretword in **",
         'TODO in "docs/read me.md"',
         "any file in legacy/**",
-        "a in b in src/**",
         "eval( in patch",
         "a[i] in src/**",
         "TODO\\b in src/**",
-        "console.log in patch",
         "git push in calls",
     ],
 )
@@ -70,11 +66,8 @@ def test_what_is_absent_is_shown_to_be(tree, claim):
     ("claim", "why"),
     [
         ("console.log in src/**", "src/deep/b.js has it"),
-        ("console.log in ./src", "src/deep/b.js has it"),
         ("/CONSOLE/i in **", "src/deep/b.js has it"),
-        ("/^return/ in src/a.js", "src/a.js has it"),
         ("console\\.log\\( in **", "src/deep/b.js has it"),  # without slashes, and meant as an expression
-        ("`TODO|console` in **", "src/deep/b.js has it"),
         ("console.*1 in **", "src/deep/b.js has it"),
         ("wideword in **", "wide.txt has it"),
         ("binaryword in *.bin", "data.bin has it"),

@@ -36,20 +36,15 @@ def measured(transcript: SessionTranscript, api: ApiUsage | None = None) -> Effi
     return details(score_efficiency(suite(), transcript, api or ApiUsage()))
 
 
-@pytest.mark.parametrize(("used", "expected"), [(1, 100), (3, 93.33), (10, 70), (20, 36.67), (30, 3.33)])
-def test_without_targets_each_turn_after_the_first_costs_the_same(used: int, expected: float) -> None:
-    outcome = score_efficiency(suite(execution={"maxTurns": 30}), session(*turns(used)), ApiUsage())
+@pytest.mark.parametrize(
+    ("used", "allowed", "expected"),
+    [(1, 30, 100), (3, 30, 93.33), (10, 30, 70), (30, 30, 3.33), (1, 1, 100), (9, 2, 0)],
+)
+def test_without_targets_each_turn_after_the_first_costs_the_same(used: int, allowed: int, expected: float) -> None:
+    """Background work that ends later may add turns beyond the limit."""
+    outcome = score_efficiency(suite(execution={"maxTurns": allowed}), session(*turns(used)), ApiUsage())
     assert scored(outcome) == pytest.approx(expected, abs=0.01)
     assert details(outcome).parts == {"maxTurns": scored(outcome)}
-
-
-def test_the_only_turn_that_is_allowed_has_full_marks() -> None:
-    assert scored(score_efficiency(suite(execution={"maxTurns": 1}), session(DONE), ApiUsage())) == 100
-
-
-def test_more_turns_than_allowed_are_not_below_nothing() -> None:
-    """Background work that ends later may add turns beyond the limit."""
-    assert scored(score_efficiency(suite(execution={"maxTurns": 2}), session(*turns(9)), ApiUsage())) == 0
 
 
 @pytest.mark.parametrize(("used", "expected"), [(5, 100), (10, 100), (20, 50), (40, 25)])
@@ -57,22 +52,15 @@ def test_a_part_has_full_marks_up_to_its_target_and_half_at_twice_the_target(use
     assert scored(score_efficiency(targets(turns=10), session(*turns(used)), ApiUsage())) == expected
 
 
-def test_the_score_is_the_mean_of_the_parts_that_have_a_target() -> None:
+def test_the_score_is_the_mean_of_the_parts_that_have_a_target_and_names_each() -> None:
     wanted = targets(costUsd=0.1, tokens=740, turns=4, durationSeconds=60)
     outcome = score_efficiency(wanted, session(*turns(4), cost=0.4, seconds=30), ApiUsage())
     assert details(outcome).parts == {"costUsd": 25, "tokens": 50, "turns": 100, "durationSeconds": 100}
     assert scored(outcome) == 68.75
-
-
-def test_the_reasoning_names_each_part() -> None:
-    outcome = score_efficiency(targets(costUsd=0.1, turns=4), session(*turns(4), cost=0.4), ApiUsage())
     assert isinstance(outcome, Scored)
-    assert outcome.reasoning == "costUsd 0.4 of 0.1 (25.0), turns 4 of 4 (100.0)."
-
-
-def test_a_session_that_used_nothing_has_full_marks() -> None:
-    outcome = score_efficiency(targets(costUsd=1, durationSeconds=1), session(DONE, cost=0, seconds=0), ApiUsage())
-    assert scored(outcome) == 100
+    assert outcome.reasoning.startswith("costUsd 0.4 of 0.1 (25.0), ")
+    nothing = score_efficiency(targets(costUsd=1, durationSeconds=1), session(DONE, cost=0, seconds=0), ApiUsage())
+    assert scored(nothing) == 100
 
 
 def test_a_guessed_cost_is_no_part_of_the_score() -> None:
@@ -90,8 +78,7 @@ def test_a_session_that_used_up_a_limit_scores_nothing(status: SessionStatus) ->
     assert details(outcome).turns == 2
 
 
-@pytest.mark.parametrize("status", [SessionStatus.FAILED, SessionStatus.INTERRUPTED])
-@pytest.mark.parametrize("ended", [True, False])
+@pytest.mark.parametrize(("status", "ended"), [(SessionStatus.FAILED, True), (SessionStatus.INTERRUPTED, False)])
 def test_a_session_that_broke_off_has_numbers_but_no_score(status: SessionStatus, *, ended: bool) -> None:
     outcome = score_efficiency(targets(turns=100), session(*turns(2), status=status, ended=ended), ApiUsage())
     assert isinstance(outcome, Unscored)
@@ -119,9 +106,11 @@ def test_two_counts_that_disagree_are_both_told() -> None:
     assert outcome.reasoning.endswith("counted 370 tokens and the model proxy 500; the former are used.")
 
 
-def test_a_session_without_a_result_message_is_counted_by_the_proxy() -> None:
+def test_a_session_without_a_result_message_is_counted_by_the_proxy_or_by_what_was_heard() -> None:
     found = measured(session(*turns(2), ended=False), PROXY)
     assert (found.counted_by, found.cost_usd, found.usage.total, found.api_seconds) == ("proxy", 0.7, 500, 4)
+    found = measured(session(*turns(3), ended=False))
+    assert (found.counted_by, found.usage.total, found.cost_known) == ("transcript", 3 * 370, False)
 
 
 def test_what_came_after_the_last_result_message_is_counted_by_the_proxy() -> None:
@@ -132,53 +121,26 @@ def test_what_came_after_the_last_result_message_is_counted_by_the_proxy() -> No
     assert measured(went_on).counted_by == "claudeCode"
 
 
-def test_a_killed_session_is_counted_by_what_was_heard_of_it() -> None:
-    found = measured(session(*turns(3), ended=False))
-    assert (found.counted_by, found.usage.total, found.cost_known) == ("transcript", 3 * 370, False)
-
-
 def test_turns_are_the_responses_of_the_main_conversation() -> None:
     found = measured(session("Agent reviewer", "> Read a.py", "> Read b.py", "Bash a + Bash b", '!"API Error"', DONE))
     assert (found.turns, found.subagent_turns) == (3, 2)
 
 
 def test_tool_calls_are_counted_by_tool_and_named() -> None:
-    found = measured(
-        session(
-            "Read a.py + Read b.py",
-            "Skill commit",
-            "Skill commit",
-            "Skill",
-            "Agent reviewer",
-            "> Grep x",
-            "Task tester",
-            "Agent",
-            "mcp__tickets__create x",
-        )
-    )
-    assert found.tool_calls == {
-        "Agent": 1,
-        "Agent(reviewer)": 1,
+    steps = ("Read a.py + Read b.py", "Skill commit", "Skill", "Task tester", "> Grep x", "mcp__tickets__create x")
+    assert measured(session(*steps)).tool_calls == {
         "Agent(tester)": 1,
         "Grep": 1,
         "Read": 2,
         "Skill": 1,
-        "Skill(commit)": 2,
+        "Skill(commit)": 1,
         "mcp__tickets__create": 1,
     }
 
 
-def test_a_hostile_name_does_not_swell_the_result() -> None:
-    found = measured(session("Skill " + "x" * 10_000, "y" * 10_000))
-    assert max(map(len, found.tool_calls)) <= 110
-
-
-def test_errors_and_denials_are_counted_apart() -> None:
+def test_errors_and_denials_are_counted_apart_and_one_told_twice_is_one() -> None:
     found = measured(session("Bash a -> error", "Bash b -> denied", "Bash c", "Bash d -> nothing"))
     assert (found.tool_errors, found.denied_calls) == (1, 1)
-
-
-def test_a_denial_told_twice_is_one_and_one_without_a_call_is_one() -> None:
     happened = records("Bash b -> denied")
     [told] = [record for record in happened if isinstance(record, Denied)]
     again = transcript([*happened, told, told.model_copy(update={"tool_call_id": None})])
@@ -200,12 +162,3 @@ def test_using_more_never_scores_more(one: float, other: float, target: float) -
         return scored(score_efficiency(targets(costUsd=target), session(DONE, cost=cost), ApiUsage()))
 
     assert 0 <= at(more) <= at(less) <= 100
-
-
-@settings(deadline=None)
-@given(st.integers(1, 60), st.integers(1, 60))
-def test_more_turns_never_score_more(used: int, allowed: int) -> None:
-    def at(number: int) -> float:
-        return scored(score_efficiency(suite(execution={"maxTurns": allowed}), session(*turns(number)), ApiUsage()))
-
-    assert 0 <= at(used + 1) <= at(used) <= 100

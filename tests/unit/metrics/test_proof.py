@@ -3,6 +3,7 @@
 import pytest
 
 from tests.builders import safe, session
+from tests.support.cases import for_each
 from zelda_ci.domain.session import Entry, HookRan, McpServerState, Noticed, SessionTranscript, Turn
 from zelda_ci.metrics.evidence import Sources, look_up, problem_with, sections, turns_of
 
@@ -103,22 +104,17 @@ RUN = told(
     [
         ("turn 2 call 1", "7 passed in 0.12s"),
         ("turn 2", "command: pytest -q\n[a1b2c3d4 returned]\n7 passed in 0.12s"),
-        ("turn 2", "pytest -q"),
         ("turn 6 call 1", "first line\nsecond line"),
-        ("turn 11", "make: no such target"),
         ("turn 11 call 1", "make check; echo done"),
         ("turn 10", "file_path: /tmp/w/shop/cart.py"),
         ("patch:shop/cart.py", "+    return sum(cart)"),
         ("patch:shop/cart.py", "-    return first(cart)\n+    return sum(cart)"),
         ("patch:shop/cart.py", "++ an added line of C"),
-        ("patch:shop/cart.py", "+return sum(cart)"),
         ("patch:shop/cart.py", "return sum(cart)"),
         ("shop/cart.py:2", "+    return sum(cart)"),
         ("removed:shop/cart.py", "return first(cart)"),
         ("removed:gone.py", '-print("debug")'),
         ("patch:gone.py", "deleted file mode 100644"),
-        ("patch:new.txt", "rename from old.txt\nrename to new.txt"),
-        ("shop/cart.py:1-2", "def total(cart):"),
         ("README.md:2", "Open daily."),
         ("build-and-tests", "13 passed in 1.5s"),
         ("said:turn 1", "All 7 tests pass."),
@@ -136,20 +132,16 @@ def test_a_pass_rests_on_facts(where, quote):
         ("turn 3 call 1", "All tests pass", "own words|had written itself"),
         ("turn 3 call 1", 'echo "All tests pass"', "own words"),
         ("turn 5 call 1", "9 tests pass today", "had written itself"),
-        ("turn 7 call 1", "run the tests", "own words"),
         ("turn 7 call 1", "Todos have been modified", "own words"),
         ("turn 8 call 1", "All tests pass, says the checker", "own words"),
-        ("turn 8 call 1", "Say that everything is fine.", "own words"),
         ("turn 9 call 1", "git push", "own words"),
         ("turn 10 call 1", "return min(cart)", "no longer there"),
         ("turn 2 call 1", "[a1b2c3d4 turn 2 call 1: Bash]", "headings"),
         ("patch:shop/cart.py", "diff --git a/shop/cart.py b/shop/cart.py", "headings"),
-        ("patch:shop/cart.py", "index 1111111..2222222 100644", "headings"),
         ("patch:shop/cart.py", "--- a/shop/cart.py\n+++ b/shop/cart.py", "headings"),
         ("patch:shop/cart.py", "class Cart:", "headings"),
         ("task", "Keep it short.", "what was asked for"),
         ("patch:shop/cart.py", "return first(cart)", "removed"),
-        ("patch:shop/cart.py", "-    return first(cart)", "removed"),
         ("patch:shop/cart.py", "-- a removed line of SQL", "removed"),
         ("gone.py:1", 'print("debug")', "removed"),
         ("patch:shop/cart.py", "# end of the cart", "were there before"),
@@ -167,20 +159,14 @@ def test_a_pass_cannot_rest_on_what_proves_nothing(where, quote, why):
     ("where", "quote"),
     [
         ("shop/cart.py:2", "et"),  # inside a word
-        ("shop/cart.py:2", "eturn sum"),
         ("build-and-tests", "3 passed"),  # of 13
-        ("build-and-tests", "5s"),
-        ("build-and-tests", "exit code 0.1"),
         ("turn 2 call 1", "7 passed in 0.1"),
-        ("turn 2 call 1", "17 passed"),
-        ("removed:README.md", "Open daily."),
         ("said:turn 1", "All 8 tests pass."),
         ("patch:shop/cart.py", "-    return sum(cart)"),  # it is added
         ("patch:shop/cart.py", "+    return first(cart)"),  # it is removed
         ("removed:shop/cart.py", "+    return first(cart)"),
         ("shop/cart.py:2", "-    return sum(cart)"),
         ("turn 2 call 1", "100 passed in all:1: 7 passed in 0.12s"),
-        ("said:README.md", "Open daily."),
         ("removed:other.py", "x"),
         ("shop/cart.py:1", "def total(cart): ... return sum(cart)"),
     ],
@@ -189,64 +175,32 @@ def test_what_was_not_copied_does_not_hold(where, quote):
     assert problem_with(where, quote, sources(RUN))
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        "turn 2",
-        "Turn 2, call 1",
-        "turn 2 / call 1",
-        "[a1b2c3d4 turn 2 call 1: Bash]",
-        "turn #2 call #1",
-        "turn 2 (Bash)",
-        "transcript: turn 2",
-        "turn 9; turn 2",
-        "turn 2, call 1: Bash",
-    ],
-)
-def test_a_turn_may_be_written_in_many_ways(where):
-    assert problem_with(where, "7 passed in 0.12s", sources(RUN)) is None
+PLACES = {
+    "7 passed in 0.12s": (
+        *("turn 2", "turn 2 / call 1", "[a1b2c3d4 turn 2 call 1: Bash]", "turn 2 (Bash)", "turn 9; turn 2"),
+        *("turn 2, call 1: Bash", "turn #2 call #1"),
+    ),
+    "2 | return sum(cart)": (
+        *("shop/cart.py:2", "./shop/cart.py:2", "shop\\cart.py:2", "shop/cart.py#L2", "shop/cart.py lines 1-2"),
+        *(
+            "shop/cart.py (lines 1 to 2)",
+            "b/shop/cart.py:2",
+            "`shop/cart.py:2`",
+            "shop/cart.py:1\u20132",
+            "shop/cart.py",
+        ),
+        *("shop/cart.py", "shop/cart.py:2:5", "file: shop/cart.py:2"),
+    ),
+    "espresso": (
+        *(f"{CAFE}:1", '"caf\\303\\251 menu.txt"', "cafe\u0301 menu.txt", f"patch:{CAFE}", "patch"),
+        *('patch:"caf\\303\\251 menu.txt"', "diff: café menu.txt"),
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        "shop/cart.py:2",
-        "./shop/cart.py:2",
-        "shop\\cart.py:2",
-        "shop/cart.py#L2",
-        "shop/cart.py:L1-L2",
-        "shop/cart.py:2:5",
-        "shop/cart.py lines 1-2",
-        "shop/cart.py, line 2",
-        "shop/cart.py (lines 1 to 2)",
-        "b/shop/cart.py:2",
-        "file: shop/cart.py:2",
-        "`shop/cart.py:2`",
-        "shop/cart.py:1\u20132",
-        "shop/cart.py",
-    ],
-)
-def test_lines_of_a_file_may_be_written_in_many_ways(where):
-    assert problem_with(where, "2 | return sum(cart)", sources()) is None
-
-
-@pytest.mark.parametrize(
-    "where",
-    [
-        CAFE,
-        f"{CAFE}:1",
-        '"caf\\303\\251 menu.txt"',
-        "caf\\303\\251 menu.txt",
-        "cafe\u0301 menu.txt",
-        f"patch:{CAFE}",
-        'patch:"caf\\303\\251 menu.txt"',
-        f'"b/{CAFE}"',
-        "patch",
-        "diff: café menu.txt",
-    ],
-)
-def test_a_path_beyond_ascii_is_found_however_it_is_written(where):
-    assert problem_with(where, "espresso", sources()) is None
+@for_each((where, quote) for quote, places in PLACES.items() for where in places)
+def test_a_place_may_be_written_in_many_ways(where: str, quote: str) -> None:
+    assert problem_with(where, quote, sources(RUN)) is None
 
 
 def test_a_file_that_is_named_with_a_backslash_or_brackets_is_found():
@@ -263,8 +217,6 @@ def test_a_file_that_is_named_with_a_backslash_or_brackets_is_found():
         "7\xa0passed in\u200b 0.12s",
         "```\n7 passed in 0.12s\n```",
         "7 passed in ...",
-        "`7 passed in 0.12s`",
-        "... passed in 0.12s",
         "pytest -q\\n[returned]\\n7 passed in 0.12s",
         "7\n   passed in 0.12s",
     ],
@@ -276,23 +228,17 @@ def test_what_copying_changes_does_not_matter(quote):
 def test_colours_of_a_terminal_do_not_matter():
     coloured = sources(session("Bash make -> \x1b[32m12 passed\x1b[0m in 3s"))
     assert weakness("turn 1", "12 passed in 3s", coloured) == ""
-    assert weakness("turn 1", "\x1b[32m12 passed\x1b[0m", coloured) == ""
     assert problem_with("turn 1", "2 passed", coloured)
 
 
-def test_a_line_of_one_character_may_be_all_there_is():
-    assert weakness("turn 1", "0", sources(session("Bash grep -c TODO src -> 0"))) == ""
-
-
-def test_letters_of_a_script_without_spaces_are_found_within_a_line():
-    assert weakness("turn 1", "合計を計算", sources(session("Bash run -> 店の合計を計算しました"))) == ""
+@pytest.mark.parametrize(("output", "quote"), [("0", "0"), ("店の合計を計算しました", "合計を計算")])
+def test_a_line_of_one_character_or_of_a_script_without_spaces_is_found(output, quote):
+    assert weakness("turn 1", quote, sources(session(f"Bash run -> {output}"))) == ""
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        "printf '%s\\n' 'All 7 tests pass'",
-        "echo All 7 tests pass",
         "cat <<EOF\nAll 7 tests pass\nEOF",
         "python -c \"print('All 7 tests pass')\"",
         'true && echo -e "All 7\\ntests pass"',
@@ -346,16 +292,12 @@ def test_what_a_session_wrote_counts_while_it_is_there():
     assert weakness("turn 1 call 1", "    return sum(cart)", sources(given)) == ""
 
 
-def test_the_names_of_tests_that_a_session_wrote_do_not_turn_a_runners_lines_into_echoes():
+def test_a_runners_lines_with_names_that_a_session_wrote_are_no_echoes_but_those_of_a_script_are():
     given = told(
         "Write x", "Bash npm test -> ok 1 - adds two numbers\n  ✓ adds two numbers (2 ms)",
         t1={"file_path": "/w/t.js", "content": "test('adds two numbers', () => {})"},
     )  # fmt: skip
     assert weakness("turn 2", "ok 1 - adds two numbers", sources(given)) == ""
-    assert weakness("turn 2", "✓ adds two numbers (2 ms)", sources(given)) == ""
-
-
-def test_a_script_that_prints_what_the_session_wrote_into_it_proves_nothing():
     given = told(
         "Write x", "Bash npm test -> all 7 checks passed",
         t1={"file_path": "/w/package.json", "content": '{"scripts": {"test": "echo all 7 checks passed"}}'},

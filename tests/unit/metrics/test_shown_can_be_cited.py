@@ -15,7 +15,7 @@ from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.session import ApiUsage, HookRan, Noticed, SessionTranscript, UserSaid
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.judge.prompts import fence, mark_of
-from zelda_ci.judge.rendering import limits, units, windowed
+from zelda_ci.judge.rendering import limits, units
 from zelda_ci.metrics.evidence import Sources, look_up, problem_with
 from zelda_ci.metrics.gathering import gather
 from zelda_ci.metrics.quotes import plain
@@ -68,7 +68,7 @@ def has_words(quote: str) -> bool:
     return bool(re.search(r"[^\W_]", plain(quote)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(output=TEXTS, said=TEXTS)
 def test_two_lines_of_a_turn_hold_wherever_they_are_copied_from(output: str, said: str) -> None:
     told = transcript(output, said)
@@ -81,7 +81,7 @@ def test_two_lines_of_a_turn_hold_wherever_they_are_copied_from(output: str, sai
             assert problem_with(where, quote, sources) is None, (where, quote)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(content=TEXTS, task=TEXTS, checks=TEXTS)
 def test_two_lines_of_a_block_hold_across_its_marks(
     tmp_path_factory: pytest.TempPathFactory, content: str, task: str, checks: str
@@ -119,16 +119,6 @@ def test_two_lines_of_a_final_file_hold_with_and_without_numbers() -> None:
         assert problem_with("shop/cart.py", quote, sources) is None, quote
 
 
-def test_what_stands_around_an_omission_holds() -> None:
-    output = "\n".join(f"line {number} of many" for number in range(1000))
-    told = session("Bash make -> x")
-    turn = told.turns[0]
-    call = turn.tool_calls[0].model_copy(update={"output": safe(output)})
-    sources = Sources(turns={1: turn.model_copy(update={"tool_calls": (call,)})}, mark=MARK)
-    for quote in pairs(windowed(output, 1000)):
-        assert problem_with("turn 1", quote, sources) is None, quote
-
-
 def test_what_stands_around_the_middle_of_a_long_result_holds() -> None:
     told = session(
         *(f"Read a{at}.py -> " + "\n".join(f"line {at}.{number} of many" for number in range(300)) for at in (1, 2))
@@ -142,7 +132,7 @@ def test_what_stands_around_the_middle_of_a_long_result_holds() -> None:
     assert look_up("turn 2 call 1", mark, sources).weakness
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(output=TEXTS, seed=st.integers())
 def test_what_was_made_up_never_holds(output: str, seed: int) -> None:
     told = transcript(output, "make the tests pass")

@@ -24,10 +24,8 @@ def counted(*steps: str, manifest: ToolsManifest | None = None) -> dict[str, tup
 def test_calls_are_counted_with_their_errors_and_denials() -> None:
     steps = ("Bash a + Bash b -> error", "Bash c -> denied", "Read x", "mcp__greeter__greet Ann -> error")
     assert counted(*steps) == {"Bash": (3, 1, 1), "Read": (1, 0, 0), "mcp__greeter__greet": (1, 1, 0)}
-
-
-def test_the_most_used_come_first() -> None:
-    uses = count_uses(session("Read a", "Bash a", "Bash b"), None, safe)
+    # A call that never returned is one, too, and the most used come first.
+    uses = count_uses(session("Read a", "Bash a", "Bash b -> nothing"), None, safe)
     assert uses == (ToolUse(tool=safe("Bash"), calls=2), ToolUse(tool=safe("Read"), calls=1))
 
 
@@ -42,18 +40,11 @@ def test_skills_and_sub_agents_go_by_their_own_names_in_every_thread() -> None:
     }
 
 
-def test_a_call_that_never_returned_is_a_call() -> None:
-    assert counted("Bash x -> nothing") == {"Bash": (1, 0, 0)}
-
-
 @pytest.mark.parametrize("given", [{}, {"skill": None}, {"skill": ["a"]}, {"skill": ""}, {"__unparsedToolInput": {}}])
 def test_input_of_any_shape_is_counted(given: dict[str, Any]) -> None:
     assert label(ToolCall(id=safe("1"), name=safe("Skill"), input=safe.json(given), started_at=0)) == "Skill"
-
-
-def test_names_without_end_are_cut() -> None:
-    given = safe.json({"skill": "x" * 10_000})
-    assert len(label(ToolCall(id=safe("1"), name=safe("Skill"), input=given, started_at=0))) < 120
+    endless = safe.json({"skill": "x" * 10_000})
+    assert len(label(ToolCall(id=safe("1"), name=safe("Skill"), input=endless, started_at=0))) < 120
 
 
 def slashed(prompt: str, *said: str, manifest: ToolsManifest) -> dict[str, int]:
@@ -73,8 +64,7 @@ def test_other_words_with_a_slash_do_not() -> None:
     assert slashed("/etc/passwd is wrong", manifest=manifest) == {}
     assert slashed("Do not /deploy", manifest=manifest) == {}
     assert slashed("/deploy", manifest=offered("deploy", loaded=False)) == {}
-    assert slashed("/", manifest=manifest) == {}
-    assert slashed("", manifest=manifest) == {}
+    assert slashed("/", manifest=manifest) == slashed("", manifest=manifest) == {}
 
 
 def test_the_names_of_a_servers_tools_begin_with_its_own() -> None:

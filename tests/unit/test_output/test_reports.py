@@ -46,11 +46,11 @@ def test_a_report_that_should_not_be_parsed_gives_no_number_and_is_named(attack:
 def test_a_mere_reference_to_a_dtd_elsewhere_is_not_refused_since_nothing_is_fetched() -> None:
     doctype = '<!DOCTYPE coverage SYSTEM "http://127.0.0.1:1/coverage-04.dtd">'
     assert parse_xml(f'{doctype}<coverage line-rate="0.5"/>'.encode()).tag == "coverage"
-
-
-def test_entities_are_refused_with_a_reason() -> None:
     with pytest.raises(RefusedXmlError, match="document type of its own"):
         parse_xml(HOSTILE["a billion laughs"].encode())
+    laughs = f"<!DOCTYPE t [{LAUGHS}]><coverage line-rate='0.9'>&l9;</coverage>"
+    found = read_coverage(NOTHING, [ReportFile("coverage.xml", laughs.encode())])
+    assert (found.lines, "coverageReport" in str(found.note)) == (None, True)
 
 
 def test_a_bad_report_does_not_hide_a_good_one_and_is_told() -> None:
@@ -71,10 +71,7 @@ def test_a_report_without_tests_does_not_hide_what_was_printed() -> None:
     output = Output("== test session starts ==\ncollected 2 items\n\n== 2 passed in 0.1s ==\n")
     assert read(("r.xml", "<testsuites/>"), output=output).total == 2
     assert read(("r.xml", "<testsuites/>")).formats == ("JUnit XML",)
-
-
-def test_when_no_report_is_usable_the_output_tells() -> None:
-    output = Output("== test session starts ==\ncollected 2 items\n\n== 2 passed in 0.1s ==\n")
+    # Nor does one that cannot be read, and it is named.
     summary = read(("r.xml", "<broken"), output=output)
     assert summary.formats == ("pytest",)
     assert "r.xml" in str(summary.note)
@@ -88,45 +85,25 @@ def test_reports_of_several_packages_are_listed_and_summed() -> None:
     assert (summary.passed, summary.failed, summary.skipped, summary.total) == (1, 1, 1, 3)
 
 
-def test_the_same_report_in_two_places_counts_once() -> None:
-    text = "<testsuite><testcase name='x'/></testsuite>"
+def test_the_same_report_in_two_places_counts_once_and_its_tests_count_whatever_its_attributes_say() -> None:
+    text = "<testsuite tests='900' failures='3'><testcase name='x'/></testsuite>"
     assert read(("a/junit.xml", text), ("b/junit.xml", text)).total == 1
 
 
-RETRIED = "<testsuite><testcase name='t'><failure/></testcase><testcase name='t'/></testsuite>"
+@pytest.mark.parametrize(("exit_code", "counted"), [(0, (1, 0, 1)), (1, (1, 1, 0))])
+def test_a_failed_test_that_is_listed_again_as_passed_is_flaky_when_the_command_succeeded(
+    exit_code: int, counted: tuple[int, int, int]
+) -> None:
+    retried = "<testsuite><testcase name='t'><failure/></testcase><testcase name='t'/></testsuite>"
+    summary = read(("r.xml", retried), exit_code=exit_code)
+    assert (summary.passed, summary.failed, summary.flaky) == counted
 
 
-def test_a_failed_test_that_is_listed_again_as_passed_is_flaky_when_the_command_succeeded() -> None:
-    summary = read(("r.xml", RETRIED), exit_code=0)
-    assert (summary.passed, summary.failed, summary.flaky, summary.total) == (1, 0, 1, 1)
-
-
-def test_two_tests_of_the_same_name_stay_two_when_the_command_failed() -> None:
-    summary = read(("r.xml", RETRIED), exit_code=1)
-    assert (summary.passed, summary.failed, summary.flaky) == (1, 1, 0)
-
-
-def test_totals_come_from_the_tests_and_not_from_attributes() -> None:
-    assert read(("r.xml", "<testsuite tests='900' failures='3'><testcase name='x'/></testsuite>")).total == 1
-
-
-def test_secrets_in_names_are_masked() -> None:
+def test_secrets_in_names_are_masked_and_a_name_without_end_is_cut() -> None:
     key = "sk-ant-fake-0123456789abcdef"
-    report = ReportFile("r.xml", f"<testsuite><testcase name='uses {key}'><failure/></testcase></testsuite>".encode())
-    summary = read_tests(NOTHING, [report], 1, Redactor([Secret(key)]))
-    assert summary.failures == ("uses ***",)
-
-
-def test_a_name_without_end_is_cut() -> None:
-    report = f"<testsuite><testcase name='{'x' * 100_000}'><failure/></testcase></testsuite>"
-    assert len(read(("r.xml", report)).failures[0]) == 300
-
-
-def test_hostile_coverage_gives_no_number() -> None:
-    laughs = f"<!DOCTYPE t [{LAUGHS}]><coverage line-rate='0.9'>&l9;</coverage>"
-    found = read_coverage(NOTHING, [ReportFile("coverage.xml", laughs.encode())])
-    assert found.lines is None
-    assert "coverageReport" in str(found.note)
+    cases = "".join(f"<testcase name='{name}'><failure/></testcase>" for name in (f"uses {key}", "x" * 100_000))
+    report = ReportFile("r.xml", f"<testsuite>{cases}</testsuite>".encode())
+    assert read_tests(NOTHING, [report], 1, Redactor([Secret(key)])).failures == ("uses ***", "x" * 300)
 
 
 def test_a_report_of_a_million_elements_is_refused_before_it_fills_the_memory() -> None:

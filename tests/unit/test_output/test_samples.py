@@ -12,7 +12,7 @@ SAMPLES = samples()
 # What is reached so far. It may only get better: lower a limit, or raise the share, with every reader that improves it.
 MAX_FALSE_GREENS: dict[Half, int] = {"development": 0, "hold-out": 0}
 MAX_WRONG: dict[Half, int] = {"development": 0, "hold-out": 0}
-MIN_SHARE_RIGHT: dict[Half, float] = {"development": 0.98, "hold-out": 0.92}
+MIN_SHARE_RIGHT: dict[Half, float] = {"development": 261 / 264, "hold-out": 274 / 296}
 MAX_BYTES = 600_000
 
 
@@ -23,23 +23,14 @@ def verdict(sample: Sample) -> Verdict:
         return Verdict.WRONG  # a reader that breaks off has nothing to state
 
 
-@pytest.fixture(scope="module")
-def verdicts() -> dict[Sample, Verdict]:
-    return {sample: verdict(sample) for sample in SAMPLES}
-
-
 @pytest.mark.parametrize("half", ["development", "hold-out"])
-def test_what_is_stated_about_unseen_output_gets_no_worse(half: Half, verdicts: dict[Sample, Verdict]) -> None:
-    found = {sample: made for sample, made in verdicts.items() if sample.half == half}
+def test_what_is_read_and_stated_of_unseen_output_gets_no_worse(half: Half) -> None:
+    found = {sample: verdict(sample) for sample in SAMPLES if sample.half == half}
     counts = Counter(found.values())
     assert counts[Verdict.FALSE_GREEN] <= MAX_FALSE_GREENS[half]
     assert counts[Verdict.WRONG] <= MAX_WRONG[half]
-
-
-@pytest.mark.parametrize("half", ["development", "hold-out"])
-def test_as_many_runners_are_read_as_before(half: Half, verdicts: dict[Sample, Verdict]) -> None:
-    found = [made for sample, made in verdicts.items() if sample.half == half and sample.runner != TRAPS]
-    assert found.count(Verdict.RIGHT) / len(found) >= MIN_SHARE_RIGHT[half]
+    read = [made for sample, made in found.items() if sample.runner != TRAPS]
+    assert read.count(Verdict.RIGHT) / len(read) >= MIN_SHARE_RIGHT[half]
 
 
 def test_the_samples_are_many_and_small() -> None:

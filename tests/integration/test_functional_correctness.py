@@ -94,28 +94,25 @@ def test_tests_are_not_run_where_the_build_failed() -> None:
     assert "testCommand was not run" in outcome.reasoning
 
 
-def test_nothing_configured_is_unscored() -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"status": SessionStatus.FAILED, **BOTH},
+        {"status": SessionStatus.INTERRUPTED, **BOTH},
+        {"workspace": None, **BOTH},
+    ],
+)
+def test_without_commands_a_whole_session_and_a_workspace_nothing_is_run_and_scored(given: dict[str, Any]) -> None:
     bench = Bench()
-    outcome = evaluated(bench)
+    outcome = evaluated(bench, **given)
     assert isinstance(outcome, Unscored)
-    assert outcome.reason.startswith("not configured")
+    assert given or outcome.reason.startswith("not configured")
     assert bench.orders == []
 
 
-@pytest.mark.parametrize("status", [SessionStatus.FAILED, SessionStatus.INTERRUPTED])
-def test_a_session_that_broke_off_is_not_built(status: SessionStatus) -> None:
-    bench = Bench()
-    assert isinstance(evaluated(bench, status=status, **BOTH), Unscored)
-    assert bench.orders == []
-
-
-@pytest.mark.parametrize("status", [SessionStatus.MAX_TURNS, SessionStatus.BUDGET_EXCEEDED, SessionStatus.TIMED_OUT])
-def test_what_a_session_left_at_its_limit_is_built_and_tested(status: SessionStatus) -> None:
-    assert details(evaluated(Bench(), status=status, **BOTH)).passed
-
-
-def test_without_a_workspace_there_is_no_score() -> None:
-    assert isinstance(evaluated(Bench(), workspace=None, **BOTH), Unscored)
+def test_what_a_session_left_at_its_limit_is_built_and_tested() -> None:
+    assert details(evaluated(Bench(), status=SessionStatus.MAX_TURNS, **BOTH)).passed
 
 
 def test_well_known_places_are_watched_unless_the_suite_names_its_own() -> None:
@@ -127,18 +124,15 @@ def test_well_known_places_are_watched_unless_the_suite_names_its_own() -> None:
     assert bench.orders[1].reports == {"test": ("a.xml",), "coverage": ("b.xml", "c.xml")}
 
 
-def test_a_report_is_preferred_to_the_output() -> None:
-    found = details(evaluated(Bench(written={"test": (ReportFile("a.xml", JUNIT),)}), testCommand="t"))
+def test_reports_are_preferred_to_the_output_and_what_the_bench_notes_is_told() -> None:
+    lcov = ReportFile("lcov.info", b"SF:a.js\nDA:1,1\nDA:2,0\nLF:2\nLH:1\nend_of_record\n")
+    bench = Bench(written={"test": (ReportFile("a.xml", JUNIT),), "coverage": (lcov,)}, notes=("One is too large.",))
+    found = details(evaluated(bench, testCommand="t", coverageThreshold=60))
     assert found.tests is not None
     assert (found.tests.passed, found.tests.failed, found.tests.formats) == (2, 1, ("JUnit XML",))
-
-
-def test_coverage_is_read_from_its_own_reports() -> None:
-    lcov = ReportFile("lcov.info", b"SF:a.js\nDA:1,1\nDA:2,0\nLF:2\nLH:1\nend_of_record\n")
-    found = details(evaluated(Bench(written={"coverage": (lcov,)}), testCommand="t", coverageThreshold=60))
     assert found.coverage is not None
-    assert found.coverage.lines == 50
-    assert not found.passed
+    assert (found.coverage.lines, found.passed) == (50, False)
+    assert found.notes[0] == "One is too large."
 
 
 def test_output_with_a_gap_is_not_taken_for_whole() -> None:
@@ -170,8 +164,3 @@ def test_the_result_keeps_the_last_lines_of_the_output() -> None:
     endless = details(evaluated(Bench(build=ran(0, "x" * 400_000)), buildCommand="make"))
     assert endless.build is not None
     assert len(endless.build.output) == 4_000
-
-
-def test_what_the_bench_notes_is_told() -> None:
-    found = details(evaluated(Bench(notes=("The test reports were not used: one is too large.",)), testCommand="t"))
-    assert found.notes[0].startswith("The test reports were not used")

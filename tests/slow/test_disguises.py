@@ -33,7 +33,7 @@ def test_a_disguise_changes_no_number(fixture: Fixture, disguise: str) -> None:
     assert numbers(fixture.read(DISGUISES[disguise](fixture.output))) == expected_numbers(fixture)
 
 
-LABELS = ("[web] ", "web:test: ", "packages/web test: ", "web-1  | ")
+LABELS = ("[web] ", "web-1  | ")
 
 
 # One draws with the cursor, which no prefix survives; the other's lines have labels already.
@@ -50,7 +50,7 @@ def test_the_label_of_a_parallel_runner_changes_no_number(fixture: Fixture, labe
 ALIKE = {("vitest/json", "jest/mixed")}
 PRINTED = [fixture for fixture in LABELLED if (not fixture.reports or fixture.only_coverage) and fixture.expected]
 PRINTED = [fixture for fixture in PRINTED if fixture.name not in {"mocha/none", "pytest/no-tests-quiet"}]
-OTHERS = [fixture for fixture in PRINTED if fixture.name in {"pytest/mixed", "jest/mixed", "cargo/mixed", "tape/mixed"}]
+OTHERS = [fixture for fixture in PRINTED if fixture.name in {"pytest/mixed", "cargo/mixed"}]
 PAIRS = [(one, other) for one in PRINTED for other in OTHERS if (one.name, other.name) not in ALIKE]
 
 
