@@ -1,4 +1,4 @@
-# Everything a newcomer needs: `make demo` shows Zelda at work, `make test` proves that it works.
+# Everything a newcomer needs: `make demo` shows Zelda at work, `make test` that it works, `make test-all` all of it.
 # Only Python (3.11 or newer), git and make have to be there; the rest is installed into .venv from lock files with hashes.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -11,13 +11,24 @@ BIN := .venv/bin
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n + 1)))
 # Slow tests lie side by side; a worker that is done takes over half of what another has left.
 PARALLEL := -n $(WORKERS) --dist worksteal
-# Tests whose outcome can depend on how sessions and commands are isolated.
-ISOLATION := tests/hostile tests/unit/workspace $(addprefix tests/integration/test_, checkout_monitor.py claude_code*.py \
-	credentials.py isolation_*.py launches.py manifest_*.py mcp_startup.py ownership.py process.py project_environment.py \
-	protected_paths.py run_[b-z]*.py setup_cache.py shells.py suites_withheld.py transcript_witness.py workspace_*.py working_tree.py)
+UNIT := tests/unit tests/architecture tests/golden
+# What a newcomer wants to see at work: the commands, a pull request, the report in a browser, a kill, what each level keeps.
+END_TO_END := $(addprefix tests/integration/test_, \
+	init_and_validate.py::test_init_writes_three_files_says_so_and_tells_the_next_step \
+	check.py::test_everything_is_tried_once_however_many_suites_need_it_and_a_second_run_pays_nothing \
+	run_command.py::test_a_session_that_edits_runs_commands_and_commits_becomes_a_result \
+	run_command.py::test_a_recorded_run_is_replayed_without_key_and_network_and_says_where_it_departs \
+	judge_command.py::test_a_run_is_as_its_judge_finds_it_and_incomplete_where_a_criterion_was_left_out \
+	run_interrupted.py::test_the_remains_of_a_killed_run_are_made_a_result_by_the_next_start \
+	looking_back.py::test_the_newest_batch_is_compared_with_the_one_before_and_a_suite_with_all_its_trials \
+	run_against.py::test_a_regression_is_confirmed_side_by_side \
+	report_command.py::test_two_batches_are_compared_and_their_sessions_shown \
+	html_report_browser.py::test_a_citation_leads_to_the_very_line \
+	isolation_levels.py::test_what_a_level_promises_it_keeps) \
+	tests/scenarios/test_pull_requests.py::test_a_pull_request_that_makes_things_worse_is_red_and_marked_until_a_commit_changes_what_is_wrong
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: help demo test lint types imports unit isolation coverage image-test format lock schemas reference bench clean
+.PHONY: help demo test test-all lint types imports unit whole isolation coverage image-test format lock schemas reference bench clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,8 +36,15 @@ help: ## Show what can be made
 demo: .venv/runtime ## Run the demo: two suites through a real Claude Code session, replayed, no key needed
 	@$(BIN)/zelda demo --keep
 
-test: .venv/dev lint imports ## Run everything: lint, import contracts, types and tests
-	@$(MAKE) --no-print-directory -j2 types unit # neither keeps all processors busy
+test: .venv/dev ## Run lint, types, import contracts, unit tests and a dozen end-to-end runs: two minutes
+	@begun=$$(date +%s) && $(MAKE) --no-print-directory lint imports && $(MAKE) --no-print-directory -j2 types unit && \
+		echo "make test: lint, types, import contracts, unit tests and the main end-to-end runs in $$(($$(date +%s) - begun)) s." \
+		"make test-all adds all other end-to-end runs, attacks and simulations: about 15 minutes."
+
+test-all: .venv/dev ## Run everything
+	@begun=$$(date +%s) && $(MAKE) --no-print-directory lint imports && $(MAKE) --no-print-directory -j2 types whole && \
+		echo "make test-all: lint, types, import contracts and all tests in $$(($$(date +%s) - begun)) s." \
+		"make test is the part to run after each change: about two minutes."
 
 lint: .venv/dev
 	$(BIN)/ruff check .
@@ -39,10 +57,13 @@ imports: .venv/dev
 	$(BIN)/lint-imports --no-logo
 
 unit: .venv/dev
-	$(BIN)/pytest $(PARALLEL) $(TESTS)
+	$(BIN)/pytest $(PARALLEL) $(UNIT) $(END_TO_END)
 
-isolation: .venv/dev ## Run the tests that depend on how sessions and commands are isolated, and those in TESTS
-	$(BIN)/pytest $(PARALLEL) $(ISOLATION) $(TESTS)
+whole: .venv/dev
+	$(BIN)/pytest $(PARALLEL) --durations=50 --durations-min=1 $(TESTS)
+
+isolation: .venv/dev ## Run the tests that depend on user, isolation and toolchains, and those in TESTS
+	$(BIN)/pytest $(PARALLEL) $$($(BIN)/python -m tests.arrangements) $(TESTS)
 
 coverage: .venv/dev ## Run the tests with lines and branches counted, those of child processes too
 	$(BIN)/coverage erase

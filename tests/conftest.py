@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,13 +113,15 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Which tests ran, and what the others would have needed."""
+    """Keep which tests ran, how long, and what the others would have needed."""
+    SECONDS["/".join(report.nodeid.split("/")[:2])] += report.duration
     if report.skipped and not hasattr(report, "wasxfail"):
         OUTCOMES["skipped"][report.nodeid] = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
     elif report.when == "call" or report.failed:
         OUTCOMES["ran"][report.nodeid] = report.outcome
 
 
+SECONDS: Counter[str] = Counter()
 OUTCOMES: dict[str, dict[str, str]] = {"ran": {}, "skipped": {}}
 
 
@@ -130,7 +133,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Where to look."""
+    """Say where to look, and in CI where the seconds went."""
+    if "ZELDA_TEST_OUTCOMES" in os.environ:
+        for folder, seconds in SECONDS.most_common():
+            terminalreporter.write_line(f"{seconds:7.0f} s of tests in {folder}")
     made = config.stash.get(TEMPORARY, None)
     if made and made.exists():
         terminalreporter.write_line(f"files of these tests are kept in {made}")

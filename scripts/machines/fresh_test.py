@@ -25,29 +25,45 @@ SKIPPED = 77
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOWNLOADS, REPORTS = "downloads", "reports"
 README = ("make demo", "make test")
-ISOLATED = ("make demo", "make isolation")
+# What this arrangement changes, by tests/arrangements.py.
+CHANGED = "make isolation"
+HOME_OF_TOOLCHAINS = """
+apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends nodejs cargo
+cd /root && chmod 700 . && mkdir -p .pyenv/versions/3/bin .pyenv/versions/3/lib .nvm/versions/node/bin .cargo/bin
+python=$(basename "$(realpath /usr/bin/python3)")
+mv /usr/lib/"$python" .pyenv/versions/3/lib/ && mv /usr/bin/"$python" .pyenv/versions/3/bin/ && rm /usr/bin/python3
+ln -s "$python" .pyenv/versions/3/bin/python3
+mv "$(realpath /usr/bin/node)" .nvm/versions/node/bin/node && rm -f /usr/bin/node
+mv /usr/bin/cargo .cargo/bin/
+"""
+"""Moves Python, Node and cargo to where version managers put them for root, whose home is closed to others."""
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """As whom the commands are run, where, and with what."""
+    """A user, a place of the checkout, what is installed, and the commands that are run."""
 
     user: str
     place: str
     packages: tuple[str, ...] = ()
-    commands: tuple[str, ...] = README
+    commands: tuple[str, ...] = (*README, CHANGED)
     preparation: str = ""
     """What root does before, beside installing packages."""
+    path: str = ""
+    """Folders of programs before those of the system, separated by colons."""
 
 
 ARRANGEMENTS: Mapping[str, Arrangement] = {
-    "root": Arrangement("root", "/srv/some projects/zelda ci"),
+    # As in dev containers: root's toolchains lie in its home, which no other user may enter.
+    "root-closed-home": Arrangement(
+        "root",
+        "/srv/some projects/zelda ci",
+        preparation=HOME_OF_TOOLCHAINS,
+        path="/root/.pyenv/versions/3/bin:/root/.nvm/versions/node/bin:/root/.cargo/bin",
+    ),
     "user": Arrangement("dev", "/home/dev/my projects/zelda ci"),
     "user-bubblewrap": Arrangement(
-        "dev",
-        "/home/dev/my projects/zelda ci",
-        packages=("bubblewrap",),
-        commands=ISOLATED,
+        "dev", "/home/dev/my projects/zelda ci", packages=("bubblewrap",), commands=("make demo", CHANGED)
     ),
     # As on GitHub's runners: an ordinary user who may do everything, and no bubblewrap at first.
     "runner": Arrangement(
@@ -57,10 +73,11 @@ ARRANGEMENTS: Mapping[str, Arrangement] = {
         commands=("make .venv/dev && .venv/bin/pytest -q tests/scenarios/test_runner_action.py",),
         preparation="echo 'dev ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/dev",
     ),
-    # Nobody else can read the checkout, so that runs cannot be another user's.
-    "root-closed": Arrangement("root", "/root/my projects/zelda ci", commands=ISOLATED),
+    "root": Arrangement("root", "/srv/some projects/zelda ci"),
+    # Nobody else can read the checkout.
+    "root-closed": Arrangement("root", "/root/my projects/zelda ci", commands=("make demo", CHANGED)),
 }
-USUAL = ("root", "user", "user-bubblewrap", "runner")
+USUAL = ("root-closed-home", "user", "user-bubblewrap", "runner")
 
 
 def main() -> int:
@@ -119,7 +136,8 @@ def ends_well(
     """Run one command, and show what it says as it says it."""
     begun = time.monotonic()
     print(f"fresh {name} | $ {command}", flush=True)
-    words = machine.command(arrangement.user, f'cd "{arrangement.place}" && {command}', variables)
+    path = f'PATH="{arrangement.path}:$PATH" && ' if arrangement.path else ""
+    words = machine.command(arrangement.user, f'cd "{arrangement.place}" && {path}{command}', variables)
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         assert process.stdout
         try:
