@@ -102,13 +102,6 @@ async def test_a_prompt_that_the_api_finds_too_long_is_cut_anew_until_it_fits() 
     assert len([request for request in api.requests if len(said(request)) > fits]) <= 3
 
 
-async def test_a_prompt_that_never_fits_is_a_failure_after_few_requests() -> None:
-    with ScriptedApi(lambda _: http_error(400, "prompt is too long: 210000 tokens > 200000 maximum")) as api:
-        result = await fulfillment(api, LONG, "One.", context_tokens=200_000)
-    assert (result.score, result.failed) == (None, True)
-    assert len(api.requests) <= 5
-
-
 async def test_parts_know_the_task_and_findings_reach_the_conclusion_with_an_outline() -> None:
     def script(request: ApiRequest) -> Reply:
         if not is_part(request):
