@@ -252,15 +252,6 @@ async def test_a_long_transcript_is_read_in_parts_with_little_overhead() -> None
     assert cost + written <= 2 * single
 
 
-async def test_a_single_huge_turn_is_shown_by_head_and_tail_and_the_report_says_so() -> None:
-    told = long_session("head" + "x" * 1_000_000 + "tail", 2)
-    with ScriptedApi(all_pass) as api:
-        result = await fulfillment(api, told, "One.", max_lookups=0)
-    shown = [said(request) for request in api.requests if is_part(request)]
-    assert any("characters are left out here" in one and "tail" in one for one in shown)
-    assert any("turns or calls that were too large" in note for note in details(result).notes)
-
-
 async def test_where_the_conclusion_cannot_be_had_fail_wins_over_pass() -> None:
     numbers = iter(range(1000))
 
