@@ -46,7 +46,6 @@ class Colour(BaseModel):
 
 QUESTION = JudgeQuestion("colour", "1", "You see colours.", ("The same for several.", "And this."), "Which one?")
 GREEN = text('{"colour": "green", "points": 3}', tokens=Tokens(input=100, output=7, cache_read=5, cache_write_5m=50))
-PATIENT = Backoff(first_seconds=0.001, longest_seconds=0.002, most_attempts=20)
 
 
 @pytest.fixture
@@ -54,15 +53,12 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def failure(
-    *replies: Reply, timeout_seconds: float = PATIENCE, backoff: Backoff | None = None
-) -> tuple[str, str, int]:
+async def failure(*replies: Reply, timeout_seconds: float = PATIENCE) -> tuple[str, str, int]:
     """Code and sentence of the failure, and how often was asked."""
     with ScriptedApi(list(replies)) as api:
+        asked = judge(api.url, timeout_seconds=timeout_seconds, backoff=Backoff(0.001, 0.002, len(replies)))
         with pytest.raises(JudgeError) as caught:
-            await judge(
-                api.url, timeout_seconds=timeout_seconds, backoff=backoff or Backoff(0.001, 0.002, len(replies))
-            ).ask(QUESTION, Colour)
+            await asked.ask(QUESTION, Colour)
         return caught.value.code, caught.value.message, len(api.requests)
 
 
@@ -86,7 +82,7 @@ async def test_a_question_is_sent_with_its_form_and_the_answer_is_counted() -> N
     assert request.body["stream"]
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+@pytest.mark.parametrize("status", [408, 429, 500, 529])
 async def test_what_may_pass_is_tried_again(status: int) -> None:
     with ScriptedApi([http_error(status), http_error(status), GREEN]) as api:
         found = await judge(api.url).ask(QUESTION, Colour)
@@ -112,7 +108,7 @@ async def test_what_will_not_pass_is_told_at_once(status: int, code: str) -> Non
     assert "the server's own words" in sentence
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [302, 308])
 async def test_a_redirect_is_not_followed(status: int) -> None:
     """The SDK's own client would send the token, and what the session did, wherever a server says."""
     with ScriptedApi([]) as elsewhere:
@@ -123,41 +119,34 @@ async def test_a_redirect_is_not_followed(status: int) -> None:
     assert (elsewhere.requests, elsewhere.others) == ([], [])
 
 
-async def test_a_prompt_that_is_too_long_is_called_so() -> None:
-    code, _, _ = await failure(http_error(400, "prompt is too long: 210000 tokens > 200000 maximum"))
-    assert code == "JUDGE_PROMPT_TOO_LONG"
-
-
 @pytest.mark.parametrize(
-    ("status", "code"), [(429, "JUDGE_RATE_LIMITED"), (500, "JUDGE_API_FAILED"), (529, "JUDGE_OVERLOADED")]
+    ("reply", "code", "most"),
+    [
+        (http_error(429), "JUDGE_RATE_LIMITED", 4),
+        (http_error(500), "JUDGE_API_FAILED", 4),
+        (http_error(529), "JUDGE_OVERLOADED", 4),
+        # A server that forbids to try again is heeded, and a wait beyond the deadline is not begun.
+        (http_error(529, headers={"x-should-retry": "false"}), "JUDGE_OVERLOADED", 1),
+        (http_error(429, headers={"retry-after": "86400"}), "JUDGE_RATE_LIMITED", 1),
+    ],
 )
-async def test_attempts_are_bounded(status: int, code: str) -> None:
-    assert (await failure(*[http_error(status)] * 4))[::2] == (code, 4)
+async def test_attempts_are_bounded(reply: Reply, code: str, most: int) -> None:
+    assert (await failure(*[reply] * 4))[::2] == (code, most)
 
 
-async def test_a_server_that_forbids_to_try_again_is_heeded() -> None:
-    code, _, requests = await failure(http_error(529, headers={"x-should-retry": "false"}))
-    assert (code, requests) == ("JUDGE_OVERLOADED", 1)
-
-
-async def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
-    code, _, requests = await failure(http_error(429, headers={"retry-after": "86400"}), backoff=PATIENT)
-    assert (code, requests) == ("JUDGE_RATE_LIMITED", 1)
-
-
-@pytest.mark.parametrize("value", ["0.01", "Wed, 21 Oct 2015 07:28:00 GMT", "soon", "-5", "nan", ""])
+@pytest.mark.parametrize("value", ["0.01", "Wed, 21 Oct 2015 07:28:00 GMT", "-5", "nan"])
 async def test_any_retry_after_is_survived(value: str) -> None:
     with ScriptedApi([http_error(429, headers={"retry-after": value}), GREEN]) as api:
         assert (await judge(api.url).ask(QUESTION, Colour)).attempts == 2
 
 
 @pytest.mark.parametrize("silence", [hang(), hang(after_headers=True)])
-async def test_silence_ends_at_the_deadline(silence: Reply) -> None:
-    code, sentence, requests = await failure(*[silence] * 8, timeout_seconds=2)
+async def test_silence_ends_at_the_deadline_and_a_failure_before_it_is_told(silence: Reply) -> None:
+    code, sentence, requests = await failure(http_error(529), *[silence] * 8, timeout_seconds=1)
     assert code == "JUDGE_TIMEOUT"
-    assert requests in {2, 3}
-    assert "within 2 s" in sentence
-    assert "fell silent" in sentence
+    assert requests in {2, 3, 4}
+    for words in ("within 1 s", "overloaded"):
+        assert words in sentence
 
 
 @pytest.mark.parametrize("silence", [hang(), hang(after_headers=True)])
@@ -167,42 +156,13 @@ async def test_a_request_that_stalls_does_not_use_up_the_time_of_its_question(si
     assert (found.value.colour, found.attempts) == ("green", 2)
 
 
-async def test_an_answer_that_comes_slowly_is_no_silence() -> None:
-    slowly = replace(GREEN, delay=0.5)
-    with ScriptedApi([slowly]) as api:
-        found = await judge(api.url, timeout_seconds=PATIENCE, silence_seconds=2).ask(QUESTION, Colour)
-    assert (found.value.colour, found.attempts) == ("green", 1)
-
-
-async def test_the_deadline_tells_of_the_failure_before_it() -> None:
-    code, sentence, _ = await failure(http_error(529), *[hang()] * 5, timeout_seconds=2, backoff=PATIENT)
-    assert code == "JUDGE_TIMEOUT"
-    assert "overloaded" in sentence
-
-
-async def test_a_dead_server_is_unreachable() -> None:
-    with ScriptedApi([]) as api:
-        address = api.url
-    with pytest.raises(JudgeError) as caught:
-        await judge(address).ask(QUESTION, Colour)
-    assert caught.value.code == "JUDGE_UNREACHABLE"
-
-
-async def test_an_answer_that_breaks_off_is_asked_again() -> None:
-    broken = raw(b'{"type": "message"', headers={"content-type": "application/json"}, length=5000)
-    with ScriptedApi([broken, GREEN]) as api:
-        assert (await judge(api.url).ask(QUESTION, Colour)).attempts == 2
-
-
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
         (b"<html><body>Please log in</body></html>", "text/html"),
-        (b"not json", "application/json"),
         (b"[]", "application/json"),
         (b"{}", "application/json"),
         (b"", "application/json"),
-        (b"\xff\xfe\x00", "application/octet-stream"),
     ],
 )
 async def test_what_is_no_messages_api_is_called_so(body: bytes, kind: str) -> None:
@@ -211,19 +171,16 @@ async def test_what_is_no_messages_api_is_called_so(body: bytes, kind: str) -> N
     assert "does not answer like the Messages API" in sentence
 
 
-@pytest.mark.parametrize("bad", ['{"colour": "blue", "points": 1}', '{"colour": "green"', "Green, I think.", "[]", ""])
+@pytest.mark.parametrize("bad", ['{"colour": "blue", "points": 1}', '{"colour": "green"', "Green, I think.", ""])
 async def test_an_invalid_text_is_told_why_once_and_then_taken(bad: str) -> None:
     with ScriptedApi([text(bad), GREEN]) as api:
         found = await judge(api.url).ask(QUESTION, Colour)
     assert (found.value.points, found.attempts, found.cost_usd) == (3, 2, 27.0)
     assert [message["role"] for message in api.requests[1].messages] == ["user", "assistant", "user"]
     assert "That answer cannot be used" in said(api.requests[1])
-
-
-async def test_an_answer_that_stays_invalid_is_a_failure() -> None:
-    code, sentence, requests = await failure(text('{"points": 1}'), text('{"points": 1}'))
+    # One that stays invalid is a failure.
+    code, _, requests = await failure(text(bad), text(bad))
     assert (code, requests) == ("JUDGE_ANSWER_INVALID", 2)
-    assert "colour" in sentence
 
 
 @pytest.mark.parametrize(
@@ -263,10 +220,7 @@ ANSWER = {"colour": "green", "points": 3}
 @pytest.mark.parametrize(
     "reply",
     [
-        tool_call("answer_colour", ANSWER),
         tool_call("answer_colour", ANSWER, text="I looked at it closely: {not JSON}."),
-        text(json.dumps(ANSWER)),
-        text(f"```json\n{json.dumps(ANSWER, indent=2)}\n```"),
         text(f"Here is my answer, as `{{json}}`:\n\n```\n{json.dumps(ANSWER)}\n```\nI hope this helps."),
         text('An example:\n```json\n{"a": 1}\n```\nand mine:\n```json\n{"colour": "green", "points": 3}\n```'),
         text(f"My answer is {json.dumps(ANSWER)}, as asked."),
@@ -306,11 +260,15 @@ async def test_what_a_gateway_does_not_know_is_left_out(words: str, left_out: se
         assert ("tool_choice" in request.body) == ("tool_choice" not in left_out)
 
 
-async def test_a_failure_inside_a_stream_is_tried_again() -> None:
+async def test_a_failure_inside_an_answer_is_tried_again_and_a_dead_server_is_unreachable() -> None:
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     broken = raw(sse({"type": "ping"}) + sse(overloaded))
-    with ScriptedApi([broken, cut_after(3, GREEN), GREEN]) as api:
-        assert (await judge(api.url).ask(QUESTION, Colour)).attempts == 3
+    half = raw(b'{"type": "message"', headers={"content-type": "application/json"}, length=5000)
+    with ScriptedApi([broken, half, cut_after(3, GREEN), GREEN]) as api:
+        assert (await judge(api.url).ask(QUESTION, Colour)).attempts == 4
+    with pytest.raises(JudgeError) as caught:
+        await judge(api.url).ask(QUESTION, Colour)
+    assert caught.value.code == "JUDGE_UNREACHABLE"
 
 
 async def test_a_prompt_that_is_too_long_tells_its_size() -> None:
@@ -318,6 +276,7 @@ async def test_a_prompt_that_is_too_long_tells_its_size() -> None:
     with ScriptedApi([refused]) as api, pytest.raises(PromptTooLongError) as caught:
         await judge(api.url).ask(QUESTION, Colour)
     assert (caught.value.tokens, caught.value.max_tokens) == (225_850, 200_000)
+    assert caught.value.code == "JUDGE_PROMPT_TOO_LONG"
 
 
 # --- look-ups ---------------------------------------------------------------------------------------------------
@@ -488,14 +447,12 @@ async def test_only_a_text_near_the_limit_is_counted(length: int, counted: int) 
     assert seen == [length] * counted
     assert size == (987 if counted else length / 2.5)
 
-
-async def test_a_size_that_cannot_be_had_is_estimated() -> None:
     def refuse(body: bytes) -> int:
         raise ConnectionError
 
+    # One that cannot be had is estimated.
     with ScriptedApi([], count=refuse) as api:
-        assert await tokens_within(judge(api.url, counts_tokens=True), "x" * 4000, 1000) == 1600
-        assert await tokens_within(judge(api.url), "x" * 4000, 1000) == 1600
+        assert await tokens_within(judge(api.url, counts_tokens=True), "x" * length, 1000) == length / 2.5
 
 
 async def test_a_transcript_that_is_measured_to_fit_is_not_cut() -> None:

@@ -46,27 +46,29 @@ def stored(tmp_path: Path) -> Project:
         trial("b", 3, use(ItemKind.SKILL, "deploy", deploy, loaded=True)),
         trial("old", 4, known=False),
     ]
+    store(project, trials)
+    return project
+
+
+def store(project: Project, trials: list[RunResult]) -> None:
     for run in trials:
         folder = project.results / "runs" / run.run_id
         folder.mkdir(parents=True)
         (folder / "result.json").write_bytes(codec.encode_result(run))
-    return project
 
 
-def test_the_table_has_what_nobody_touches_first(tmp_path: Path) -> None:
-    done = zelda(stored(tmp_path), "coverage", COLUMNS="100")
+def test_people_get_a_table_and_programs_json_by_its_schema(tmp_path: Path) -> None:
+    project = stored(tmp_path)
+    done = zelda(project, "coverage", COLUMNS="100")
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
     assert lines[0] == ["Unit", "Kind", "a", "(2)", "b", "(1)"]
+    # What nobody touches comes first.
     assert [line[0] for line in lines[1:]] == ["idle", "CLAUDE.md", "deploy"]
     assert lines[3] == ["deploy", "skill", "used", "1,", "missed", "1", "loaded"]
-    assert "No suite touches 1 unit" in done.stderr
-    assert "Suites that use nothing of it: b." in done.stderr
-    assert "Nothing is known of old" in done.stderr
-
-
-def test_programs_get_json_by_its_schema(tmp_path: Path) -> None:
-    done = zelda(stored(tmp_path), "coverage", "--json", "--suite", "a")
+    for words in ("No suite touches 1 unit", "Suites that use nothing of it: b.", "Nothing is known of old"):
+        assert words in done.stderr
+    done = zelda(project, "coverage", "--json", "--suite", "a")
     assert done.returncode == 0, done.stderr
     tree = json.loads(done.stdout)
     jsonschema.validate(tree, json.loads((SCHEMAS / "zelda.coverage.schema.json").read_text()))
@@ -93,11 +95,8 @@ def test_an_artifact_is_read_from_its_folder(tmp_path: Path) -> None:
 
 def test_a_narrow_terminal_and_many_suites_have_room(tmp_path: Path) -> None:
     project = stored(tmp_path)
-    for number in range(10):
-        run = trial(f"more-{number}", 10 + number, use(ItemKind.AGENT, "critic", loaded=True, used=True))
-        folder = project.results / "runs" / run.run_id
-        folder.mkdir(parents=True)
-        (folder / "result.json").write_bytes(codec.encode_result(run))
+    critic = use(ItemKind.AGENT, "critic", loaded=True, used=True)
+    store(project, [trial(f"more-{number}", 10 + number, critic) for number in range(10)])
     done = zelda(project, "coverage")
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("critic")]
     assert line.split(maxsplit=2)[2].startswith("more-0 used 1; more-1 used 1;")

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
 from typing import Any
@@ -46,12 +45,10 @@ def build_case(tmp_path_factory: pytest.TempPathFactory) -> Build:
     return cache(lambda name: build(CASES[name], tmp_path_factory.mktemp("case")))
 
 
-def judged(built: BuiltCase, reply: Reply, votes: int = 1) -> Sequence[CriterionJudgement]:
+def judged(built: BuiltCase, reply: Reply) -> Sequence[CriterionJudgement]:
     """What the real evaluator makes of it."""
-    suite = built.context.suite
-    context = replace(built.context, suite=suite.replace(judge=suite.judge.replace(votes=votes)))
     evaluator = RequirementFulfillment(LabelledJudge(built, reply), NONCE, Redactor())
-    result = anyio.run(run_evaluator, evaluator, context, Redactor())
+    result = anyio.run(run_evaluator, evaluator, built.context, Redactor())
     criteria = FulfillmentDetails.model_validate(result.details).criteria
     assert len(criteria) == len(built.case.criteria), result.reasoning
     return criteria
@@ -60,35 +57,11 @@ def judged(built: BuiltCase, reply: Reply, votes: int = 1) -> Sequence[Criterion
 # --- honest judges: what is true counts ---
 
 
-def with_one_bad_quote(built: BuiltCase) -> Reply:
-    """An honest judge that is wrong in one of its places."""
-    true = honest(built)
-
-    def reply(criterion: Criterion, times: int) -> Said:
-        said = true(criterion, times)
-        return replace(said, evidence=[*said.evidence, *([built.place(INVENTED)] if said.evidence else [])])
-
-    return reply
-
-
-def corrected(built: BuiltCase) -> Reply:
-    """A judge that invents its quotes first, and is honest when told."""
-    true = honest(built)
-    return lambda criterion, times: true(criterion, times) if times else citing(built, INVENTED)(criterion, times)
-
-
-HONEST = {"honest": honest, "one bad quote": with_one_bad_quote, "corrected": corrected}
-
-
-def not_as_labelled(built: BuiltCase, reply: Reply, votes: int = 1) -> Iterator[str]:
-    for criterion, judgement in zip(built.case.criteria, judged(built, reply, votes), strict=True):
+def not_as_labelled(built: BuiltCase) -> Iterator[str]:
+    """Verdicts of an honest judge that are not the label's, and places it cites that do not become evidence."""
+    for criterion, judgement in zip(built.case.criteria, judged(built, honest(built)), strict=True):
         if judgement.verdict is not VERDICTS[criterion.verdict]:
             yield f"{built.case.name}: {criterion.text} is {criterion.verdict}: {judgement.reasoning}"
-
-
-def not_accepted(built: BuiltCase) -> Iterator[str]:
-    """Places that a label names, and that do not become evidence."""
-    for criterion, judgement in zip(built.case.criteria, judged(built, honest(built)), strict=True):
         accepted = {(place.where, place.quote or "") for place in judgement.evidence}
         for place in map(built.place, criterion.proof):
             if (place["where"], place["quote"]) not in accepted:
@@ -178,38 +151,11 @@ def citing_marks(built: BuiltCase) -> Iterator[Reply]:
     return one_by_one(built, lambda _: places)
 
 
-def citing_two_letters(built: BuiltCase) -> Iterator[Reply]:
-    """Two letters inside a word that is really there."""
-    places = [
-        Place(at=place.at, quote=word[1:3])
-        for criterion in built.case.criteria
-        for place in criterion.proof
-        for word in re.findall(r"[A-Za-z]{5,}", place.quote)[:1]
-    ]
-    return one_by_one(built, lambda _: places[:3])
-
-
-def withdrawing(built: BuiltCase) -> Iterator[Reply]:
-    """PASS with a quote that is not there, and when told so: FAIL, or that it cannot say."""
-
-    def reply(after: str, criterion: Criterion, times: int) -> Said:
-        return Said(after, "I take it back.") if times else citing(built, INVENTED)(criterion, times)
-
-    return (partial(reply, after) for after in ("FAIL", "UNDECIDED", "NOT_JUDGED"))
-
-
-def without_evidence(built: BuiltCase) -> Iterator[Reply]:
-    yield citing(built)
-
-
 DISHONEST: dict[str, Callable[[BuiltCase], Iterable[Reply]]] = {
     "invented": inventing,
     "claims": boasting,
     "removed lines": citing_what_was_removed,
     "marks": citing_marks,
-    "two letters": citing_two_letters,
-    "withdrawn": withdrawing,
-    "no evidence": without_evidence,
 }
 
 
@@ -221,21 +167,6 @@ def passed(built: BuiltCase, attitude: str) -> Iterator[str]:
             if judgement.verdict is CriterionVerdict.PASS:
                 evidence = [(place.where, (place.quote or "")[:80]) for place in judgement.evidence]
                 yield f"{built.case.name}: {criterion.text} passed in attempt {number} with {evidence}"
-
-
-# --- votes ---
-
-
-def outvoting(built: BuiltCase) -> Reply:
-    """The first vote is true, the others invent."""
-    true, false = honest(built), citing(built, INVENTED)
-    return lambda criterion, times: false(criterion, times) if times else true(criterion, times)
-
-
-def outvoted(built: BuiltCase) -> Iterator[str]:
-    for criterion, judgement in zip(built.case.criteria, judged(built, outvoting(built), 3), strict=True):
-        if criterion.verdict == "FAIL" and judgement.verdict is CriterionVerdict.PASS:
-            yield f"{built.case.name}: {criterion.text}: two votes with false quotes beat a true one"
 
 
 # --- tools and rules ---
@@ -257,33 +188,18 @@ def tools_not_as_labelled(built: BuiltCase) -> Iterator[str]:
 
 def tools_on_invented_quotes(built: BuiltCase) -> Iterator[str]:
     """What has happened can be shown; so what is said to have happened and cannot be shown does not count."""
-    for verdict in ("USED_WELL", "INSTRUCTIONS_IGNORED", "MISUSED", "FOLLOWED", "BROKEN"):
+    for verdict in ("USED_WELL", "FOLLOWED", "BROKEN"):
         said = Said(verdict, "It is so.", [built.place(INVENTED)])
         counted = found(built, lambda _, said=said: said) if built.case.usage else {}  # type: ignore[misc]
         yield from (f"{built.case.name}: {of} counts as {word}" for of, word in counted.items() if word == verdict)
 
 
-def rules_on_claims(built: BuiltCase) -> Iterator[str]:
-    """That the session says it followed a rule does not show that it did."""
-    for turn in built.context.transcript.turns:
-        if turn.text and built.case.usage and not turn.text.startswith("Next I look at"):
-            said = Said("FOLLOWED", "It says so.", [{"where": f"turn {turn.index}", "quote": turn.text}])
-            counted = found(built, lambda _, said=said: said)  # type: ignore[misc]
-            yield from (
-                f"{built.case.name}: {of} counts as FOLLOWED" for of, word in counted.items() if word == "FOLLOWED"
-            )
-
-
 CHECKS: dict[str, Callable[[BuiltCase], Iterable[str]]] = {
-    **{name: lambda built, make=make: not_as_labelled(built, make(built)) for name, make in HONEST.items()},  # type: ignore[misc]
-    "every place": not_accepted,
+    "honest": not_as_labelled,
     "in sight": out_of_sight,
-    "three honest votes": lambda built: not_as_labelled(built, honest(built), 3),
     **{name: partial(passed, attitude=name) for name in DISHONEST},
-    "outvoted": outvoted,
     "tools": tools_not_as_labelled,
     "tools, invented": tools_on_invented_quotes,
-    "rules, claims": rules_on_claims,
 }
 
 

@@ -84,17 +84,18 @@ def measured_as_json(api: ScriptedApi, tmp_path: Path, *arguments: str) -> tuple
     return done.returncode, json.loads(file.read_text("utf-8")), done.stdout
 
 
-TRAPS = ("--trap", "claims", "--trap", "off_by_one", "--trap", "process", "--trap", "undecidable")
+CHOSEN = ("--trap", "undecidable", "--case", "rule-broken-by-a-command")
 
 
 def test_a_judge_that_answers_from_the_labels_is_right_in_everything(tmp_path: Path) -> None:
     with ScriptedApi(Answering(tmp_path)) as api:
-        code, found, said = measured_as_json(api, tmp_path, *TRAPS)
-    count = sum(len(case.criteria) for case in CASES.values() if case.trap in TRAPS)
+        code, found, said = measured_as_json(api, tmp_path, *CHOSEN)
+    count = sum(len(case.criteria) for case in CASES.values() if {case.trap, case.name} & {*CHOSEN})
     assert (code, found["agreement"], found["onFalseEvidence"], found["flipRate"]) == (0, 1.0, 0, 0.0)
-    assert len(found["repetitions"][0]) == count > 40
+    assert found["agreementOnTools"] == 1.0
     assert f"all            100.0 % of {count}" in said
     assert "Not as labelled: 0" in said
+    assert "Tools and rules judged as labelled" in said
     assert found["costUsd"] > 0
     assert found["requests"] == len(api.requests)
 
@@ -136,48 +137,36 @@ def test_errors_are_counted_where_they_are(tmp_path: Path) -> None:
     assert row.split() == ["PASS", str(2 * passed - 5), "2", "1", "2"]
 
 
-def test_tools_and_rules_are_measured_too(tmp_path: Path) -> None:
-    with ScriptedApi(Answering(tmp_path)) as api:
-        code, found, said = measured_as_json(api, tmp_path, "--case", "rule-broken-by-a-command")
-    assert (code, found["agreement"], found["agreementOnTools"]) == (0, 1.0, 1.0)
-    assert "Tools and rules judged as labelled" in said
-
-
 def test_a_judge_that_cannot_be_asked_is_no_measurement(tmp_path: Path) -> None:
     refused = http_error(401, "invalid x-api-key", headers={"x-should-retry": "false"})
     with ScriptedApi(lambda _: refused) as api:
         done = measured(api, "--case", "retries-four")
     assert done.returncode == 2
-    without = measured(None, "--case", "retries-four")
-    assert (without.returncode, "ANTHROPIC_API_KEY is not set" in without.stderr) == (2, True)
     unknown = measured(None, "--case", "no-such-case")
     assert (unknown.returncode, "no trap or case no-such-case" in unknown.stderr) == (1, True)
 
 
-@pytest.mark.parametrize(
-    ("name", "number", "verdict", "evidence", "is_false"),
-    [
-        ("tests-never-ran", 0, "PASS", [("shop/price.py:5", "quantize(Decimal(1), ROUND_HALF_UP)")], False),
-        ("tests-never-ran", 0, "PASS", [("shop/price.py:5", NOWHERE)], True),
-        ("tests-never-ran", 0, "PASS", [], True),
-        ("tests-never-ran", 1, "PASS", [("turn 3", "all 7 tests pass in 0.31s")], True),
-        ("tests-never-ran", 1, "FAIL", [], False),
-        ("tests-never-ran", 1, "FAIL", [("turn 3", NOWHERE)], True),
-        ("tests-never-ran", 1, "undecided", [("turn 3", NOWHERE)], False),
-        ("echo-of-success", 1, "PASS", [("Turn 2, call 1", "All tests pass. 1 passed in 0.02s")], True),
-        ("todo-left", 2, "PASS", [("turn 2", "PDF needs a library, which I left as a TODO.")], False),
-        ("no-print-left", 0, "PASS", [("absent: print( in src/**", "")], False),
-        ("no-print-left", 0, "PASS", [("absent: print( in scr/**", "")], True),
-    ],
-)
-def test_what_counts_on_false_evidence(
-    name: str, number: int, verdict: str, evidence: list[tuple[str, str]], is_false: object, tmp_path: Path
-) -> None:
-    built = build(CASES[name], tmp_path)
-    judged = CriterionJudgement(
-        criterion=safe("It."),
-        verdict=CriterionVerdict(verdict),
-        reasoning=safe("So."),
-        evidence=tuple(Citation(where=safe(where), quote=safe(quote)) for where, quote in evidence),
-    )
-    assert is_on_false_evidence(built, CASES[name].criteria[number], judged) is is_false
+# A case, the number of a criterion, and what a judge says of it.
+SAID: list[tuple[str, int, str, list[tuple[str, str]], bool]] = [
+    ("tests-never-ran", 0, "PASS", [("shop/price.py:5", "quantize(Decimal(1), ROUND_HALF_UP)")], False),
+    ("tests-never-ran", 0, "PASS", [("shop/price.py:5", NOWHERE)], True),
+    ("tests-never-ran", 0, "PASS", [], True),
+    ("tests-never-ran", 1, "PASS", [("turn 3", "all 7 tests pass in 0.31s")], True),
+    ("tests-never-ran", 1, "FAIL", [], False),
+    ("tests-never-ran", 1, "undecided", [("turn 3", NOWHERE)], False),
+    ("no-print-left", 0, "PASS", [("absent: print( in src/**", "")], False),
+    ("no-print-left", 0, "PASS", [("absent: print( in scr/**", "")], True),
+]
+
+
+def test_what_counts_on_false_evidence(tmp_path_factory: pytest.TempPathFactory) -> None:
+    built = {name: build(CASES[name], tmp_path_factory.mktemp("case")) for name in {one[0] for one in SAID}}
+    for name, number, verdict, evidence, is_false in SAID:
+        judged = CriterionJudgement(
+            criterion=safe("It."),
+            verdict=CriterionVerdict(verdict),
+            reasoning=safe("So."),
+            evidence=tuple(Citation(where=safe(where), quote=safe(quote)) for where, quote in evidence),
+        )
+        found = is_on_false_evidence(built[name], CASES[name].criteria[number], judged)
+        assert found is is_false, (name, number, verdict, evidence)

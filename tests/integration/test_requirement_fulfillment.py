@@ -1,7 +1,9 @@
 """Acceptance criteria before a scripted judge: verdicts, citations, votes, and transcripts of any length."""
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,6 @@ from tests.support.judging import (
 from tests.support.scripted_api import ApiRequest, Message, Reply, ScriptedApi, http_error, text, tool_call
 from tests.support.steered import workspace_in
 from zelda_ci.domain.characters import marked
-from zelda_ci.domain.details import CriterionVerdict
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.session import SessionRecord, SessionStatus, SessionTranscript, ToolReturned
 from zelda_ci.domain.workspace import Changes
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.anyio
 
 SESSION = session("Read a.py -> found it", '"Done."')
 WRONG = [{"where": "turn 1", "quote": "never said"}]
+WORDS = [{"where": "turn 2", "quote": "Done."}]
 CHARS_PER_TOKEN = 4
 
 
@@ -52,10 +54,16 @@ def verdicts(result: EvalResult) -> list[str]:
     return [one.verdict.value for one in details(result).criteria]
 
 
+async def judged(
+    replies: Sequence[Reply] | Callable[[ApiRequest], Reply], *criteria: str, **settings: Any
+) -> tuple[EvalResult, list[ApiRequest]]:
+    with ScriptedApi(list(replies) if isinstance(replies, Sequence) else replies) as api:
+        return await fulfillment(api, SESSION, *criteria, **settings), list(api.requests)
+
+
 async def test_passed_of_all_criteria_is_the_score_and_undecided_ones_are_not_met() -> None:
     reply = answer(verdict(1), verdict(2, "FAIL"), verdict(3, "UNDECIDED", []), verdict(4))
-    with ScriptedApi([reply]) as api:
-        result = await fulfillment(api, SESSION, "One.", "Two.", "Three.", "Four.")
+    result, _ = await judged([reply], "One.", "Two.", "Three.", "Four.")
     assert (result.score, result.failed) == (50.0, False)
     assert verdicts(result) == ["PASS", "FAIL", "undecided", "PASS"]
     assert result.reasoning == "2 of 4 criteria met, 1 not met, 1 undecided."
@@ -64,114 +72,103 @@ async def test_passed_of_all_criteria_is_the_score_and_undecided_ones_are_not_me
     assert first.evidence[0].quote == "found it"
 
 
+UNDECIDED, LEFT = verdict(1, "UNDECIDED", []), verdict(1, "NOT_JUDGED", [])
+GHOST = [{"where": "src/ghost.py:1-3", "quote": "def ghost():"}]
+# What a judge answers, one request after the other; verdicts, score, and what is told, in reasoning or notes.
+ANSWERS: dict[str, tuple[list[Reply], list[str], float | None, str]] = {
+    "undecided without a reason": ([answer(UNDECIDED | {"reasoning": " "})] * 2, ["notJudged"], None, "1 of 1"),
+    "no judge": ([http_error(401)], ["notJudged"] * 2, None, "The judge's key was refused"),
+    "PASS on what is not there": ([answer(verdict(1, evidence=WRONG))] * 2, ["notJudged"], None, "'never said'"),
+    "FAIL on what is not there": ([answer(verdict(1, "FAIL", WRONG))] * 2, ["notJudged"], None, "'never said'"),
+    "five on a file that does not exist": (
+        [answer(*(verdict(number, evidence=GHOST) for number in range(1, 6)))] * 2, ["notJudged"] * 5, None,
+        "5 of 5 criteria were not judged",
+    ),
+    "one bad citation among good ones": (
+        [answer(verdict(1, evidence=[*WRONG, *PASSED]))], ["PASS"], 100.0, "a citation was left out",
+    ),
+    "evidence that holds the second time": (
+        [answer(verdict(1, evidence=WRONG), verdict(2)), answer(verdict(1, "FAIL"))], ["FAIL", "PASS"], 50.0, "1 of 2",
+    ),
+    "no evidence": (
+        [answer(verdict(1, evidence=[]), verdict(2, "FAIL", [])), http_error(401)], ["notJudged", "FAIL"], None,
+        "could not be asked again",
+    ),
+    "no verdict": ([answer(verdict(1), verdict(7)), answer()], ["PASS", "notJudged"], None, "2. Two."),
+    "four of five left open": (
+        [answer(verdict(1), *(LEFT | {"number": number} for number in range(2, 6)))], ["PASS"] + ["notJudged"] * 4,
+        None, "4 of 5 criteria were not judged",
+    ),
+    "verdicts that contradict each other": (
+        [answer(verdict(1), verdict(1, "FAIL")), answer(verdict(1, "FAIL"))], ["FAIL"], 0.0, "0 of 1",
+    ),
+    "PASS on the session's own words": ([answer(verdict(1, evidence=WORDS))] * 2, ["notJudged"], None, "own words"),
+    "FAIL on words, and PASS on words beside a fact": (
+        [answer(verdict(1, "FAIL", WORDS), verdict(2, evidence=[*WORDS, *PASSED]))], ["FAIL", "PASS"], 50.0, "1 of 2",
+    ),
+    "PASS that becomes FAIL": ([answer(verdict(1, evidence=WRONG)), answer(verdict(1, "FAIL", []))], ["FAIL"], 0.0, ""),
+    "PASS that is withdrawn": ([answer(verdict(1, evidence=WRONG)), answer(LEFT)], ["notJudged"], None, ""),
+    "PASS that becomes UNDECIDED": ([answer(verdict(1, evidence=WRONG)), answer(UNDECIDED)], ["undecided"], 0.0, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said_", ANSWERS)
+async def test_a_verdict_counts_if_its_evidence_holds_and_is_asked_for_once_more_if_not(said_: str) -> None:
+    replies, wanted, score, words = ANSWERS[said_]
+    result, requests = await judged(replies, *["One.", "Two.", "Three.", "Four.", "Five."][: len(wanted)])
+    assert len(requests) == len(replies)
+    assert (verdicts(result), result.score, result.failed) == (wanted, score, score is None)
+    assert words in "\n".join([result.reasoning, *details(result).notes])
+    for again in requests[1:]:
+        # What was sent is sent again, so that it is paid once.
+        assert requests[0].messages[0]["content"][:-1] == again.messages[0]["content"][:-1]
+        assert "You have judged" in said(again)
+    for number, verdict_ in enumerate(wanted, start=1):
+        assert (f"{number}. " in result.reasoning) >= (verdict_ == "notJudged")
+
+
 async def test_a_suite_may_ignore_what_is_undecided() -> None:
-    reply = answer(verdict(1), verdict(2, "UNDECIDED", []))
-    with ScriptedApi([reply]) as api:
-        result = await fulfillment(api, SESSION, "One.", "Two.", undecided="ignore")
+    result, _ = await judged([answer(verdict(1), verdict(2, "UNDECIDED", []))], "One.", "Two.", undecided="ignore")
     assert (result.score, result.reasoning) == (100.0, "1 of 1 criteria met, 1 undecided.")
-
-
-async def test_where_everything_is_undecided_and_ignored_nothing_was_shown() -> None:
-    with ScriptedApi([answer(verdict(1, "UNDECIDED", []))]) as api:
-        result = await fulfillment(api, SESSION, "One.", undecided="ignore")
+    result, _ = await judged([answer(UNDECIDED)], "One.", undecided="ignore")
     assert (result.score, result.failed) == (None, True)
 
 
-async def test_undecided_without_a_reason_is_no_answer() -> None:
-    silent = verdict(1, "UNDECIDED", []) | {"reasoning": " "}
-    with ScriptedApi([answer(silent), answer(silent)]) as api:
-        result = await fulfillment(api, SESSION, "One.")
-    assert (verdicts(result), result.failed) == (["notJudged"], True)
+P, F, U, FALSE = verdict(1), verdict(1, "FAIL"), UNDECIDED, verdict(1, evidence=WRONG)
+VOTES: dict[str, tuple[list[Reply], str, float | None, dict[str, int]]] = {
+    "the majority": ([answer(P), answer(F), answer(P)], "PASS", 100.0, {"PASS": 2, "FAIL": 1}),
+    "no majority": ([answer(P), answer(F), answer(U)], "undecided", 0.0, {"PASS": 1, "FAIL": 1, "undecided": 1}),
+    "a vote that might have decided": (
+        [answer(P), answer(F), http_error(401)], "notJudged", None, {"PASS": 1, "FAIL": 1, "notJudged": 1},
+    ),
+    "one of three": ([answer(P), *[http_error(401)] * 2], "notJudged", None, {"PASS": 1, "notJudged": 2}),
+    "two that lie, also when asked again": (
+        [answer(F), *[answer(FALSE)] * 4], "notJudged", None, {"FAIL": 1, "notJudged": 2},
+    ),
+}  # fmt: skip
 
 
-async def test_without_criteria_nobody_is_asked() -> None:
-    with ScriptedApi([]) as api:
-        result = await fulfillment(api, SESSION)
-    assert (result.score, result.failed, len(api.requests)) == (None, False, 0)
-    assert "Not configured" in result.reasoning
+@pytest.mark.parametrize("votes", VOTES)
+async def test_more_than_half_of_the_votes_decide_and_each_is_checked_before_it_counts(votes: str) -> None:
+    replies, wanted, score, split = VOTES[votes]
+    result, requests = await judged(replies, "One.", votes=3)
+    assert (len(requests), verdicts(result), result.score) == (len(replies), [wanted], score)
+    assert details(result).criteria[0].split == split
+    told = [note for note in details(result).notes if "votes could not be had" in note]
+    assert bool(told) == (http_error(401) in replies)
 
 
-@pytest.mark.parametrize("status", [SessionStatus.FAILED, SessionStatus.INTERRUPTED])
-async def test_a_session_that_broke_off_is_not_judged(status: SessionStatus) -> None:
-    with ScriptedApi([]) as api:
-        result = await fulfillment(api, session("Read a.py", status=status), "One.")
-    assert (result.score, result.failed, len(api.requests)) == (None, False, 0)
-
-
-async def test_a_judge_that_fails_leaves_the_metric_unscored_with_a_reason() -> None:
-    with ScriptedApi([http_error(401, "invalid key")]) as api:
-        result = await fulfillment(api, SESSION, "One.", "Two.")
-    assert (result.score, result.failed) == (None, True)
-    assert "The judge's key was refused" in result.reasoning
-    assert "1. One.; 2. Two." in result.reasoning
-    assert verdicts(result) == ["notJudged", "notJudged"]
-
-
-@pytest.mark.parametrize("what", ["PASS", "FAIL"])
-async def test_a_verdict_whose_evidence_does_not_hold_is_asked_for_again_once_and_then_does_not_count(
-    what: str,
+@pytest.mark.parametrize(
+    ("status", "criteria"),
+    [(SessionStatus.COMPLETED, []), (SessionStatus.FAILED, ["One."]), (SessionStatus.INTERRUPTED, ["One."])],
+)
+async def test_without_criteria_and_of_a_session_that_broke_off_nobody_is_asked(
+    status: SessionStatus, criteria: list[str]
 ) -> None:
-    with ScriptedApi([answer(verdict(1, what, WRONG)), answer(verdict(1, what, WRONG))]) as api:
-        result = await fulfillment(api, SESSION, "One.")
-    assert len(api.requests) == 2
-    assert "The quote is not found at 'turn 1': 'never said'" in said(api.requests[1])
-    assert api.requests[0].messages[0]["content"][:-1] == api.requests[1].messages[0]["content"][:-1]
-    assert (result.score, result.failed, verdicts(result)) == (None, True, ["notJudged"])
-    assert "1 of 1 criteria were not judged" in result.reasoning
-    assert "'never said'" in result.reasoning
-
-
-async def test_one_bad_citation_among_good_ones_is_left_out_and_the_verdict_stands() -> None:
-    with ScriptedApi([answer(verdict(1, evidence=[*WRONG, *PASSED]))]) as api:
-        result = await fulfillment(api, SESSION, "One.")
-    assert (result.score, len(api.requests)) == (100.0, 1)
-    assert [place.quote for place in details(result).criteria[0].evidence] == ["found it"]
-    assert any("a citation was left out" in note and "never said" in note for note in details(result).notes)
-
-
-async def test_five_passes_that_cite_a_file_that_does_not_exist_are_no_score() -> None:
-    ghost = [{"where": "src/ghost.py:1-3", "quote": "def ghost():"}]
-    judged = answer(*(verdict(number, evidence=ghost) for number in range(1, 6)))
-    with ScriptedApi([judged, judged]) as api:
-        result = await fulfillment(api, SESSION, *"ABCDE")
-    assert (result.score, result.failed, verdicts(result)) == (None, True, ["notJudged"] * 5)
-    assert "5 of 5 criteria were not judged" in result.reasoning
-
-
-async def test_evidence_that_holds_the_second_time_is_taken() -> None:
-    with ScriptedApi([answer(verdict(1, evidence=WRONG), verdict(2)), answer(verdict(1, "FAIL"))]) as api:
-        result = await fulfillment(api, SESSION, "One.", "Two.")
-    assert asked(api.requests[1]) == [1]
-    assert verdicts(result) == ["FAIL", "PASS"]
-    assert result.score == 50.0
-
-
-async def test_a_pass_without_evidence_is_not_believed_and_a_fail_without_is() -> None:
-    with ScriptedApi([answer(verdict(1, evidence=[]), verdict(2, "FAIL", [])), http_error(401)]) as api:
-        result = await fulfillment(api, SESSION, "One.", "Two.")
-    assert (verdicts(result), result.failed) == (["notJudged", "FAIL"], True)
-    assert any("could not be asked again" in note for note in details(result).notes)
-
-
-async def test_a_missing_verdict_is_asked_for_and_then_not_judged() -> None:
-    with ScriptedApi([answer(verdict(1), verdict(7)), answer()]) as api:
-        result = await fulfillment(api, SESSION, "One.", "Two.")
-    assert asked(api.requests[1]) == [2]
-    assert verdicts(result) == ["PASS", "notJudged"]
-    assert (result.score, result.failed) == (None, True)
-    assert "1 of 2 criteria were not judged" in result.reasoning
-    assert "2. Two." in result.reasoning
-    assert details(result).criteria[1].reasoning == "The judge gave no verdict on it."
-
-
-async def test_four_of_five_criteria_left_open_are_no_score_of_a_hundred() -> None:
-    left = [verdict(number, "NOT_JUDGED", []) for number in range(2, 6)]
-    with ScriptedApi([answer(verdict(1), *left)]) as api:
-        result = await fulfillment(api, SESSION, *"ABCDE")
-    assert (result.score, result.failed) == (None, True)
-    assert "4 of 5 criteria were not judged" in result.reasoning
-    for named in ("2. B", "3. C", "4. D", "5. E"):
-        assert named in result.reasoning
+    with ScriptedApi([]) as api:
+        result = await fulfillment(api, session("Read a.py", status=status), *criteria)
+    assert (result.score, result.failed, len(api.requests)) == (None, False, 0)
+    assert criteria or "Not configured" in result.reasoning
 
 
 @pytest.mark.parametrize("reply", [text("", stop_reason="refusal"), text('{"criteria": [', stop_reason="max_tokens")])
@@ -183,78 +180,11 @@ async def test_a_refusal_or_a_cut_answer_leaves_its_criteria_not_judged_and_the_
 
     with ScriptedApi(script) as api:
         result = await fulfillment(api, SESSION, *[f"Criterion {number}." for number in range(1, 22)])
+    # Batches share what was sent.
+    assert len({str(request.messages[0]["content"][:-1]) for request in api.requests}) == 1
     assert verdicts(result) == ["PASS"] * 20 + ["notJudged"]
     assert (result.score, result.failed) == (None, True)
     assert "21. Criterion 21." in result.reasoning
-
-
-async def test_verdicts_that_contradict_each_other_are_none() -> None:
-    with ScriptedApi([answer(verdict(1), verdict(1, "FAIL")), answer(verdict(1, "FAIL"))]) as api:
-        result = await fulfillment(api, SESSION, "One.")
-    assert verdicts(result) == ["FAIL"]
-
-
-async def test_where_nothing_could_be_judged_the_metric_failed() -> None:
-    with ScriptedApi([answer(verdict(1, "NOT_JUDGED", []))]) as api:
-        result = await fulfillment(api, SESSION, "One.")
-    assert (result.score, result.failed) == (None, True)
-    assert verdicts(result) == ["notJudged"]
-
-
-async def test_the_majority_of_votes_decides_and_the_split_is_told() -> None:
-    with ScriptedApi([answer(verdict(1)), answer(verdict(1, "FAIL")), answer(verdict(1))]) as api:
-        result = await fulfillment(api, SESSION, "One.", votes=3)
-    assert len(api.requests) == 3
-    assert verdicts(result) == ["PASS"]
-    assert details(result).criteria[0].split == {"PASS": 2, "FAIL": 1}
-
-
-async def test_where_a_missing_vote_might_have_decided_a_criterion_is_not_judged() -> None:
-    replies: list[Reply] = [answer(verdict(1), verdict(2)), answer(verdict(1, "FAIL"), verdict(2)), http_error(401)]
-    with ScriptedApi(replies) as api:
-        result = await fulfillment(api, SESSION, "One.", "Two.", votes=3)
-    assert verdicts(result) == ["notJudged", "PASS"]
-    assert result.score is None
-    assert any("One of 3 votes could not be had" in note for note in details(result).notes)
-    assert details(result).criteria[0].split == {"PASS": 1, "FAIL": 1, "notJudged": 1}
-
-
-async def test_one_vote_of_three_is_no_majority() -> None:
-    def script(request: ApiRequest) -> Reply:
-        return all_pass(request) if len(api.requests) == 1 else http_error(401)
-
-    with ScriptedApi(script) as api:
-        result = await fulfillment(api, SESSION, "One.", votes=3)
-    assert (verdicts(result), result.score, result.failed) == (["notJudged"], None, True)
-
-
-async def test_all_votes_without_a_majority_leave_a_criterion_undecided() -> None:
-    replies = [answer(verdict(1)), answer(verdict(1, "FAIL")), answer(verdict(1, "UNDECIDED", []))]
-    with ScriptedApi(replies) as api:
-        result = await fulfillment(api, SESSION, "One.", votes=3)
-    assert (verdicts(result), result.score, result.failed) == (["undecided"], 0.0, False)
-    assert details(result).criteria[0].split == {"PASS": 1, "FAIL": 1, "undecided": 1}
-
-
-async def test_each_vote_is_checked_before_it_counts() -> None:
-    """Two votes cite what is not there, also when asked again: the third alone is no majority."""
-
-    def script(request: ApiRequest) -> Message:
-        return answer(verdict(1)) if len(api.requests) == 1 else answer(verdict(1, evidence=WRONG))
-
-    with ScriptedApi(script) as api:
-        result = await fulfillment(api, SESSION, "One.", votes=3)
-    assert len(api.requests) == 5
-    assert (verdicts(result), result.score) == (["notJudged"], None)
-    assert details(result).criteria[0].split == {"PASS": 1, "notJudged": 2}
-
-
-async def test_sixty_criteria_are_asked_in_batches_that_share_what_was_sent() -> None:
-    with ScriptedApi(all_pass) as api:
-        result = await fulfillment(api, SESSION, *[f"Criterion {number}." for number in range(1, 61)])
-    assert sorted(number for request in api.requests for number in asked(request)) == list(range(1, 61))
-    assert len({str(request.messages[0]["content"][:-1]) for request in api.requests}) == 1
-    assert (result.score, len(details(result).criteria)) == (100.0, 60)
 
 
 async def test_an_answer_that_is_cut_is_asked_for_in_halves() -> None:
@@ -293,10 +223,8 @@ async def test_hostile_text_stays_inside_its_fence_in_the_very_prompt(hostile: s
     assert sum(marked(safe(hostile)) in block for block in blocks) == 2
 
 
-@pytest.mark.parametrize(("size", "turns", "largest_overhead"), [(2_000_000, 100, 1.3), (20_000_000, 1000, 1.3)])
-async def test_a_long_transcript_is_read_in_parts_with_little_overhead(
-    size: int, turns: int, largest_overhead: float
-) -> None:
+async def test_a_long_transcript_is_read_in_parts_with_little_overhead() -> None:
+    size, turns = 2_000_000, 100
     told = long_session("x" * (size // turns), turns)
     parts_read = {"PASS": 0}
 
@@ -317,20 +245,11 @@ async def test_a_long_transcript_is_read_in_parts_with_little_overhead(
         assert len(said(request)) / CHARS_PER_TOKEN <= 0.8 * 200_000
     single = len(str(told.entries[0])) + size
     sent = sum(len(said(request)) for request in api.requests)
-    assert sent <= largest_overhead * single
+    assert sent <= 1.3 * single
     # A cache write costs 1.25 of an input token; of all that is sent only the concluding question is cached.
     cost = sum(1.25 * len(said(request)) if not is_part(request) else len(said(request)) for request in api.requests)
     written = sum(len(str(all_pass(request).content)) for request in api.requests) * 5
     assert cost + written <= 2 * single
-
-
-async def test_a_single_huge_turn_is_shown_by_head_and_tail_and_the_report_says_so() -> None:
-    told = long_session("head" + "x" * 5_000_000 + "tail", 2)
-    with ScriptedApi(all_pass) as api:
-        result = await fulfillment(api, told, "One.", max_lookups=0)
-    shown = [said(request) for request in api.requests if is_part(request)]
-    assert any("characters are left out here" in one and "tail" in one for one in shown)
-    assert any("turns or calls that were too large" in note for note in details(result).notes)
 
 
 async def test_where_the_conclusion_cannot_be_had_fail_wins_over_pass() -> None:
@@ -345,19 +264,8 @@ async def test_where_the_conclusion_cannot_be_had_fail_wins_over_pass() -> None:
     with ScriptedApi(script) as api:
         result = await fulfillment(api, long_session("x" * 20_000, 100), "One.", "Two.", "Three.", max_lookups=0)
     assert verdicts(result) == ["PASS", "FAIL", "notJudged"]
-    assert details(result).criteria[2].verdict is CriterionVerdict.NOT_JUDGED
     assert (result.score, result.failed) == (None, True)
     assert any("conservative rule" in note for note in details(result).notes)
-
-
-async def test_a_part_that_nobody_could_read_leaves_no_result() -> None:
-    def script(request: ApiRequest) -> Reply:
-        unread = "This is part 2 of" in said(request)
-        return http_error(401) if unread else all_pass(request)
-
-    with ScriptedApi(script) as api:
-        result = await fulfillment(api, long_session("x" * 20_000, 100), "One.", max_lookups=0)
-    assert (result.score, result.failed) == (None, True)
 
 
 async def test_a_context_too_small_for_the_question_is_said() -> None:
@@ -365,43 +273,6 @@ async def test_a_context_too_small_for_the_question_is_said() -> None:
         result = await fulfillment(api, long_session("x" * 5000, 2), "One.", context_tokens=1500)
     assert (result.score, result.failed) == (None, True)
     assert "context is too small" in result.reasoning
-
-
-WORDS = [{"where": "turn 2", "quote": "Done."}]
-
-
-async def test_a_pass_on_the_sessions_own_words_is_asked_for_again_with_the_reason_and_then_does_not_count() -> None:
-    with ScriptedApi([answer(verdict(1, evidence=WORDS)), answer(verdict(1, evidence=WORDS))]) as api:
-        result = await fulfillment(api, SESSION, "One.")
-    assert "The quote at 'turn 2' is no proof: these are the session's own words" in said(api.requests[1])
-    assert (result.score, result.failed, verdicts(result)) == (None, True, ["notJudged"])
-
-
-async def test_a_fail_may_rest_on_words_and_a_pass_on_words_beside_a_fact() -> None:
-    reply = answer(verdict(1, "FAIL", WORDS), verdict(2, evidence=[*WORDS, *PASSED]))
-    with ScriptedApi([reply]) as api:
-        result = await fulfillment(api, SESSION, "One.", "Two.")
-    assert (verdicts(result), len(api.requests)) == (["FAIL", "PASS"], 1)
-
-
-@pytest.mark.parametrize(
-    "second", [[verdict(1, "FAIL", [])], [verdict(1, "UNDECIDED", [])], [], [verdict(1, "NOT_JUDGED", [])]]
-)
-async def test_a_pass_that_the_judge_withdraws_does_not_stay(second: list[dict[str, object]]) -> None:
-    with ScriptedApi([answer(verdict(1, evidence=WRONG)), answer(*second)]) as api:
-        result = await fulfillment(api, SESSION, "One.")
-    assert verdicts(result) != ["PASS"]
-    assert result.score in {0.0, None}
-
-
-async def test_two_passes_on_false_quotes_do_not_outvote_a_fail_on_a_true_one() -> None:
-    def script(request: ApiRequest) -> Message:
-        return answer(verdict(1, "FAIL")) if len(api.requests) == 1 else answer(verdict(1, evidence=WRONG))
-
-    with ScriptedApi(script) as api:
-        result = await fulfillment(api, SESSION, "One.", votes=3)
-    assert (verdicts(result), result.score) == (["notJudged"], None)
-    assert details(result).criteria[0].split == {"FAIL": 1, "notJudged": 2}
 
 
 async def test_what_models_write_a_little_differently_is_understood() -> None:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import anyio
@@ -21,16 +21,13 @@ import pytest
 from tests.builders import START, records, result, safe, suite, transcript
 from tests.support.projects import ENVIRON, Project, repository
 from tests.support.steered import head, scanned
-from zelda_ci.compare.impact import ChangeSet, FileText, ProjectFiles, SuiteEvidence, choose
-from zelda_ci.compare.pool import grouped
+from zelda_ci.compare.impact import ChangeSet, ProjectFiles, SuiteEvidence, choose
 from zelda_ci.domain.details import ToolUsageDetails
-from zelda_ci.domain.fingerprint import Fingerprint, Host, TreeDigests, TreeFile, digest_tree, fingerprint
 from zelda_ci.domain.manifest import resolve_loaded
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import Started
 from zelda_ci.domain.steering import felt_by
-from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.pipeline.changed_files import read_changes, steering_files
+from zelda_ci.pipeline.changed_files import read_changes
 from zelda_ci.workspace.git import Git, prepare
 
 Tree = dict[str, str]
@@ -162,11 +159,9 @@ def fits(glob: str, path: str) -> bool:
     return path.startswith(glob.removesuffix("**")) if glob.endswith("/**") else path.endswith(glob.removeprefix("*"))
 
 
-def session(tree: Tree, habit: Habit, dice: random.Random) -> tuple[frozenset[str], tuple[str, ...]]:
-    """What one session calls and touches; what it should have called and did not, the judge sees."""
-    del tree
-    called = {name for name in (*habit.skills, *habit.agents) if dice.random() < 0.7}
-    return frozenset(called), touched_by(habit)
+def called_by(habit: Habit, dice: random.Random) -> frozenset[str]:
+    """What one session calls; what it should have called and did not, the judge sees."""
+    return frozenset(name for name in (*habit.skills, *habit.agents) if dice.random() < 0.7)
 
 
 def touched_by(habit: Habit) -> tuple[str, ...]:
@@ -175,9 +170,9 @@ def touched_by(habit: Habit) -> tuple[str, ...]:
     return (*habit.reads, *named)
 
 
-def stored(root: Path, tree: Tree, habit: Habit, number: int, dice: random.Random) -> RunResult:
+def stored(root: Path, habit: Habit, number: int, dice: random.Random) -> RunResult:
     """A trial as the product stores it."""
-    called, _ = session(tree, habit, dice)
+    called = called_by(habit, dice)
     steps = [f"Skill {name}" for name in habit.skills if name in called]
     steps += [f"Agent {name}" for name in habit.agents if name in called]
     steps += [f"Read /tree/{file}" for file in habit.reads] + [f"Bash {command}" for command in habit.commands]
@@ -303,37 +298,13 @@ class Bench:
         ]
         return {choice.suite for choice in choose(changes, known, PROJECT_FILES) if choice.runs}
 
-    def pooled(self, after: str) -> set[str]:
-        """Suites of which the stored trials count for this commit, too."""
-        now, found = self.digests(after), set()
-        for habit in HABITS:
-            own, wanted = (of_trial(suite(habit.name), tree) for tree in (self.before, now))
-            trials = [run.replace(fingerprint=own) for run in self.trials[habit.name]]
-            if grouped(trials).alike(habit.name, wanted):
-                found.add(habit.name)
-        return found
-
-    @cached_property
-    def before(self) -> TreeDigests:
-        return self.digests(self.repo.first)
-
-    def digests(self, commit: str) -> TreeDigests:
-        entries = self.repo.project.git("ls-tree", "-r", commit).splitlines()
-        files = [TreeFile(path, *about.split(" ")[::2]) for about, path in (entry.split("\t") for entry in entries)]
-        steers = anyio.run(partial(steering_files, self.git, files, ""))
-        return digest_tree(files, steers, redact=safe)
-
-
-def of_trial(resolved: ResolvedSuite, tree: TreeDigests) -> Fingerprint:
-    return fingerprint(resolved, tree, Host("0.2", "debian", "full", "2.1"), evaluators={})
-
 
 def catches(tree: Tree, other: Tree, dice: random.Random) -> set[str]:
     """Suites in whose sessions another text arrives."""
     found = set()
     for habit in HABITS:
         for _ in range(5):
-            called, touched = session(tree, habit, dice)
+            called, touched = called_by(habit, dice), touched_by(habit)
             if felt_texts(tree, habit, called, touched) != felt_texts(other, habit, called, touched):
                 found.add(habit.name)
     return found
@@ -346,56 +317,37 @@ def bench(tmp_path: Path) -> Bench:
     base = tmp_path / "git"
     base.mkdir()
     scanned(tmp_path, tree)
-    trials = {it.name: [stored(tmp_path, tree, it, n, dice) for n in range(3)] for it in HABITS}
+    trials = {it.name: [stored(tmp_path, it, n, dice) for n in range(3)] for it in HABITS}
     return Bench(repo, prepare(base, ENVIRON, safe).within(repo.project.path), trials)
 
 
 def test_of_a_hundred_mutations_that_a_full_run_catches_none_is_missed(bench: Bench) -> None:
     dice, tree = random.Random(16), sample()
-    caught = ran = spared = pooled = 0
+    caught = ran = spared = 0
     kinds: set[str] = set()
-    missed, pooled_wrongly = [], []
+    missed = []
     while caught < 100:
         what, other = mutated(tree, dice)
         commit, caught_by = bench.repo.commit(other), catches(tree, other, dice)
-        running, same = bench.running(commit), bench.pooled(commit)
+        running = bench.running(commit)
         caught, ran, spared = caught + bool(caught_by), ran + len(running), spared + len(HABITS) - len(running)
         kinds |= {what.partition(" ")[0]} if caught_by else set()
         missed += [(what, name) for name in sorted(caught_by - running)]
-        # Trials of the first commit count for this one only where selection leaves the suite out.
-        pooled_wrongly += [(what, name) for name in sorted(same & running)] if other != tree else []
-        pooled += len(same)
     assert missed == []
-    assert pooled_wrongly == []
     assert kinds >= {*KINDS} - {"two"}
-    # It must not be right by running everything, or by pooling nothing.
+    # It must not be right by running everything.
     assert spared > 0.2 * (ran + spared), (ran, spared)
-    assert pooled > 0.5 * spared, (pooled, spared)
 
 
 def without_drawn(changes: ChangeSet) -> ChangeSet:
     return replace(changes, felt={})
 
 
-def without_heads(changes: ChangeSet) -> ChangeSet:
-    return of_sides(changes, lambda side: replace(side, head=""))
-
-
-def without_old_globs(changes: ChangeSet) -> ChangeSet:
-    files = (replace(it, before=it.after if it.before and it.after else it.before) for it in changes.files)
-    return replace(changes, files=tuple(files))
-
-
 def without_what_is_gone(changes: ChangeSet) -> ChangeSet:
     return replace(changes, files=tuple(it for it in changes.files if it.after))
 
 
-def of_sides(changes: ChangeSet, change: Callable[[FileText], FileText]) -> ChangeSet:
-    sides = ((it, it.before and change(it.before), it.after and change(it.after)) for it in changes.files)
-    return replace(changes, files=tuple(replace(it, before=before, after=after) for it, before, after in sides))
-
-
-@pytest.mark.parametrize("spoil", [without_drawn, without_heads, without_old_globs, without_what_is_gone])
+@pytest.mark.parametrize("spoil", [without_drawn, without_what_is_gone])
 def test_a_selection_that_overlooks_something_is_found_out(
     bench: Bench, spoil: Callable[[ChangeSet], ChangeSet]
 ) -> None:

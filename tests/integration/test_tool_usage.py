@@ -9,7 +9,7 @@ import pytest
 from tests.builders import session
 from tests.support.command import zelda
 from tests.support.judges import use, uses
-from tests.support.judging import all_pass, answer, asked, details, fulfillment, is_part, said, verdict
+from tests.support.judging import all_pass, answer, details, fulfillment, is_part, said, verdict
 from tests.support.projects import repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error, text, tool_call
 
@@ -100,27 +100,3 @@ async def test_a_prompt_that_the_api_finds_too_long_is_cut_anew_until_it_fits() 
     read = "".join(said(request) for request in api.requests if is_part(request) and len(said(request)) <= fits)
     assert [number for number in range(40) if f"command: step{number}\n" not in read] == []
     assert len([request for request in api.requests if len(said(request)) > fits]) <= 3
-
-
-async def test_a_prompt_that_never_fits_is_a_failure_after_few_requests() -> None:
-    with ScriptedApi(lambda _: http_error(400, "prompt is too long: 210000 tokens > 200000 maximum")) as api:
-        result = await fulfillment(api, LONG, "One.", context_tokens=200_000)
-    assert (result.score, result.failed) == (None, True)
-    assert len(api.requests) <= 5
-
-
-async def test_parts_know_the_task_and_findings_reach_the_conclusion_with_an_outline() -> None:
-    def script(request: ApiRequest) -> Reply:
-        if not is_part(request):
-            return answer(*map(verdict, asked(request)))
-        return all_pass(request)
-
-    with ScriptedApi(script) as api:
-        result = await fulfillment(api, LONG, "One.", context_tokens=60_000, max_lookups=0)
-    assert result.score == 100.0
-    for request in filter(is_part, api.requests):
-        assert 'kind="task">\nDo it.' in said(request)
-        assert 'kind="patch"' in said(request)
-    last = said(api.requests[-1])
-    assert "turn 17 call 1: Bash command: step15, ok, 100" in last
-    assert '{"part": 2, "of":' in last

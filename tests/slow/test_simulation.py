@@ -5,55 +5,22 @@ The rates are in docs/comparison.md; `python -m benchmarks.compare_simulation` m
 """
 
 import random
-from collections.abc import Mapping
 
 import pytest
 
-from tests.unit.compare.simulation import Population, Truth, bounds, first_criterion_regressed, regressed, simulate
-from zelda_ci.compare.comparison import ask_all, ask_suite, compare
+from tests.unit.compare.simulation import Truth, bounds, first_criterion_regressed, regressed, simulate
 from zelda_ci.compare.deltas import QuestionKey, resolve_questions
-from zelda_ci.compare.multiplicity import significant
-from zelda_ci.compare.questions import Pair, Question, Sample, ask_pass_rate
-from zelda_ci.compare.sides import sides
+from zelda_ci.compare.questions import Sample, ask_pass_rate
 from zelda_ci.domain.comparison import Verdict
-from zelda_ci.domain.run import RunResult
 
 PROMISED = 5.0
 """Percent of comparisons of equal sides that may show any false regression."""
 
 
-def accuses(questions: Mapping[QuestionKey, Question]) -> bool:
-    """Whether any answer is significant, without which nothing that was tested regresses."""
-    answers, _ = resolve_questions(questions)
-    return any(answer.worse is not None and significant(answer.worse) for answer in answers.values())
-
-
 @pytest.mark.parametrize("reliability", [0.5, 0.9])
 def test_two_equal_sides_are_accused_in_at_most_five_percent_of_comparisons(reliability):
-    population = Population(Truth(suites=10, trials=3, reliability=reliability, fallen=reliability, resources=False))
-    drawn = (population.questions(("a", population.draw()), ("a", population.draw())) for _ in range(1500))
-    assert bounds(map(accuses, drawn))[1] <= PROMISED
-
-
-@pytest.mark.parametrize("trials", [3, 10])
-def test_what_they_are_asked_is_what_whole_comparisons_ask_and_only_what_is_accused_regresses(trials):
-    population = Population(Truth(suites=4, trials=trials, reliability=0.9, fallen=0.0, resources=False))
-    verdicts = set()
-    for second in "ab" * 10:
-        old, new = population.draw(), population.draw()
-        questions = population.questions(("a", old), (second, new))
-        baseline, candidate = population.results("a", old), population.results(second, new)
-        assert questions == asked(baseline, candidate)
-        assert accuses(questions) or not regressed(compare(baseline, candidate))
-        verdicts.add(accuses(questions))
-    assert verdicts == ({False} if trials == 3 else {False, True})
-
-
-def asked(baseline: list[RunResult], candidate: list[RunResult]) -> dict[QuestionKey, Question]:
-    old, new = sides(baseline), sides(candidate)
-    suites = [ask_suite(Pair(suite, old[suite], new[suite], mixed=False), None) for suite in old]
-    own = {key: question for suite in suites for key, question in (suite.measures | suite.criteria).items()}
-    return own | ask_all(suites)
+    truth = Truth(suites=4, trials=3, reliability=reliability, fallen=reliability, resources=False)
+    assert bounds(map(regressed, simulate(truth, 600, "a")))[1] <= PROMISED
 
 
 def test_they_regress_no_more_with_all_metrics_and_ten_trials():

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.judge_cases import BuiltCase, Criterion, Place, UsageLabel
-from zelda_ci.domain.manifest import READ
 from zelda_ci.domain.session import Usage
 from zelda_ci.judge.base import A, JudgeAnswer, JudgeQuestion
 from zelda_ci.judge.prompts import OPENING
@@ -80,7 +79,7 @@ class LabelledJudge:
         """
         is_part = "NO_EVIDENCE" in json.dumps(schema) or "observations" in schema["properties"]
         if "criteria" not in schema["properties"]:
-            return self._of_tools(question, "observations" if is_part else "findings", schema)
+            return self._of_tools(question, "observations" if is_part else "findings")
         return {"criteria": [self._entry(*asked, question, is_part=is_part) for asked in self._asked(question)]}
 
     def _asked(self, question: str) -> Iterator[tuple[int, Criterion]]:
@@ -101,11 +100,9 @@ class LabelledJudge:
         self._times[what] = self._times.get(what, -1) + 1
         return self._times[what]
 
-    def _of_tools(self, question: str, key: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    def _of_tools(self, question: str, key: str) -> dict[str, Any]:
         reply = self.of_usage or honest_on_tools(self.built)
         said = {label.of: reply(label) for label in self.built.case.usage}
-        if key not in schema["properties"]:
-            return _claims(self.built, said)
         numbers = {of: _number_of(of, question) for of in said}
         entries = [
             {
@@ -149,8 +146,8 @@ def found_of_tools(details: Mapping[str, Any]) -> dict[str, str]:
 
 def text_of(question: JudgeQuestion) -> str:
     """All that a question sends."""
-    common = getattr(question, "common", None)
-    return "\n".join([*(common.blocks if common else ()), question.system, *question.shared, question.body])
+    common = question.common.blocks if question.common else ()
+    return "\n".join([*common, question.system, *question.shared, question.body])
 
 
 def _found(said: Said, part: str) -> dict[str, Any]:
@@ -159,27 +156,6 @@ def _found(said: Said, part: str) -> dict[str, Any]:
     if not here or said.verdict == "UNDECIDED":
         return {"evidence": [], "reasoning": "", "facts": "", "finding": "NO_EVIDENCE"}
     return {"evidence": here, "reasoning": said.reasoning, "facts": said.reasoning, "finding": said.verdict}
-
-
-def _claims(built: BuiltCase, said: Mapping[str, Said]) -> dict[str, Any]:
-    """The form that asks for what was missed and misused only."""
-    assert built.context.manifest is not None
-    rules = {item.file for item in built.context.manifest.items if item.kind in READ}
-
-    def remarks(key: str, verdict: str | None) -> list[dict[str, Any]]:
-        return [
-            {key: of, "reasoning": one.reasoning, "evidence": one.evidence, "verdict": one.verdict}
-            for of, one in said.items()
-            if (of in rules if verdict is None else one.verdict == verdict)
-        ]
-
-    return {
-        "effectiveness": 50,
-        "reasoning": "As labelled.",
-        "missed": remarks("tool", "MISSED"),
-        "misused": remarks("tool", "MISUSED"),
-        "rules": remarks("rule", None),
-    }
 
 
 def plain(text: str) -> str:

@@ -10,11 +10,9 @@ from scipy.stats import binomtest
 
 from tests.unit.compare.runs import efficiency, fulfillment, tool_usage, trials
 from zelda_ci.compare.comparison import compare
-from zelda_ci.compare.deltas import QuestionKey
-from zelda_ci.compare.questions import Question, Sample, ask_number, ask_overall, ask_pass_rate
 from zelda_ci.domain.comparison import Comparison, Verdict
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult
 
 FULFILLMENT = Measure.REQUIREMENT_FULFILLMENT
@@ -32,14 +30,8 @@ class Truth:
     criteria: int = 5
 
 
-@dataclass(frozen=True)
-class Trial:
-    verdicts: str
-    evaluations: tuple[EvalResult, ...]
+Trial = tuple[EvalResult, ...]
 
-
-Draw = list[tuple[int, list[int]]]
-"""Of each suite, which trials of its pool are taken, the oldest first."""
 
 judged = cache(fulfillment)
 
@@ -55,7 +47,7 @@ def trial(chance: random.Random, truth: Truth, *, first: bool) -> Trial:
             efficiency(100 - turns, turns / 40, turns * 2000, turns, turns * chance.uniform(4, 6)),
             tool_usage(min(100.0, 5.0 * round(chance.gauss(17, 1)))),
         ]
-    return Trial(verdicts, tuple(found))
+    return tuple(found)
 
 
 class Population:
@@ -76,52 +68,16 @@ class Population:
         passes = round(self.pool * first)
         return [trial(self.chance, self.truth, first=number < passes) for number in range(self.pool)]
 
-    def draw(self) -> Draw:
-        numbers = range(self.pool)
-        return [(suite, sorted(self.chance.sample(numbers, self.truth.trials))) for suite in range(self.truth.suites)]
-
     def side(self, label: str) -> list[RunResult]:
-        """Results of trials of every suite."""
-        return self.results(label, self.draw())
-
-    def results(self, label: str, draw: Draw) -> list[RunResult]:
-        return [self._results(suite, label)[number] for suite, numbers in draw for number in numbers]
+        """Results of trials of every suite, taken from its pool, the oldest first."""
+        numbers = range(self.pool)
+        drawn = ((suite, sorted(self.chance.sample(numbers, self.truth.trials))) for suite in range(self.truth.suites))
+        return [self._results(suite, label)[number] for suite, taken in drawn for number in taken]
 
     def _results(self, suite: int, label: str) -> list[RunResult]:
         if (suite, label) not in self._runs:
-            found = (trial.evaluations for trial in self.pools[suite, label])
-            self._runs[suite, label] = trials(*found, suite=f"suite-{suite}")
+            self._runs[suite, label] = trials(*self.pools[suite, label], suite=f"suite-{suite}")
         return self._runs[suite, label]
-
-    def questions(self, baseline: tuple[str, Draw], candidate: tuple[str, Draw]) -> dict[QuestionKey, Question]:
-        """What a comparison asks of trials that have nothing but criteria, without the results between."""
-        questions, scores = {}, []
-        for (suite, old), (_, new) in zip(baseline[1], candidate[1], strict=True):
-            name = f"suite-{suite}"
-            a = tuple(self.pools[suite, baseline[0]][number].verdicts for number in old)
-            b = tuple(self.pools[suite, candidate[0]][number].verdicts for number in new)
-            scores.append(Sample(tuple(map(score, a)), tuple(map(score, b))))
-            questions[QuestionKey(name, FULFILLMENT.value)] = ask_score(scores[-1])
-            for criterion in range(self.truth.criteria):
-                key = QuestionKey(name, f"criterion {criterion + 1}", criterion=True)
-                questions[key] = ask_criterion("".join(v[criterion] for v in a), "".join(v[criterion] for v in b))
-        overall = ask_overall(MEASURES[FULFILLMENT].scale, scores) if len(scores) > 1 else None
-        return questions | ({QuestionKey(None, FULFILLMENT.value): overall} if overall else {})
-
-
-@cache
-def score(verdicts: str) -> float:
-    return 100 * verdicts.count("P") / len(verdicts)
-
-
-@cache
-def ask_score(sample: Sample) -> Question:
-    return ask_number(MEASURES[FULFILLMENT].scale, sample)
-
-
-@cache
-def ask_criterion(old: str, new: str) -> Question:
-    return ask_pass_rate(Sample(tuple(map(score, old)), tuple(map(score, new))))
 
 
 def regressed(comparison: Comparison) -> bool:

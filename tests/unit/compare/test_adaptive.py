@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.compare.adaptive import MIXED, PullRequest, Truth
 from tests.unit.compare.runs import efficiency, evaluation, fulfillment, judged, trials
+from tests.unit.compare.test_schedule import made
 from zelda_ci.compare.adaptive import compare_trials
 from zelda_ci.compare.gate import gate
 from zelda_ci.compare.schedule import SuiteTrials, next_trials, suite_trials
@@ -18,11 +19,6 @@ from zelda_ci.domain.test_run import CorrectnessDetails, RunnerCounts, TestSumma
 from zelda_ci.domain.trials import DoneReason, FixedTrials, Side, TrialPlan
 
 PLAN = TrialPlan()
-
-
-def made(*verdicts: str, label: str = "head", suite: str = "alpha", **config: object) -> tuple[RunMetrics, ...]:
-    runs = judged(*verdicts, label=label, suite=suite, **config)
-    return tuple(read_metrics(run.replace(trial=number)) for number, run in enumerate(runs, start=1))
 
 
 def of(

@@ -7,7 +7,6 @@ import pytest
 
 from tests.builders import session, suite
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.evaluation import EvalContext, EvalResult
 from zelda_ci.domain.measures import METRICS, Metric
 from zelda_ci.domain.session import ApiUsage
@@ -17,7 +16,6 @@ from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import AbsentJudge
 from zelda_ci.metrics import UNUSABLE, judged, unjudged
 from zelda_ci.metrics.base import CommandRequest, JudgeServices, Outcome, Ran, Scored, Services, Unscored, run_evaluator
-from zelda_ci.metrics.efficiency import Efficiency
 from zelda_ci.redact import MASK, Redactor, Secret
 
 redact = Redactor([Secret("hunter22")])
@@ -107,13 +105,6 @@ def test_cancellation_is_no_failure_of_the_evaluator() -> None:
         return scope.cancelled_caught
 
     assert anyio.run(cancelled)
-
-
-def test_efficiency_needs_neither_workspace_nor_changes() -> None:
-    result = anyio.run(run_evaluator, Efficiency(), CONTEXT, redact)
-    assert (result.metric, result.version, result.failed) == (Metric.EFFICIENCY, "1", False)
-    assert result.score is not None
-    assert EfficiencyDetails.model_validate(result.details).tool_calls == {"Read": 1}
 
 
 def test_every_row_has_its_module_and_the_switches_of_a_suite_choose() -> None:
