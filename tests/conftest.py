@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import signal
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,7 +121,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         OUTCOMES["ran"][report.nodeid] = report.outcome
 
 
-SECONDS: Counter[str] = Counter()
+SECONDS: defaultdict[str, float] = defaultdict(float)
 OUTCOMES: dict[str, dict[str, str]] = {"ran": {}, "skipped": {}}
 
 
@@ -135,7 +135,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say where to look, and in CI where the seconds went."""
     if "ZELDA_TEST_OUTCOMES" in os.environ:
-        for folder, seconds in SECONDS.most_common():
+        for folder, seconds in sorted(SECONDS.items()):
             terminalreporter.write_line(f"{seconds:7.0f} s of tests in {folder}")
     made = config.stash.get(TEMPORARY, None)
     if made and made.exists():
