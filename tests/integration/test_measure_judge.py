@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.command import KEY
 from tests.support.judge_cases import BuiltCase, Criterion, JudgeCase, all_cases, build
-from tests.support.judge_measure import is_on_false_evidence
+from tests.support.judge_measure import WORDS, is_on_false_evidence
 from tests.support.labelled_judge import NOWHERE, LabelledJudge, Reply, Said, honest
 from tests.support.projects import ENVIRON
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, http_error, text, tool_call
@@ -84,22 +84,6 @@ def measured_as_json(api: ScriptedApi, tmp_path: Path, *arguments: str) -> tuple
     return done.returncode, json.loads(file.read_text("utf-8")), done.stdout
 
 
-CHOSEN = ("--trap", "undecidable", "--case", "rule-broken-by-a-command")
-
-
-def test_a_judge_that_answers_from_the_labels_is_right_in_everything(tmp_path: Path) -> None:
-    with ScriptedApi(Answering(tmp_path)) as api:
-        code, found, said = measured_as_json(api, tmp_path, *CHOSEN)
-    count = sum(len(case.criteria) for case in CASES.values() if {case.trap, case.name} & {*CHOSEN})
-    assert (code, found["agreement"], found["onFalseEvidence"], found["flipRate"]) == (0, 1.0, 0, 0.0)
-    assert found["agreementOnTools"] == 1.0
-    assert f"all            100.0 % of {count}" in said
-    assert "Not as labelled: 0" in said
-    assert "Tools and rules judged as labelled" in said
-    assert found["costUsd"] > 0
-    assert found["requests"] == len(api.requests)
-
-
 def erring(built: BuiltCase) -> Reply:
     """Is wrong about one criterion each time, about another the second time, and judges a third one never."""
     true = honest(built)
@@ -119,21 +103,29 @@ def erring(built: BuiltCase) -> Reply:
     return reply
 
 
+CHOSEN = {"off_by_one", "rule-broken-by-a-command"}
+EQUAL = {(word, word) for word in WORDS.values()} | {(one, one) for one in ("BROKEN", "FOLLOWED", "NOT_APPLICABLE")}
+
+
 def test_errors_are_counted_where_they_are(tmp_path: Path) -> None:
     with ScriptedApi(Answering(tmp_path, erring)) as api:
-        code, found, said = measured_as_json(api, tmp_path, "--trap", "off_by_one", "--repeat", "2")
-    count = sum(len(case.criteria) for case in CASES.values() if case.trap == "off_by_one")
-    verdicts = [[(one["what"], one["label"], one["verdict"]) for one in turn] for turn in found["repetitions"]]
-    wrong = [{(label, verdict) for _, label, verdict in turn if label != verdict} for turn in verdicts]
+        code, found, said = measured_as_json(
+            api, tmp_path, "--trap", "off_by_one", "--case", "rule-broken-by-a-command", "--repeat", "2"
+        )
+        assert found["requests"] == len(api.requests)
+    criteria = [one for case in CASES.values() if {case.trap, case.name} & CHOSEN for one in case.criteria]
+    count, questions = len(criteria), len(found["repetitions"][0])
+    wrong = [{(one["label"], one["verdict"]) for one in turn} - EQUAL for turn in found["repetitions"]]
     assert wrong[0] == wrong[1] - {("PASS", "UNDECIDED")} == {("PASS", "FAIL"), ("PASS", "NOT_JUDGED")}
     assert code == 1
     assert found["agreement"] == pytest.approx((2 * count - 5) / (2 * count))
-    assert found["flipRate"] == pytest.approx(1 / count)
-    assert found["onFalseEvidence"] == 0
+    assert found["flipRate"] == pytest.approx(1 / questions)
+    assert (found["onFalseEvidence"], found["agreementOnTools"], found["costUsd"] > 0) == (0, 1.0, True)
+    assert "Tools and rules judged as labelled" in said
     assert "Not as labelled: 5" in said
     assert "Flip rate: " in said
     row = next(line for line in said.splitlines() if line.startswith("  PASS "))
-    passed = sum(one.verdict == "PASS" for case in CASES.values() if case.trap == "off_by_one" for one in case.criteria)
+    passed = sum(one.verdict == "PASS" for one in criteria)
     assert row.split() == ["PASS", str(2 * passed - 5), "2", "1", "2"]
 
 

@@ -108,9 +108,13 @@ def test_the_judge_named_in_the_configuration_counts_where_the_details_name_none
     assert compare(old, new).suites[0].criteria[0].reasons == ("different judge models: judge-1, judge-2",)
 
 
-def test_one_side_that_mixes_models_cannot_be_compared_either():
+def test_one_side_that_mixes_models_cannot_be_compared_and_both_sides_replayed_can():
     mixed = [*judged("P"), *judged("P", label="z", model="model-2")]
     assert compare(mixed, judged("P", "P", label="b")).suites[0].verdict is Verdict.INCONCLUSIVE
+    found = compare(judged("P", replayed=True), judged("F", label="b", replayed=True)).suites[0]
+    assert found.candidate
+    assert (found.verdict, found.candidate.replayed) == (Verdict.CHANGED, 1)
+    assert "replay recorded sessions" in found.notes[0]
 
 
 def test_new_and_removed_criteria_say_so_though_the_others_become_inconclusive():
@@ -202,14 +206,6 @@ def test_other_isolation_and_versions_are_told_and_stand_in_no_way():
     assert found.reasons == ()
     other = compare(judged("P"), judged("P", label="b", cli="2.2.0")).suites[0]
     assert (other.notes, other.verdict) == (("different Claude Code versions: 2.1.0, 2.2.0",), Verdict.UNCHANGED)
-
-
-def test_both_sides_replayed_can_be_compared():
-    found = compare(judged("P", replayed=True), judged("F", label="b", replayed=True)).suites[0]
-    assert found.verdict is Verdict.CHANGED
-    assert found.candidate
-    assert found.candidate.replayed == 1
-    assert "replay recorded sessions" in found.notes[0]
 
 
 def test_suites_that_cannot_be_compared_leave_the_others_alone():

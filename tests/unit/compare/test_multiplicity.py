@@ -48,21 +48,15 @@ def test_holm_with_weights_is_the_closed_test(pairs):
     assert holm(p_values, weights) == pytest.approx(closed_test(p_values, weights))
 
 
-def test_hypotheses_whose_data_cannot_show_anything_cost_nothing():
+def test_hypotheses_whose_data_cannot_show_anything_cost_nothing_and_those_that_reach_alike_are_in_or_out_together():
     alone = family((0.01, 0.001))
     among = family((0.01, 0.001), *[(1.0, 1.0)] * 200)
     assert among.adjusted[0] == alone.adjusted[0] == pytest.approx(0.01)
     assert among.testable == {0}
-
-
-def test_two_criteria_with_three_trials_cannot_be_told_from_noise():
+    assert family(*[(0.01, 0.01)] * 5).testable == frozenset()
+    # Two criteria with three trials cannot be told from noise, and one can.
     assert family((0.05, 0.05), (0.05, 0.05), alpha=0.05).adjusted == (1.0, 1.0)
     assert family((0.05, 0.05), alpha=0.05).adjusted == pytest.approx((0.05,))
-
-
-def test_equally_reaching_hypotheses_are_in_or_out_together():
-    found = family(*[(0.01, 0.01)] * 5)
-    assert found.testable == frozenset()
 
 
 def test_resource_hypotheses_with_small_weight_leave_the_error_to_the_others():

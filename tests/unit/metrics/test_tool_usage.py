@@ -182,21 +182,18 @@ def test_what_cannot_be_true_is_asked_for_again_once_and_then_does_not_count(
     assert unjudged == {name}
 
 
-def test_a_finding_that_holds_the_second_time_counts() -> None:
+def test_findings_that_contradict_each_other_do_not_count_and_one_that_holds_the_second_time_does() -> None:
     judge = in_turn(saying({**GOOD, MONEY: use("BROKEN", FALSE)}), saying({MONEY: use("BROKEN", READING)}))
     result, _ = judged(judge)
     assert result.score == pytest.approx(100 / 3)
     assert len(judge.asked) == 2
 
-
-def test_findings_that_contradict_each_other_do_not_count() -> None:
     def both(question: JudgeQuestion) -> dict[str, Any]:
         findings = uses(question, GOOD)["findings"]
         return {"findings": [*findings, {**findings[-1], "finding": "BROKEN"}]}
 
     result, _ = judged(ScriptedJudge(both))
-    assert (result.score, result.failed) == (None, True)
-    assert "contradict" in result.reasoning
+    assert (result.score, result.failed, "contradict" in result.reasoning) == (None, True, True)
 
 
 BROKEN, FOLLOWED = {**GOOD, MONEY: use("BROKEN", READING)}, {**GOOD, MONEY: use("FOLLOWED", READING)}
