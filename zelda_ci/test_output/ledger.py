@@ -52,9 +52,11 @@ _ALARM = re2.compile(
     r"|=+ (?:.* )?[1-9]\d{0,8} (?:failed|errors?)\b.* =+|Test Suites: +[1-9]\d* failed.*|Tests: +[1-9]\d* failed.*"
     r"| *Test Files +[1-9]\d* failed.*|test result: FAILED\..*|\*{3} \d+ TESTS? FAILED \*{3}"
     r"|TEST RUN (?:FAILED|INCOMPLETE).*"
-    r"|\[  FAILED  \] \d+ tests?,.*|Result: FAIL|FAIL\t\S+.*|BUILD FAILURE|INTERNALERROR>.*"
+    r"|\[  FAILED  \] \d+ tests?,.*|Result: FAIL|FAIL\t\S+.*"
+    r"|(?:\[(?:INFO|ERROR)\] +)?BUILD FAILURE|BUILD FAILED(?: in .*)?|INTERNALERROR>.*"
     r"|[1-9]\d* examples?, [1-9]\d* failures?.*"
-    r"|.*\bSegmentation fault\b.*|.*\(core dumped\)|Fatal Python error: .*|FATAL ERROR: .* heap out of memory"
+    r"|(?:.*[:\]] +)?Segmentation fault|.*: line \d+: +\d+ +Segmentation fault\b.*|.*\(core dumped\).*"
+    r"|Fatal Python error: .*|FATAL ERROR: .* heap out of memory"
     r"|Tests failed\.|error: (?:doc)?test failed, to rerun pass .*|Some tests failed\.?|.*\bevaluation failed :\()\s*$"
 )
 
@@ -81,13 +83,20 @@ class _Book:
 
 def account(lines: Lines, tallied: Iterable[SourcedTally]) -> Ledger:
     """Settle every candidate of lines that belong to one process, or to several that share them."""
-    book = _Book(lines, _unquoted([(source, _begun(lines, tally)) for source, tally in tallied]))
+    entered = [(source, _begun(lines, tally)) for source, tally in tallied]
+    book = _Book(lines, _unquoted(entered))
+    # Between the lines of a runner that quotes nobody may stand those of another that ran beside it.
+    quoting = [tally for tally in _spans(entered) if tally.quotes]
+    beside = [
+        tally for item in entered if item not in book.open
+        for tally in item[1:] if tally.certain and tally.failed + tally.errored and not _inside(quoting, tally)
+    ]  # fmt: skip
     book.open = _once(_unrepeated(book.open))
     _hold(book)
     likely = _believe(book)
     _closed(book)
     if book.open and not any(tally.failed + tally.errored for _, tally in book.open):
-        for tally in likely:
+        for tally in (*likely, *beside):
             book.doubt("what looks like a summary with failures was not counted", tally.last)
         _alarms(book)
     return Ledger(tuple(sorted(book.open, key=lambda item: item[1].last)), tuple(dict.fromkeys(book.doubts)))
@@ -227,6 +236,13 @@ def _closed(book: _Book) -> None:
             inside = any(owner.first < start < owner.last for owner in owners)
             if not (ended or inside or gap):
                 book.doubt(f"a run of {formats[0]} began and did not end", start)
+
+
+def alarms(lines: Lines) -> tuple[str, ...]:
+    """Doubts about lines in which a failure was printed and nothing is counted."""
+    book = _Book(lines, [])
+    _alarms(book)
+    return tuple(dict.fromkeys(book.doubts))
 
 
 def _alarms(book: _Book) -> None:

@@ -10,7 +10,7 @@ from zelda_ci.domain.test_run import RunnerCounts, Source, TestSummary
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output import documents
 from zelda_ci.test_output.grammars import GENERIC
-from zelda_ci.test_output.ledger import Ledger, SourcedTally, account
+from zelda_ci.test_output.ledger import Ledger, SourcedTally, account, alarms
 from zelda_ci.test_output.reports import TEST_REPORTS, ReportFile, read_printed_xml, read_reports
 from zelda_ci.test_output.runners import go_and_rust, jest, jvm, native, node, python, ruby_and_php, tap
 from zelda_ci.test_output.summaries import read_julia, read_marks, read_summaries
@@ -198,7 +198,7 @@ def from_output(lines: Lines) -> tuple[Ledger, list[str]]:
     tallied = ledger.counted
     if GAP in lines and not _complete(tallied, lines.index(GAP)):
         red = any(tally.failed + tally.errored for _, tally in tallied if tally.certain)
-        doubts = ("what is left of the output tells of failures",) if red else ()
+        doubts = ("what is left of the output tells of failures",) if red else () if tallied else ledger.doubts
         why = f"The output was too long to be stored whole, so it gives no reliable counts; {HOW_TO_GET_COUNTS}."
         return Ledger(doubts=doubts), [why]
     if not tallied and not ledger.doubts:
@@ -221,8 +221,13 @@ def _by_runner(lines: Lines) -> Ledger:
     labelled = [
         (source, replace(tally, label=label)) for label, own in certain.items() for source, tally in own.counted
     ]
+    counted = (*labelled, *ledger.counted)
     doubts = [doubt for own in certain.values() for doubt in own.doubts]
-    return Ledger((*labelled, *ledger.counted), (*doubts, *ledger.doubts))
+    if not any(tally.failed + tally.errored for _, tally in counted):
+        # Where a runner counts, its ledger knows which words of failure are the runner's own.
+        silent = [own for label, own in by_label(rest).items() if label not in certain]
+        doubts += [doubt for own in (*silent, *([] if ledger.counted else [rest])) for doubt in alarms(own)]
+    return Ledger(counted, (*doubts, *ledger.doubts))
 
 
 def _spoken(label: str, ledger: Ledger) -> bool:

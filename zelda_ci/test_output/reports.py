@@ -100,6 +100,8 @@ class CaseOutcome:
     name: str
     kind: str
     flaky: bool = False
+    same: tuple[str, ...] = ()
+    """What one test shares with its retries; empty where two tests can have it in common."""
 
 
 # What the formats call an outcome, without regard to case. Another word, or none, is a test that did not run.
@@ -116,12 +118,13 @@ def _read_junit(root: Element) -> list[CaseOutcome]:
 
     Tests are looked for at any depth: some runners nest suites, some leave tests outside of every suite.
     """
-    return [_junit_outcome(case) for case in root.iter("testcase")]
+    parents = {case: suite for suite in root.iter("testsuite") for case in suite.findall("testcase")}
+    return [_junit_outcome(case, parents.get(case, root).get("name") or "") for case in root.iter("testcase")]
 
 
 def _check_totals(root: Element, outcomes: Iterable[CaseOutcome]) -> None:
     """Refuse a report whose totals tell of failures where its tests tell of none."""
-    suites = root.iter("testsuite")
+    suites = (suite for suite in root.iter() if suite.tag in {"testsuites", "testsuite"})
     lost = any(attribute_count(suite, part) for suite in suites for part in ("failures", "errors"))
     if lost and not any(outcome.kind in {"failed", "errored"} for outcome in outcomes):
         raise RefusedXmlError("its totals tell of failures that it does not list")
@@ -136,17 +139,26 @@ def attribute_count(element: Element, name: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 12 else None
 
 
-def _junit_outcome(case: Element) -> CaseOutcome:
+def _junit_outcome(case: Element, suite: str) -> CaseOutcome:
     tags = {child.tag for child in case}
     group, name = case.get("classname") or "", case.get("name") or ""
+    # node:test calls every class "test": there, and without a class, two tests of a suite may share their name.
+    same = (suite, group, name) if group not in {"", "test"} else ()
     name = name if group in name or group == "test" else f"{group}::{name}"
+    words = {(case.get(attribute) or "").lower() for attribute in ("status", "result")}
+    kinds = {_KINDS.get(word) for word in words}
     if "error" in tags:
-        return CaseOutcome(name, "errored")
+        return CaseOutcome(name, "errored", same=same)
     if "failure" in tags:
-        return CaseOutcome(name, "failed")
+        return CaseOutcome(name, "failed", same=same)
     if "skipped" in tags or (case.get("status") or "").lower() in _NOT_RUN:
         return CaseOutcome(name, "skipped")
-    return CaseOutcome(name, "passed", flaky=bool(tags & {"flakyFailure", "flakyError"}))
+    # Some reporters name the outcome in an attribute only. A passed test has `flakyFailure`, never `rerunFailure`.
+    if "errored" in kinds or "rerunError" in tags:
+        return CaseOutcome(name, "errored", same=same)
+    if "failed" in kinds or "rerunFailure" in tags:
+        return CaseOutcome(name, "failed", same=same)
+    return CaseOutcome(name, "passed", flaky=bool(tags & {"flakyFailure", "flakyError"}), same=same)
 
 
 def _by_attribute(cases: str, outcome: str, name: str) -> Callable[[Element], list[CaseOutcome]]:
@@ -163,7 +175,7 @@ def _by_attribute(cases: str, outcome: str, name: str) -> Callable[[Element], li
 
 
 def _outcome(name: str | None, word: str | None) -> CaseOutcome:
-    return CaseOutcome(name or "", _KINDS.get((word or "").lower(), "skipped"))
+    return CaseOutcome(name or "", _KINDS.get((word or "").lower(), "skipped"), same=(name or "",))
 
 
 def _read_trx(root: Element) -> list[CaseOutcome]:
@@ -249,11 +261,11 @@ def tally(form: str, outcomes: list[CaseOutcome], *, succeeded: bool, **more: An
 
 
 def _after_retries(outcomes: list[CaseOutcome]) -> list[CaseOutcome]:
-    passed = {outcome.name for outcome in outcomes if outcome.kind == "passed"}
-    failed = {outcome.name for outcome in outcomes if outcome.kind in {"failed", "errored"}}
-    lucky = passed & failed
-    others = [outcome for outcome in outcomes if outcome.name not in lucky]
-    return [*others, *(CaseOutcome(name, "passed", flaky=True) for name in sorted(lucky))]
+    passed = {outcome.same for outcome in outcomes if outcome.kind == "passed"}
+    failed = {outcome.same: outcome.name for outcome in outcomes if outcome.kind in {"failed", "errored"}}
+    lucky = {same: name for same, name in failed.items() if same and same in passed}
+    others = [outcome for outcome in outcomes if outcome.same not in lucky]
+    return [*others, *(CaseOutcome(name, "passed", flaky=True) for name in sorted(lucky.values()))]
 
 
 # Globs of well-known places, for files written after the command started.

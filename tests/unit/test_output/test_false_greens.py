@@ -163,6 +163,61 @@ def test_xml_is_recognised_by_its_content_under_any_name_and_where_it_was_printe
     assert summary.failures[0] == "b"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Test Suites: 1 failed, 2 passed, 3 total",
+        "FAILED (failures=2)",
+        "BUILD FAILURE",
+        "[INFO] BUILD FAILURE",
+        "BUILD FAILED in 3s",
+        "Fatal Python error: Segmentation fault",
+        "run.sh: line 3: 4711 Segmentation fault      ./suite",
+        "[web] BUILD FAILURE",
+    ],
+)
+def test_a_printed_failure_alone_is_unclear_also_with_exit_code_0(line: str) -> None:
+    for output in (f"compiling\n{line}\n", f"[api] compiling\n{line}\n"):
+        assert read(output).unclear
+
+
+def test_a_failure_behind_a_label_is_not_hidden_by_the_green_runner_of_another_label() -> None:
+    assert read("".join(f"[web] {line}\n" for line in JEST.splitlines()) + "[api] BUILD FAILURE\n").unclear
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        "--- FAIL: TestX (0.00s)\n    x_test.go:5: bad\nFAIL\nFAIL\texample.com/x\t0.005s\nFAIL\n",
+        "\n  Array\n    1) should fail\n\n  0 passing (5ms)\n  1 failing\n\n  1) Array\n       should fail:\n     Error: x\n",
+    ],
+    ids=["Go", "Mocha"],
+)
+def test_a_failing_runner_between_the_lines_of_a_green_one_is_not_hidden(failing: str) -> None:
+    begun, ended = GREEN.split("tests/test_a.py", 1)
+    summary = read(f"{begun}{failing}tests/test_a.py{ended}")
+    assert summary.unclear or contradictions(summary, 0)
+
+
+def test_a_printed_failure_is_unclear_though_the_middle_of_the_output_is_missing() -> None:
+    summary = read_tests(Output("compiling\n" * 9, "log\nBUILD FAILURE\ndone\n"), [], 0, Redactor())
+    assert summary.unclear
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "INFO: 3 logins failed, account locked",
+        "WARN: Segmentation fault handler installed",
+        "rejects a BUILD FAILURE of the upstream",
+        "[web] the last build failed, retrying",
+    ],
+)
+def test_a_log_line_that_mentions_a_failure_is_no_verdict(line: str) -> None:
+    assert not read(f"{line}\nok\n").unclear
+    assert not read(f"{line}\n{GREEN}").unclear
+
+
 def test_an_unclear_output_scores_nothing_and_says_which_line_it_is() -> None:
     ended = CommandResult(command=safe("make test"), exit_code=0, seconds=1, output=safe(""), output_bytes=0)
     evidence = CommandEvidence(test=ended, tests=read(ABORTED + JEST))

@@ -4,7 +4,7 @@ import pytest
 
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.test_output.coverage.reading import read_coverage
-from zelda_ci.test_output.reading import read_tests
+from zelda_ci.test_output.reading import contradictions, read_tests
 from zelda_ci.test_output.reports import MAX_ELEMENTS, RefusedXmlError, ReportFile, parse_xml
 from zelda_ci.test_output.tally import Output
 
@@ -94,9 +94,44 @@ def test_the_same_report_in_two_places_counts_once_and_its_tests_count_whatever_
 def test_a_failed_test_that_is_listed_again_as_passed_is_flaky_when_the_command_succeeded(
     exit_code: int, counted: tuple[int, int, int]
 ) -> None:
-    retried = "<testsuite><testcase name='t'><failure/></testcase><testcase name='t'/></testsuite>"
+    case = "<testcase classname='C' name='t'>"
+    retried = f"<testsuite>{case}<failure/></testcase>{case}</testcase></testsuite>"
     summary = read(("r.xml", retried), exit_code=exit_code)
     assert (summary.passed, summary.failed, summary.flaky) == counted
+
+
+@pytest.mark.parametrize("group", ["", " classname='test'"])
+def test_a_failing_and_a_passing_test_of_two_suites_are_two_tests_though_they_share_their_name(group: str) -> None:
+    case = f"<testcase name='works'{group}>"
+    failing = f"<testsuite name='A'>{case}<failure/></testcase></testsuite>"
+    passing = f"<testsuite name='B'>{case}</testcase></testsuite>"
+    summary = read(("r.xml", f"<testsuites>{failing}{passing}</testsuites>"), exit_code=0)
+    assert (summary.passed, summary.failed, summary.flaky) == (1, 1, 0)
+    assert contradictions(summary, 0)
+
+
+@pytest.mark.parametrize(
+    ("case", "counted"),
+    [
+        ("<testcase name='t' status='failed'/>", (0, 1, 0, 0)),
+        ("<testcase name='t' result='failed'/>", (0, 1, 0, 0)),
+        ("<testcase name='t' status='error'/>", (0, 0, 1, 0)),
+        ("<testcase name='t' status='run' result='completed'/>", (1, 0, 0, 0)),
+        ("<testcase name='t'><rerunFailure/></testcase>", (0, 1, 0, 0)),
+        ("<testcase name='t'><rerunError/></testcase>", (0, 0, 1, 0)),
+        ("<testcase name='t'><flakyFailure/></testcase>", (1, 0, 0, 1)),
+    ],
+)
+def test_a_junit_test_failed_where_only_an_attribute_or_a_failed_rerun_says_so(
+    case: str, counted: tuple[int, int, int, int]
+) -> None:
+    summary = read(("r.xml", f"<testsuite name='s'>{case}</testsuite>"), exit_code=0)
+    assert (summary.passed, summary.failed, summary.errored, summary.flaky) == counted
+
+
+def test_failures_in_the_totals_of_the_root_are_seen() -> None:
+    report = "<testsuites tests='1' failures='1'><testsuite name='s'><testcase name='t'/></testsuite></testsuites>"
+    assert read(("r.xml", report), exit_code=0).unclear
 
 
 def test_secrets_in_names_are_masked_and_a_name_without_end_is_cut() -> None:
