@@ -1,6 +1,8 @@
 """Recording to a cassette and answering from it, over real HTTP."""
 
 import json
+import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import anyio
 import httpx2
 import pytest
 
-from tests.support.proxied import KEY, REDACT, ask, client, open_run, upstream
+from tests.support.proxied import KEY, REDACT, ask, client, open_run, until, upstream
 from tests.support.scripted_api import Reply, ScriptedApi, Tokens, cut_after, http_error, raw, text, tool_call
 from zelda_ci.errors import ProxyError
 from zelda_ci.model_proxy.cassettes.cassette import load, partial_file
@@ -160,6 +162,37 @@ async def test_a_crash_loses_at_most_the_exchange_on_the_way(tmp_path: Path) -> 
             assert len(load(partial_file(tmp_path / "run.json")).exchanges) == 2
             assert not (tmp_path / "run.json").exists()
     assert files(tmp_path) == ["run.json"]
+
+
+async def test_a_request_under_way_at_the_end_is_in_the_recording(tmp_path: Path) -> None:
+    gate = threading.Event()
+    with ScriptedApi([text("x"), replace(text("y"), gate=gate)]) as api:
+        async with (
+            ModelProxy(RecordMode(upstream(api.url), tmp_path), REDACT) as proxy,
+            anyio.create_task_group() as group,
+        ):
+            with proxy.session(run_label="run", budget_usd=None, placeholders={}) as meter:
+                await ask(meter)
+                before = meter.cost_usd
+                group.start_soon(_ask_in_vain, meter)
+                await until(lambda: meter.cost_usd > before)
+            after = (tmp_path / "run.json").read_bytes()
+            gate.set()
+    assert files(tmp_path) == ["run.json"]
+    assert (tmp_path / "run.json").read_bytes() == after
+    assert [exchange.response.cut for exchange in load(tmp_path / "run.json").exchanges] == [None, True]
+
+
+async def _ask_in_vain(meter: Meter) -> None:
+    with pytest.raises(httpx2.HTTPError):
+        await ask(meter, "Later.")
+
+
+@pytest.mark.parametrize("label", ["text/plain", "Text/Event-Stream"])
+async def test_a_stream_is_recorded_as_one_whatever_its_content_type_says(tmp_path: Path, label: str) -> None:
+    events = b'data: {"type":"message_start","message":{"id":"m"}}\n\ndata: {"type":"message_stop"}\n\n'
+    await record(tmp_path, raw(events, headers={"content-type": label}))
+    assert len(load(tmp_path / "run.json").exchanges[0].response.events or ()) == 2
 
 
 async def test_a_recording_that_is_interrupted_keeps_the_good_one_before_it(tmp_path: Path) -> None:

@@ -98,6 +98,19 @@ async def test_a_body_is_sent_as_it_was_read() -> None:
     assert first.path == "/v1/messages?beta=true"
 
 
+async def test_token_counts_of_a_run_have_a_limit_although_they_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "MAX_TOKEN_COUNTS", 2)
+    with ScriptedApi(lambda _: text("x")) as api:
+        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
+            counts = [await http.post("/v1/messages/count_tokens", json=BODY) for _ in range(3)]
+            answer = await http.post("/v1/messages", json=BODY)
+    assert [count.status_code for count in counts] == [200, 200, 429]
+    assert counts[-1].headers["x-should-retry"] == "false"
+    assert counts[-1].json()["error"]["message"] == "Zelda's model proxy takes 2 token counts from one run"
+    assert answer.status_code == 200
+    assert meter.usage().requests == 3
+
+
 async def test_requests_beyond_the_rate_of_a_run_have_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "MAX_REQUESTS_PER_MINUTE", 3)
     monkeypatch.setattr(limits, "MINUTE", 2.0)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Headers, OverLimitError, Sink
 
 MAX_RECORDING_BYTES = 256 << 20
@@ -140,19 +141,21 @@ class Bounded:
         self._keeps = keeps
         """Whether what passes is held until the answer has ended."""
         self._size = 0
+        self._is_blank = True
+        """Whether nothing has come that tells what the answer is."""
 
     async def start(self, status: int, headers: Headers) -> None:
         """Status and headers; a length that is announced is believed."""
-        by_name = dict(headers)
-        # A stream is read event by event, anything else is metered as a whole.
-        self._keeps = self._keeps or b"event-stream" not in by_name.get(b"content-type", b"")
-        length = by_name.get(b"content-length", b"")
+        length = dict(headers).get(b"content-length", b"")
         # Fifteen digits are more than any limit; Python takes long over numbers of a million digits.
         self._check(int(length[:15]) if length.isdigit() else 0)
         await self._sink.start(status, headers)
 
     async def chunk(self, data: bytes) -> None:
         """The next bytes of the body."""
+        # A stream is read event by event, an object is metered as a whole.
+        self._keeps = self._keeps or (self._is_blank and wire.begins_object(data))
+        self._is_blank = self._is_blank and data.isspace()
         self._size += len(data)
         self._check(self._size)
         if self._keeps:

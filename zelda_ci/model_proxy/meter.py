@@ -155,10 +155,14 @@ class Meter:
 
 class MeteredExchange:
     def __init__(self, call: Call, model: str, place: bytes, reader: AnswerReader, *, is_retry: bool) -> None:
-        self._call = call
+        # Only what the price depends on: the requests of a session are large, each repeats the one before.
+        self._wait = call.wait
+        self._is_free = call.counts_tokens
+        self._request_bytes = len(call.raw_body)
+        self._max_tokens = most if isinstance(most := call.body.get("max_tokens"), int) else 0
         self.requested_model = self.model = model
         self.place = place
-        self._reader = reader
+        self._reader: AnswerReader | None = reader
         self.is_retry = is_retry
         self.is_failed = False
         self.error: str | None = None
@@ -166,17 +170,19 @@ class MeteredExchange:
         self.tokens: pricing.Tokens | None = None
         self._has_usage = False
         self.unseen_usd = 0.0
-        """A guess at the cost of an answer that was abandoned before it reported its usage."""
+        """A guess at the cost of an answer that was abandoned before it reported its usage, or could not be read."""
         self._usage: dict[str, Any] = {}
+        self._is_answer = False
+        self._answer_bytes = 0
         self._events: EventReader | None = None
-        self._body: bytearray | None = None
+        self._body = bytearray()
         self._started_at = time.monotonic()
         self._ended_at: float | None = None
 
     @property
     def seconds(self) -> float:
         """Wall time of the exchange so far, without what it waited for the API's limits."""
-        return (self._ended_at or time.monotonic()) - self._started_at - self._call.wait.seconds
+        return (self._ended_at or time.monotonic()) - self._started_at - self._wait.seconds
 
     @property
     def cost_usd(self) -> float:
@@ -187,20 +193,27 @@ class MeteredExchange:
         """Status and headers of the answer."""
         if status >= 400:
             self.fail(str(status))
-        elif b"event-stream" in dict(headers).get(b"content-type", b""):
-            self._events = EventReader()
         else:
-            self._body = bytearray()
+            self._is_answer = True
 
     def chunk(self, data: bytes) -> None:
         """The next bytes of the answer."""
-        if self._events:
-            for data_of_event in self._events.feed(data):
-                event = wire.read_object(data_of_event) or {}
-                self._update(event)
-                self._reader.event(event)
-        elif self._body is not None:
+        if not self._is_answer:
+            return
+        self._answer_bytes += len(data)
+        if self._events is None and not self._body:
+            # What it is, its first bytes say: gateways label event streams in other ways too.
+            data = data.lstrip()
+            if data and not wire.begins_object(data):
+                self._events = EventReader()
+        if self._events is None:
             self._body += data
+            return
+        for data_of_event in self._events.feed(data):
+            event = wire.read_object(data_of_event) or {}
+            self._update(event)
+            if self._reader:
+                self._reader.event(event)
 
     def fail(self, error: str | None) -> None:
         """The answer is an error, or broke off; `error` is counted, None only makes a repetition a retry."""
@@ -210,25 +223,31 @@ class MeteredExchange:
     def leave(self) -> None:
         """The session does not wait for the rest: it could otherwise read all of an answer but its price."""
         self.fail(None)
-        call = self._call
-        if self._has_usage or call.counts_tokens:
+        self._estimate()
+
+    def _estimate(self) -> None:
+        """Guess what the answer cost, unless it said so or was free."""
+        if self._has_usage or self._is_free:
             return
-        max_tokens = call.body.get("max_tokens")
-        most = max_tokens if isinstance(max_tokens, int) else 0
+        output = max(round(self.seconds * TOKENS_PER_SECOND), self._answer_bytes // BYTES_PER_TOKEN)
         estimate = pricing.Tokens(
-            input=0 if self.tokens else len(call.raw_body) // BYTES_PER_TOKEN,
-            output=max(0, min(most, round(self.seconds * TOKENS_PER_SECOND))),
+            input=0 if self.tokens else self._request_bytes // BYTES_PER_TOKEN,
+            output=max(0, min(self._max_tokens, output)),
         )
         self.unseen_usd = pricing.cost_usd(self.model, estimate)
 
     def end(self) -> None:
-        """Nothing more will come."""
+        """Nothing more will come; what was only needed to read the answer is forgotten."""
         self._ended_at = time.monotonic()
         if self._body:
             message = wire.read_object(bytes(self._body)) or {}
             self._message(message)
-            self._reader.message(message)
-            self._body = None
+            self._has_usage = self.tokens is not None
+            if self._reader:
+                self._reader.message(message)
+        if self._is_answer and not self.is_failed:
+            self._estimate()
+        self._is_answer, self._events, self._reader, self._body = False, None, None, bytearray()
 
     def _update(self, event: dict[str, Any]) -> None:
         match event:

@@ -44,6 +44,9 @@ MAX_CONCURRENT = 24
 # Of a run, whatever they ask: far beyond what ten sub-agents with quick tools do.
 MAX_REQUESTS_PER_MINUTE = 1200
 
+# Free, so that no budget ends them: far beyond what Claude Code and a judge ask for.
+MAX_TOKEN_COUNTS = 1000
+
 # Beyond this, a request is read in a thread.
 LARGE_BYTES = 256 << 10
 
@@ -87,6 +90,7 @@ class ProxyRun:
         self._reading = reading or anyio.CapacityLimiter(MAX_READING)
         self._own_reading = anyio.CapacityLimiter(MAX_READING_OF_A_RUN)
         self._rate = RateLimit(MAX_REQUESTS_PER_MINUTE)
+        self._token_counts = 0
         self._allowed = allowed or Allowed()
         self._refusals = Refusals()
         self._room = anyio.CapacityLimiter(MAX_CONCURRENT)
@@ -153,8 +157,12 @@ class ProxyRun:
 
     async def _ask_within_budget(self, call: Call, client: Sink) -> None:
         place = call.place or place_of(call)
+        self._token_counts += call.counts_tokens
         if self.meter.is_spent:
             await self._refuse_as_spent(client)
+        elif call.counts_tokens and self._token_counts > MAX_TOKEN_COUNTS:
+            message = f"Zelda's model proxy takes {MAX_TOKEN_COUNTS} token counts from one run"
+            await send_error(client, 429, "rate_limit_error", message, DO_NOT_RETRY)
         elif refusal := self._refusals.of(place, call):
             await repeat(refusal, client)
         else:

@@ -30,6 +30,11 @@ def _read_tolerantly(data: bytes) -> Any:
         return None
 
 
+def begins_object(data: bytes) -> bool:
+    """Whether an answer that begins so is one JSON object, and no event stream."""
+    return data.lstrip().startswith(b"{")
+
+
 def write(value: Any) -> bytes:
     """Compact JSON with keys in their order."""
     try:

@@ -85,23 +85,24 @@ class ProtectedFiles:
         current = untrusted.open_folder(self.root)
         try:
             for part in parts:
-                current = self._entered(part, current)
+                above, current = current, self._entered(part, current)
+                os.close(above)
             yield current
         finally:
             os.close(current)
 
     def _entered(self, part: bytes, above: int) -> int:
+        with suppress(OSError):
+            return untrusted.open_folder(part, folder=above)
+        self._aside(part, above)
+        os.mkdir(part, dir_fd=above)
+        below = untrusted.open_folder(part, folder=above)
         try:
-            try:
-                return untrusted.open_folder(part, folder=above)
-            except OSError:
-                self._aside(part, above)
-                os.mkdir(part, dir_fd=above)
-                below = untrusted.open_folder(part, folder=above)
-                self._hand_over(below)
-                return below
-        finally:
-            os.close(above)
+            self._hand_over(below)
+        except OSError:
+            os.close(below)
+            raise
+        return below
 
     def _aside(self, name: bytes, folder: int) -> None:
         top = untrusted.open_folder(self.copies)

@@ -1,4 +1,5 @@
 import json
+import weakref
 from typing import Any
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from tests.support.cases import for_each
 from tests.unit.model_proxy.requests import (
     ENVIRONMENT,
+    PLACES,
     SECRET,
     STATUS,
     body,
@@ -15,7 +17,10 @@ from tests.unit.model_proxy.requests import (
     returned,
     said,
 )
-from zelda_ci.model_proxy.cassettes.match import NOTHING_SAID
+from zelda_ci.model_proxy.cassettes import match
+from zelda_ci.model_proxy.cassettes.match import NOTHING_SAID, Fingerprints
+from zelda_ci.model_proxy.cassettes.normalise import Placeholders, without_circumstances
+from zelda_ci.redact import Redactor
 
 PROMPT = said("Add a route.")
 CALL = called("Bash", command="ls /ws")
@@ -268,3 +273,48 @@ def test_which_background_tasks_had_ended_by_the_end_does_not_count_for_the_judg
 )
 def test_what_the_judge_sees_of_ids_and_of_late_servers_does_not_count(one: str, other: str) -> None:
     assert differing(judged(f"turn 1]\n{one}"), judged(f"turn 1]\n{other}")) == set()
+
+
+# Each took seconds to minutes: the square of its length.
+LONG = {
+    "a list of numbers": "[" + ",".join(str(number % 1000) for number in range(5000)) + "]",
+    "digits with commas": "1," * 6_000,
+    "durations that do not end": "1d," * 5_000,
+    "words with hyphens": "a-" * 8_000,
+    "one line": "deadbeef " * 10_000,
+    "blanks": " " * 120_000 + "x",
+    "empty lines": "\n" * 120_000 + "x",
+    "sizes that do not end": "Output too large (" * 4_000,
+    "servers that do not end": " (it connected late:" * 4_000,
+    "tasks that do not end": "[x notice]\ntask_notification: \n" * 5_000,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_the_time_for_circumstances_grows_with_the_text_and_not_with_its_square(text: str) -> None:
+    assert without_circumstances(text)  # the limit is that of every unit test
+
+
+def test_notes_of_tasks_that_do_not_end_take_no_long_time() -> None:
+    endless = "<task-notification>" * 20_000
+    told = fingerprint(body(said(f"{news('b1', '4', 12)}{endless}")))
+    assert list(told.news) == ["toolu_7"]
+    assert told.digest == fingerprint(body(said(endless))).digest
+
+
+class Text(str):
+    """A text that can be watched."""
+
+    __slots__ = ("__weakref__",)
+
+
+def test_texts_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(match, "MAX_REMEMBERED", 1000)
+    take = Fingerprints(Placeholders(PLACES), Redactor())
+    first = Text("x" * 800)
+    before, watched = take(result(first)), weakref.ref(first)
+    del first
+    assert watched() is not None
+    take(result("y" * 800))
+    assert watched() is None
+    assert take(result("x" * 800)) == before

@@ -1,6 +1,7 @@
 """Protected files, put back where a command has changed them."""
 
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -56,3 +57,30 @@ def test_a_link_in_place_of_a_folder_is_not_followed(guard: ProtectedFiles, tmp_
     assert (guard.root / NAME).read_text() == "strict"
     assert (victim / "deep/test_a.py").read_text() == "yours"
     assert os.access(guard.root / "run.sh", os.X_OK)
+
+
+def test_a_folder_that_cannot_be_made_again_closes_each_descriptor_once(
+    guard: ProtectedFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the two another thread may have got the number."""
+    shutil.rmtree(guard.root / "tests/deep")
+    numbers, close = Path("/proc/self/fd"), os.close
+    before = len(list(numbers.iterdir()))
+    refused: list[int] = []
+
+    def closed(descriptor: int) -> None:
+        try:
+            close(descriptor)
+        except OSError:
+            refused.append(descriptor)
+            raise
+
+    def read_only(*_: object, **__: object) -> None:
+        raise PermissionError("a folder that is read-only")
+
+    monkeypatch.setattr(os, "close", closed)
+    monkeypatch.setattr(os, "mkdir", read_only)
+    with pytest.raises(PermissionError, match="read-only"):
+        guard.restore()
+    assert refused == []
+    assert len(list(numbers.iterdir())) == before

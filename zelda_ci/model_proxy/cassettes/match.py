@@ -20,6 +20,9 @@ from zelda_ci.model_proxy.cassettes.normalise import (
 )
 from zelda_ci.redact import Redactor, SafeText
 
+# Characters of texts that are remembered for one run.
+MAX_REMEMBERED = 16 << 20
+
 # Characters kept of the last user content, for people and for showing what differs.
 EXCERPT_HEAD, EXCERPT_TAIL = 3000, 1000
 
@@ -29,6 +32,8 @@ WITHOUT_MEANING = frozenset({"metadata", "stream", "max_tokens"})
 
 # What the CLI says of a command or sub-agent in the background, when that ends.
 _NEWS = re.compile(r"<task-notification>.*?</task-notification>", re.DOTALL)
+
+_END_OF_NEWS = "</task-notification>"
 
 # What it puts before the news, and a list of tools that is with the first news of a session, whatever they are.
 _NOTICE = re.compile(r"\[SYSTEM NOTIFICATION[^\n]*(?:\n[^\n<]+)*|<tools-used-before-summary>[^<]*</[^<>]+>")
@@ -74,6 +79,7 @@ class Fingerprints:
         self._redact = redact
         self._plain: dict[str, str] = {}
         self._output: dict[str, str] = {}
+        self._remembered = 0
 
     def __call__(self, body: Mapping[str, Any]) -> RequestFingerprint:
         """Take the fingerprint of a request's body."""
@@ -152,6 +158,11 @@ class Fingerprints:
 
     def _text(self, text: str) -> str:
         if text not in self._plain:
+            self._remembered += len(text)
+            if self._remembered > MAX_REMEMBERED:
+                self._remembered = len(text)
+                self._plain.clear()
+                self._output.clear()
             blank = plain(self._placeholders.blank(text))
             self._plain[text] = self._redact(without_identifiers(blank))
         return self._plain[text]
@@ -202,15 +213,18 @@ def _content_of(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_news(text: str) -> str:
-    if not _NEWS.search(text) and not _NOTICE.search(text):
-        return text
-    return _EMPTY.sub("", _NOTICE.sub("", _NEWS.sub("", text))).strip()
+    # Up to the last end, so that none is looked for in vain: that would take the square of the time.
+    told, end, rest = text.rpartition(_END_OF_NEWS)
+    without = _NOTICE.sub("", _NEWS.sub("", told + end) + rest)
+    return text if without == text else _EMPTY.sub("", without).strip()
 
 
 def _news(messages: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The last that was told of each task, by the call that started it."""
     texts = (text for message in messages for text in _texts(message.get("content")))
-    notes = (match[0] for text in texts for match in _NEWS.finditer(text))
+    notes = (
+        match[0] for text in texts for match in _NEWS.finditer(text, 0, text.rfind(_END_OF_NEWS) + len(_END_OF_NEWS))
+    )
     return {call[1]: news for news in notes if (call := _STARTED_BY.search(news))}
 
 

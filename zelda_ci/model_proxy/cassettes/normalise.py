@@ -2,6 +2,10 @@
 
 Numbers are recognised by their shape: by a unit of time beside them, by the name of what they measure, or by a format
 that only times and addresses have. A number without any of these counts: `12 rows` is not `13 rows`.
+
+The time that an expression takes grows with the text and not with its square, whatever a session's tools print: a
+repetition that can begin at many places of a text, and fail at each, has a limit or begins where its run of characters
+does.
 """
 
 import json
@@ -15,7 +19,7 @@ from zelda_ci.model_proxy.wire import Call
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
-_NUMBER = r"\d[\d,_]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_NUMBER = r"\d[\d,_]{0,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,9})?"
 # A duration begins here: not inside a word, unless that is an escape in JSON.
 _BEFORE = r"(?:(?<![\w.])|(?<=\\[tnr]))"
 _UNIT = r"(?:[nuµμm]s|s|msecs?|secs?|mins?|(?:milli|micro|nano)?seconds?|millis|minutes?)"
@@ -24,6 +28,11 @@ _MEASURED = (
     r"(?:duration|elapsed|runtime|latency|uptime|took|timestamp|timing)"
     r"(?:[_-]?(?:in[_-]?)?(?:ns|us|ms|s|secs?|seconds|millis|nanos))?"
 )
+# The words before another, with hyphens between them.
+_WORDS = r"[\w-]{0,60}"
+# From where they begin.
+_BLANKS = r"(?<![ \t])[ \t]"
+_TASK = r"^\[\S+ notice\]\ntask_notification: "
 # A port that the system chose.
 _EPHEMERAL = r"(?:3[2-9]\d{3}|[45]\d{4}|6[0-5]\d{3})"
 
@@ -34,7 +43,7 @@ _OUTPUTS = (
     # Claude Code's own: ids (they have names in a session's requests by now, not in a judge's), and where the preview
     # of a long output ends, which depends on the length of the numbers in it.
     (r"(\bagentId: |\bwith ID: |/tool-results/|/tasks/)[ab][0-9a-z]{8,16}\b", r"\1<handle>"),
-    (r"Output too large \([^)\n]*\)", "Output too large (<size>)"),
+    (r"Output too large \([^)\n]{0,60}\)", "Output too large (<size>)"),
     (r"\n[^\n]*\n\.\.\.\n</persisted-output>", "\n</persisted-output>"),
     # Machines and days.
     (r"^[-dlbcps][rwxsStT-]{9}[.+@]? +\d+ +\S+ +\S+ +\d+(?:, +\d+)? +\S+ +\S+ +\S+ ", "<ls> "),
@@ -54,14 +63,14 @@ _OUTPUTS = (
     (r"\b(?:p?pid|P?PID|[Pp]rocess(?: ?(?:id|ID))?)\b[\"' :=#]{1,4}\d+", "<process>"),
     (r"^ *\d+ (?:pts/\d+|tty\w+|\?) ", "<process> "),
     (r"^(\[\d+\])[+-]? +\d+$", r"\1 <process>"),
-    (r"(?i)\b((?:[\w-]*-)?seed)\b[\"' :=]{1,4}\d+", r"\1 <seed>"),
+    (rf"(?i)\b((?:{_WORDS}-)?seed)\b[\"' :=]{{1,4}}\d+", r"\1 <seed>"),
     # Durations, and what is computed from them.
-    (rf"[ \t]*\({_NUMBER}\)(?= ?{_UNIT}\b)", ""),
+    (rf"(?:{_BLANKS}+)?\({_NUMBER}\)(?= ?{_UNIT}\b)", ""),
     (rf"\b{_NUMBER} ?[A-Za-z]+/s(?:ec(?:onds?)?)?\b", "<rate>"),
-    (rf"(?i)\b([\w-]*{_MEASURED})\b[^\w\n]{{1,6}}{_NUMBER}(?: ?{_UNIT})?\b", r"\1 <duration>"),
-    (rf"(?i)\b([\w-]*time(?:[_-]?ms)?)\b[\"')]{{0,2}} ?[:=] *[\"']?{_NUMBER}(?: ?{_UNIT})?\b", r"\1 <duration>"),
-    (rf"{_BEFORE}(?:{_NUMBER} ?{_LARGE_UNIT},? ?)*{_NUMBER} ?{_UNIT}\b", "<duration>"),
-    (rf"{_BEFORE}(?:{_NUMBER} ?(?:h|hrs?|hours?|d|days?),? ?)+{_NUMBER} ?{_LARGE_UNIT}\b", "<duration>"),
+    (rf"(?i)\b({_WORDS}{_MEASURED})\b[^\w\n]{{1,6}}{_NUMBER}(?: ?{_UNIT})?\b", r"\1 <duration>"),
+    (rf"(?i)\b({_WORDS}time(?:[_-]?ms)?)\b[\"')]{{0,2}} ?[:=] *[\"']?{_NUMBER}(?: ?{_UNIT})?\b", r"\1 <duration>"),
+    (rf"{_BEFORE}(?:{_NUMBER} ?{_LARGE_UNIT},? ?){{0,6}}{_NUMBER} ?{_UNIT}\b", "<duration>"),
+    (rf"{_BEFORE}(?:{_NUMBER} ?(?:h|hrs?|hours?|d|days?),? ?){{1,6}}{_NUMBER} ?{_LARGE_UNIT}\b", "<duration>"),
     (rf"^(real|user|sys)(\s+){_NUMBER}$", r"\1 <duration>"),
     (rf"\b{_NUMBER} (?=(?:wallclock|usr|sys|cusr|csys|CPU|total$))", "<duration> "),
     (r"\b(in|after) \d+\.\d{2,}(?![\w%.])", r"\1 <duration>"),
@@ -73,15 +82,16 @@ _OUTPUTS = (
     (r"(?<!\d\.)\b[0-9a-f]{7,64}\b", "<hash>"),
     (r"\bv?\d+\.\d+\.\d+[\w.+-]*", "<version>"),
     # Runners tell some durations only where they are long, and fill lines up to a width.
-    (r"[ \t]*[(\[]<(?:duration|time)>[)\]]", ""),
-    (r"[ \t]+(?=<(?:duration|time|rate|size)>)", " "),
+    (rf"(?:{_BLANKS}+)?[(\[]<(?:duration|time)>[)\]]", ""),
+    (rf"{_BLANKS}+(?=<(?:duration|time|rate|size)>)", " "),
     (r"([=_*~-])\1{2,}", r"\1\1\1"),
     # Our own, in what a judge is asked: which background tasks had ended by the end of the session, which server was
     # late, and where a text is cut, which depends on the length of such numbers.
-    (r"^\[\S+ notice\]\ntask_notification: [\s\S]*?(?:\n\n(?=\[\S+ )|(?=\n</evidence-))", ""),
-    (r"\n+(?=</evidence-)", "\n"),
-    (rf" \({CONNECTED_LATE}[^)\n]*\)", ""),
-    (r"[^\n]*\n\[\.\.\. \d+ characters are left out here[^\n]*\n[^\n]*", "<left out>"),
+    # One that does not end stays, with all that follows: no later one can end either.
+    (rf"{_TASK}[\s\S]*?(?:\n\n(?=\[\S+ )|(?=\n</evidence-))|({_TASK}[\s\S]*)", r"\1"),
+    (r"(?<!\n)\n+(?=</evidence-)", "\n"),
+    (rf" \({CONNECTED_LATE}[^)\n]{{0,200}}\)", ""),
+    (r"(?:^[^\n]*)?\n\[\.\.\. \d+ characters are left out here[^\n]*\n[^\n]*", "<left out>"),
 )
 
 IDENTIFIERS = tuple((re.compile(pattern), name) for pattern, name in _IDENTIFIERS)

@@ -59,6 +59,7 @@ class RecordingSource(AnswerSource):
         self._threads: dict[str | None, str] = {None: "main"}
         self._cli = redact("unknown")
         self._exchanges: list[Exchange] = []
+        self._under_way: dict[_AnswerObserver, tuple[str, Call]] = {}
         self._arrivals = 0
 
     async def answer(self, call: Call, sink: Sink) -> None:
@@ -71,22 +72,33 @@ class RecordingSource(AnswerSource):
         self._placeholders.update(normalise.named(call))
         observer = _AnswerObserver(self._arrivals)
         self._arrivals += 1
+        self._under_way[observer] = thread, call
         try:
             await self._inner.answer(call, Tap(observer, sink))
         except (BrokenOff, anyio.get_cancelled_exc_class()):
             observer.cut = True
             raise
         finally:
-            if observer.status and self.failure is None:
-                self._keep(thread, call, observer)
+            self._end(observer)
 
     def finish(self) -> None:
-        """The run is over: the recording takes its place, unless it is empty or incomplete."""
+        """The run is over: the recording takes its place, unless it is empty or incomplete.
+
+        Requests under way have been cancelled, but their tasks have not run since then: their answers end here.
+        """
+        for observer in list(self._under_way):
+            observer.cut = True
+            self._end(observer)
         if self._exchanges and self.failure is None:
             try:
                 partial_file(self._file).replace(self._file)
             except OSError as exc:
                 self._fail(exc.strerror or str(exc))
+
+    def _end(self, observer: "_AnswerObserver") -> None:
+        """Keep an answer as far as it came; once."""
+        if (request := self._under_way.pop(observer, None)) and observer.status and self.failure is None:
+            self._keep(*request, observer)
 
     def _keep(self, thread: str, call: Call, observer: "_AnswerObserver") -> None:
         fingerprint = self._fingerprints(call.body)
@@ -144,8 +156,7 @@ class _AnswerObserver:
 
     def response(self, arrivals: int, placeholders: Placeholders, redact: Redactor) -> RecordedResponse:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self._headers}
-        content = self._content(is_stream="event-stream" in headers.get("content-type", ""))
-        safe = redact.json(placeholders.blank_tree(content))
+        safe = redact.json(placeholders.blank_tree(self._content()))
         return RecordedResponse.model_validate(
             {
                 "status": self.status,
@@ -156,12 +167,12 @@ class _AnswerObserver:
             }
         )
 
-    def _content(self, *, is_stream: bool) -> dict[str, Any]:
+    def _content(self) -> dict[str, Any]:
         body = bytes(self._body)
-        if is_stream and (events := self._events(body)) is not None:
-            return {"events": joined(events)}
-        if not is_stream and (value := wire.read_object(body)) is not None:
+        if (value := wire.read_object(body)) is not None:
             return {"body": value}
+        if (events := self._events(body)) is not None:
+            return {"events": joined(events)}
         return {"text": body.decode("utf-8", "replace")}
 
     def _events(self, body: bytes) -> list[dict[str, Any]] | None:
