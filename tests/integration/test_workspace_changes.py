@@ -132,7 +132,7 @@ PLANTS = {
     "printf '[core]\\n\\tbare = true\\n\\tfsmonitor = touch {trace}\\n' > config",
     "broken index": "echo broken > $(git rev-parse --git-path index)",
     "index pipe": "rm $(git rev-parse --git-path index); mkfifo $(git rev-parse --git-path index)",
-    "no access": "chmod 000 ..; mkdir -p ../limit.json/inner",
+    "no access": "mkdir -p ../limit.json/inner; chmod 000 ..",
     "nothing left of the run": "d=$(TMPDIR=/tmp mktemp -d); cp -a . $d/ws; cd ..; rm -rf *; mv $d/ws ws; rmdir $d",
     "trap for the measurement": "for n in changes git2 index trash; do rm -rf ../$n; ln -s /etc ../$n; done",
 }

@@ -146,6 +146,8 @@ def abi_of(level: IsolationLevel) -> int:
 def _probed(path: str, cli: Path | None) -> Offered:
     reasons: list[str] = []
     found = frozenset(["none", *_available_levels(path, cli, reasons)])
+    if "uid" in found:
+        covers()  # tried here, since runs ask for it on the event loop
     return Offered(found, tuple(reasons), None if "namespaces" in found else _remedy(path))
 
 
