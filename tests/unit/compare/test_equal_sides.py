@@ -114,7 +114,8 @@ def test_one_suite_with_a_single_trial_takes_the_overall_row_with_it():
     new = [found for n in range(8) for found in trials(*[[efficiency(cost=0.9)]] * 3, suite=f"s{n}", label="b")]
     assert overall(compare(old, new)).verdict is Verdict.REGRESSED
     lone = [found for found in new if found.suite != "s7" or found.trial == 1][:22]
-    assert overall(compare(old, lone)).verdict is Verdict.INCONCLUSIVE
+    found = compare(old, lone)
+    assert (overall(found).verdict, found.single_trial) == (Verdict.INCONCLUSIVE, True)
 
 
 def overall(comparison: Comparison) -> MeasureDelta:

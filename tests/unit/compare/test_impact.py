@@ -171,6 +171,7 @@ def test_a_new_gone_or_unreadable_skill_and_another_head_concern_all() -> None:
         (changed("api/CLAUDE.md"), False),
         (changed("lib/CLAUDE.md"), True),
         (changed("lib/CLAUDE.md", None), True),
+        (changed("api/CLAUDE.md", None), False),
         (changed("api/CLAUDE.md", FileText(), None), True),
         (changed("lib/.claude/skills/x/SKILL.md", FileText("a"), FileText("b")), True),
         (changed("api/.claude/skills/x/SKILL.md", FileText("a"), FileText("b")), False),
@@ -179,6 +180,7 @@ def test_a_new_gone_or_unreadable_skill_and_another_head_concern_all() -> None:
         (changed(".claude/rules/a.md", rule("*.py"), rule("*.ts")), True),
         (changed(".claude/rules/a.md", rule("*.ts"), rule("*.rs")), False),
         (changed(".claude/rules/a.md", None, rule("*.ts")), False),
+        (changed(".claude/rules/a.md", rule("*.ts"), FileText()), True),
         (changed(".claude/rules/a.md", rule("*.ts"), None), True),
     ],
 )

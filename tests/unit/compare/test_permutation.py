@@ -121,7 +121,7 @@ def test_the_limit_of_enumeration_is_six_against_six():
 
 
 @pytest.mark.parametrize("pairs", [2, 4, 9, 12])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(5))
 def test_paired_differences_agree_with_scipy(pairs, seed):
     chance = random.Random(seed)
     differences = [float(chance.randrange(-100, 101)) or 1.0 for _ in range(pairs)]
@@ -138,3 +138,10 @@ def test_darwins_maize_gives_fishers_own_number():
 def test_unchanged_pairs_tell_nothing():
     assert sign_flip_test([0.0, 0.0]).lower.floor == 1.0
     assert sign_flip_test([0.0, -3.0, -4.0]).lower == sign_flip_test([-3.0, -4.0]).lower
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=60))
+def test_turning_every_difference_round_turns_the_direction_round(differences):
+    there, back = sign_flip_test(differences), sign_flip_test([-difference for difference in differences])
+    assert there.lower.p == pytest.approx(back.higher.p)
+    assert 0 < there.lower.floor <= there.lower.p <= 1

@@ -44,7 +44,7 @@ def each(form: str) -> Callable[[str], str]:
 
 DUMPS = [
     *("xxd", "xxd -u", "xxd -c 8", "xxd -e", "xxd -b", "xxd -i", "xxd -p", "hexdump", "hexdump -C", "hexdump -c"),
-    *("od -x", "od -An -tx1", "od -Ax -tx1z", "od -tx8", "fold -w 8", "base64 -w 20"),
+    *("od -x", "od -An -tx1", "od -Ax -tx1z", "od -tx8", "fold -w 8", "base64 -w 20", "base64 -w 76"),
 ]
 SHOWN: dict[str, Callable[[str], str]] = {
     "plain": str,
@@ -75,6 +75,7 @@ def test_a_dump_or_wrapped_text_is_masked_however_it_is_shown(command: str, show
 ENCODED: dict[str, Callable[[str], str]] = {
     "base64 twice": lambda text: b64(b64(text)),
     "base64 twice, wrapped": lambda text: base64.encodebytes(base64.encodebytes(text.encode())).decode(),
+    "base64 three times": lambda text: b64(b64(b64(text))),
     "hex of base64": lambda text: hexadecimal(b64(text)),
     "base64 of hex": lambda text: b64(hexadecimal(text)),
     "base64 of escapes": lambda text: b64(each("\\u%04x")(text)),
@@ -95,7 +96,7 @@ ENCODED: dict[str, Callable[[str], str]] = {
 
 
 @for_each(ENCODED)
-def test_a_secret_in_two_spellings_one_in_the_other_is_masked(encoding: str) -> None:
+def test_a_secret_in_up_to_three_spellings_one_in_the_other_is_masked(encoding: str) -> None:
     encoded = ENCODED[encoding](SECRET)
     safe = REDACT(f"it is {encoded};\n")
     assert MASK in safe

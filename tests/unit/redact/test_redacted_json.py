@@ -30,6 +30,7 @@ def test_two_masked_keys_keep_both_values() -> None:
         (2**63, str(2**63)),
         (-(2**63) - 1, str(-(2**63) - 1)),
         (2**63 - 1, 2**63 - 1),
+        (-(2**63), -(2**63)),
         (float("nan"), "nan"),
         (float("inf"), "inf"),
         (b"hunter22", f"b'{MASK}'"),
