@@ -1,0 +1,66 @@
+"""What becomes of a pull request's settings beside those of its base."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.config.folder import loaded, make
+from zelda_ci.config.trust import SettledSuite, base_settings, places, settle
+from zelda_ci.errors import ConfigError
+
+TESTED = "prompt: x\ntestCommand: make test\n"
+
+
+def settled(tmp_path: Path, head: dict[str, str], base: dict[str, str]) -> SettledSuite:
+    top, other = tmp_path / "head", tmp_path / "base"
+    project = loaded(top, **head)
+    settings = base_settings(make(other, **base), other, "b" * 40, places(project, top).values())
+    (suite,) = settle(project, top, settings).suites
+    return suite
+
+
+def told(suite: SettledSuite) -> list[tuple[str, str, bool]]:
+    return [(it.key, str(it.origin), it.loosens) for it in (*suite.changes, *suite.judging_changes)]
+
+
+@pytest.mark.parametrize(
+    ("head", "base", "changes"),
+    [
+        # A right is never said to loosen how results are judged, also where its number is lower.
+        (
+            {"test_a": TESTED + "trials: 2\n"},
+            {"test_a": TESTED + "trials: 4\n"},
+            [("trials", "zelda/test-a.yaml:3", False)],
+        ),
+        ({"test_a": TESTED}, {"config": "trials: 4\n", "test_a": TESTED}, [("trials", "zelda.config.yaml:1", False)]),
+        (
+            {"test_a": TESTED + "coverageThreshold: 10\n"},
+            {"test_a": TESTED + "coverageThreshold: 80\n"},
+            [("coverageThreshold", "zelda/test-a.yaml:3", True)],
+        ),
+        # A suite that the base lacks brings its own rules, but those that the project's file gives are the base's.
+        ({"test_a": TESTED + "undecided: ignore\n"}, {}, []),
+        (
+            {"config": "undecided: ignore\n", "test_a": TESTED},
+            {"config": "undecided: fail\n"},
+            [("undecided", "zelda.config.yaml:1", True)],
+        ),
+        ({"test_a": TESTED + "undecided: ignore\n"}, {"test_a": TESTED}, [("undecided", "zelda/test-a.yaml:3", True)]),
+    ],
+)
+def test_what_counts_of_a_changed_setting(tmp_path, head, base, changes):
+    suite = settled(tmp_path, head, base)
+    assert told(suite) == changes
+    assert suite.is_new is ("test_a" not in base)
+
+
+def test_the_settings_of_the_bases_project_reach_the_suite(tmp_path):
+    suite = settled(tmp_path, {"test_a": "prompt: new\n"}, {"config": "trials: 4\n", "test_a": "prompt: old\n"})
+    assert (suite.suite.resolved.prompt, suite.suite.resolved.trials) == ("new", 4)
+
+
+def test_only_what_counts_has_to_be_right_on_the_base(tmp_path):
+    assert told(settled(tmp_path / "a", {"test_a": TESTED}, {"test_a": "undecided: fail\nprompt: [1]\n"})) == []
+    for broken in ("prompt: x\ntrials: many\n", "- no mapping\n"):
+        with pytest.raises(ConfigError, match="bbbbbbb"):
+            settled(tmp_path / broken[0], {"test_a": TESTED}, {"test_a": broken})

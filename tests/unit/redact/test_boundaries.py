@@ -1,0 +1,39 @@
+"""Just what is masked, and just what is not: a character, a digit, a level more or less."""
+
+import pytest
+
+from zelda_ci.redact import MASK, Redactor, Secret
+
+VALUE = "q7Zr0fVw2Lk9Tb4Xs6Nd1Hy3"
+redact = Redactor()
+
+
+def test_a_header_is_masked_with_and_without_its_scheme_and_nothing_else_is() -> None:
+    assert Secret(VALUE).as_bearer().mask(f"of Bearer {VALUE}, or {VALUE}") == f"of {MASK}, or {MASK}"
+
+
+def test_what_is_nested_too_deeply_keeps_its_words() -> None:
+    value: dict[str, object] = {"pin": VALUE, "said": "inside"}
+    for _ in range(70):
+        value = {"a": value}
+    kept = str(Redactor([Secret(VALUE)]).json(value))
+    assert "inside" in kept
+    assert VALUE not in kept
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("https://me:Ab3x9z@example.com", "Ab3x9z"),
+        ("https://me:Ab3x9@example.com", ""),
+        ("://me:Ab3x9z@example.com", "Ab3x9z"),
+        ('api_key = "Blue7!Sky"', "Blue7!Sky"),
+        ('api_key = "blue7!sky"', ""),
+        ("DB_PASSWORD=moongarden7", "moongarden7"),
+        ("DB_PASSWORD=moongarden", ""),
+        ("DB_PASSWORD=moon/garden7", ""),
+        ('token = "a1bcdefghij2k3"', ""),
+    ],
+)
+def test_what_just_looks_like_a_secret_and_what_just_does_not(text: str, masked: str) -> None:
+    assert redact(text) == (text.replace(masked, MASK) if masked else text)
