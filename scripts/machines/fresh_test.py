@@ -31,12 +31,13 @@ HOME_OF_TOOLCHAINS = """
 apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends nodejs cargo
 cd /root && chmod 700 . && mkdir -p .pyenv/versions/3/bin .pyenv/versions/3/lib .nvm/versions/node/bin .cargo/bin
 python=$(basename "$(realpath /usr/bin/python3)")
-mv /usr/lib/"$python" .pyenv/versions/3/lib/ && mv /usr/bin/"$python" .pyenv/versions/3/bin/ && rm /usr/bin/python3
+cp -a /usr/lib/"$python" .pyenv/versions/3/lib/ && cp /usr/bin/"$python" .pyenv/versions/3/bin/
 ln -s "$python" .pyenv/versions/3/bin/python3
 mv "$(realpath /usr/bin/node)" .nvm/versions/node/bin/node && rm -f /usr/bin/node
 mv /usr/bin/cargo .cargo/bin/
 """
-"""Moves Python, Node and cargo to where version managers put them for root, whose home is closed to others."""
+"""Puts Python, Node and cargo where version managers have them for root, whose home is closed to others; the system's
+own Python stays further down PATH, as in most containers."""
 
 
 @dataclass(frozen=True)
