@@ -367,8 +367,14 @@ class SuiteText(Record):
     description: str | None = None
     prompt: str
     acceptance_criteria: tuple[str, ...] = ()
+    answer_criteria: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     gateway_url: str | None = None
+
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """All that a judge rates, as numbered from 1: those about the result first."""
+        return self.acceptance_criteria + self.answer_criteria
 
 
 class ResolvedSuite(SharedSettings, SuiteText):

@@ -11,7 +11,7 @@ a conservative rule of the metric does.
 import functools
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -20,7 +20,7 @@ from zelda_ci.domain.characters import marked
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of, estimated_tokens, tokens_within
-from zelda_ci.judge.prompts import mark_of, render
+from zelda_ci.judge.prompts import mark_of, repeated
 from zelda_ci.judge.rendering import SEPARATOR, Chunk, Limits, chunked, limits, outline, preface, units, windowed
 
 # Of the judge's context; the rest is for its answer, and for the estimate being an estimate.
@@ -236,9 +236,9 @@ class _Reading(Generic[F, R]):
         first = query.check((await self._judge.ask(question, query.finding)).value)
         if not first.problems:
             return first.value
-        body = render("part_again", question=question.body, problems=first.problems[:MAX_PROBLEMS])
+        again = repeated(question, first.problems[:MAX_PROBLEMS], query.nonce)
         try:
-            return query.check((await self._judge.ask(replace(question, body=body), query.finding)).value).value
+            return query.check((await self._judge.ask(again, query.finding)).value).value
         except JudgeError:
             return first.value
 

@@ -5,7 +5,7 @@ import pytest
 from tests.builders import safe, session
 from tests.support.cases import for_each
 from zelda_ci.domain.session import Entry, HookRan, McpServerState, Noticed, SessionTranscript, Turn
-from zelda_ci.metrics.evidence import Sources, look_up, problem_with, sections, turns_of
+from zelda_ci.metrics.evidence import Citing, Criterion, Sources, look_up, problem_with, sections, turns_of
 
 PATCH = """\
 diff --git a/shop/cart.py b/shop/cart.py
@@ -117,7 +117,6 @@ RUN = told(
         ("patch:gone.py", "deleted file mode 100644"),
         ("README.md:2", "Open daily."),
         ("build-and-tests", "13 passed in 1.5s"),
-        ("said:turn 1", "All 7 tests pass."),
         ("turn 8 call 1", "subagent_type: checker"),
     ],
 )
@@ -149,12 +148,20 @@ def test_a_pass_rests_on_facts(where, quote):
         ("patch:shop/cart.py", "# end of the cart", "were there before"),
         ("removed:shop/cart.py", "return sum(cart)", "headings"),
         ("shop/cart.py:1", "def", "too short"),
-        ("said:turn 2", "7 passed in 0.12s", "too short|own words"),
+        ("said:turn 1", "All 7 tests pass.", "own words"),
     ],
 )
 def test_a_pass_cannot_rest_on_what_proves_nothing(where, quote, why):
     found = weakness(where, quote, sources(RUN))
     assert any(reason in found for reason in why.split("|")), found
+
+
+def test_words_prove_only_what_the_suite_marks_as_being_about_words():
+    about = Criterion("It names the tests that pass.", is_about_answer=True)
+    assert look_up("said:turn 1", "All 7 tests pass.", sources(RUN), about) == Citing()
+    # Without the mark in front it is a claim there, too; and what a tool returned was not said.
+    assert "own words" in (look_up("turn 1", "All 7 tests pass.", sources(RUN), about).weakness or "")
+    assert look_up("said:turn 2", "7 passed in 0.12s", sources(RUN), about).weakness
 
 
 @pytest.mark.parametrize(
