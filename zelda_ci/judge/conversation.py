@@ -18,9 +18,6 @@ from zelda_ci.judge.prompts import render
 from zelda_ci.judge.replies import ModelReply
 from zelda_ci.redact import Redactor, SafeText
 
-# Calls in one reply of the model; more of them are a loop rather than a search.
-MAX_CALLS_AT_ONCE = 16
-
 CACHED: Mapping[str, str] = {"type": "ephemeral"}
 
 # What a gateway or a model may not know, and by which words a refusal shows it. The form is in the tool all the same.

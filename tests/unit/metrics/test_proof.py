@@ -280,6 +280,25 @@ def test_what_a_command_writes_into_a_file_is_done_and_what_it_then_prints_an_ec
     assert "written itself" in weakness("turn 1 call 1", "> ready to go", sources(given))
 
 
+def test_one_word_of_an_earlier_call_may_stand_anywhere_and_two_are_its_echo():
+    given = told(
+        "Write x", "Bash ./status -> passed\nall passed",
+        t1={"file_path": "/w/status", "content": "all passed"}, t2={"command": "./status"},
+    )  # fmt: skip
+    assert weakness("turn 2", "[returned]\npassed", sources(given)) == ""
+    assert "written itself" in weakness("turn 2", "all passed", sources(given))
+
+
+@pytest.mark.parametrize(
+    ("output", "is_numbered"),
+    [("1\tfoo bar\n2\tend", True), ("1\tfoo bar\n3\tend", False), ("start\n7\tfoo bar\nend", False)],
+)
+def test_numbers_before_lines_may_be_left_out_where_they_count_up(output, is_numbered):
+    quote = "foo bar\nend" if output.startswith("1") else "start\nfoo bar"
+    problem = problem_with("turn 1 call 1", quote, sources(session(f"Bash make -> {output}")))
+    assert (problem is None) is is_numbered
+
+
 def test_words_that_a_command_also_needs_elsewhere_stay_words():
     given = told("Bash x -> ...", t1={"command": 'cd tests && echo "All tests pass"'})
     assert "own words" in weakness("turn 1 call 1", "All tests pass", sources(given))
