@@ -174,7 +174,7 @@ class Conversation(Generic[A]):
     def _found(self, name: str, values: Mapping[str, Any], spent_usd: float) -> tuple[SafeText, bool]:
         lookups = self.question.lookups
         if lookups is None or name not in self._offered():
-            return self.redact(f"There is no tool {name[:100]!r}."), True
+            return self.redact("There is no tool of this name."), True
         if not self._is_open(spent_usd):
             return self.redact(render("answer-now", tool=tool_name(self.form))), True
         self.looked_up += 1

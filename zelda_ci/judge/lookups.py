@@ -137,11 +137,11 @@ class SessionLookups:
             request = dict((*_OF_FILES, *_OF_THE_TRANSCRIPT, *_OF_IMAGES))[name].model_validate(dict(values))
             heading, text = self._answer(request)
         except KeyError:
-            return self.redact(f"There is no tool {name[:100]!r}.")
+            return self.redact("There is no tool of this name.")
         except ValidationError as problem:
             return self.redact(problems_of(problem))
-        except (_UnknownError, re2.error) as problem:
-            return self.redact(spelled(f"That cannot be looked up: {problem}"[:1000]))
+        except _UnknownError as problem:
+            return self.redact(f"That cannot be looked up: {problem}")
         text = marked(text)
         if len(text) > MAX_RESULT_LENGTH:
             heading += f" Cut after {MAX_RESULT_LENGTH} characters: ask for less at once."
@@ -309,12 +309,14 @@ def _schema(kind: type[_Request]) -> dict[str, Any]:
 
 
 def _expression(pattern: str, *, is_regex: bool) -> Any:
-    """Raises re2.error for a pattern that is none."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = 16 << 20
     # Lines are searched one by one, and first all at once.
-    return re2.compile(f"(?m){pattern}" if is_regex else re2.escape(pattern), options)
+    try:
+        return re2.compile(f"(?m){pattern}" if is_regex else re2.escape(pattern), options)
+    except re2.error:
+        raise _UnknownError("the pattern is no expression that RE2 understands") from None
 
 
 def _matches(lines: Iterator[tuple[str, str]], expression: Any, note: str) -> tuple[str, str]:

@@ -81,11 +81,6 @@ class CheckedFinding(Generic[F]):
     problems: tuple[str, ...] = ()
 
 
-def unchecked(finding: F) -> CheckedFinding[F]:
-    """For findings without quotes."""
-    return CheckedFinding(finding)
-
-
 @dataclass(frozen=True)
 class TranscriptQuery(Generic[F, R]):
     """How a metric reads."""
@@ -101,10 +96,10 @@ class TranscriptQuery(Generic[F, R]):
     """Asks the judge for the result, once or several times; raises JudgeError where there is none."""
     merge: Callable[[Sequence[F]], R]
     """The conservative rule."""
+    check: Callable[[F], CheckedFinding[F]]
+    """Looks up what a finding quotes. Where something is wrong, the judge is asked again once."""
     can_look_up: bool = False
     """Whether the judge that concludes can look up what it is not shown."""
-    check: Callable[[F], CheckedFinding[F]] = unchecked
-    """Looks up what a finding quotes. Where something is wrong, the judge is asked again once."""
 
 
 @dataclass(frozen=True)
