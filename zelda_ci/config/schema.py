@@ -67,12 +67,7 @@ class SuiteKeys(Setting):
         description="What must be true of the result: one checkable sentence each.",
         examples=[["GET /health answers 200."]],
     )
-    answer_criteria: tuple[Text, ...] = Field(
-        (),
-        description="What must be true of what the session says, such as its last answer. Only for these are its own "
-        "words evidence.",
-        examples=[["The answer names what is left to do."]],
-    )
+    answer_criteria: tuple[Text, ...] = Field((), description=suite.ABOUT_ANSWER, examples=[["It says what is left."]])
     tags: tuple[Text, ...] = Field((), description="Words by which suites can be chosen.", examples=[["backend"]])
 
 
@@ -87,9 +82,7 @@ class SuiteConfig(SharedSettings, SuiteKeys):
     )
 
 
-# Either of the two.
-Config = SharedSettings
-
+Config = SharedSettings  # either of the two
 
 FILES: dict[str, type[Config]] = {
     "zelda.config.schema.json": ProjectConfig,
@@ -234,7 +227,7 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
         starting = [choice for choice in folded if choice.startswith(sought) or sought.startswith(choice)]
         if len(starting) == 1:
             return folded[starting[0]]
-    close = get_close_matches(sought, folded, n=1, cutoff=0.75)
+    close = get_close_matches(sought, folded, n=1, cutoff=0.7)
     return folded[close[0]] if close else None
 
 

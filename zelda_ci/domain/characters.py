@@ -48,6 +48,8 @@ MAX_MARKS = 3
 
 def spelled(text: str, keep: str = "") -> str:
     r"""One line that says the same, with what acts or hides spelt out, like `\x1b`; characters in `keep` stay."""
+    if text.isascii() and text.isprintable():  # at once for most
+        return text
     return _BEYOND_PLAIN.sub(lambda found: "".join(_spelled(found[0], keep)), text)
 
 

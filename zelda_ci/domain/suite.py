@@ -358,6 +358,9 @@ class SharedSettings(Record):
     )
 
 
+ABOUT_ANSWER = "What must be true of what the session says. Only for these are its own words evidence."
+
+
 class SuiteText(Record):
     """What a suite says about itself."""
 
