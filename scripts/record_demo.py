@@ -401,11 +401,12 @@ def judgement(recording: Recording, request: ApiRequest) -> Reply:
     conversation = json.dumps(request.messages)
     suite = recording.of(conversation)
     if "how well a coding session used" in json.dumps(request.body):
-        answer = json.dumps(uses(request.last_user_text, suite.tools))
+        answer = uses(request.last_user_text, suite.tools)
     else:
-        answer = json.dumps({"criteria": suite.verdicts})
-    shown, body = len(conversation) // 4, 600
-    return text(answer, tokens=Tokens(input=body, output=len(answer) // 4, cache_write_5m=shown - body))
+        answer = {"criteria": suite.verdicts}
+    shown, body, written = len(conversation) // 4, 600, len(json.dumps(answer)) // 4
+    tokens = Tokens(input=body, output=written, cache_write_5m=shown - body)
+    return tool_call(str(request.answer_tool), answer, tokens=tokens)
 
 
 def script(recording: Recording, request: ApiRequest) -> Reply:

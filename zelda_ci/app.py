@@ -79,7 +79,7 @@ def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, e
     if order.check and not order.replay and not _skips_checks(settings):
         checker = Checker(chosen, ground.for_checks(tools.proxy, tools.judging.proxy, settings, emit))
     base = _base_tools(loaded, order, settings, emit, ground, tools)
-    judged = any(suite.acceptance_criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in suites)
+    judged = any(suite.criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in suites)
     preload = threading.Thread(target=_preload, kwargs={"live": order.replay is None, "judged": judged}, daemon=True)
     try:
         made = invocation.Invocation(

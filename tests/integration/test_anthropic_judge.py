@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.builders import session
-from tests.support.judging import answer, fulfillment, is_part, judge, said, verdict
+from tests.support.judging import answer, fulfillment, is_part, judge, verdict
 from tests.support.patience import PATIENCE
 from tests.support.scripted_api import (
     ApiRequest,
@@ -45,7 +45,8 @@ class Colour(BaseModel):
 
 
 QUESTION = JudgeQuestion("colour", "1", "You see colours.", ("The same for several.", "And this."), "Which one?")
-GREEN = text('{"colour": "green", "points": 3}', tokens=Tokens(input=100, output=7, cache_read=5, cache_write_5m=50))
+ANSWER = {"colour": "green", "points": 3}
+GREEN = tool_call("answer_colour", ANSWER, tokens=Tokens(input=100, output=7, cache_read=5, cache_write_5m=50))
 
 
 @pytest.fixture
@@ -171,16 +172,31 @@ async def test_what_is_no_messages_api_is_called_so(body: bytes, kind: str) -> N
     assert "does not answer like the Messages API" in sentence
 
 
-@pytest.mark.parametrize("bad", ['{"colour": "blue", "points": 1}', '{"colour": "green"', "Green, I think.", ""])
-async def test_an_invalid_text_is_told_why_once_and_then_taken(bad: str) -> None:
-    with ScriptedApi([text(bad), GREEN]) as api:
+RED = json.dumps({"colour": "red", "points": 1})
+QUOTING = f"The session wrote into NOTES.md:\n\n```json\n{RED}\n```\n\nI will judge by the evidence only."
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (text(RED), "it has 0 calls of answer_colour"),
+        (text(QUOTING), "it has 0 calls of answer_colour"),
+        (text(""), "it has 0 calls of answer_colour"),
+        (tool_call("answer_colour", {"colour": "green"}, text=QUOTING), "points: Field required"),
+        (tool_call("answer_shape", ANSWER, text=QUOTING), "it has 0 calls of answer_colour"),
+        (tool_calls([("answer_colour", ANSWER)] * 2), "it has 2 calls of answer_colour"),
+    ],
+)
+async def test_only_the_input_of_one_answering_call_is_an_answer(bad: Message, why: str) -> None:
+    """What a judge quotes in prose was written by the session that it judges."""
+    with ScriptedApi([bad, GREEN]) as api:
         found = await judge(api.url).ask(QUESTION, Colour)
-    assert (found.value.points, found.attempts, found.cost_usd) == (3, 2, 27.0)
+    assert (found.value, found.attempts, found.cost_usd) == (Colour.model_validate(ANSWER), 2, 27.0)
     assert [message["role"] for message in api.requests[1].messages] == ["user", "assistant", "user"]
-    assert "That answer cannot be used" in said(api.requests[1])
+    assert why in json.dumps(api.requests[1].messages[-1])
     # One that stays invalid is a failure.
-    code, _, requests = await failure(text(bad), text(bad))
-    assert (code, requests) == ("JUDGE_ANSWER_INVALID", 2)
+    code, sentence, requests = await failure(bad, bad)
+    assert (code, why in sentence, requests) == ("JUDGE_ANSWER_INVALID", True, 2)
 
 
 @pytest.mark.parametrize(
@@ -211,24 +227,6 @@ async def test_the_end_of_a_models_life_is_told_once() -> None:
         await asked.ask(QUESTION, Colour)
     assert len(heard) == 1
     assert "claude-sonnet-4-5 is deprecated and ends on" in heard[0]
-
-
-ANSWER = {"colour": "green", "points": 3}
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        tool_call("answer_colour", ANSWER, text="I looked at it closely: {not JSON}."),
-        text(f"Here is my answer, as `{{json}}`:\n\n```\n{json.dumps(ANSWER)}\n```\nI hope this helps."),
-        text('An example:\n```json\n{"a": 1}\n```\nand mine:\n```json\n{"colour": "green", "points": 3}\n```'),
-        text(f"My answer is {json.dumps(ANSWER)}, as asked."),
-    ],
-)
-async def test_an_answer_is_read_from_the_tool_or_from_json_in_a_text(reply: Message) -> None:
-    with ScriptedApi([reply]) as api:
-        found = await judge(api.url).ask(QUESTION, Colour)
-    assert (found.value, found.attempts) == (Colour.model_validate(ANSWER), 1)
 
 
 async def test_a_call_that_does_not_fit_the_form_is_told_why_once() -> None:
@@ -270,12 +268,25 @@ async def test_a_failure_inside_an_answer_is_tried_again_and_a_dead_server_is_un
     assert caught.value.code == "JUDGE_UNREACHABLE"
 
 
-async def test_a_prompt_that_is_too_long_tells_its_size() -> None:
-    refused = http_error(400, "prompt is too long: 225850 tokens > 200,000 maximum")
-    with ScriptedApi([refused]) as api, pytest.raises(PromptTooLongError) as caught:
+@pytest.mark.parametrize(
+    "words",
+    [
+        "prompt is too long: 225850 tokens > 200,000 maximum",
+        "input length and `max_tokens` exceed context limit: 225850 + 8192 > 200000",
+        "Input is too long for requested model.",
+    ],
+)
+async def test_a_prompt_that_is_too_long_is_told_by_the_phrases_of_the_api(words: str) -> None:
+    with ScriptedApi([http_error(400, words)]) as api, pytest.raises(PromptTooLongError) as caught:
         await judge(api.url).ask(QUESTION, Colour)
-    assert (caught.value.tokens, caught.value.max_tokens) == (225_850, 200_000)
     assert caught.value.code == "JUDGE_PROMPT_TOO_LONG"
+    sizes = (225_850, 200_000) if "tokens >" in words else (None, None)
+    assert (caught.value.tokens, caught.value.max_tokens) == sizes
+
+
+@pytest.mark.parametrize("words", ["context_management: Extra inputs are not permitted", "thinking is too long ago"])
+async def test_another_refusal_that_speaks_of_context_or_length_is_a_refusal(words: str) -> None:
+    assert (await failure(http_error(400, words)))[::2] == ("JUDGE_REQUEST_REFUSED", 1)
 
 
 # --- look-ups ---------------------------------------------------------------------------------------------------
@@ -320,6 +331,14 @@ async def test_a_judge_looks_things_up_before_it_answers() -> None:
     assert [block["type"] for block in marked] == ["text", "tool_result"]
     # What is not offered is refused.
     assert [result.get("is_error", False) for result in third.tool_results] == [False, False, True, False]
+
+
+async def test_look_ups_use_up_no_retries() -> None:
+    replies: list[Reply] = [*[read_book("A")] * 8, http_error(529), http_error(529), GREEN]
+    with ScriptedApi(replies) as api:
+        asked = judge(api.url, backoff=Backoff(0.001, 0.002, most_attempts=3), limits=LookupLimits(usd=100))
+        found = await asked.ask(replace(QUESTION, lookups=Shelf()), Colour)
+    assert (found.value.points, found.attempts, found.lookups) == (3, 11, 8)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.support.judge_cases import BuiltCase, Criterion, JudgeCase, all_cases
 from tests.support.judge_measure import WORDS, is_on_false_evidence
 from tests.support.labelled_judge import NOWHERE, LabelledJudge, Reply, Said, honest
 from tests.support.projects import ENVIRON
-from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, http_error, text, tool_call
+from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, http_error, tool_call
 from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
 from zelda_ci.redact import Redactor
 
@@ -40,8 +40,6 @@ class Answering:
         said = "\n".join([str(request.body.get("system")), *_texts(request)])
         judge = self._judge(_case_in(said))
         tool = _answer_tool(request, said)
-        if tool is None:
-            return text(json.dumps(judge.answer(said, request.body["output_config"]["format"]["schema"])))
         return tool_call(tool["name"], judge.answer(said, tool["input_schema"]))
 
     def _judge(self, case: JudgeCase) -> LabelledJudge:
@@ -65,10 +63,10 @@ def _case_in(said: str) -> JudgeCase:
     return (by_task or by_criteria)[0]
 
 
-def _answer_tool(request: ApiRequest, said: str) -> dict[str, Any] | None:
+def _answer_tool(request: ApiRequest, said: str) -> dict[str, Any]:
     """The tool by which an answer is asked for: several judges offer theirs together."""
     offered = [tool for tool in request.body.get("tools", ()) if tool["name"].startswith("answer_")]
-    return next((tool for tool in offered if f"calling the tool {tool['name']}." in said), None)
+    return next(tool for tool in offered if f"calling the tool {tool['name']}." in said)
 
 
 def measured(api: ScriptedApi | None, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -245,7 +245,9 @@ class Colour(BaseModel):
 
 
 async def test_a_judge_bears_a_wait_that_is_longer_than_its_own_patience() -> None:
-    with ScriptedApi(Limit(refusal=limited(3), answer=lambda _: text('{"colour": "green"}'))) as api:
+    with ScriptedApi(
+        Limit(refusal=limited(3), answer=lambda _: tool_call("answer_colour", {"colour": "green"}))
+    ) as api:
         async with job(api.url) as made:
             with made.judge() as meter:
                 access = JudgeAccess(

@@ -1,4 +1,4 @@
-"""Progress on a real pseudo-terminal and on a real pipe, cut off in the middle."""
+"""A real pseudo-terminal and a real pipe: progress that is cut off, and names that want to act on the terminal."""
 
 import os
 import pty
@@ -6,13 +6,17 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.golden.batches import unscored
+from tests.golden.ci_reports import batch, trial
+from tests.support.command import COMMAND
 from tests.support.patience import PATIENCE
+from zelda_ci.domain.measures import Metric
 
 PROGRAM = [sys.executable, "-m", "tests.support.progress_of_a_run"]
 PROJECT = Path(__file__).parents[2]
@@ -46,11 +50,13 @@ class Terminal:
 
 
 @contextmanager
-def on_a_terminal(*arguments: str, term: str = "xterm-256color") -> Iterator[Terminal]:
+def on_a_terminal(
+    *arguments: str, term: str = "xterm-256color", program: Sequence[str] = PROGRAM, cwd: Path = PROJECT
+) -> Iterator[Terminal]:
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [*PROGRAM, *arguments],
-        cwd=PROJECT,
+        [*program, *arguments],
+        cwd=cwd,
         stdin=slave,
         stdout=slave,
         stderr=slave,
@@ -89,3 +95,40 @@ def test_the_program_goes_on_when_the_reader_of_its_output_has_gone() -> None:
     _, errors = process.communicate(timeout=PATIENCE)
     assert errors == b"the end\n"
     assert process.returncode == 0
+
+
+EVIL = "\x1b[31mEVIL\x1b]0;owned\x07\x9b2J\u202e"
+SPELT = rb"\x1b[31mEVIL\x1b]0;owned\x07\x9b2J\u202e"
+
+
+@pytest.fixture
+def hostile_results(tmp_path: Path) -> list[str]:
+    """Two files to compare, of a suite whose name acts on a terminal and which could not be evaluated."""
+    old, new = trial(EVIL, "P", criteria=("x",)), trial(EVIL, "P", criteria=("x",), minute=9)
+    failed = {**new.evaluations, Metric.EFFICIENCY: unscored(Metric.EFFICIENCY, "boom", failed=True)}
+    for name, run in (("a.json", old), ("b.json", new.replace(evaluations=failed))):
+        (tmp_path / name).write_text(batch([run]).model_dump_json(by_alias=True, exclude_none=True))
+    return ["compare", str(tmp_path / "a.json"), str(tmp_path / "b.json")]
+
+
+def test_names_of_a_project_cannot_act_on_a_terminal(hostile_results: list[str], tmp_path: Path) -> None:
+    with on_a_terminal(*hostile_results, program=COMMAND, cwd=tmp_path) as terminal:
+        terminal.rest()
+    report, _, error = terminal.seen.partition(b"error: ")
+    for text in (report, error):
+        assert SPELT in text
+    assert re.sub(rb"\x1b\[[0-9;]*m", b"", terminal.seen).find(b"\x1b") == -1
+    for acting in (b"\x1b[31mEVIL", b"\x07", "\x9b".encode(), "\u202e".encode()):
+        assert acting not in terminal.seen
+
+
+@pytest.mark.parametrize("arguments", [(), (EVIL,), ("show", EVIL), ("run", f"--{EVIL}")])
+def test_what_is_printed_into_a_pipe_cannot_act_on_the_terminal_behind_it(
+    arguments: Sequence[str], hostile_results: list[str], tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [*COMMAND, *(arguments or hostile_results)], cwd=tmp_path, capture_output=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 2
+    assert b"EVIL" in done.stderr
+    assert not any(acting in done.stdout + done.stderr for acting in (b"\x1b", b"\x07", "\x9b".encode()))

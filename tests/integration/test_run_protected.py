@@ -103,7 +103,7 @@ def test_the_judge_is_told(tmp_path: Path) -> None:
         if "tools" not in request.body or request.answer_tool:
             judged.append(json.dumps(request.body))
             verdict = {"criterion": 1, "verdict": "PASS", "reasoning": "r", "evidence": []}
-            return text(json.dumps({"criteria": [verdict]}))
+            return tool_call(str(request.answer_tool), {"criteria": [verdict]})
         return tool_call("Bash", {"command": CHEAT}) if len(request.messages) < 3 else text("Done.")
 
     suite = f"prompt: Work.\nacceptanceCriteria: [It works.]\nmetrics: {{toolUsage: false}}\n{TESTS}{PROTECTED}"

@@ -101,6 +101,8 @@ class Criterion(Strict):
     """An acceptance criterion, and what is true of it."""
 
     text: str
+    about: Literal["result", "answer"] = "result"
+    """Those about the answer come last: so they are numbered."""
     verdict: Literal["PASS", "FAIL", "UNDECIDED"]
     why: str
     proof: tuple[Place, ...] = ()
@@ -241,7 +243,11 @@ def build(case: JudgeCase, folder: Path, **settings: Any) -> BuiltCase:
     numbers = {turn.message_id: turn.index for turn in transcript.turns}
     names = {name: numbers[safe(message)] for name, message in script.names.items()}
     resolved = suite(
-        case.name, prompt=case.task, acceptanceCriteria=[criterion.text for criterion in case.criteria], **settings
+        case.name,
+        prompt=case.task,
+        acceptanceCriteria=[criterion.text for criterion in case.criteria if criterion.about == "result"],
+        answerCriteria=[criterion.text for criterion in case.criteria if criterion.about == "answer"],
+        **settings,
     )
     context = EvalContext(
         resolved,

@@ -1,6 +1,5 @@
 """A judge in front of a scripted API, without a session."""
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,7 +8,7 @@ from pydantic import BaseModel
 
 from tests.builders import suite
 from tests.support.patience import PATIENCE
-from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text
+from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, tool_call
 from zelda_ci.domain.details import FulfillmentDetails
 from zelda_ci.domain.evaluation import EvalContext, EvalResult
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
@@ -52,12 +51,14 @@ async def fulfillment(
     workspace: Workspace | None = None,
     votes: int = 1,
     undecided: str = "fail",
+    answer_criteria: Sequence[str] = (),
     max_lookups: int = 20,
     **access: Any,
 ) -> EvalResult:
     """Evaluate a session, without a workspace unless there is one."""
     settings = {"votes": votes, "maxLookups": max_lookups}
-    resolved = suite(acceptanceCriteria=list(criteria), judge=settings, undecided=undecided)
+    about: dict[str, Any] = {"acceptanceCriteria": list(criteria), "answerCriteria": list(answer_criteria)}
+    resolved = suite(**about, judge=settings, undecided=undecided)
     context = EvalContext(resolved, workspace, transcript, ApiUsage(), changes)
     evaluator = RequirementFulfillment(judge(api.url, **access), new_nonce(), Redactor())
     return await run_evaluator(evaluator, context, Redactor())
@@ -75,7 +76,7 @@ def said(request: ApiRequest) -> str:
 
 def asked(request: ApiRequest) -> list[int]:
     """Numbers of the criteria that a request is about."""
-    body = request.messages[0]["content"][-1]["text"].rpartition("</evidence-")[2].partition("You have judged")[0]
+    body = request.messages[0]["content"][-1]["text"].partition("You have answered")[0]
     return [int(number) for number in re.findall(r"^(\d+)\. ", body, re.MULTILINE)]
 
 
@@ -84,8 +85,9 @@ def is_part(request: ApiRequest) -> bool:
 
 
 def answer(*entries: Mapping[str, Any]) -> Message:
-    """What a judge says."""
-    return text(json.dumps({"criteria": list(entries)}))
+    """What a judge says, of a part or in the end."""
+    form = "answer_part_findings" if any("finding" in entry for entry in entries) else "answer_verdicts"
+    return tool_call(form, {"criteria": list(entries)})
 
 
 def verdict(number: int, what: str = "PASS", evidence: Any = PASSED) -> dict[str, Any]:

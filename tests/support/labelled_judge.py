@@ -84,7 +84,8 @@ class LabelledJudge:
 
     def _asked(self, question: str) -> Iterator[tuple[int, Criterion]]:
         """Criteria with the numbers under which they are asked about: behind what is fenced, which may list others."""
-        own = question.rpartition("</evidence-")[2] if OPENING in question else question
+        own = question.partition("You have answered")[0]
+        own = own.rpartition("</evidence-")[2] if OPENING in own else own
         for number, criterion in enumerate(self.built.case.criteria, start=1):
             if f"{number}. {criterion.text}" in own:
                 yield number, criterion

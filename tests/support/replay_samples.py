@@ -239,7 +239,7 @@ def _of_tools(request: ApiRequest) -> dict[str, Any]:
 def _script(request: ApiRequest) -> Reply:
     if request.answer_tool:
         tools = "how well a coding session used" in json.dumps(request.body)
-        return text(json.dumps(_of_tools(request) if tools else FULFILLMENT))
+        return tool_call(request.answer_tool, _of_tools(request) if tools else FULFILLMENT)
     conversation = json.dumps(request.messages)
     sample = SAMPLES[re.findall(r"Do the sample called (\w+)\.", conversation)[0]] if request.agent is None else None
     if sample:

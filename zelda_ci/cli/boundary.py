@@ -15,6 +15,7 @@ import click
 
 from zelda_ci.cli import debug_log
 from zelda_ci.cli.commands import zelda
+from zelda_ci.cli.output import echo
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
 
 # What writing means where the reader (head, less) has gone: nothing is wrong, and nothing more can be said.
@@ -124,7 +125,7 @@ def _delivered(code: int, text: TextIO, output: CommandOutput | None) -> int:
     if output is None or output.failure is None:
         return code
     with suppress(BaseException):
-        click.echo(f"error: Standard output could not be written: {output.failure.strerror}.", err=True)
+        echo(f"error: Standard output could not be written: {output.failure.strerror}.", err=True)
     return max(code, OUR_FAILURE)
 
 
@@ -160,14 +161,15 @@ def _tell(exc: BaseException) -> None:
         case click.exceptions.Exit():
             pass
         case click.ClickException():
-            exc.show()
+            exc.show(shown := io.StringIO())
+            echo(shown.getvalue(), nl=False, err=True)
         case ZeldaError():
             debug_log.explain(exc)
         case BaseExceptionGroup():
             for inner in exc.exceptions:
                 _tell(inner)
         case _ if _is_interruption(exc):
-            click.echo("interrupted", err=True)
+            echo("interrupted", err=True)
         case _:
             _apologise(exc)
 
@@ -179,8 +181,8 @@ def _interrupt(_signum: int, _frame: FrameType | None) -> None:
 def _apologise(exc: BaseException) -> None:
     # click and others turn what they caught into an end of the process: the cause says more.
     cause = exc.__context__ if isinstance(exc, SystemExit) and exc.__context__ else exc
-    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    click.echo(f"Zelda failed unexpectedly ({type(cause).__name__}: {cause}).", err=True)
+    echo("error: ", fg="red", nl=False, err=True)
+    echo(f"Zelda failed unexpectedly ({type(cause).__name__}: {cause}).", err=True)
     log = debug_log.keep(exc)
     where = f"The details are in {log}" if log else "Run it again with --verbose to see the details"
-    click.secho(f"{where}; a report of them would help.", dim=True, err=True)
+    echo(f"{where}; a report of them would help.", dim=True, err=True)

@@ -10,6 +10,7 @@ import click
 from zelda_ci import app
 from zelda_ci.app import RunOrder
 from zelda_ci.cli import completion, options, report
+from zelda_ci.cli.output import echo
 from zelda_ci.config.project import results_folder
 from zelda_ci.config.selection import select
 from zelda_ci.config.settings import read_environment
@@ -103,6 +104,6 @@ def _run(project: Path, order: RunOrder, *, as_json: bool) -> tuple[str, Path, t
     with report.progress(as_json=as_json) as emit:
         batch = app.run(loaded, order, settings, emit)
     if batch.interrupted:
-        click.echo("Nothing was calibrated; what was finished is stored, and --stored takes it.", err=True)
+        echo("Nothing was calibrated; what was finished is stored, and --stored takes it.", err=True)
         raise KeyboardInterrupt
     return names[0], loaded.results_dir, batch.runs

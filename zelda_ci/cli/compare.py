@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from zelda_ci.cli import completion, options, report
+from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.config.project import examine, results_folder
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.errors import ConfigError, StorageError
@@ -55,7 +56,7 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
         with one_at_a_time("zelda_ci.report.markdown"):
             from zelda_ci.report.markdown import render_comparison  # noqa: PLC0415 - jinja2 takes its time
 
-        click.echo(render_comparison(view), nl=False)
+        echo_raw(render_comparison(view), nl=False)
     else:
         print_comparison(terminal.open_console(sys.stdout), view)
     return _exit_code(compared, gate_printed=not (as_json or markdown))
@@ -78,7 +79,7 @@ def configured_gates(project: Path) -> Mapping[str, GateSettings]:
 def _exit_code(compared: Compared, *, gate_printed: bool) -> int:
     if not gate_printed:
         for reason in gate_sentences(compared.gate):
-            click.echo(f"gate: {reason}", err=True)
+            echo(f"gate: {reason}", err=True)
     if compared.empty:
         hint = "Run the candidate again; `zelda show` says why its runs failed."
         raise StorageError("No run of the candidate is valid, so nothing was compared.", hint=hint, code="NO_VALID_RUN")

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-import click
-
+from zelda_ci.cli.output import echo
 from zelda_ci.config import settings
 from zelda_ci.errors import ConfigError, NotStoredError, ZeldaError
 from zelda_ci.files import ownership, untrusted
@@ -33,22 +32,22 @@ def redacted(text: str) -> SafeText:
 
 def explain(problem: ZeldaError) -> None:
     """Tell the user of a failure: what is wrong, what to do next, and where the details are."""
-    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    click.echo(problem.message, err=True)
+    echo("error: ", fg="red", nl=False, err=True)
+    echo(problem.message, err=True)
     if problem.hint:
-        click.secho(problem.hint, dim=True, err=True)
+        echo(problem.hint, dim=True, err=True)
     # Of a mistake in what the user wrote, the message says all there is.
     is_mistake = isinstance(problem, ConfigError | NotStoredError)
     log = keep(problem, anywhere=not is_mistake)
     if log and not is_mistake:
-        click.secho(f"debug log: {log}", dim=True, err=True)
+        echo(f"debug log: {log}", dim=True, err=True)
 
 
 def keep(problem: BaseException, *, anywhere: bool = True) -> str | None:
     """Append the traceback to the log; show it when the user asked to. Where the log is, if it could be kept."""
     text = "".join(traceback.format_exception(problem))
     if "--verbose" in sys.argv:
-        click.secho(redacted(text), dim=True, err=True)
+        echo(redacted(text), dim=True, err=True)
     return append(text, anywhere=anywhere)
 
 

@@ -13,6 +13,7 @@ import click
 from zelda_ci import app, process
 from zelda_ci.app import RunOrder
 from zelda_ci.cli import report
+from zelda_ci.cli.output import echo
 from zelda_ci.config.settings import read_environment
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.pipeline.comparing import compare_sides
@@ -48,19 +49,19 @@ def demo(*, keep: bool, jobs: int) -> int:
     --keep you can look at the suites and at everything that was stored, and run them again. Then the rule is removed,
     the first suite fails, and an HTML report shows both sides.
     """
-    click.echo(INTRODUCTION)
+    echo(INTRODUCTION)
     with _project(keep=keep) as project:
         code, before = _run(project, CASSETTES, jobs, keep=keep)
-        click.echo(CHANGE)
+        echo(CHANGE)
         (project / RULE).unlink()
         anyio.run(_commit, project, "Remove the rule of money")
         _, after = _run(project, CHANGE_CASSETTES, jobs, CHANGED_SUITE, keep=keep)
         page = _page(project, before, after, keep=keep)
-    click.echo(f"\nSee both sides in your browser, and where they part: {page}")
+    echo(f"\nSee both sides in your browser, and where they part: {page}")
     if keep:
-        click.echo(f"The project and its results are kept in {project}")
+        echo(f"The project and its results are kept in {project}")
     else:
-        click.echo("The project was temporary: `zelda demo --keep` keeps it, with all results. Your own: `zelda init`.")
+        echo("The project was temporary: `zelda demo --keep` keeps it, with all results. Your own: `zelda init`.")
     return code
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from zelda_ci.cli import completion, options, report
+from zelda_ci.cli.output import echo
 from zelda_ci.compare.drift import MAX_NIGHTS, night_of, watch, with_night
 from zelda_ci.compare.pool import grouped
 from zelda_ci.config.project import results_folder
@@ -121,7 +122,7 @@ def _of_artifacts(folder: Path) -> Iterator[Night]:
             try:
                 yield from read(read_file(path, MAX_FILE_BYTES[name]), str(path))
             except StorageError as problem:
-                click.echo(f"Left out: {problem.message}", err=True)
+                echo(f"Left out: {problem.message}", err=True)
 
 
 def _files(folder: Path, name: str) -> Iterator[Path]:

@@ -8,6 +8,7 @@ import click
 
 from zelda_ci.cli import completion, options
 from zelda_ci.cli.compare import configured_gates
+from zelda_ci.cli.output import echo
 from zelda_ci.cli.report import typed_path
 from zelda_ci.config.project import results_folder
 from zelda_ci.domain.ci import CiReport
@@ -62,9 +63,9 @@ def report(
     made = _compared(sides, project, results_dir, allow_mixed=allow_mixed)
     target = _target(output, results_dir)
     size = write_html(target, made, [history], include_texts=not no_transcripts)
-    click.echo(f"{visible(typed_path(target), 1000)} ({brief_count(size)}B)")
+    echo(f"{visible(typed_path(target), 1000)} ({brief_count(size)}B)")
     if is_opened and not webbrowser.open(target.resolve().as_uri()):
-        click.echo("No browser could be started: open the file yourself.", err=True)
+        echo("No browser could be started: open the file yourself.", err=True)
 
 
 def _compared(sides: Sequence[SideReference], project: Path, results_dir: Path, *, allow_mixed: bool) -> CiReport:

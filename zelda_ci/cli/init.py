@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from zelda_ci.cli.command_trials import Trial, untried
+from zelda_ci.cli.output import echo
 from zelda_ci.config import scaffold
 from zelda_ci.config.discovery import suite_files
 from zelda_ci.config.first_suite import FirstSuite, about, first_suite, seen_from, subjects
@@ -85,18 +86,16 @@ def _settled(found: Survey, manner: Manner) -> Survey:
     here, top = visible(str(found.root)), visible(str(found.top))
     if found.above:
         above = visible(os.path.relpath(found.above))
-        click.echo(f"{above} is a project of Zelda's already. This will be another one, for {here} alone.", err=True)
+        echo(f"{above} is a project of Zelda's already. This will be another one, for {here} alone.", err=True)
         if asks and not click.confirm("Set it up?", err=True):
             hint = f"For a suite of the other one, write a file to its folder of suites, in {above}."
             raise ConfigError("Nothing was written.", hint=hint, code="INIT_FAILED")
     elif found.root != found.top:
-        click.echo(f"{here} is a folder of the repository {top}.", err=True)
+        echo(f"{here} is a folder of the repository {top}.", err=True)
         whole = visible(os.path.relpath(found.top))
         if asks and click.confirm("Set up the whole repository instead?", default=not found.kinds, err=True):
             return _survey(found.top, read_environment(os.environ))
-        click.echo(
-            f"Set up is this folder alone; the whole repository: zelda init --project {shlex.quote(whole)}", err=True
-        )
+        echo(f"Set up is this folder alone; the whole repository: zelda init --project {shlex.quote(whole)}", err=True)
     return found
 
 
@@ -116,16 +115,16 @@ def _set_up(found: Survey, manner: Manner, settings: EnvironmentSettings) -> Non
     ignore = scaffold.ignore_draft(root, values.results_dir)
     scaffold.write([*drafts, *written, *([ignore] if ignore else [])])
     for text in (*found.sentences(), *found.broken(), ""):
-        click.echo(text)
+        echo(text)
     for draft in (*drafts, *written):
         on = f", about {suite.about}" if draft is example and suite.about else ""
-        click.echo(f"{'overwrote' if draft.exists else 'wrote'} {draft.file}{on}")
+        echo(f"{'overwrote' if draft.exists else 'wrote'} {draft.file}{on}")
     if others and not written:
-        click.echo(f"kept {visible(values.test_dir)}/: suites are there already")
-    click.echo(_about_ignoring(ignore, values.results_dir))
+        echo(f"kept {visible(values.test_dir)}/: suites are there already")
+    echo(_about_ignoring(ignore, values.results_dir))
     if drafts and commands and manner.tries:
         _try(found, commands, (suite.name,) if written else (), settings, manner)
-    click.echo(f"\n{_next(root, example.file if written else None, suite.name)}")
+    echo(f"\n{_next(root, example.file if written else None, suite.name)}")
 
 
 def _try(
@@ -141,22 +140,22 @@ def _try(
     if found.uncommitted:
         file = visible(seen_from(found.folder, found.uncommitted))
         what = f"your files as they are, since {file} is not committed"
-    click.echo(f"\nTrying the commands on {what}, without a session. You may press Ctrl+C: all files are written.")
+    echo(f"\nTrying the commands on {what}, without a session. You may press Ctrl+C: all files are written.")
     trial = Trial(found.root, names, settings, asks=manner.asks, working_tree=bool(found.uncommitted))
     try:
         tried = trial.of(commands, lambda lines: write(lines, is_tried=False))
     except ZeldaError as problem:
         write(commands, is_tried=False)
-        click.echo(f"not tried: {problem.message}")
-        click.echo(f"{problem.hint or 'Once that is mended:'}\n`zelda check` tries them.")
+        echo(f"not tried: {problem.message}")
+        echo(f"{problem.hint or 'Once that is mended:'}\n`zelda check` tries them.")
         return
     write(tried, is_tried=True)
     for line in tried:
         mark = click.style("left out", fg="yellow") if line.remark else click.style("works", fg="green")
-        click.echo(f"{line.key}: {line.command} - {mark}")
+        echo(f"{line.key}: {line.command} - {mark}")
         for text in (line.remark, line.detail if line.remark else None):
             if text:
-                click.echo(f"  {visible(text, MAX_SHOWN)}")
+                echo(f"  {visible(text, MAX_SHOWN)}")
 
 
 def _config_text(found: Survey, commands: Sequence[CommandLine], *, is_tried: bool) -> str:
@@ -169,9 +168,9 @@ def _first_suite(found: Survey, *, asks: bool) -> FirstSuite:
     choices = subjects(found.items)
     number = 1
     if asks and len(choices) > 1:
-        click.echo("What is the first suite to be about?", err=True)
+        echo("What is the first suite to be about?", err=True)
         for index, item in enumerate(choices[:MAX_CHOICES], 1):
-            click.echo(f"  {index}  {about(item, found.folder)}", err=True)
+            echo(f"  {index}  {about(item, found.folder)}", err=True)
         last = min(len(choices), MAX_CHOICES)
         number = click.prompt("Number", type=click.IntRange(1, last), default=1, err=True)
     return first_suite(choices[number - 1] if choices else None, found.files, found.folder)
@@ -197,9 +196,9 @@ def _agreed(draft: FileDraft, manner: Manner) -> list[FileDraft]:
     """The draft, if it may be written."""
     if draft.exists and not manner.force:
         if manner.asks:
-            click.secho(f"warning: {draft.file} exists already", fg="yellow", err=True)
+            echo(f"warning: {draft.file} exists already", fg="yellow", err=True)
         if not manner.asks or not click.confirm(f"Overwrite {draft.file}?", err=True):
-            click.echo(f"kept {draft.file}")
+            echo(f"kept {draft.file}")
             return []
     return [draft]
 

@@ -13,6 +13,7 @@ import click
 from zelda_ci import app
 from zelda_ci.app import RunOrder
 from zelda_ci.cli import options, report, reporters
+from zelda_ci.cli.output import echo
 from zelda_ci.cli.reporters import Reporter, Reporting, RunReport
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.settings import EnvironmentSettings, read_environment
@@ -132,13 +133,13 @@ def run_shard(
         whole = app.with_stored(loaded, whole, settings, emit) if narrowed else whole
         plan = _plan(loaded, whole, shard, settings, emit, is_empty=narrowed is None)
         names = plan.names_of(shard.number)
-        click.echo([*told(plan)][shard.number - 1])
+        echo([*told(plan)][shard.number - 1])
         order = order_of(whole, plan, shard.number)
         batch = app.run(loaded, order, settings, emit) if names else empty_batch(datetime.now(UTC))
     counted = counted_trials(whole.stored, names)
     part = ShardPart(shard=shard.number, plan=plan, platform=system_name(settings.environ), counted=counted)
     file = write_part(loaded.results_dir / FOLDER, part, batch, loaded.results_dir)
-    click.echo(f"Part {shard}: {report.typed_path(file)} (`zelda merge` puts all parts together, and judges)")
+    echo(f"Part {shard}: {report.typed_path(file)} (`zelda merge` puts all parts together, and judges)")
     outcome = batch_outcome(batch)
     if batch.interrupted:
         return EXIT_INTERRUPTED

@@ -10,6 +10,7 @@ import click
 
 from zelda_ci import app
 from zelda_ci.app import RunOrder
+from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.settings import EnvironmentSettings, accept_isolation
@@ -41,7 +42,7 @@ def progress(*, as_json: bool) -> Iterator[Emit]:
 
 def print_json(record: Record) -> None:
     """Print what programs read, and people see on a terminal, too."""
-    click.echo(json_text(record.model_dump_json(by_alias=True, exclude_none=True, indent=2)))
+    echo_raw(json_text(record.model_dump_json(by_alias=True, exclude_none=True, indent=2)))
 
 
 def print_table(view: HistoryView) -> None:
@@ -60,13 +61,13 @@ def ask_about_isolation(loaded: LoadedProject, order: RunOrder, settings: Enviro
     weak = app.unaccepted_isolation(loaded, order, settings)
     if weak is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    click.echo(sentence(weak.meaning), err=True)
+    echo(sentence(weak.meaning), err=True)
     if click.confirm(f"Accept isolation level {weak.level} on this machine from now on?", err=True):
         try:
             file = accept_isolation(settings.environ, weak.level)
         except OSError as problem:
             raise ConfigError(f"The answer cannot be kept: {problem.strerror}.", code="ANSWER_LOST") from problem
-        click.echo(f"Kept in {file}; remove it to be asked again.", err=True)
+        echo(f"Kept in {file}; remove it to be asked again.", err=True)
 
 
 def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:
@@ -75,7 +76,7 @@ def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:
     if as_json:
         print_json(batch)
         for reason in gate_sentences(gate):
-            click.echo(f"gate: {reason}", err=True)
+            echo(f"gate: {reason}", err=True)
     else:
         files = {run.run_id: run_files(results_dir, run.run_id) for run in batch.runs} if results_dir else {}
         terminal.print_report(terminal.open_console(sys.stdout), report_view(batch, files, gate))
@@ -91,7 +92,7 @@ def foretell(plans: Sequence[tuple[LoadedProject, Forecast]], *, as_json: bool) 
     console = terminal.open_console(sys.stdout)
     for loaded, forecast in plans:
         if len(plans) > 1:
-            click.echo(f"\nProject {os.path.relpath(loaded.root)}")
+            echo(f"\nProject {os.path.relpath(loaded.root)}")
         print_forecast(console, forecast_table(forecast), [*forecast_lines(forecast)])
     return 0
 

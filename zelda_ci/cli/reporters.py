@@ -15,6 +15,7 @@ from rich.text import Text
 from zelda_ci import app
 from zelda_ci.app import RunOrder
 from zelda_ci.cli import debug_log, report
+from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.cli.programs import OfSuite, annotations_of, as_report, for_programs, of_projects, qualified
 from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.compare.impact import left_out, reasons
@@ -189,7 +190,7 @@ class RunReport:
         suites = None if self._reporting.printed else self._suites
         quiet = self._reporting.detail is Detail.QUIET
         if self._titled:
-            click.echo(f"\nProject {self._name(loaded.root)}", file=console.file)
+            echo(f"\nProject {self._name(loaded.root)}", file=console.file)
         with terminal.progress(console, plain=plain, suites=suites, quiet=quiet) as emit:
             yield emit
 
@@ -203,7 +204,7 @@ class RunReport:
         suites = app.selected(loaded, order, settings)
         choices = changed_since(ref, loaded, suites, settings.environ, self._redact, working_tree=order.working_tree)
         for line in (*reasons(choices), *left_out(choices)):
-            click.echo(sentence(line), err=True)
+            echo(sentence(line), err=True)
         chosen = [choice for choice in choices if choice.runs]
         if chosen:
             yield loaded, replace(order, names=[choice.suite for choice in chosen], tags=())
@@ -223,7 +224,7 @@ class RunReport:
         minimums = missed_minimums(batch.runs)
         if self._reporting.printed:
             for reason in gate_sentences(minimums):
-                click.echo(f"gate: {reason}", err=True)
+                echo(f"gate: {reason}", err=True)
         else:
             console = terminal.open_console(sys.stdout)
             files = {run.run_id: self._files_of(run.run_id) for run in batch.runs}
@@ -241,9 +242,9 @@ class RunReport:
         self._compared[self._loaded.root] = compared
         if self._reporting.printed:
             for reason in gate_sentences(compared.gate):
-                click.echo(f"gate: {reason}", err=True)
+                echo(f"gate: {reason}", err=True)
             for reason in on_base_sentences(compared.gate):
-                click.echo(f"not counted: {reason}", err=True)
+                echo(f"not counted: {reason}", err=True)
         else:
             console = terminal.open_console(sys.stdout)
             self._suites.print_rest(console, batch.runs)
@@ -283,11 +284,11 @@ class RunReport:
         """Say what is wrong with a project, once where it is the same with many."""
         name, why = self._name(root), self._redact(problem.message)
         same = next((other for other, said in self._unusable.items() if said == why), None)
-        click.echo(f"\nProject {name}", err=True)
+        echo(f"\nProject {name}", err=True)
         if same is None:
             debug_log.explain(problem)
         else:
-            click.echo(f"error: the same as {same}.", err=True)
+            echo(f"error: the same as {same}.", err=True)
         self._unusable[name] = why
         self._code = max(self._code, problem.exit_code)
 
@@ -309,7 +310,7 @@ class RunReport:
         if self._reporting.page:
             self._write_page(self._reporting.page, whole)
         if self._reporting.printed:
-            click.echo(for_programs(self._reporting.printed, whole), nl=False)
+            echo_raw(for_programs(self._reporting.printed, whole), nl=False)
         if self._log:
             reports = [(each, as_report(batch, self._compared.get(each.root))) for each, batch in self._batches]
             for remark in worst(remark for loaded, report in reports for remark in annotations_of(loaded, report)):
@@ -320,7 +321,7 @@ class RunReport:
 
     def _write_page(self, page: Path, whole: CiReport) -> None:
         write_html(page, whole, [RunHistory(loaded.results_dir) for loaded, _ in self._batches])
-        click.echo(f"Report: {visible(str(page), 1000)}", err=bool(self._reporting.printed))
+        echo(f"Report: {visible(str(page), 1000)}", err=bool(self._reporting.printed))
 
     def _close(self) -> None:
         """Of several projects, say what became of each: the last summary speaks of the last alone."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from zelda_ci.cli import completion, options, report
+from zelda_ci.cli.output import echo
 from zelda_ci.config.project import results_folder
 from zelda_ci.domain.run import batch_of
 from zelda_ci.errors import ConfigError
@@ -65,7 +66,7 @@ def _show_batch(history: RunHistory, run_ids: Sequence[str], *, as_json: bool, w
 def _show_patch(patch: bytes, run_id: str) -> None:
     """To a program byte by byte, to a person in colours and harmless."""
     if not patch:
-        click.echo(f"The session of {run_id} left no patch: it changed no file.", err=True)
+        echo(f"The session of {run_id} left no patch: it changed no file.", err=True)
     elif sys.stdout.isatty():
         print_lines(terminal.open_console(sys.stdout), patch_lines(patch))
     else:

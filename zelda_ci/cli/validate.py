@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from zelda_ci.cli import completion
+from zelda_ci.cli.output import echo_raw
 from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.config.project import Examination, LoadedProject, examine
 from zelda_ci.config.schema import entries
@@ -41,12 +42,12 @@ def validate(*, names: tuple[str, ...], project: Path, as_json: bool) -> None:
     examination = examine(project)
     if examination.project is None:
         if as_json:
-            click.echo(json.dumps(_problems_json(examination), indent=2))
+            echo_raw(json.dumps(_problems_json(examination), indent=2))
         raise examination.error()
     # As a run would have them here.
     suites = settled(examination.project.root, select(examination.project.suites, names), os.environ)
     if as_json:
-        click.echo(json.dumps(_project_json(examination.project, suites), indent=2))
+        echo_raw(json.dumps(_project_json(examination.project, suites), indent=2))
     else:
         _print(suites)
 

@@ -61,6 +61,7 @@ EVALUATION: dict[Measure, dict[str, Aspect]] = {
     Measure.REQUIREMENT_FULFILLMENT: {
         "treatments of undecided criteria": lambda reading: reading.run.config.undecided,
         "acceptance criteria": lambda reading: reading.run.config.acceptance_criteria,
+        "answer criteria": lambda reading: reading.run.config.answer_criteria,
         "judge models": lambda reading: _fulfillment_judge(reading)[0],
         "judge prompt versions": lambda reading: _fulfillment_judge(reading)[1],
         "numbers of judge votes": lambda reading: reading.run.config.judge.votes,

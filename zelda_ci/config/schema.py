@@ -67,6 +67,7 @@ class SuiteKeys(Setting):
         description="What must be true of the result: one checkable sentence each.",
         examples=[["GET /health answers 200."]],
     )
+    answer_criteria: tuple[Text, ...] = Field((), description=suite.ABOUT_ANSWER, examples=[["It says what is left."]])
     tags: tuple[Text, ...] = Field((), description="Words by which suites can be chosen.", examples=[["backend"]])
 
 
@@ -81,9 +82,7 @@ class SuiteConfig(SharedSettings, SuiteKeys):
     )
 
 
-# Either of the two.
-Config = SharedSettings
-
+Config = SharedSettings  # either of the two
 
 FILES: dict[str, type[Config]] = {
     "zelda.config.schema.json": ProjectConfig,

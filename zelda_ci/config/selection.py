@@ -106,7 +106,7 @@ def usual_name(file: str) -> str:
 
 def _texts(suite: LoadedSuite) -> Iterable[str]:
     it = suite.resolved
-    return (it.name, it.description or "", *it.tags, it.prompt, *it.acceptance_criteria)
+    return (it.name, it.description or "", *it.tags, it.prompt, *it.criteria)
 
 
 def _is_named(name: str, suite: LoadedSuite, exact: set[str]) -> bool:

@@ -59,8 +59,8 @@ JUDGING: Mapping[str, str] = {
 # What is tested; whoever reviews the suites decides about these.
 OF_THE_HEAD = frozenset(
     {
-        "testDir", "name", "description", "prompt", "promptFile", "acceptanceCriteria", "tags",
-        "execution.model", "execution.extraModels", "execution.maxTurns", "execution.timeoutSeconds",
+        "testDir", "name", "description", "prompt", "promptFile", "acceptanceCriteria", "answerCriteria",
+        "tags", "execution.model", "execution.extraModels", "execution.maxTurns", "execution.timeoutSeconds",
         "execution.mcpStartupSeconds", "execution.maxThinkingTokens", "setupCommand",
         "buildCommand", "testCommand", "shell", "commandTimeoutSeconds", "testReport",
         "coverageReport", "protectedPaths", "keepIgnored", "commandsSeeSuites", "judge.votes", "judge.maxTokens",

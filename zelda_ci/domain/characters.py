@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 # Categories of characters that act or hide: controls, escapes, bidi overrides, joiners, line separators.
 ACTING = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
@@ -18,6 +19,7 @@ ALIKE = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"
 _NAME = re.compile(r"[^\W_](?:[\w./@:-]*[^\W_])?")
 _LATIN = re.compile(r"[A-Za-z]")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_BEYOND_PLAIN = re.compile(r"[^\x20-\x7e]+")
 _UNUSUAL = re.compile(r"[^\t\n\r\x20-\x7e]")
 _MARK = re.compile(r"⟦(?:U\+[0-9A-F]{4,6} [^⟦⟧\n]{1,100}|[A-Z]{4,12} letters)⟧")
 
@@ -36,6 +38,33 @@ def marked(text: str) -> str:
         return text
     lines = text.translate(_Acting()).split("\n")
     return "\n".join(line if line.isascii() else _NAME.sub(_name, line) for line in lines)
+
+
+NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+# Combining marks upon one letter in any living script; a pile of them paints over the neighbouring lines.
+MAX_MARKS = 3
+
+
+def spelled(text: str, keep: str = "") -> str:
+    r"""One line that says the same, with what acts or hides spelt out, like `\x1b`; characters in `keep` stay."""
+    if text.isascii() and text.isprintable():  # at once for most
+        return text
+    return _BEYOND_PLAIN.sub(lambda found: "".join(_spelled(found[0], keep)), text)
+
+
+def _spelled(run: str, keep: str) -> Iterator[str]:
+    marks = 0
+    for char in run:
+        marks = marks + 1 if unicodedata.category(char) in {"Mn", "Me"} else 0
+        yield _code(char) if char not in keep and (acts(char) or marks > MAX_MARKS) else char
+
+
+def _code(char: str) -> str:
+    number = ord(char)
+    if number < 0x100:
+        return NAMED.get(char, f"\\x{number:02x}")
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def unmarked(text: str) -> str:

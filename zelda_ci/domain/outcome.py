@@ -99,7 +99,7 @@ def fulfillment(run: RunResult) -> FulfillmentDetails | None:
 
 def only_measures(suite: ResolvedSuite) -> bool:
     """Whether nothing is asked of a suite's runs that could pass or fail."""
-    judged = suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and suite.acceptance_criteria
+    judged = suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and suite.criteria
     commands = suite.build_command or suite.test_command
     tested = suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and commands
     return not (judged or tested)

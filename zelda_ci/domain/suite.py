@@ -358,6 +358,9 @@ class SharedSettings(Record):
     )
 
 
+ABOUT_ANSWER = "What must be true of what the session says. Only for these are its own words evidence."
+
+
 class SuiteText(Record):
     """What a suite says about itself."""
 
@@ -367,8 +370,14 @@ class SuiteText(Record):
     description: str | None = None
     prompt: str
     acceptance_criteria: tuple[str, ...] = ()
+    answer_criteria: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     gateway_url: str | None = None
+
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """All that a judge rates, as numbered from 1: those about the result first."""
+        return self.acceptance_criteria + self.answer_criteria
 
 
 class ResolvedSuite(SharedSettings, SuiteText):

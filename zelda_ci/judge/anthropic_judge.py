@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge import replies
 from zelda_ci.judge.base import CHARS_PER_TOKEN, A, JudgeAnswer, JudgeQuestion, estimated_tokens
-from zelda_ci.judge.conversation import IMAGES, OPTIONAL, Conversation, LookupLimits
+from zelda_ci.judge.conversation import IMAGES, OPTIONAL, Conversation, InvalidAnswerError, LookupLimits
 from zelda_ci.judge.replies import AttemptFailed, ModelReply, read_reply
 from zelda_ci.redact import Redactor
 
@@ -69,6 +69,7 @@ class Backoff:
     first_seconds: float = 0.5
     longest_seconds: float = 20.0
     most_attempts: int = 8
+    """Of one request; those that a look-up takes are requests of their own."""
 
     def wait_seconds(self, failed: int) -> float:
         """The wait after so many failures."""
@@ -84,6 +85,7 @@ class _Tally:
     cost_usd: float = 0.0
     attempts: int = 0
     failed: int = 0
+    """Attempts since the last reply."""
     stalled: int = 0
     last: JudgeError | None = None
     left_out: frozenset[str] = frozenset()
@@ -221,7 +223,7 @@ class AnthropicJudge:
                 continue
             try:
                 value = talk.answer(reply)
-            except ValidationError as problem:
+            except InvalidAnswerError as problem:
                 talk.correct(reply, problem)
                 continue
             return JudgeAnswer(value, tally.usage, tally.cost_usd, tally.attempts, talk.looked_up)
@@ -234,6 +236,7 @@ class AnthropicJudge:
         if reply is None:
             raise replies.not_an_api(self._redact(data[:4000].decode("utf-8", "replace")))
         # Before the answer is looked at: one that cannot be used has been paid for as well.
+        tally.failed = 0
         tally.usage += reply.tokens
         tally.cost_usd += self._price(self.model, reply.usage)
         if tally.first_usd is None:
@@ -305,7 +308,7 @@ class AnthropicJudge:
             tally.last = problem.error
         seconds = max(self._backoff.wait_seconds(tally.failed), problem.wait_seconds or 0.0)
         is_too_long = anyio.current_time() + seconds >= asking.deadline.deadline
-        if not problem.again or is_too_long or tally.attempts >= self._backoff.most_attempts:
+        if not problem.again or is_too_long or tally.failed >= self._backoff.most_attempts:
             raise problem.error from problem
         await anyio.sleep(seconds)
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import anyio
 from pydantic import BaseModel, ValidationError
 
+from zelda_ci.domain.characters import spelled
 from zelda_ci.domain.session import Usage
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import JudgeError
@@ -168,7 +169,7 @@ def problems_of(problem: ValidationError) -> str:
     """What is wrong with a form, in words for the model that filled it in; nothing of what it wrote."""
     errors = problem.errors(include_url=False, include_input=False, include_context=False)
     sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:MAX_PROBLEMS]]
-    return "; ".join(sentences)
+    return spelled("; ".join(sentences))
 
 
 def models_of(suite: ResolvedSuite) -> tuple[str, ...]:

@@ -1,16 +1,14 @@
 """What is said between Zelda and a judge's model for one question: blocks, tools, look-ups, the answer. No network.
 
-The model answers by calling a strict tool whose schema is the form. JSON in a text is read too, bare or in a fence, so
-that nothing depends on a gateway that knows strict tools.
+The model answers by calling a strict tool whose schema is the form. Only the input of that call is an answer: a text
+may quote what the session wrote, and a session may write verdicts.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
-import orjson
 from pydantic import BaseModel, ValidationError
 
 from zelda_ci.errors import JudgeError
@@ -19,9 +17,6 @@ from zelda_ci.judge.images import TOKENS_OF_ONE
 from zelda_ci.judge.prompts import render
 from zelda_ci.judge.replies import ModelReply
 from zelda_ci.redact import Redactor, SafeText
-
-# Calls in one reply of the model; more of them are a loop rather than a search.
-MAX_CALLS_AT_ONCE = 16
 
 CACHED: Mapping[str, str] = {"type": "ephemeral"}
 
@@ -32,6 +27,10 @@ OPTIONAL = {
     "tool_choice": ("tool_choice", "tool choice"),
     IMAGES: ("image", "vision", "multimodal"),
 }
+
+
+class InvalidAnswerError(Exception):
+    """Why a reply is no answer, in words for the model."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class Conversation(Generic[A]):
         """Look up what the reply asks for and note it for the next request; False where it asks for nothing."""
         calls = [call for call in reply.calls if call.name in self._offered()]
         lookups = self.question.lookups
-        if lookups is None or not calls or any(self._is_answer(call.name) for call in reply.calls):
+        if lookups is None or not calls or any(call.name == tool_name(self.form) for call in reply.calls):
             return False
         results = [self._looked_up(call.id, *self._found(call.name, call.input, spent_usd)) for call in reply.calls]
         if not self._is_open(spent_usd):
@@ -100,31 +99,30 @@ class Conversation(Generic[A]):
         return True
 
     def answer(self, reply: ModelReply) -> A:
-        """The answer that a reply is.
+        """Return the input of the one call that answers.
 
         Raises:
-            ValidationError: It is none.
+            InvalidAnswerError: There is no such call, there are several, or the input does not fit the form.
         """
-        problem: ValidationError | None = None
-        for given in self._candidates(reply):
-            try:
-                return self.form.model_validate_json(self.redact(given))
-            except ValidationError as found:
-                problem = problem or found
-        if problem:
-            raise problem
-        return self.form.model_validate_json(self.redact(reply.text))
+        name = tool_name(self.form)
+        given = [call.input for call in reply.calls if call.name == name]
+        if len(given) != 1:
+            raise InvalidAnswerError(f"it has {len(given)} calls of {name}, and exactly one is needed")
+        try:
+            return self.form.model_validate(self.redact.json(given[0]))
+        except ValidationError as problem:
+            raise InvalidAnswerError(problems_of(problem)) from None
 
-    def correct(self, reply: ModelReply, problem: ValidationError) -> None:
+    def correct(self, reply: ModelReply, problem: InvalidAnswerError) -> None:
         """Tell once what is wrong with an answer.
 
         Raises:
             JudgeError: It has been told before: a judge that is wrong twice would be wrong a third time, for money.
         """
         if self._corrected:
-            raise _invalid(self.redact(problems_of(problem)))
+            raise _invalid(self.redact(str(problem)))
         self._corrected = True
-        words = f"That answer cannot be used: {problems_of(problem)}. Give it again, whole and in the required form."
+        words = f"That answer cannot be used: {problem}. Give it again, whole, by calling {tool_name(self.form)} once."
         results = [self._result(call.id, self.redact(words), is_error=True) for call in reply.calls]
         self._messages += [self._said(reply), {"role": "user", "content": results or [_block(words)]}]
 
@@ -169,9 +167,6 @@ class Conversation(Generic[A]):
             tool = {"name": tool_name(form), "description": _first_sentence(form), "input_schema": dict(schema)}
             yield {**tool, "strict": True} if is_strict else tool
 
-    def _is_answer(self, name: str) -> bool:
-        return name == tool_name(self.form)
-
     def _is_open(self, spent_usd: float) -> bool:
         limits = self.limits
         return self.looked_up < limits.calls and self._characters < limits.characters and spent_usd < limits.usd
@@ -179,7 +174,7 @@ class Conversation(Generic[A]):
     def _found(self, name: str, values: Mapping[str, Any], spent_usd: float) -> tuple[SafeText, bool]:
         lookups = self.question.lookups
         if lookups is None or name not in self._offered():
-            return self.redact(f"There is no tool {name[:100]!r}."), True
+            return self.redact("There is no tool of this name."), True
         if not self._is_open(spent_usd):
             return self.redact(render("answer-now", tool=tool_name(self.form))), True
         self.looked_up += 1
@@ -214,35 +209,11 @@ class Conversation(Generic[A]):
             for block in message["content"]:
                 block.pop("cache_control", None)
 
-    def _candidates(self, reply: ModelReply) -> Iterator[str]:
-        """Where an answer may be: in a call of the tool, in a text that is JSON, in a fence, between braces."""
-        yield from (orjson.dumps(call.input).decode() for call in reply.calls if self._is_answer(call.name))
-        yield from json_in(reply.text)
-
 
 def tool_name(form: type[BaseModel]) -> str:
     """The tool by which a form is given."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", form.__name__).lower().strip("_")
     return f"answer_{words}"
-
-
-_FENCE = re.compile(r"^```[^\n`]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-
-def json_in(text: str) -> Iterator[str]:
-    """The JSON objects that a text may be meant as: all of it, the last fence first, what is between outer braces."""
-    fenced = [match[1] for match in _FENCE.finditer(text)]
-    start, end = text.find("{"), text.rfind("}")
-    for part in (text, *reversed(fenced), text[start : end + 1] if start >= 0 else ""):
-        if _is_object(part):
-            yield part.strip()
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _again(reply: ModelReply, redact: Redactor) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any
 import re2
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from zelda_ci.domain.characters import marked
+from zelda_ci.domain.characters import marked, spelled
 from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.globs import matches
 from zelda_ci.domain.images import image_line
@@ -137,11 +137,11 @@ class SessionLookups:
             request = dict((*_OF_FILES, *_OF_THE_TRANSCRIPT, *_OF_IMAGES))[name].model_validate(dict(values))
             heading, text = self._answer(request)
         except KeyError:
-            return self.redact(f"There is no tool {name[:100]!r}.")
+            return self.redact("There is no tool of this name.")
         except ValidationError as problem:
             return self.redact(problems_of(problem))
-        except (_UnknownError, re2.error) as problem:
-            return self.redact(f"That cannot be looked up: {problem}"[:1000])
+        except _UnknownError as problem:
+            return self.redact(f"That cannot be looked up: {problem}")
         text = marked(text)
         if len(text) > MAX_RESULT_LENGTH:
             heading += f" Cut after {MAX_RESULT_LENGTH} characters: ask for less at once."
@@ -185,7 +185,7 @@ class SessionLookups:
 
     def _listed(self, request: ListFiles) -> tuple[str, str]:
         found = [*self._paths(request.glob)]
-        lines = [_shown(path) + (f" (about {_rounded(size)} kB)" if size >= LARGE else "") for path, size in found]
+        lines = [spelled(path) + (f" (about {_rounded(size)} kB)" if size >= LARGE else "") for path, size in found]
         shown = f", the first {MAX_LISTED} of them" if len(found) > MAX_LISTED else ""
         return f"{len(found)} files{shown}.{self._more()}", "\n".join(lines[:MAX_LISTED])
 
@@ -228,7 +228,7 @@ class SessionLookups:
             # First as a whole, which is fast; most files do not match.
             if expression.search(text):
                 lines = enumerate(text.splitlines(), start=1)
-                places += [(f"{_shown(path)}:{number}", line) for number, line in lines if expression.search(line)]
+                places += [(f"{spelled(path)}:{number}", line) for number, line in lines if expression.search(line)]
         left = f" {unread} files were not searched, or not whole." if unread else ""
         return _matches(iter(places), expression, f"{left}{self._more()}")
 
@@ -309,12 +309,14 @@ def _schema(kind: type[_Request]) -> dict[str, Any]:
 
 
 def _expression(pattern: str, *, is_regex: bool) -> Any:
-    """Raises re2.error for a pattern that is none."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = 16 << 20
     # Lines are searched one by one, and first all at once.
-    return re2.compile(f"(?m){pattern}" if is_regex else re2.escape(pattern), options)
+    try:
+        return re2.compile(f"(?m){pattern}" if is_regex else re2.escape(pattern), options)
+    except re2.error:
+        raise _UnknownError("the pattern is no expression that RE2 understands") from None
 
 
 def _matches(lines: Iterator[tuple[str, str]], expression: Any, note: str) -> tuple[str, str]:
@@ -354,11 +356,6 @@ def _outline(turn: Turn) -> Iterator[str]:
         returned = "never returned" if call.output is None else f"returned {len(call.output.splitlines())} lines"
         failed = ", an error" if call.is_error else ""
         yield f"turn {turn.index} call {number}: {call.name} {_short(_given(call.input))} - {returned}{failed}"
-
-
-def _shown(path: str) -> str:
-    """A path in one line, whatever is in it."""
-    return path if path.isprintable() else ascii(path)
 
 
 def _given(values: Mapping[str, Any]) -> str:

@@ -1,13 +1,15 @@
 """Prompts: Jinja2 files, each with a version that becomes part of the result, and fences around what is quoted."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zelda_ci.domain.characters import spelled
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.judge.base import CommonPrefix
+from zelda_ci.judge.base import CommonPrefix, JudgeQuestion
 from zelda_ci.judge.images import SessionImages
 
 if TYPE_CHECKING:
@@ -74,3 +76,9 @@ def fence(kind: str, text: str, nonce: str) -> str:
         raise ValueError("a fence needs a plain kind and a nonce of its own")
     inner = text.replace(nonce, "*" * len(nonce))
     return f'{OPENING}{nonce} kind="{kind}">\n{inner}\n</evidence-{nonce}>'
+
+
+def repeated(question: JudgeQuestion, problems: Iterable[str], nonce: str) -> JudgeQuestion:
+    """The question once more, with why the answer could not be used: fenced, for it names what a session wrote."""
+    told = fence("problems", "\n".join(map(spelled, problems)), nonce)
+    return replace(question, body=render("again", question=question.body, problems=told))

@@ -82,14 +82,22 @@ _STREAMED = {
     "rate_limit_error": 429,
     "authentication_error": 401,
     "invalid_request_error": 400,
+    "request_too_large": 413,
 }
+
+# By which the API, and Bedrock, say in a 400 that a question is larger than the model's context.
+_TOO_LONG = (
+    "prompt is too long",
+    "input length and `max_tokens` exceed context limit",
+    "Input is too long for requested model",
+)
 
 _TOKENS = re.compile(r"(\d[\d,]*) tokens? > (\d[\d,]*)")
 
 
 def of_status(status: int, headers: Mapping[str, str], words: SafeText) -> AttemptFailed:
     """The failure that an HTTP status means; `words` is what the server wrote about it."""
-    if is_too_long := status == 413 or (status == 400 and ("too long" in words or "context" in words)):
+    if is_too_long := status == 413 or (status == 400 and any(phrase in words for phrase in _TOO_LONG)):
         kind = _KINDS[413]
     else:
         kind = _KINDS.get(status, _SERVER if status >= 500 else _REQUEST if status >= 400 else _MOVED)
@@ -208,11 +216,6 @@ class ModelReply:
     """Blocks as they came; every call of a tool in it is whole."""
     stop_reason: str
     usage: Mapping[str, Any]
-
-    @property
-    def text(self) -> str:
-        """All that was said."""
-        return "".join(str(block.get("text") or "") for block in self.content if block.get("type") == "text")
 
     @property
     def calls(self) -> tuple[ModelCall, ...]:

@@ -11,7 +11,7 @@ a conservative rule of the metric does.
 import functools
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -20,7 +20,7 @@ from zelda_ci.domain.characters import marked
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of, estimated_tokens, tokens_within
-from zelda_ci.judge.prompts import mark_of, render
+from zelda_ci.judge.prompts import mark_of, repeated
 from zelda_ci.judge.rendering import SEPARATOR, Chunk, Limits, chunked, limits, outline, preface, units, windowed
 
 # Of the judge's context; the rest is for its answer, and for the estimate being an estimate.
@@ -81,11 +81,6 @@ class CheckedFinding(Generic[F]):
     problems: tuple[str, ...] = ()
 
 
-def unchecked(finding: F) -> CheckedFinding[F]:
-    """For findings without quotes."""
-    return CheckedFinding(finding)
-
-
 @dataclass(frozen=True)
 class TranscriptQuery(Generic[F, R]):
     """How a metric reads."""
@@ -101,10 +96,10 @@ class TranscriptQuery(Generic[F, R]):
     """Asks the judge for the result, once or several times; raises JudgeError where there is none."""
     merge: Callable[[Sequence[F]], R]
     """The conservative rule."""
+    check: Callable[[F], CheckedFinding[F]]
+    """Looks up what a finding quotes. Where something is wrong, the judge is asked again once."""
     can_look_up: bool = False
     """Whether the judge that concludes can look up what it is not shown."""
-    check: Callable[[F], CheckedFinding[F]] = unchecked
-    """Looks up what a finding quotes. Where something is wrong, the judge is asked again once."""
 
 
 @dataclass(frozen=True)
@@ -236,9 +231,9 @@ class _Reading(Generic[F, R]):
         first = query.check((await self._judge.ask(question, query.finding)).value)
         if not first.problems:
             return first.value
-        body = render("part_again", question=question.body, problems=first.problems[:MAX_PROBLEMS])
+        again = repeated(question, first.problems[:MAX_PROBLEMS], query.nonce)
         try:
-            return query.check((await self._judge.ask(replace(question, body=body), query.finding)).value).value
+            return query.check((await self._judge.ask(again, query.finding)).value).value
         except JudgeError:
             return first.value
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import re2
 
 from zelda_ci.domain import globs
+from zelda_ci.domain.characters import spelled
 from zelda_ci.domain.session import ToolCall
 from zelda_ci.files import untrusted
 from zelda_ci.metrics.citable import bare_patch_lines
@@ -38,6 +39,12 @@ _PATHS = re.compile(r"""`([^`]+)`|"([^"]+)"|'([^']+)'|([^\s,]+)""")
 _EXPRESSION = re.compile(r"/(.+)/(i?)", re.DOTALL)
 _LIKE_AN_EXPRESSION = re.compile(r"\\[a-zA-Z().\[\]{}*+?|^$/]|\.[*+?]|\||^\^|\$$|\[[^\]]+\][*+?]?")
 _QUOTED = re.compile(r"""(["'`])(.+)\1""", re.DOTALL)
+
+# What a criterion names.
+_NAMED = re.compile(r"""`([^`]+)`|"([^"]+)"|“([^”]+)”""")
+_BINARY = re.compile(r"^(?:GIT binary patch$|Binary files .* differ$)", re.MULTILINE)
+
+NOT_NAMED = "the criterion does not name in backticks or quotation marks {}, so it needs a fact beside it"
 
 Finds = Callable[[bytes], bool]
 
@@ -84,6 +91,8 @@ class LookedThrough:
     def _in_patch(self, finds: Finds) -> None:
         if self.patch is None:
             raise NotShownError("the whole patch is not known")
+        if _BINARY.search(self.patch):
+            raise NotShownError("the patch has binary files, whose content it does not show")
         for line in bare_patch_lines(self.patch):
             if line.standing is Standing.FACT and finds(line.text.encode("utf-8", "replace")):
                 raise NotShownError("the patch adds it")
@@ -92,7 +101,25 @@ class LookedThrough:
         for call in self.calls():
             given = (str(call.name), *_texts(dict(call.input)))
             if any(finds(text.encode("utf-8", "replace")) for text in given):
-                raise NotShownError(f"a call of {call.name[:MAX_NAME_LENGTH]} has it")
+                raise NotShownError(f"a call of {spelled(call.name)[:MAX_NAME_LENGTH]} has it")
+
+
+def shortcoming(claim: str, criterion: str) -> str | None:
+    """Why an absence is no proof by itself; nothing where the criterion names what is absent, and where it must be.
+
+    A text that nobody ever wrote is absent everywhere, and so would prove anything.
+    """
+    pattern, _, places = (part.strip() for part in claim.rpartition(" in "))
+    if places.lower() in {PATCH, CALLS}:
+        return f"an absence in {places.lower()} needs a fact beside it"
+    named = {next(filter(None, found)) for found in _NAMED.findall(criterion)}
+    paths = {name.removeprefix("./").removesuffix("/**").rstrip("/") for name in named}
+    is_any = pattern.lower() in ANY_FILE
+    if not is_any and not any(_literal(pattern) in name for name in named):
+        return NOT_NAMED.format("what is absent")
+    if any(is_any or glob != "**" for glob in _globs(places) if glob.removesuffix("/**").rstrip("/") not in paths):
+        return NOT_NAMED.format("where it was searched")
+    return None
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -119,8 +146,7 @@ def _finder(pattern: str) -> Finds:
     """Whether a content has it: a text as it is, or between slashes an expression of RE2."""
     if expression := _EXPRESSION.fullmatch(pattern):
         return _expression(expression[1], ignores_case=bool(expression[2]))
-    quoted = _QUOTED.fullmatch(pattern)
-    literal = quoted[2] if quoted else pattern
+    literal = _literal(pattern)
     if not MIN_PATTERN_LENGTH <= len(literal.strip()) <= MAX_PATTERN_LENGTH:
         raise NotShownError(f"a pattern has {MIN_PATTERN_LENGTH} to {MAX_PATTERN_LENGTH} characters")
     forms = {literal.encode(coding, "replace") for coding in ("utf-8", "utf-16-le", "utf-16-be")}
@@ -130,6 +156,11 @@ def _finder(pattern: str) -> Finds:
         with suppress(NotShownError):
             meant = _expression(literal, ignores_case=False)
     return lambda data: any(form in data for form in forms) or bool(meant and meant(data))
+
+
+def _literal(pattern: str) -> str:
+    quoted = _QUOTED.fullmatch(pattern)
+    return quoted[2] if quoted else pattern
 
 
 def _expression(text: str, *, ignores_case: bool) -> Finds:
@@ -155,16 +186,16 @@ def _decoded(data: bytes) -> Iterator[str]:
 def _no_file(root: Path, patterns: Sequence[str]) -> None:
     for path, _, _ in _walked(root):
         if globs.matches(patterns, path):
-            raise NotShownError(f"{path[:MAX_NAME_LENGTH]} is there")
+            raise NotShownError(f"{spelled(path)[:MAX_NAME_LENGTH]} is there")
 
 
 def _in_files(root: Path, patterns: Sequence[str], finds: Finds) -> None:
-    read = files = 0
+    read = files = filled = 0
     for path, folder, entry in _walked(root):
         if not globs.matches(patterns, path):
             continue
         files += 1
-        name = path[:MAX_NAME_LENGTH]
+        name = spelled(path)[:MAX_NAME_LENGTH]
         if not entry.is_file(follow_symlinks=False):
             raise NotShownError(f"{name} is a link or no regular file, and was not looked into")
         try:
@@ -172,12 +203,13 @@ def _in_files(root: Path, patterns: Sequence[str], finds: Finds) -> None:
         except OSError as problem:
             raise NotShownError(f"{name} could not be looked through ({problem.strerror})") from None
         read += len(data)
+        filled += bool(data.strip())
         if finds(data):
             raise NotShownError(f"{name} has it")
         if read > MAX_TOTAL_BYTES:
             raise NotShownError("there is too much to look through; name fewer paths")
-    if not files:
-        raise NotShownError("no file has such a path")
+    if not filled:
+        raise NotShownError("the files are empty" if files else "no file has such a path")
 
 
 def _walked(root: Path) -> Iterator[tuple[str, int, "os.DirEntry[str]"]]:

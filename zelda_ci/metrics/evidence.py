@@ -10,12 +10,12 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from zelda_ci.metrics import citable, quotes
+from zelda_ci.metrics import absence, citable, quotes
 from zelda_ci.metrics.citable import bare_patch_lines, patch_lines, sections
 from zelda_ci.metrics.quotes import Line, Passage, Piece, Standing
 from zelda_ci.metrics.sources import Sources, turns_of
 
-__all__ = ["CHECKS", "TASK", "Citing", "Sources", "look_up", "problem_with", "sections", "turns_of"]
+__all__ = ["CHECKS", "TASK", "Citing", "Criterion", "Sources", "look_up", "problem_with", "sections", "turns_of"]
 
 # How far a quote may lie outside the cited lines: a person finds it all the same.
 SLACK_LINES = 2
@@ -24,6 +24,15 @@ MAX_NAME_LENGTH = 100
 # Places that are called as the blocks are that show them.
 CHECKS = "build-and-tests"
 TASK = "task"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What is to be proven."""
+
+    text: str = ""
+    is_about_answer: bool = False
+    """Whether it is about what the session says: that something was said is the fact then."""
 
 
 @dataclass(frozen=True)
@@ -36,18 +45,19 @@ class Citing:
     """Why a PASS cannot rest on it, though it holds."""
 
 
+PLAIN = Criterion()
+
+
 def problem_with(where: str, quote: str, sources: Sources) -> str | None:
     """Why a citation does not hold, in a sentence; nothing where it does."""
     return look_up(where, quote, sources).problem
 
 
-def look_up(where: str, quote: str, sources: Sources) -> Citing:
-    """Look up a citation."""
+def look_up(where: str, quote: str, sources: Sources, criterion: Criterion = PLAIN) -> Citing:
+    """Look up a citation, and say whether it can prove a criterion."""
     place = where.strip()
     if match := _ABSENT.fullmatch(place):
-        claim = (match[2] or quote).strip()
-        why = sources.absent(claim)
-        return Citing(f"The absence {claim[:MAX_NAME_LENGTH]!r} is not shown: {why}." if why else None)
+        return _of_absence((match[2] or quote).strip(), sources, criterion)
     shown = place[:MAX_NAME_LENGTH]
     if match := _IMAGE.fullmatch(place):
         return _of_image(sources, int(match[1]), int(match[2]), int(match[3] or 1), quote)
@@ -60,10 +70,18 @@ def look_up(where: str, quote: str, sources: Sources) -> Citing:
         return Citing(f"The citation of {shown!r} has no quote.")
     if not pieces:
         return _of_marks(quote, shown, sources)
-    return _looked_up(pieces, shown, found, sources, Standing.WORDS if is_said else Standing.FACT)
+    counts = is_said and criterion.is_about_answer
+    return _looked_up(pieces, shown, found, sources, Standing.WORDS if counts else Standing.FACT)
 
 
-# Where a criterion asks what the session says, that it was said is the fact.
+def _of_absence(claim: str, sources: Sources, criterion: Criterion) -> Citing:
+    shown = claim[:MAX_NAME_LENGTH]
+    if why := sources.absent(claim):
+        return Citing(f"The absence {shown!r} is not shown: {why}.")
+    weakness = absence.shortcoming(claim, criterion.text)
+    return Citing(weakness=f"The absence {shown!r} is no proof: {weakness}." if weakness else None)
+
+
 _SAID = re.compile(r"said\s*:\s*(?=turn)", re.IGNORECASE)
 _ABSENT = re.compile(r"([`\"']?)absent(?:\s*:(.*))?\1", re.IGNORECASE | re.DOTALL)
 

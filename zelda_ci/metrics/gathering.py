@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from zelda_ci.domain.characters import spelled
 from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.files import untrusted
 from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix
@@ -132,7 +133,7 @@ def gather(context: EvalContext, redact: Redactor, *, nonce: str, context_tokens
     blocks = [
         fence(TASK, redact(context.suite.prompt), nonce),
         fence("patch", _shortened("patch", patch, int(chars * PATCH_SHARE), notes), nonce),
-        *(fence("final-file", f"{name}\n{text}", nonce) for name, text in shown.items()),
+        *(fence("final-file", f"{spelled(name)}\n{text}", nonce) for name, text in shown.items()),
         *_checks(context, int(chars * CHECKS_SHARE), nonce, notes),
     ]
     folder = context.images if context.suite.judge.images else None

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails, JudgeIdentity
 from zelda_ci.domain.evaluation import EvalContext
@@ -12,7 +12,7 @@ from zelda_ci.domain.session import SessionStatus
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import Judge, JudgeQuestion, Lookups
 from zelda_ci.judge.lookups import lookups_of
-from zelda_ci.judge.prompts import render
+from zelda_ci.judge.prompts import render, repeated
 from zelda_ci.judge.transcript import (
     EarlierFindings,
     QueryResult,
@@ -22,13 +22,14 @@ from zelda_ci.judge.transcript import (
 )
 from zelda_ci.metrics import verdicts
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
+from zelda_ci.metrics.evidence import Criterion
 from zelda_ci.metrics.gathering import JudgeEvidence, gather
 from zelda_ci.metrics.verdicts import DraftVerdict, PartFindings, Verdicts, not_judged
-from zelda_ci.metrics.voting import Ballot, batched, disagreements
+from zelda_ci.metrics.voting import Ballot, batched, disagreements, numbered
 from zelda_ci.redact import Redactor
 
 NAME = "requirement-fulfillment"
-PROMPT_VERSION = "3"
+PROMPT_VERSION = "4"
 # In which it answers: in the end, and on a part of a long transcript.
 FORMS = (Verdicts, PartFindings)
 
@@ -39,7 +40,7 @@ class Panel:
 
     judge: Judge
     nonce: str
-    criteria: Mapping[int, str]
+    criteria: Mapping[int, Criterion]
     """By number, from 1."""
     evidence: JudgeEvidence
     votes: int
@@ -54,9 +55,9 @@ class Panel:
             question=self._about_part,
             finding=PartFindings,
             finish=self._conclude,
-            merge=functools.partial(verdicts.merged, numbers=tuple(self.criteria), sources=self.evidence.sources),
+            merge=functools.partial(verdicts.merged, criteria=self.criteria, sources=self.evidence.sources),
             can_look_up=self.lookups is not None,
-            check=functools.partial(verdicts.checked_findings, sources=self.evidence.sources),
+            check=functools.partial(verdicts.checked_findings, criteria=self.criteria, sources=self.evidence.sources),
         )
 
     async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, DraftVerdict]:
@@ -80,14 +81,14 @@ class Panel:
         """A vote on some criteria; raises JudgeError."""
         question = replace(self._concluding(earlier, numbers), vote=vote)
         if problems:
-            question = self._repeated(question, [*problems.items()])
+            question = repeated(question, numbered(problems), self.nonce)
         answer = (await self.judge.ask(question, Verdicts)).value
-        return verdicts.drafts_of(answer, numbers, self.evidence.sources)
+        return verdicts.drafts_of(answer, {n: self.criteria[n] for n in numbers}, self.evidence.sources)
 
     def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
         body = render(
             "fulfillment",
-            criteria=self._listed(numbers),
+            **self._listed(numbers),
             is_whole=earlier.is_whole,
             has_files=self.evidence.has_files,
             has_checks=self.evidence.has_checks,
@@ -96,17 +97,14 @@ class Panel:
         common, own = self.evidence.before(earlier, self.nonce)
         return JudgeQuestion(NAME, PROMPT_VERSION, self._system(), own, body, self.lookups, common)
 
-    def _repeated(self, question: JudgeQuestion, problems: Sequence[tuple[int, str]]) -> JudgeQuestion:
-        body = render("fulfillment-again", question=question.body, problems=problems)
-        return replace(question, body=body)
-
     def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
-        body = render("fulfillment-part", part=part, criteria=self._listed(tuple(self.criteria)))
+        body = render("fulfillment-part", part=part, **self._listed(tuple(self.criteria)))
         common = self.evidence.before_part(part, self.nonce)
         return JudgeQuestion(f"{NAME}-part", PROMPT_VERSION, self._system(), (), body, common=common)
 
-    def _listed(self, numbers: Sequence[int]) -> list[tuple[int, str]]:
-        return [(number, self.criteria[number]) for number in numbers]
+    def _listed(self, numbers: Sequence[int]) -> dict[str, Any]:
+        criteria = [(number, self.criteria[number].text) for number in numbers]
+        return {"criteria": criteria, "of_answer": [n for n in numbers if self.criteria[n].is_about_answer]}
 
     def _system(self) -> str:
         return render("fulfillment-system")
@@ -128,7 +126,7 @@ class RequirementFulfillment:
     """
 
     metric: Final = Metric.REQUIREMENT_FULFILLMENT
-    version: Final = "3"
+    version: Final = "4"
 
     def __init__(self, judge: Judge, nonce: str, redact: Redactor) -> None:
         self._judge = judge
@@ -137,7 +135,7 @@ class RequirementFulfillment:
 
     async def evaluate(self, context: EvalContext) -> Outcome:
         """Ask the judge, and check what it cites."""
-        criteria = context.suite.acceptance_criteria
+        criteria = context.suite.criteria
         if not criteria:
             return Unscored(NOT_CONFIGURED)
         if context.transcript.status in BROKEN_OFF:
@@ -155,7 +153,8 @@ class RequirementFulfillment:
     def _panel(self, context: EvalContext, criteria: Sequence[str]) -> Panel:
         tokens = self._judge.context_tokens
         evidence = gather(context, self._redact, nonce=self._nonce, context_tokens=tokens)
-        numbered = dict(enumerate(criteria, start=1))
+        results = len(context.suite.acceptance_criteria)
+        numbered = {n: Criterion(text, n > results) for n, text in enumerate(criteria, start=1)}
         lookups = lookups_of(context, self._nonce, self._redact)
         return Panel(self._judge, self._nonce, numbered, evidence, context.suite.judge.cast_votes, lookups)
 

@@ -14,7 +14,7 @@ from zelda_ci.domain.manifest import CALLED, READ, ItemKind, ManifestItem, Tools
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import majority
 from zelda_ci.judge.transcript import CheckedFinding
-from zelda_ci.metrics.evidence import Citing, Sources, look_up
+from zelda_ci.metrics.evidence import Citing, Criterion, Sources, look_up
 from zelda_ci.metrics.verdicts import VerdictCitation
 
 
@@ -274,7 +274,8 @@ def look_up_in(place: VerdictCitation, subject: Subject, sources: Sources) -> Ci
     """What a citation shows; what a rule says is no evidence of what was done with it."""
     if _path(place.where) == subject.item.file:
         return Citing(f"{subject.item.file} shows what it asks for, not what the session did.")
-    return look_up(place.where, place.quote, sources)
+    # No suite marks which rules are about words: "answer in German" is proven by nothing else.
+    return look_up(place.where, place.quote, sources, Criterion(is_about_answer=subject.is_rule))
 
 
 _LINES = re.compile(r":\d{1,9}(-\d{1,9})?$")

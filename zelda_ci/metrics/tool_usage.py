@@ -5,8 +5,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import starmap
 from typing import Any, Final
 
+from zelda_ci.domain.characters import spelled
 from zelda_ci.domain.details import (
     Citation,
     JudgeIdentity,
@@ -25,7 +27,7 @@ from zelda_ci.domain.session import SessionStatus, SessionTranscript, UserSaid
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix, Judge, JudgeQuestion, Lookups
 from zelda_ci.judge.lookups import lookups_of
-from zelda_ci.judge.prompts import fence, mark_of, render
+from zelda_ci.judge.prompts import fence, mark_of, render, repeated
 from zelda_ci.judge.rendering import windowed
 from zelda_ci.judge.transcript import (
     EarlierFindings,
@@ -38,11 +40,11 @@ from zelda_ci.metrics import tool_claims
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.gathering import JudgeEvidence, gather
 from zelda_ci.metrics.tool_claims import DraftFinding, Subject, ToolFindings, ToolObservations, Use
-from zelda_ci.metrics.voting import Ballot, batched, disagreements
+from zelda_ci.metrics.voting import Ballot, batched, disagreements, numbered
 from zelda_ci.redact import Redactor
 
 NAME = "tool-usage"
-PROMPT_VERSION = "2"
+PROMPT_VERSION = "3"
 # In which it answers: in the end, and on a part of a long transcript.
 FORMS = (ToolFindings, ToolObservations)
 
@@ -102,17 +104,17 @@ class ToolPanel:
     async def _ask(
         self, earlier: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str], vote: int
     ) -> dict[int, DraftFinding]:
-        question = replace(self._concluding(earlier, numbers, [*problems.items()]), vote=vote)
+        question = replace(self._concluding(earlier, numbers), vote=vote)
+        if problems:
+            question = repeated(question, numbered(problems), self.nonce)
         answer = (await self.judge.ask(question, ToolFindings)).value
         return tool_claims.drafts_of(answer, numbers, self.known, self.evidence.sources)
 
-    def _concluding(
-        self, earlier: EarlierFindings, numbers: Sequence[int], problems: Sequence[tuple[int, str]] = ()
-    ) -> JudgeQuestion:
+    def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
         """About the session as a whole."""
         common, own = self.evidence.before(earlier, self.nonce)
         asked = fence("asked", "\n".join(_named(number, self.known[number]) for number in numbers), self.nonce)
-        body = render("tool_usage", asked=asked, count=len(numbers), problems=problems, is_whole=earlier.is_whole)
+        body = render("tool_usage", asked=asked, count=len(numbers), is_whole=earlier.is_whole)
         return self._question(NAME, common, (*self._offer, *own), body)
 
     def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
@@ -126,12 +128,13 @@ class ToolPanel:
     @cached_property
     def _offer(self) -> tuple[str, ...]:
         budget = int(self.judge.context_tokens * CHARS_PER_TOKEN * OFFER_SHARE)
-        tools = "\n".join([*(_tool(*named) for named in self.known.items()), *_absent(self.manifest)]) or "(none)"
+        tools = "\n".join(map(spelled, (*starmap(_tool, self.known.items()), *_absent(self.manifest)))) or "(none)"
+        counted = "\n".join(spelled(_use(use)) for use in self.uses) or "(none)"
         rules = _rules(self.known, budget // 2, mark_of(self.nonce))
         return (
             fence("tools", windowed(tools, budget // 2), self.nonce),
             fence("rules", windowed(rules, budget // 2), self.nonce),
-            fence("counted-calls", windowed("\n".join(map(_use, self.uses)) or "(none)", budget // 4), self.nonce),
+            fence("counted-calls", windowed(counted, budget // 4), self.nonce),
         )
 
 
@@ -139,8 +142,8 @@ NOTHING = EarlierFindings("", is_whole=False, outline="(none)")
 
 
 def _named(number: int, subject: Subject) -> str:
-    name = " ".join(subject.name.split())
-    return f"{number}. {'rules in' if subject.is_rule else 'tool'} {windowed(name, MAX_NAME_LENGTH)}"
+    name = spelled(subject.name)[:MAX_NAME_LENGTH]
+    return f"{number}. {'rules in' if subject.is_rule else 'tool'} {name}"
 
 
 def _tool(number: int, subject: Subject) -> str:
@@ -166,7 +169,7 @@ def _rules(known: Mapping[int, Subject], budget: int, mark: str) -> str:
     rules = {number: subject.item for number, subject in known.items() if subject.is_rule}
     share = budget // max(1, len(rules))
     texts = (
-        f"[{mark} number {number}: {item.file}]\n{windowed(item.text or '(empty)', share)}"
+        f"[{mark} number {number}: {spelled(item.file)}]\n{windowed(item.text or '(empty)', share)}"
         for number, item in rules.items()
     )
     return "\n\n".join(texts) or "(none)"

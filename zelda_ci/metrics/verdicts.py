@@ -11,7 +11,7 @@ from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdi
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import majority
 from zelda_ci.judge.transcript import CheckedFinding
-from zelda_ci.metrics.evidence import Sources, look_up
+from zelda_ci.metrics.evidence import Criterion, Sources, look_up
 from zelda_ci.redact import Redactor
 
 # Of what a judge says, as it is stored and told to others: asked for is less.
@@ -158,10 +158,12 @@ def not_judged(why: str | JudgeError, *, again: bool = False) -> DraftVerdict:
     return DraftVerdict(CriterionVerdict.NOT_JUDGED, reason, problem=reason if again else None, error=error)
 
 
-def drafts_of(answer: Verdicts, asked: Sequence[int], sources: Sources) -> dict[int, DraftVerdict]:
+def drafts_of(answer: Verdicts, asked: Mapping[int, Criterion], sources: Sources) -> dict[int, DraftVerdict]:
     """One vote on every criterion that was asked about, checked; of verdicts that contradict each other, none."""
-    given = {number: [verdict for verdict in answer.criteria if verdict.number == number] for number in asked}
-    return {number: _vote(verdicts, sources) for number, verdicts in given.items()}
+    return {
+        number: _vote([verdict for verdict in answer.criteria if verdict.number == number], criterion, sources)
+        for number, criterion in asked.items()
+    }
 
 
 def settled(first: DraftVerdict, again: DraftVerdict | None) -> DraftVerdict:
@@ -195,20 +197,20 @@ def decided(votes: Sequence[DraftVerdict]) -> DraftVerdict:
     return DraftVerdict(CriterionVerdict.UNDECIDED, NO_MAJORITY, split=split)
 
 
-def _vote(given: Sequence[CriterionAnswer], sources: Sources) -> DraftVerdict:
+def _vote(given: Sequence[CriterionAnswer], criterion: Criterion, sources: Sources) -> DraftVerdict:
     if len({answer.verdict for answer in given}) > 1:
         return not_judged("The judge gave verdicts on it that contradict each other.", again=True)
-    checked = [_checked(answer, sources) for answer in given] or [not_judged(NO_VERDICT, again=True)]
+    checked = [_checked(answer, criterion, sources) for answer in given] or [not_judged(NO_VERDICT, again=True)]
     return next((draft for draft in checked if draft.is_judged), checked[0])
 
 
-def _checked(given: CriterionAnswer, sources: Sources) -> DraftVerdict:
+def _checked(given: CriterionAnswer, criterion: Criterion, sources: Sources) -> DraftVerdict:
     """A verdict counts if its evidence is there; one citation that is not, among others that are, is left out."""
     verdict = VERDICTS[given.verdict]
     if verdict is CriterionVerdict.NOT_JUDGED:
         # It has said that it cannot: asking again would only cost.
         return not_judged(f"{NO_VERDICT} {given.reasoning}".strip())
-    found = [(place, look_up(place.where, place.quote, sources)) for place in given.evidence[:MAX_PLACES]]
+    found = [(place, look_up(place.where, place.quote, sources, criterion)) for place in given.evidence[:MAX_PLACES]]
     holding = tuple(place for place, citing in found if citing.problem is None)
     problems = tuple(citing.problem for _, citing in found if citing.problem)
     weaknesses = tuple(citing.weakness for _, citing in found if citing.problem is None and citing.weakness)
@@ -236,12 +238,15 @@ def _objection(
     return " ".join([*weaknesses, *problems]) if len(weaknesses) == len(holding) else None
 
 
-def checked_findings(findings: PartFindings, sources: Sources) -> CheckedFinding[PartFindings]:
+def checked_findings(
+    findings: PartFindings, criteria: Mapping[int, Criterion], sources: Sources
+) -> CheckedFinding[PartFindings]:
     """What a part says, with those of its quotes that were found; one without any that is counts for its facts only."""
     problems: list[str] = []
     kept: list[Finding] = []
     for finding in findings.criteria:
-        draft = _checked(_verdict(finding), sources) if finding.finding != "NO_EVIDENCE" else None
+        criterion = criteria.get(finding.number, Criterion())
+        draft = _checked(_verdict(finding), criterion, sources) if finding.finding != "NO_EVIDENCE" else None
         if draft and draft.problem:
             problems.append(f"Criterion {finding.number}: {draft.problem}")
         is_held = draft is not None and draft.is_judged
@@ -253,13 +258,15 @@ def checked_findings(findings: PartFindings, sources: Sources) -> CheckedFinding
 NOTHING_HELD: Mapping[str, Any] = {"evidence": [], "finding": "NO_EVIDENCE"}
 
 
-def merged(findings: Sequence[PartFindings], numbers: Sequence[int], sources: Sources) -> Mapping[int, DraftVerdict]:
+def merged(
+    findings: Sequence[PartFindings], criteria: Mapping[int, Criterion], sources: Sources
+) -> Mapping[int, DraftVerdict]:
     """The conservative rule: FAIL wins over PASS, NO_EVIDENCE counts for neither."""
     drafts: dict[int, DraftVerdict] = {}
-    for number in numbers:
+    for number, criterion in criteria.items():
         relevant = [finding for answer in findings for finding in answer.criteria if finding.number == number]
         kind = next((kind for kind in ("FAIL", "PASS") if any(finding.finding == kind for finding in relevant)), None)
-        checked = [_checked(_verdict(finding), sources) for finding in relevant if finding.finding == kind]
+        checked = [_checked(_verdict(finding), criterion, sources) for finding in relevant if finding.finding == kind]
         best = next((draft for draft in checked if draft.is_judged), checked[0] if checked else None)
         drafts[number] = best or not_judged("No part of the transcript has evidence on it.")
     return drafts

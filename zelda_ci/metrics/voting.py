@@ -115,6 +115,11 @@ def disagreements(model: str, votes: Sequence[Mapping[int, str]]) -> Iterator[st
             yield f"The models disagree on {number}: {said}."
 
 
+def numbered(problems: Mapping[int, str]) -> Iterator[str]:
+    """Problems of answers, each behind the number that it is about."""
+    return (f"{number}. {problem}" for number, problem in problems.items())
+
+
 def batched(numbers: Sequence[int]) -> list[tuple[int, ...]]:
     """The numbers by the question in which they are asked about."""
     return [tuple(numbers[start : start + MAX_CONCURRENT]) for start in range(0, len(numbers), MAX_CONCURRENT)]

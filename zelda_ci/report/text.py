@@ -1,15 +1,9 @@
 """Text from outside, made harmless for terminal and Markdown, and cut to a length."""
 
 import re
-import unicodedata
 from collections.abc import Callable
 
-from zelda_ci.domain.characters import acts
-
-NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-# Combining marks upon one letter in any living script; a pile of them paints over the neighbouring lines.
-MAX_MARKS = 3
+from zelda_ci.domain.characters import acts, spelled
 
 TAB = 4
 
@@ -23,6 +17,11 @@ def sentence(text: str, limit: int = 600) -> str:
     """Prose as one line: white space of any kind folds into single blanks; a long end is cut and marked."""
     words = " ".join(text[: 8 * limit].split())
     return _spelled(words if len(words) <= limit else words[:limit].rstrip() + " …")
+
+
+def inert(text: str) -> str:
+    """The text as it leaves for a terminal: line breaks and tabs stay, all else that acts is spelt out."""
+    return spelled(text, keep="\n\t")
 
 
 def text_lines(text: str) -> list[str]:
@@ -54,23 +53,8 @@ def _clipped(text: str, limit: int) -> str:
 
 
 def _spelled(text: str) -> str:
-    r"""The text with what acts spelled out, like `\x1b`."""
     # `##[` would be a command anywhere in a line of a CI log.
-    if text.isascii() and text.isprintable():
-        return text.replace("##[", "# #[")
-    spelled: list[str] = []
-    marks = 0
-    for char in text:
-        marks = marks + 1 if unicodedata.category(char) in {"Mn", "Me"} else 0
-        spelled.append(_code(char) if acts(char) or marks > MAX_MARKS else char)
-    return "".join(spelled).replace("##[", "# #[")
-
-
-def _code(char: str) -> str:
-    number = ord(char)
-    if number < 0x100:
-        return NAMED.get(char, f"\\x{number:02x}")
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+    return spelled(text).replace("##[", "# #[")
 
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})

@@ -5,14 +5,26 @@ from typing import Any
 
 import pytest
 
-from tests.unit.compare.runs import correctness, efficiency, fulfillment, judged, run, tool_usage, trials, unscored
+from tests.unit.compare.runs import (
+    correctness,
+    efficiency,
+    evaluation,
+    fulfillment,
+    judged,
+    run,
+    tool_usage,
+    trials,
+    unscored,
+)
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.deltas import ONE_TRIAL_PROVES_NOTHING, SINGLE_TRIAL, TOO_FEW, TOO_NOISY
 from zelda_ci.domain.comparison import Comparison, Verdict
+from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Measure, Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
+from zelda_ci.domain.test_run import CorrectnessDetails, RunnerCounts, TestSummary
 
 REGRESSED, IMPROVED, UNCHANGED = Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED
 INCONCLUSIVE, NEW, REMOVED = Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.REMOVED
@@ -75,6 +87,16 @@ def test_commands_that_passed_on_the_base_and_fail_on_the_head_are_a_fact_of_one
         compare(scored(failing), scored(*[passing] * trials_of_other_side, label="b")), Measure.FUNCTIONAL_CORRECTNESS
     )
     assert rose.verdict is IMPROVED
+
+
+def test_tests_that_are_gone_are_a_fact_of_one_trial():
+    def counted(passed: int) -> EvalResult:
+        runner = RunnerCounts(format="pytest", source="summary", passed=passed)
+        details = CorrectnessDetails(passed=True, tests=TestSummary(runners=(runner,)))
+        return evaluation(Metric.FUNCTIONAL_CORRECTNESS, details, 100.0)
+
+    found = compare(scored(counted(14)), scored(counted(5), label="b"))
+    assert measure(found, Measure.TESTS).verdict is REGRESSED
 
 
 def test_commands_that_fail_on_both_sides_show_no_more_than_a_change():

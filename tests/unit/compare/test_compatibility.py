@@ -62,6 +62,7 @@ def test_a_different_limit_of_the_session_is_a_different_session():
             {Measure.REQUIREMENT_FULFILLMENT},
             "different acceptance criteria",
         ),
+        ({"answer_criteria": ("another",)}, {Measure.REQUIREMENT_FULFILLMENT}, "different answer criteria"),
         ({"judge": JudgeSettings(votes=3)}, JUDGED, "different numbers of judge votes"),
         ({"test_command": "make test"}, {Measure.FUNCTIONAL_CORRECTNESS}, "different build and test settings"),
         ({"efficiency_targets": EfficiencyTargets(turns=3)}, {Measure.EFFICIENCY}, "different efficiency targets"),

@@ -20,7 +20,7 @@ from zelda_ci.config.schema import ProjectConfig, SuiteConfig, keys
         ("execution: {costUsd: 2}", "2:13: costUsd is not a known key here: it belongs under efficiencyTargets"),
         ("testDir: x", "2:1: testDir is not a known key here: it belongs in zelda.config.yaml"),
         ("max_turns: 5", "2:1: max_turns is not a known key (did you mean execution.maxTurns?)"),
-        ("criteria: [a]", "2:1: criteria is not a known key"),
+        ("criteria: [a]", "2:1: criteria is not a known key (did you mean answerCriteria?)"),
         ("acceptanceCriterias: [a]", "2:1: acceptanceCriterias is not a known key (did you mean acceptanceCriteria?)"),
         (
             "metrics: {speed: true}",

@@ -53,6 +53,7 @@ def tree_of(
 CHANGED: Mapping[str, Any] = {
     "prompt": "Do that.",
     "acceptance_criteria": ("It works.",),
+    "answer_criteria": ("It says so.",),
     "gateway_url": "https://gateway.example",
     "judge_model": "claude-opus-5-5",
     "setup_command": "npm ci",
@@ -230,7 +231,7 @@ def test_versions_of_evaluators_and_prompts_and_recordings_count() -> None:
     versions = metrics.versions(suite().metrics)
     assert len(set(versions)) == 4
     assert "0" not in versions.values()
-    assert versions["requirementFulfillment"].split() == ["3", "3"]
+    assert versions["requirementFulfillment"].split() == ["4", "4"]
     for metric in versions:
         assert of(evaluators={**versions, metric: "99"}).outcome != of().outcome
     assert of(replayed=True).outcome != of().outcome

@@ -20,6 +20,7 @@ from zelda_ci.judge.rendering import SEPARATOR, limits, units
 from zelda_ci.judge.transcript import (
     MAX_TEXT_CHARS,
     MAX_WHOLE_TOKENS,
+    CheckedFinding,
     EarlierFindings,
     QueryResult,
     TranscriptQuery,
@@ -136,6 +137,7 @@ def query(transcript: SessionTranscript, *, can_look_up: bool, context_tokens: i
         finding=Finding,
         finish=finish,
         merge=lambda _: "",
+        check=CheckedFinding,
         can_look_up=can_look_up,
     )
     result = anyio.run(query_transcript, transcript, ScriptedJudge(say, context_tokens=context_tokens), asked)

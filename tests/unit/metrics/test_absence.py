@@ -8,7 +8,7 @@ import pytest
 from tests.builders import session
 from zelda_ci.metrics import absence
 from zelda_ci.metrics.absence import LookedThrough
-from zelda_ci.metrics.evidence import Sources, look_up
+from zelda_ci.metrics.evidence import Criterion, Sources, look_up
 
 PATCH = """\
 diff --git a/a.py b/a.py
@@ -114,7 +114,7 @@ def test_more_than_is_looked_through_is_said(tree, monkeypatch):
     assert "too many files" in (objection(tree, "TODO in docs/**") or "")
 
 
-def test_an_absence_is_cited_like_a_place_and_proves_something(tree):
+def test_an_absence_is_cited_like_a_place(tree):
     sources = Sources(absent=lambda claim: objection(tree, claim))
     for where, quote in (
         ("absent: TODO in src/**", ""),
@@ -122,6 +122,41 @@ def test_an_absence_is_cited_like_a_place_and_proves_something(tree):
         ("`absent: TODO in src/**`", ""),
     ):
         assert look_up(where, quote, sources).problem is None
-        assert look_up(where, quote, sources).weakness is None
     assert "has it" in (look_up("absent: console.log in **", "", sources).problem or "")
     assert "gone" in (look_up("absent: TODO in **", "", Sources()).problem or "")
+
+
+@pytest.mark.parametrize(
+    ("criterion", "claim", "is_proof"),
+    [
+        ("No `TODO` is left.", "TODO in **", True),
+        ("No `TODO:` is left.", "`TODO` in **", True),  # less than what is named is absent, and so is what is named
+        ('“TODO” is in neither `./src/` nor "docs".', "TODO in src/**, docs", True),
+        ("No `*.pyc` file and no folder `legacy` is there.", "any file in *.pyc, legacy/**", True),
+        ("All tests pass.", "zzzz in **", False),
+        ("All `tests` pass.", "zzzz in **", False),
+        ("No TODO is left in src.", "TODO in src", False),
+        ("No `TODO` is left in src.", "TODO in src/**", False),
+        ("No `TODO` is left in `src`.", "TODO in src/a.js", False),
+        ("No `TODO` is left in `src`.", "TODO in src/**, docs/**", False),
+        ("No `TODO` is left.", "/TODO|zzzz/ in **", False),
+        ("No `TODO` is left.", "TODO is left in **", False),
+        ("No `TODO` is left.", "TODO in patch", False),
+        ("No `git push` is run.", "git push in calls", False),
+        ("The file `health.py` is there.", "any file in legacy/**", False),
+        ("The `file` is there.", "any file in nowhere", False),
+    ],
+)
+def test_an_absence_alone_proves_a_criterion_that_names_what_is_absent_and_where(tree, criterion, claim, is_proof):
+    sources = Sources(absent=lambda claim: objection(tree, claim))
+    citing = look_up(f"absent: {claim}", "", sources, Criterion(criterion))
+    assert citing.problem is None
+    assert (citing.weakness is None) is is_proof
+
+
+def test_what_has_no_text_is_not_looked_through(tree):
+    (tree / "empty").mkdir()
+    (tree / "empty" / "blank.py").write_text(" \n")
+    assert "empty" in (objection(tree, "TODO in empty/**") or "")
+    binary = f"{PATCH}diff --git a/x.bin b/x.bin\nGIT binary patch\nliteral 3\nKcmZQzWMT#Y\n"
+    assert "binary" in (LookedThrough(None, binary, tuple).objection("TODO in patch") or "")

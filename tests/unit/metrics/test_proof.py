@@ -5,7 +5,7 @@ import pytest
 from tests.builders import safe, session
 from tests.support.cases import for_each
 from zelda_ci.domain.session import Entry, HookRan, McpServerState, Noticed, SessionTranscript, Turn
-from zelda_ci.metrics.evidence import Sources, look_up, problem_with, sections, turns_of
+from zelda_ci.metrics.evidence import Citing, Criterion, Sources, look_up, problem_with, sections, turns_of
 
 PATCH = """\
 diff --git a/shop/cart.py b/shop/cart.py
@@ -117,7 +117,6 @@ RUN = told(
         ("patch:gone.py", "deleted file mode 100644"),
         ("README.md:2", "Open daily."),
         ("build-and-tests", "13 passed in 1.5s"),
-        ("said:turn 1", "All 7 tests pass."),
         ("turn 8 call 1", "subagent_type: checker"),
     ],
 )
@@ -149,12 +148,20 @@ def test_a_pass_rests_on_facts(where, quote):
         ("patch:shop/cart.py", "# end of the cart", "were there before"),
         ("removed:shop/cart.py", "return sum(cart)", "headings"),
         ("shop/cart.py:1", "def", "too short"),
-        ("said:turn 2", "7 passed in 0.12s", "too short|own words"),
+        ("said:turn 1", "All 7 tests pass.", "own words"),
     ],
 )
 def test_a_pass_cannot_rest_on_what_proves_nothing(where, quote, why):
     found = weakness(where, quote, sources(RUN))
     assert any(reason in found for reason in why.split("|")), found
+
+
+def test_words_prove_only_what_the_suite_marks_as_being_about_words():
+    about = Criterion("It names the tests that pass.", is_about_answer=True)
+    assert look_up("said:turn 1", "All 7 tests pass.", sources(RUN), about) == Citing()
+    # Without the mark in front it is a claim there, too; and what a tool returned was not said.
+    assert "own words" in (look_up("turn 1", "All 7 tests pass.", sources(RUN), about).weakness or "")
+    assert look_up("said:turn 2", "7 passed in 0.12s", sources(RUN), about).weakness
 
 
 @pytest.mark.parametrize(
@@ -271,6 +278,25 @@ def test_what_a_command_writes_into_a_file_is_done_and_what_it_then_prints_an_ec
     given = told("Bash x -> > ready to go", t1={"command": "echo ready to go > a.txt; cat a.txt"})
     assert weakness("turn 1 call 1", "echo ready to go > a.txt", sources(given)) == ""
     assert "written itself" in weakness("turn 1 call 1", "> ready to go", sources(given))
+
+
+def test_one_word_of_an_earlier_call_may_stand_anywhere_and_two_are_its_echo():
+    given = told(
+        "Write x", "Bash ./status -> passed\nall passed",
+        t1={"file_path": "/w/status", "content": "all passed"}, t2={"command": "./status"},
+    )  # fmt: skip
+    assert weakness("turn 2", "[returned]\npassed", sources(given)) == ""
+    assert "written itself" in weakness("turn 2", "all passed", sources(given))
+
+
+@pytest.mark.parametrize(
+    ("output", "is_numbered"),
+    [("1\tfoo bar\n2\tend", True), ("1\tfoo bar\n3\tend", False), ("start\n7\tfoo bar\nend", False)],
+)
+def test_numbers_before_lines_may_be_left_out_where_they_count_up(output, is_numbered):
+    quote = "foo bar\nend" if output.startswith("1") else "start\nfoo bar"
+    problem = problem_with("turn 1 call 1", quote, sources(session(f"Bash make -> {output}")))
+    assert (problem is None) is is_numbered
 
 
 def test_words_that_a_command_also_needs_elsewhere_stay_words():

@@ -75,8 +75,8 @@ def test_the_score_is_computed_from_the_findings_however_they_are_spelled() -> N
     assert not result.failed
     assert result.reasoning == "Of 3 tools and rules that apply: 1 followed, 1 missed, 1 broken."
     assert details.judge is not None
-    assert (details.judge.model, details.judge.prompt_version) == ("claude-judge-1", "2")
-    assert result.version == "3.2"
+    assert (details.judge.model, details.judge.prompt_version) == ("claude-judge-1", "3")
+    assert result.version == "3.3"
     for spelled in ("not_applicable", "Not applicable", "not-applicable "):
         assert judged(finds({**GOOD, SKILL: use(spelled)}))[0].score == 50
 

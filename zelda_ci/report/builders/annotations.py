@@ -102,7 +102,7 @@ class _Places:
 
     def _line(self, run: RunResult, statement: str) -> int:
         """The first line of the criterion that is named; suites are YAML, so what it begins with has to do."""
-        criterion = next((c for c in run.config.acceptance_criteria if c in statement or repr(c) in statement), None)
+        criterion = next((c for c in run.config.criteria if c in statement or repr(c) in statement), None)
         start = " ".join(criterion.split())[:40] if criterion else ""
         lines = self.texts.get(run.config.file, "").splitlines() if start else []
         return next((number for number, line in enumerate(lines, start=1) if start in " ".join(line.split())), 1)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.report.model import Cell, Tone
+from zelda_ci.report.text import inert
 
 LABEL = "cyan"
 TITLE = "bold"
@@ -71,6 +72,7 @@ class Style:
         """The text, with what the encoding lacks replaced or spelled out."""
         if not self.unicode:
             text = text.translate(SPARE).encode(self.encoding, "backslashreplace").decode(self.encoding)
+        text = inert(text)
         # As a span: a style of the whole Text would spread to whatever is appended later.
         return Text().append(text, style)
 

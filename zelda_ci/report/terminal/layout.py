@@ -128,7 +128,7 @@ def write_table(console: Console, table: Table) -> None:
         for row in rows
     )
     plain = "".join(f"{text.rstrip()}\n" for text in texts)
-    console.file.write(plain if style.unicode else style.write(plain).plain)
+    console.file.write(style.write(plain).plain)
 
 
 def _padded(text: str, width: int, column: Column) -> str:
