@@ -56,7 +56,8 @@ ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 ZELDA_IMAGE=1 ZELDA_WORKSPACES=
 WORKDIR /github/workspace
 
 # Not -g: Zelda ends its sessions itself, in order, and keeps what they had. -s: no complaint where something else is PID 1.
-ENTRYPOINT ["/usr/bin/tini", "-s", "--", "zelda"]
+# Isolated: PYTHONPATH, which a workflow may set, may lead into the code under test.
+ENTRYPOINT ["/usr/bin/tini", "-s", "--", "/opt/zelda/bin/python3", "-IBu", "-m", "zelda_ci"]
 CMD ["--help"]
 
 # What changes most often comes last: a new version of Zelda with the same dependencies is the last layer, and nothing else.

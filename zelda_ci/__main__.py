@@ -1,5 +1,6 @@
 """The `zelda` command; also `python -m zelda_ci`."""
 
+# Nothing else may be imported before `_leave_the_tree`: these are there before any folder is searched.
 import gc
 import os
 import sys
@@ -19,6 +20,7 @@ def main() -> int:
     gc.set_threshold(ALLOCATIONS)
     code = 2
     try:
+        _leave_the_tree()
         from zelda_ci.cli import boundary  # noqa: PLC0415
 
         code = boundary.run(sys.argv[1:])
@@ -29,6 +31,24 @@ def main() -> int:
     finally:
         # Taking a thousand modules apart costs a tenth of a second, and nobody sees it.
         os._exit(code)
+
+
+def _leave_the_tree() -> None:
+    """Import no module, and start no program, from where the code under test may lie: this process holds the key.
+
+    That is the working folder of `python -m`, what PYTHONPATH names, and a folder in PATH that is relative.
+    """
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - no import of pathlib yet
+    try:
+        here = os.getcwd()  # noqa: PTH109 - as above
+    except OSError:  # it has been removed
+        here = os.sep
+    given = [] if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    given += [] if sys.flags.safe_path else [here]
+    strangers = {"", *(os.path.normpath(os.path.join(here, entry)) for entry in given)} - {own}  # noqa: PTH118 - as above
+    sys.path[:] = [entry for entry in sys.path if entry not in strangers]
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, folders)) or os.defpath
 
 
 def _say(line: str) -> int:

@@ -25,7 +25,7 @@ from zelda_ci.domain.run import BatchResult, Versions, snapshot
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ExecutionError
-from zelda_ci.events import Emit, Warned, ignore
+from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code, launch
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.anthropic_judge import JudgeAccess
@@ -125,7 +125,7 @@ def check(
     """
     chosen, suites, ground = _begun(loaded, order, settings, emit)
     session = proxy_or_problem(lambda: access.session_mode(order.record, order.replay, settings), ground.redact)
-    judge = proxy_or_problem(lambda: access.judge_mode(order.record, order.replay, suites, settings), ground.redact)
+    judge = proxy_or_problem(lambda: _judge_mode(loaded, order, suites, settings), ground.redact)
     checker = Checker(chosen, ground.for_checks(session, judge, settings, emit), fresh=True, asks_models=asks_models)
     try:
         return anyio.run(checking.checked, checker)
@@ -219,7 +219,10 @@ def rejudge(
         ZeldaError: A run is not there or cannot be read or written, or there is no key.
     """
     # The gateway is today's, whatever the run was judged through.
-    judging = judge_factory(loaded.suites[0].resolved, overrides, settings, emit)
+    above = overrides.above(_of_environment(settings))
+    gateway = apply(loaded.suites[0].resolved, above).gateway_url
+    mode = LiveMode(access.of_judge(gateway, settings, str(above.gateway_url or loaded.layer.origin("gatewayUrl"))))
+    judging = _judging(mode, Redactor(settings.secrets()), Brakes(lambda sentence: emit(Warned(sentence))))
     stored = RunHistory(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
     runs = [FinishedRun(stored.folder(run_id)) for run_id in run_ids]
@@ -231,17 +234,12 @@ def rejudge(
         raise first_failure(group) from group
 
 
-def judge_factory(
-    suite: ResolvedSuite, overrides: Overrides, settings: EnvironmentSettings, emit: Emit = ignore
-) -> JudgeFactory:
-    """What judges without a session, reached as suite, overrides and environment say.
-
-    Raises:
-        ConfigError: There is no key, or an override cannot be used.
-    """
-    today = apply(suite, overrides.above(_of_environment(settings)))
-    mode, redact = LiveMode(access.of_judge(today.gateway_url, settings)), Redactor(settings.secrets())
-    return _judging(mode, redact, Brakes(lambda sentence: emit(Warned(sentence))))
+def _judge_mode(
+    loaded: LoadedProject, order: RunOrder, suites: Sequence[ResolvedSuite], settings: EnvironmentSettings
+) -> Mode:
+    above = order.overrides.above(_of_environment(settings))
+    origin = str(above.gateway_url or loaded.layer.origin("gatewayUrl"))
+    return access.judge_mode(order.record, order.replay, suites, settings, origin)
 
 
 def _preload(*, live: bool, judged: bool) -> None:
@@ -349,7 +347,7 @@ def _tools(
         agent=claude_code.ClaudeCode(redact),
         store=store,
         evaluators=lambda suite: metrics.unjudged(suite.metrics, Services(bench, redact)),
-        judging=_judging(access.judge_mode(order.record, order.replay, suites, settings), redact, brakes),
+        judging=_judging(_judge_mode(loaded, order, suites, settings), redact, brakes),
         redact=redact,
         versions=Versions(
             zelda=__version__,

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 from pydantic import Field, TypeAdapter, ValidationError
 
 from zelda_ci.config import loader
-from zelda_ci.config.loader import MappingNode, value_of
+from zelda_ci.config.loader import MappingNode, plain_value, value_of
 from zelda_ci.config.messages import Rejected, shown
 from zelda_ci.config.schema import ConfigKey, ProjectConfig, fragment, keys, type_names, unknown
 from zelda_ci.config.validation import OUR_OWN, requirement
@@ -255,12 +255,9 @@ def parsed(row: Override, text: str) -> Any:
     if "array" in types:
         items = words(text)
         return () if items == (row.none,) else items
-    if "integer" in types and re.fullmatch(r"[0-9]{1,9}", text):
-        return int(text)
-    try:
-        return float(text) if "number" in types else text
-    except ValueError:
-        return text
+    value = plain_value(text)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and types & {"integer", "number"} else text
 
 
 def _group(text: str) -> Any:

@@ -126,7 +126,7 @@ def test_the_action_starts_what_the_image_offers_and_passes_nothing_by_argument(
     runs = ACTION["runs"]
     assert (runs["using"], runs["image"], runs["args"]) == ("docker", "Dockerfile", ["ci"])
     dockerfile = (REPOSITORY / "Dockerfile").read_text()
-    assert 'ENTRYPOINT ["/usr/bin/tini", "-s", "--", "zelda"]' in dockerfile
+    assert 'ENTRYPOINT ["/usr/bin/tini", "-s", "--", "/opt/zelda/bin/python3", "-IBu", "-m", "zelda_ci"]' in dockerfile
     assert f" {IMAGE}=1 ZELDA_WORKSPACES=/var/lib/zelda/runs\n" in dockerfile
     assert "mkdir -m 1777 /var/lib/zelda\n" in dockerfile
     assert not re.search(r"^USER ", dockerfile, re.MULTILINE)

@@ -12,6 +12,7 @@ import pytest
 from tests.support.command import KEY, after, ended, environment, gone, results, run, started
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, http_error, raw, text
+from tests.support.scripted_replies import ApiRequest, Wire
 
 COUNTED = "python3 -c \"import os,sys;open(os.environ['TALLY'],'a').write(sys.argv[1]+'\\\\n')\" "
 OWN = "execution: {env: [TALLY]}\nisolation: {level: none}\n"
@@ -126,6 +127,31 @@ def test_an_api_that_refuses_is_one_error_before_anything_is_made(tmp_path: Path
     # What costs time is not tried where it is clear that nothing can be run.
     assert "setupCommand" not in done.stdout + done.stderr
     assert not results(project)
+
+
+class Slow:
+    """An answer that the check used not to wait for."""
+
+    def send(self, request: ApiRequest, wire: Wire) -> None:
+        wire.pause(11)
+        text("!").send(request, wire)
+
+
+HANGS_UP, CUT = raw(b"", length=100), raw(b'{"type": "message", "content"', length=500)
+
+
+def test_an_api_that_gives_no_answer_at_first_is_asked_again_as_a_session_would(tmp_path: Path) -> None:
+    project = project_with(tmp_path, one=suite())
+    with ScriptedApi([text("Done.")], check=[HANGS_UP, CUT, Slow()]) as api:
+        done = zelda(project, "run", api=api.url)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(api.checks) == 3
+    said = " ".join((done.stdout + done.stderr).split())
+    assert said.count(f"model claude-sonnet-5-5: {api.url} broke off its answer; asking again, for 60 s at most") == 2
+    with ScriptedApi([], check=HANGS_UP) as api:
+        done = zelda(project, "run", api=api.url)
+    assert (done.returncode, len(api.checks)) == (2, 5)
+    assert f"{api.url} broke off its answer (asked 5 times in " in done.stderr
 
 
 def test_what_answers_and_is_no_model_is_an_error(tmp_path: Path) -> None:

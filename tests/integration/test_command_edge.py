@@ -31,6 +31,30 @@ def test_the_version_is_told_without_importing_anything_else(tmp_path: Path) -> 
     assert [name for name in modules.split() if name.startswith("zelda_ci")] == ["zelda_ci", "zelda_ci.__main__"]
 
 
+STARTS = (["-m", "zelda_ci"], ["-c", "from zelda_ci.__main__ import main; main()"])
+"""By the module, and as the installed script does it."""
+IMPORTED = ("anyio", "asyncio", "click", "json", "logging", "pathspec", "pydantic", "re2", "rich", "yaml")
+SEARCHED = ("", ".", "sub/..", "{tree}")
+
+
+@pytest.mark.parametrize("start", STARTS, ids=["module", "script"])
+def test_no_module_and_no_program_is_taken_from_the_tested_tree(tmp_path: Path, start: list[str]) -> None:
+    """Zelda's own process has the key; the tree may be a stranger's."""
+    planted = {f"{name}.py": "import os; os.abort()\n" for name in IMPORTED}
+    project = repository(tmp_path, {**planted, "zelda/test-a.yaml": "prompt: Greet.\n", "sub/x": ""})
+    (project.path / "git").write_text("#!/bin/sh\nkill $PPID\n")
+    (project.path / "git").chmod(0o755)
+    given = environment(project)
+    for place in SEARCHED:
+        folder = place.format(tree=project.path)
+        path = os.pathsep.join(filter(None, [folder, given.get("PYTHONPATH")])) if place else given.get("PYTHONPATH")
+        programs = given["PATH"] if place == "{tree}" else f"{folder}:{given['PATH']}"
+        environ = {**given, "PATH": programs, **({"PYTHONPATH": path} if path else {})}
+        words = [sys.executable, *start, "validate"]
+        done = subprocess.run(words, cwd=project.path, env=environ, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b""), place
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_help_teaches_and_names_a_page_that_there_is(command: str) -> None:
     done = CliRunner().invoke(main, [command, "--help"], prog_name="zelda", terminal_width=200)

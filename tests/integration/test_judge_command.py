@@ -196,7 +196,7 @@ def test_votes_and_what_was_asked_again_are_recorded_and_replayed_without_key_an
         recorded = zelda(project, "run", "--record", str(cassettes), "--json", api=api.url)
         assert len([request for request in api.requests if is_judge(request)]) == 5
     assert recorded.returncode == 0, recorded.stdout + recorded.stderr
-    assert sorted(file.name for file in cassettes.iterdir()) == ["greeting.json", "greeting.judge.json"]
+    assert sorted(file.name for file in cassettes.iterdir()) == ["greeting.json", "greeting@judge.json"]
     replayed = zelda(project, "run", "--replay", str(cassettes), "--json")
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
     found, wanted = (
@@ -205,7 +205,7 @@ def test_votes_and_what_was_asked_again_are_recorded_and_replayed_without_key_an
     assert found == wanted
     assert found["score"] == 100.0
     assert [one["split"] for one in found["details"]["criteria"] if "split" in one] == [{"PASS": 2, "FAIL": 1}]
-    (cassettes / "greeting.judge.json").unlink()
+    (cassettes / "greeting@judge.json").unlink()
     without = zelda(project, "run", "--replay", str(cassettes))
     assert without.returncode == 2
     assert "there is no recording" in without.stdout

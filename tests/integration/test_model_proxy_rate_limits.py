@@ -191,7 +191,7 @@ async def test_a_session_that_may_not_wait_so_long_gets_the_refusal_and_one_that
 async def test_a_check_waits_for_nothing() -> None:
     with ScriptedApi([], check=limited(60)) as api:
         async with job(api.url) as made:
-            found = await made.sessions.probe("claude-sonnet-5-5")
+            found = await made.sessions.probe("claude-sonnet-5-5", lambda _: None)
     assert (found.status, found.message) == (429, "slow down")
 
 

@@ -17,7 +17,7 @@ def test_a_recording_of_both_sides_is_replayed_and_says_that_nothing_is_spent(tm
     with ScriptedApi(model) as api:
         done = zelda(project, "run", "--against", "HEAD~1", "--trials", "1", "--record", "tapes", api=api.url)
     assert done.returncode == 1, done.stdout
-    tapes = {"greeting-1.json", "greeting-1.judge.json", "greeting-base-1.json", "greeting-base-1.judge.json"}
+    tapes = {"greeting@1.json", "greeting@1@judge.json", "greeting@base-1.json", "greeting@base-1@judge.json"}
     assert {file.name for file in (project.path / "tapes").iterdir()} == tapes
 
     done = zelda(project, *replay, "--dry-run")

@@ -2,14 +2,17 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.command import (
+    COMMAND,
     after,
     ended,
+    environment,
     gone,
     processes,
     results,
@@ -19,6 +22,7 @@ from tests.support.command import (
     transcript,
     zelda,
 )
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import Reply, ScriptedApi, hang, text, tool_call
 from zelda_ci.sandbox.launcher import bounds
@@ -93,10 +97,15 @@ def by_supervisor(pid: int) -> None:
     os.kill(pid, signal.SIGTERM)
 
 
+def by_closing(pid: int) -> None:
+    """As the shell of a terminal that is closed does it."""
+    os.kill(pid, signal.SIGHUP)
+
+
 ACTS = {
     "workspace": by_supervisor,
     "setup": by_terminal,
-    "session": by_supervisor,
+    "session": by_closing,
     "evaluation": by_terminal,
     "test": by_supervisor,
 }
@@ -219,6 +228,35 @@ def test_after_a_second_interruption_nothing_stays_either(
     assert stays == []
     assert "Traceback" not in output
     assert [result["status"] for result in results(project)] == ["interrupted"]
+
+
+def test_the_end_of_a_terminal_is_an_interruption_unless_nohup_has_it_ignored(tmp_path: Path) -> None:
+    """Also where no batch runs: `zelda check` has no sessions to end."""
+    interruption = Interruption(tmp_path, "session")
+    project, to_nobody = interruption.project, subprocess.DEVNULL
+    with interruption.api as api, ScriptedApi([], check=hang()) as silent:
+        environ = environment(project, api.url)
+        with subprocess.Popen(
+            ["nohup", *COMMAND, "run"],
+            cwd=project.path,
+            env=environ,
+            stdin=to_nobody,
+            stdout=to_nobody,
+            stderr=to_nobody,
+        ) as process:
+            after(interruption.is_there)
+            process.send_signal(signal.SIGHUP)
+            with started(project, "check", api=silent.url, ZELDA_NO_CHECK="") as other:
+                after(lambda: bool(silent.checks))
+                os.kill(other.pid, signal.SIGHUP)
+                code, output = ended(other)
+            assert (code, "interrupted" in output) == (130, True), output
+            assert process.poll() is None
+            assert results(project) == []
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE) == 130
+    assert the_result(project)["status"] == "interrupted"
+    assert gone(project)
 
 
 def test_a_run_of_a_living_process_is_not_swept(tmp_path: Path) -> None:

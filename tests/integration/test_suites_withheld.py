@@ -46,7 +46,7 @@ ARRANGEMENTS: dict[str, dict[str, str | bytes]] = {
     },
     "a recording": {
         "zelda/test-a.yaml": SUITE,
-        "tapes/a.judge.json": f'{{"format": 1, "exchanges": ["{MARK}"]}}',
+        "tapes/a@judge.json": f'{{"format": 1, "exchanges": ["{MARK}"]}}',
         "tapes/a.json": f'{{"format": 1, "exchanges": ["{MARK}"]}}',
     },
     "something broken": {"zelda.config.yaml": "{[", "zelda/test-a.yaml": f"}}: {MARK}"},
@@ -179,7 +179,7 @@ def test_folders_of_suites_that_are_links(tmp_path: Path) -> None:
 KEPT: dict[str, dict[str, str | bytes]] = {
     "tests among suites": {
         "zelda.config.yaml": "testDir: tests\n", "tests/test-a.yaml": "", "tests/test_a.py": "x",
-        "k8s/test-deploy.yaml": "x", "a.judge.json": "{}", "a.json": "x",
+        "k8s/test-deploy.yaml": "x", "a@judge.json": "{}", "a.json": "x",
     },
     "what steers Claude Code": {
         "zelda/test-a.yaml": "promptFile: ../CLAUDE.md\n", "CLAUDE.md": "x",

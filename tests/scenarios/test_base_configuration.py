@@ -212,13 +212,22 @@ def test_what_the_operator_pins_wins_over_base_and_pull_request(tmp_path: Path) 
 def test_a_gateway_with_another_host_than_the_allowed_ones_gets_nothing(tmp_path: Path) -> None:
     with ScriptedApi(script) as gateway, ScriptedApi(script) as api:
         project = repository(tmp_path, {**BASE, "zelda.config.yaml": f"gatewayUrl: {gateway.url}\n"})
-        keys = {"PORTKEY_API_KEY": "fake-portkey-key-0123456789", "ZELDA_GATEWAY_HOSTS": "Gate.example.com, localhost"}
-        refused = zelda(project, "run", api=api.url, **keys)
-        assert (refused.returncode, gateway.requests, api.requests) == (2, [], [])
-        assert "127.0.0.1, which is none of ZELDA_GATEWAY_HOSTS" in refused.stderr
-        allowed = zelda(project, "run", api=api.url, **{**keys, "ZELDA_GATEWAY_HOSTS": "127.0.0.1"})
-        assert allowed.returncode == 0, allowed.stderr
-        assert gateway.requests
+        key = {"PORTKEY_API_KEY": "fake-portkey-key-0123456789"}
+        for hosts in ({}, {"ZELDA_GATEWAY_HOSTS": "Gate.example.com, localhost"}):
+            for command in ("run", "check"):
+                refused = zelda(project, command, api=api.url, COLUMNS="400", ZELDA_NO_CHECK="", **key, **hosts)
+                assert (refused.returncode, gateway.requests, gateway.checks, api.requests) == (2, [], [], [])
+                said = refused.stdout + refused.stderr
+                assert "zelda.config.yaml:1: gatewayUrl is at 127.0.0.1, a host that your environment" in said
+                assert "ZELDA_GATEWAY_HOSTS=127.0.0.1" in said
+        for word in ({"ZELDA_GATEWAY_HOSTS": "127.0.0.1"}, {"PORTKEY_GATEWAY_URL": gateway.url}):
+            before = len(gateway.requests)
+            allowed = zelda(project, "run", api=api.url, **key, **word)
+            assert allowed.returncode == 0, allowed.stderr
+            assert len(gateway.requests) > before
+        refused = zelda(project, "rejudge", "greeting", api=api.url, **key)
+        assert refused.returncode == 2
+        assert "zelda.config.yaml:1: gatewayUrl is at 127.0.0.1" in refused.stderr
 
 
 def test_a_suite_is_the_same_wherever_links_and_settings_find_it(tmp_path: Path) -> None:

@@ -65,13 +65,13 @@ class ScriptedApi:
         script: Script,
         *,
         agents: Sequence[Script] = (),
-        check: Reply | None = None,
+        check: Reply | Sequence[Reply] = (),
         count: Callable[[bytes], int] = lambda _: 42,
     ) -> None:
         self.count = count
         """Tokens of a request that asks for no more than their number."""
-        self.check = check or text("!")
-        """What those get who only ask whether they would be answered."""
+        self.check = (*check, text("!")) if isinstance(check, Sequence) else (check,)
+        """What those get who only ask whether they would be answered, the last one again and again."""
         self.checks: list[ApiRequest] = []
         """Their requests."""
         self.requests: list[ApiRequest] = []
@@ -117,7 +117,7 @@ class ScriptedApi:
         with self._lock:
             if headers.get("user-agent") == CHECK:
                 self.checks.append(ApiRequest(path, headers, json.loads(raw_body), raw_body, None, len(self.checks)))
-                return self.checks[-1], self.check
+                return self.checks[-1], self.check[min(len(self.checks), len(self.check)) - 1]
             agent = self._ordinal(headers.get("x-claude-code-agent-id"))
             index = sum(request.agent == agent for request in self.requests)
             request = ApiRequest(path, headers, json.loads(raw_body), raw_body, agent, index)

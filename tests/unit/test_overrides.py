@@ -1,10 +1,15 @@
 """What is given above the suites, wherever it was given: one value, one function that applies it, one kind of error."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click import BadParameter
 
+from zelda_ci.ci import inputs
+from zelda_ci.cli.options import Amount, Whole
+from zelda_ci.config.loader import plain_value
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import FixedTrials, TrialPlan, plan_of
 from zelda_ci.errors import ConfigError
@@ -81,6 +86,29 @@ def test_the_nearest_way_of_giving_wins_and_each_value_keeps_its_origin() -> Non
         "The input trials",
         "The environment variable PORTKEY_GATEWAY_URL",
     )
+
+
+NUMBERS = ("3", "+7", "2.5", "1_000", "\u0663", "1e3", "007", "0x10", "inf", "nan", " 4", "", "9" * 30, "true")
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_a_number_is_spelled_in_the_same_way_in_files_inputs_variables_and_options(text: str) -> None:
+    in_a_file = plain_value(text)
+    whole = in_a_file if type(in_a_file) is int else None
+    number = in_a_file if type(in_a_file) in {int, float} else None
+    assert _or_none(lambda: apply(SUITE, read("input", {"trials": text}.get)).trials if text else None) == whole
+    above = read("input", {"max-cost-usd": text}.get)
+    assert _or_none(lambda: apply(SUITE, above).execution.max_cost_usd if text else None) == number
+    assert _or_none(lambda: inputs.whole(1, 1000)(text)) == whole
+    assert _or_none(lambda: Whole(1, 1000).convert(text, None, None)) == whole
+    assert _or_none(lambda: Amount(1, 1000).convert(text, None, None)) == number
+
+
+def _or_none(make: Callable[[], object]) -> object:
+    try:
+        return make()
+    except (ConfigError, ValueError, BadParameter):
+        return None
 
 
 WHOLE = "be a whole number from 1 to 1000 or adaptive or a group of keys such as {first: 3, looks: [6, 10, 16]}"

@@ -19,12 +19,11 @@ from zelda_ci.domain.run import BatchResult, RunResult, batch_of
 from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.workflow_commands import empty
+from zelda_ci.pipeline.batch import ending_signals, handlers_kept
 from zelda_ci.pipeline.comparing import compare_arms, compare_sides
 from zelda_ci.report.builders import baseline as words
 from zelda_ci.report.builders.baseline import CANCELLED
 from zelda_ci.storage.references import SideReference
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
     files = Files.of(case)
     files.clear()
     baseline_given = baseline.given(case)
-    with handlers_kept():
-        batch = run()
+    batch = run()
     for note in batch.notes:
         case.log.report("warning", note, title="Not in the tested tree")
     case = replace(case, notes=(*case.notes, *batch.notes))
@@ -248,17 +246,6 @@ def _attempt(case: CiContext, result: CiResult, step: Callable[[], None]) -> Non
 def undisturbed() -> Iterator[None]:
     """What is told on this machine takes an instant, and is told to its end."""
     with handlers_kept():
-        for name in SIGNALS:
-            signal.signal(name, signal.SIG_IGN)
+        for number in ending_signals():
+            signal.signal(number, signal.SIG_IGN)
         yield
-
-
-@contextmanager
-def handlers_kept() -> Iterator[None]:
-    # The event loop that handles signals while suites run leaves them to their defaults: SIGTERM would kill us.
-    before = {name: signal.getsignal(name) for name in SIGNALS}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(name, handler)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
+from zelda_ci.config.loader import plain_value
 from zelda_ci.github.archives import is_artifact_name
 
 T = TypeVar("T")
@@ -165,9 +166,10 @@ def whole(least: int, most: int) -> Callable[[str], int]:
     """A parser of whole numbers."""
 
     def parse(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,9}", text) or not least <= int(text) <= most:
+        number = plain_value(text)
+        if type(number) is not int or not least <= number <= most:
             raise ValueError(f"allowed are whole numbers from {least} to {most}")
-        return int(text)
+        return number
 
     return parse
 

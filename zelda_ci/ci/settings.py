@@ -345,4 +345,5 @@ def environment(environ: Mapping[str, str], settings: ActionSettings) -> Environ
         "PORTKEY_API_KEY": settings.portkey_api_key,
         "GITHUB_TOKEN": settings.github_token,
     }
-    return read_environment(variables, {name: secret for name, secret in credentials.items() if secret})
+    passed = {name: secret for name, secret in credentials.items() if secret}
+    return read_environment(variables, passed, trusts_files=True)

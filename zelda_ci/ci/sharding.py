@@ -158,8 +158,7 @@ def hand_in(
     kept = kept_trials(case, shard, plan) if run else ()
     if kept:
         case.log.say(f"Of an earlier attempt of this shard {format_count(len(kept), 'trial')} can be counted, too.")
-    with evaluate.handlers_kept():
-        batch = run(kept) if run else empty_batch(case.now())
+    batch = run(kept) if run else empty_batch(case.now())
     with evaluate.undisturbed():
         # Whatever ran in the sessions may have found the files in which we speak to the runner.
         empty(case.settings.context.command_files.values())

@@ -109,7 +109,10 @@ def run(argv: list[str]) -> int:
 
 
 def _obey(argv: list[str]) -> int:
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # What nohup has set to be ignored stays so.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
     debug_log.listen()
     if instruction := os.environ.get("_ZELDA_COMPLETE"):
         return import_module("zelda_ci.cli.completion").answer(instruction)  # type: ignore[no-any-return]

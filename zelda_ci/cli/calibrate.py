@@ -33,11 +33,9 @@ ENOUGH = 10
 )
 @click.argument("suite", shell_complete=completion.suites)
 @options.project
-@click.option(
-    "--trials", type=click.IntRange(min=2, max=1000), help=f"How often the suite is run.  [default: {ENOUGH}]"
-)
+@click.option("--trials", type=options.Whole(min=2, max=1000), help=f"How often the suite is run.  [default: {ENOUGH}]")
 @click.option("--stored", is_flag=True, help="Run nothing: take the stored runs of the newest run's commit.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions in parallel.")
+@click.option("--jobs", type=options.Whole(min=1), default=1, show_default=True, help="Sessions in parallel.")
 @click.option("--replay", type=FOLDER, metavar="DIR", help="Replay the model's responses from this folder.")
 @options.overrides("calibrate")
 @options.unsafe

@@ -12,7 +12,7 @@ import click
 
 from zelda_ci import app, process
 from zelda_ci.app import RunOrder
-from zelda_ci.cli import report
+from zelda_ci.cli import options, report
 from zelda_ci.cli.output import echo
 from zelda_ci.config.settings import read_environment
 from zelda_ci.domain.run import BatchResult
@@ -41,7 +41,7 @@ Now somebody removes {RULE}, and the suite {CHANGED_SUITE} runs again, on that c
 
 @click.command()
 @click.option("--keep", is_flag=True, help="Keep the project and its results, and say where they are.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions in parallel.")
+@click.option("--jobs", type=options.Whole(min=1), default=1, show_default=True, help="Sessions in parallel.")
 def demo(*, keep: bool, jobs: int) -> int:
     """Watch Zelda at work on a small project: no key, no network, a few seconds.
 

@@ -42,7 +42,7 @@ MAX_NAME_LENGTH = 100
 )
 @click.option(
     "--limit",
-    type=click.IntRange(1, MAX_NIGHTS),
+    type=options.Whole(1, MAX_NIGHTS),
     metavar="N",
     default=ROWS,
     help=f"Only the newest N rows.  [default: {ROWS}]",

@@ -22,7 +22,7 @@ from zelda_ci.storage.history import RunHistory
 @click.option(
     "--since", type=Moment(), help="Only runs since a date (2026-02-13, in UTC) or within a period (7d, 24h)."
 )
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest N.")
+@click.option("--limit", type=options.Whole(min=1), metavar="N", help="Only the newest N.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_runs(
     *, project: Path, suites: tuple[str, ...], since: datetime | None, limit: int | None, as_json: bool

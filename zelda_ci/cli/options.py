@@ -1,6 +1,5 @@
 """Options that several commands share, and their types."""
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from zelda_ci.cli import completion
+from zelda_ci.config.loader import plain_value
 from zelda_ci.config.schema import alternatives_of, choices, has_free_names
 from zelda_ci.domain.shards import ShardOf, shard_of
 from zelda_ci.overrides import ROWS, Given, Override, Overrides, parsed
@@ -98,21 +98,32 @@ def _type(schema: dict[str, Any]) -> click.ParamType[Any]:
         return click.Choice(words)
     match alternative["type"]:
         case "integer":
-            return click.IntRange(least, most)
+            return Whole(least, most)
         case "number":
             return Amount(least, most)
         case _:
             return click.STRING
 
 
+class Whole(click.IntRange):
+    """A whole number in a range, spelled as in the files."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read it; a usage error says what is wrong."""
+        if isinstance(value, str) and type(plain_value(value)) is not int:
+            self.fail(f"{value!r} is not a whole number.", param, ctx)
+        number: int = super().convert(value, param, ctx)
+        return number
+
+
 class Amount(click.FloatRange):
-    """A number in a range; `nan` and `inf` are none, and would be above every limit."""
+    """A number in a range, spelled as in the files, which know neither `nan` nor `inf`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read it; a usage error says what is wrong."""
+        if isinstance(value, str) and type(plain_value(value)) not in {int, float}:
+            self.fail(f"{value!r} is not a number.", param, ctx)
         number: float = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value!r} is no amount.", param, ctx)
         return number
 
 

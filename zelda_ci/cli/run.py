@@ -37,7 +37,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 )
 @click.option("--all", "run_all", is_flag=True, help="All suites, whatever --changed-since says.")
 @click.option("--all-projects", is_flag=True, help="Run every project in the folder and below, one after the other.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Sessions in parallel.")
+@click.option("--jobs", type=options.Whole(min=1), default=1, show_default=True, help="Sessions in parallel.")
 @click.option("--record", type=FOLDER, metavar="DIR", help="Record the model's responses as cassettes in this folder.")
 @click.option(
     "--replay", type=FOLDER, metavar="DIR", help="Replay the model's responses from this folder: no key, no network."

@@ -14,7 +14,15 @@ import re2
 from zelda_ci.config import loader
 from zelda_ci.config.loader import MappingNode, Node, ScalarNode, SequenceNode, child, key_places, value_of
 from zelda_ci.config.merge import Layer
-from zelda_ci.config.messages import MAX_PER_FILE, ConfigProblem, Position, Rejected, config_problem, shown
+from zelda_ci.config.messages import (
+    MAX_PER_FILE,
+    MAX_SHOWN_LENGTH,
+    ConfigProblem,
+    Position,
+    Rejected,
+    config_problem,
+    shown,
+)
 from zelda_ci.config.validation import Model, validate_tree
 from zelda_ci.domain.suite import MODEL_CREDENTIALS
 from zelda_ci.files import untrusted
@@ -91,13 +99,14 @@ _NAME = re.compile(
     r"(api|access|secret|private|auth|signing)_?keys?|key|(access_?|auth_?|oauth_?|bearer_?|github_?|gh_?)?token"
     r"|\w*_(token|key|secret|password)|\w*(apikey|authtoken|secret|passwor[dt]|passwd|passphrase|credentials?)|bearer"
 )
+# By the name of the key that holds a credential, and by how the credential begins; others belong to other vendors.
 _VARIABLES = (
-    ("portkey", "PORTKEY_API_KEY"),
-    ("gateway", "PORTKEY_API_KEY"),
-    ("github", "GITHUB_TOKEN"),
-    ("anthropic", "ANTHROPIC_API_KEY"),
-    ("claude", "ANTHROPIC_API_KEY"),
-    ("sk-ant-", "ANTHROPIC_API_KEY"),
+    (re.compile("portkey|gateway"), "PORTKEY_API_KEY"),
+    (re.compile(r"github|\bgh[pousr]_"), "GITHUB_TOKEN"),
+    (re.compile("anthropic|claude|sk-ant-"), "ANTHROPIC_API_KEY"),
+)
+_ANY_VARIABLE = (
+    "keep it in an environment variable (Zelda itself reads ANTHROPIC_API_KEY, and PORTKEY_API_KEY for the gateway)"
 )
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/=]{32}")
 
@@ -112,7 +121,7 @@ def credential_named(root: Node | None, file: str) -> Iterator[ConfigProblem]:
             instead = (
                 f"set {shown(key)} where Zelda is started, and leave the value out here to pass it on"
                 if (mark.line, mark.column) in given and key.upper() not in MODEL_CREDENTIALS
-                else f"set the environment variable {_variable(key)} instead"
+                else _elsewhere(key, str(value_of(node)))
             )
             message = f"{shown(key)} looks like a credential, which does not belong in a file: {instead}"
             yield config_problem(file, mark, message)
@@ -126,8 +135,8 @@ def shaped(text: str, file: str) -> Iterator[ConfigProblem]:
             continue  # the header alone is no key
         begin = match.start() + len(credential) - len(credential.lstrip())
         message = (
-            "this has the shape of a credential, which does not belong in a file: set the environment variable "
-            f"{_variable(credential)} instead, and revoke the credential if the file was ever committed"
+            "this has the shape of a credential, which does not belong in a file: "
+            f"{_elsewhere(credential)}, and revoke the credential if the file was ever committed"
         )
         yield config_problem(file, position(text, begin), message)
 
@@ -150,9 +159,12 @@ def _snake(key: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|-", "_", key[:100]).lower()
 
 
-def _variable(hint: str) -> str:
-    variables = (variable for word, variable in _VARIABLES if word in hint.lower())
-    return next(variables, "ANTHROPIC_API_KEY (PORTKEY_API_KEY for the gateway)")
+def _elsewhere(*hints: str) -> str:
+    """Where a credential belongs, by the name of its key and by how it begins."""
+    beginnings = [hint.strip()[:MAX_SHOWN_LENGTH].lower() for hint in hints]
+    found = (variable for hint in beginnings for words, variable in _VARIABLES if words.search(hint))
+    variable = next(found, None)
+    return f"set the environment variable {variable} instead" if variable else _ANY_VARIABLE
 
 
 @cache

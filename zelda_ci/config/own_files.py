@@ -26,7 +26,7 @@ DEFAULTS = ProjectKeys()
 MAX_LINKS = 40
 
 _SUITE = re.compile(r"test-.*\.ya?ml", re.DOTALL)
-_RECORDING_OF_A_JUDGE = ".judge.json"
+_RECORDING_OF_A_JUDGE = "@judge.json"
 _NOTE = re.compile(r"README.*|\..*", re.DOTALL | re.IGNORECASE)
 _TEXT = re.compile(r".*\.(ya?ml|md|txt|json|csv)", re.DOTALL | re.IGNORECASE)
 # What Claude Code reads stays, even where a suite takes its prompt from it.

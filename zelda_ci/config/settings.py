@@ -27,6 +27,7 @@ _AWS_HARMLESS = re.compile(
     r"AWS_(DEFAULT_)?(REGION|PROFILE|OUTPUT|PAGER|CONFIG_FILE|SHARED_CREDENTIALS_FILE|CA_BUNDLE|ENDPOINT_URL\w*"
     r"|ROLE_\w+|\w+_(MODE|ATTEMPTS|DISABLED|FILE|ENV|TIMEOUT|CONFIG)|STS_REGIONAL_ENDPOINTS)"
 )
+PORTKEY_HOST = "api.portkey.ai"
 _ROUTING = {"PORTKEY_PROVIDER": "provider", "PORTKEY_VIRTUAL_KEY": "virtual-key", "PORTKEY_CONFIG": "config"}
 
 
@@ -38,7 +39,7 @@ class EnvironmentSettings:
     portkey_routing: Mapping[str, str]
     """What tells Portkey where to send a request: `provider`, `virtual-key`, `config`, as far as they are set."""
     gateway_hosts: frozenset[str] | None
-    """Hosts that the judge's gateway may have; absent where any may be."""
+    """Hosts that the judge's gateway may have, and that may get its key; absent where any may."""
     unsafe: bool
     """Whether runs without isolation are allowed on this machine."""
     environ: Mapping[str, str] = field(repr=False, compare=False)
@@ -59,12 +60,16 @@ class EnvironmentSettings:
         return self._secrets
 
 
-def read_environment(environ: Mapping[str, str], passed: Mapping[str, Secret] | None = None) -> EnvironmentSettings:
+def read_environment(
+    environ: Mapping[str, str], passed: Mapping[str, Secret] | None = None, *, trusts_files: bool = False
+) -> EnvironmentSettings:
     """Read the settings.
 
     Args:
         environ: The environment.
         passed: Credentials that came in another way, by the variable that each stands for, which is then not read.
+        trusts_files: Whether the project's files may send the gateway's key to any host. On a laptop they may be a
+            stranger's; in CI they are those of the base.
 
     Raises:
         ConfigError: values that cannot be used, all at once; the values themselves are not shown.
@@ -78,7 +83,7 @@ def read_environment(environ: Mapping[str, str], passed: Mapping[str, Secret] | 
     return EnvironmentSettings(
         portkey_api_key=passed.get("PORTKEY_API_KEY") or _secret(environ, "PORTKEY_API_KEY"),
         portkey_routing={name: environ[variable] for variable, name in _ROUTING.items() if environ.get(variable)},
-        gateway_hosts=_hosts(environ.get("ZELDA_GATEWAY_HOSTS", "")),
+        gateway_hosts=_hosts(environ) or (None if trusts_files else _hosts_of_the_key(environ)),
         unsafe=environ.get("ZELDA_UNSAFE") == "1",
         environ=environ,
         _secrets=(*passed.values(), *map(Secret, dict.fromkeys(_worth_masking(environ)))),
@@ -90,8 +95,13 @@ def _secret(environ: Mapping[str, str], name: str) -> Secret | None:
     return Secret(environ[name]) if environ.get(name) else None
 
 
-def _hosts(text: str) -> frozenset[str] | None:
-    return frozenset(filter(None, re.split(r"[\s,]+", text.lower()))) if text else None
+def _hosts(environ: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(filter(None, re.split(r"[\s,]+", environ.get("ZELDA_GATEWAY_HOSTS", "").lower())))
+
+
+def _hosts_of_the_key(environ: Mapping[str, str]) -> frozenset[str]:
+    """Whose key it is, and where the environment itself sends it."""
+    return frozenset({PORTKEY_HOST, urlsplit(environ.get("PORTKEY_GATEWAY_URL", "")).hostname or PORTKEY_HOST})
 
 
 def key_problem(value: str) -> str | None:

@@ -4,7 +4,8 @@ import logging
 import os
 import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -29,21 +30,23 @@ def _moved(path: Path, trash: Path) -> bool:
     """Whether there is something in the trash now."""
     try:
         _make(trash)
-        parent, top = (os.open(place, os.O_RDONLY | os.O_DIRECTORY) for place in (path.parent, trash))
-    except OSError as error:
-        log.warning("%s cannot be removed: %s", path, error.strerror)
-        return False
-    try:
-        move(path.name, parent, _name(), top)
+        with _entered(path.parent) as parent, _entered(trash) as top:
+            move(path.name, parent, _name(), top)
     except FileNotFoundError:
         return False
     except OSError as error:
         log.warning("%s cannot be removed: %s", path, error.strerror)
         return False
-    finally:
-        os.close(parent)
-        os.close(top)
     return True
+
+
+@contextmanager
+def _entered(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _make(trash: Path) -> None:

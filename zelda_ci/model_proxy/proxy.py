@@ -1,7 +1,7 @@
 """The model proxy: one per Zelda process, serving many runs side by side."""
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -135,13 +135,13 @@ class ModelProxy:
         """Whom it asks; nobody where it replays."""
         return "" if isinstance(self._mode, ReplayMode) else self._mode.upstream.base_url
 
-    async def probe(self, model: str) -> Probe:
-        """Ask a model for one token; a recording does not notice."""
+    async def probe(self, model: str, tell: Callable[[str], None]) -> Probe:
+        """Ask a model for one token; a recording does not notice. `tell` hears why it is asked again."""
         source = self._started()
         # What is asked is whether there is an answer now.
         meter = Meter(self._base_url, "", None, source, patience=Patience(0.0))
         run = ProxyRun(meter, source, limits=self._limits, memory=self._memory)
-        return await probe(run, plain(model), source.address)
+        return await probe(run, plain(model), source.address, tell)
 
     @contextmanager
     def _source(self, label: str, placeholders: Placeholders) -> Iterator[AnswerSource]:

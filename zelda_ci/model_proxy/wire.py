@@ -189,7 +189,8 @@ async def send_whole(sink: Sink, status: int, headers: Headers, body: bytes) -> 
 # Of one event; a stream beyond it is not an event stream.
 MAX_EVENT_BYTES = 16 << 20
 
-_END = re.compile(rb"\r?\n\r?\n")
+# Atomic, or a single CR LF would be two ends.
+_END = re.compile(rb"(?>\r\n|\n|\r){2}")
 
 
 class EventReader:
@@ -222,7 +223,8 @@ class EventReader:
     @property
     def rest(self) -> bytes:
         """Bytes of an event that has not ended."""
-        return bytes(self._buffer)
+        # Of a CR LF that the network has cut, the end may be left.
+        return bytes(self._buffer).removeprefix(b"\n")
 
     def _data(self, block: bytes) -> bytes:
         lines = block.splitlines()

@@ -67,8 +67,13 @@ def keep_back(suites: Sequence[ResolvedSuite], settings: EnvironmentSettings) ->
                 )
 
 
-def of_judge(gateway: str | None, settings: EnvironmentSettings) -> Upstream:
+def of_judge(gateway: str | None, settings: EnvironmentSettings, origin: str) -> Upstream:
     """The gateway where one is configured, with its own key; the credential of sessions never goes there.
+
+    Args:
+        gateway: Its address.
+        settings: With the hosts that may get the key.
+        origin: Where the address is given, for messages.
 
     Raises:
         ConfigError: The gateway is not allowed, or there is no key for it.
@@ -78,8 +83,9 @@ def of_judge(gateway: str | None, settings: EnvironmentSettings) -> Upstream:
     host = urlsplit(gateway).hostname or ""
     if settings.gateway_hosts is not None and host not in settings.gateway_hosts:
         raise ConfigError(
-            f"The judge's gateway is {host}, which is none of ZELDA_GATEWAY_HOSTS.",
-            hint="Nothing was run. Set gatewayUrl to an allowed one, or add the host to the variable.",
+            f"{origin}: gatewayUrl is at {host}, a host that your environment does not allow to get PORTKEY_API_KEY.",
+            hint="Nothing was run, and the key was sent nowhere. If you trust the host, allow it where the key is set: "
+            f"ZELDA_GATEWAY_HOSTS={host}.",
             code="GATEWAY_REFUSED",
         )
     if settings.portkey_api_key is None:
@@ -100,7 +106,11 @@ def session_mode(record: Path | None, replay: Path | None, settings: Environment
 
 
 def judge_mode(
-    record: Path | None, replay: Path | None, suites: Sequence[ResolvedSuite], settings: EnvironmentSettings
+    record: Path | None,
+    replay: Path | None,
+    suites: Sequence[ResolvedSuite],
+    settings: EnvironmentSettings,
+    gateway_origin: str,
 ) -> Mode:
     """Where the answers of judges come from.
 
@@ -110,7 +120,7 @@ def judge_mode(
     if replay:
         return ReplayMode(replay)
     wanted = [suite for suite in suites if metrics.ask_judge(suite.metrics)]
-    upstream = of_judge(wanted[0].gateway_url, settings) if wanted else direct(settings, "a session")
+    upstream = of_judge(wanted[0].gateway_url, settings, gateway_origin) if wanted else direct(settings, "a session")
     return _recorded(upstream, record)
 
 

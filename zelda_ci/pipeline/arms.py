@@ -15,7 +15,7 @@ from zelda_ci.domain.trials import Side, TrialPlan, plan_of
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.events import Emit
 from zelda_ci.pipeline.money import Purse
-from zelda_ci.pipeline.tools import PlannedRun
+from zelda_ci.pipeline.tools import PlannedRun, label_of
 
 BUDGET, INTERRUPTED = "budget", "interrupted"
 
@@ -148,9 +148,8 @@ class AdaptiveRounds:
 
     def _run(self, trial: Wanted) -> PlannedRun:
         arms = self._arms[trial.suite]
-        side = "-base" if trial.side is Side.BASE else ""
         look = trial.look if isinstance(arms.state.plan, TrialPlan) else None
-        label = f"{trial.suite}{side}-{trial.number}"
+        label = label_of(trial.suite, trial.number, trial.side)
         return PlannedRun(
             arms.suite, trial.number, label, self._overruled.get(trial.suite, ()), side=trial.side, look=look
         )

@@ -3,8 +3,8 @@
 import os
 import signal
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -65,6 +65,23 @@ CLEANING_SECONDS = 30.0
 POLL_SECONDS = 0.1
 
 
+def ending_signals() -> list[signal.Signals]:
+    """Those that end a run, without what nohup, or a shell in the background, has set to be ignored."""
+    known = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    return [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+@contextmanager
+def handlers_kept() -> Iterator[None]:
+    """Leave signals as they were: an event loop that has handled one sets it to its default, where SIGTERM kills."""
+    before = {number: signal.getsignal(number) for number in ending_signals()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class Interruption:
     """Of one invocation."""
 
@@ -78,7 +95,7 @@ class Interruption:
 
     async def heed_signals(self, emit: Emit) -> None:
         """The first ends the sessions in good order, the second kills them, the third ends Zelda where it stands."""
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+        with handlers_kept(), anyio.open_signal_receiver(*ending_signals()) as signals:
             async for _ in signals:
                 if self.urgent.is_set():
                     _quit()

@@ -157,8 +157,7 @@ class Checker:
             return failure(subject, redact(model), proxy, redact)
 
         async def ask() -> Check:
-            self.tools.emit(Checking(f"{subject} {model}"))
-            return _of_probe(subject, redact(model), await proxy.probe(model), redact)
+            return await _probed(subject, model, proxy, redact, self.tools.emit)
 
         key = ["model", proxy.address, model, self.tools.identity]
         return await self._recalled(key, MODEL_SECONDS, ask)
@@ -290,14 +289,24 @@ MEANINGS = {
 }
 
 
+async def _probed(subject: str, model: str, proxy: ModelProxy, redact: Redactor, emit: Emit) -> Check:
+    about = f"{subject} {model}"
+    emit(Checking(about))
+    probe = await proxy.probe(model, lambda why: emit(Checking(redact(f"{about}: {_reached(why)}"))))
+    return _of_probe(subject, redact(model), probe, redact)
+
+
+def _reached(message: str) -> str:
+    return message.replace("Zelda's model proxy could not reach", "could not reach")
+
+
 def _of_probe(subject: str, model: SafeText, probe: Probe, redact: Redactor) -> Check:
     check = Check(subject=subject, about=model, status="passed", seconds=probe.seconds, cost_usd=probe.cost_usd)
     if probe.status == 200:
         return check
     if probe.status is None:
-        message = probe.message.replace("Zelda's model proxy could not reach", "could not reach")
         hint = "Check ANTHROPIC_BASE_URL (or gatewayUrl), the network and HTTPS_PROXY."
-        return check.replace(status="failed", message=redact(f"{message}."), hint=hint)
+        return check.replace(status="failed", message=redact(f"{_reached(probe.message)}."), hint=hint)
     said = f"HTTP {probe.status}: {probe.message}"
     if probe.status in BUSY or probe.status >= 500:
         message = f"no answer now ({said}); a session would try again for a while."
@@ -386,5 +395,6 @@ async def check_judges(suites: Sequence[ResolvedSuite], proxy: ModelProxy, redac
     """
     began = time.monotonic()
     models = dict.fromkeys(model for suite in suites for model in judge_models(suite))
-    checks = [_of_probe("judge", redact(model), await proxy.probe(model), redact) for model in models]
+    checks = [await _probed("judge", model, proxy, redact, emit) for model in models]
+    emit(Checking())
     _heed(CheckReport(checks=tuple(checks), seconds=time.monotonic() - began), emit)

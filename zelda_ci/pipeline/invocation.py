@@ -24,7 +24,7 @@ from zelda_ci.pipeline.batch import Batch, BatchOrder, Interruption, recover
 from zelda_ci.pipeline.checking import Checker, about_the_tree
 from zelda_ci.pipeline.money import Purse
 from zelda_ci.pipeline.named_contents import about_contents, check_fair
-from zelda_ci.pipeline.tools import PlannedRun, Tools
+from zelda_ci.pipeline.tools import PlannedRun, Tools, label_of
 from zelda_ci.redact import SafeText
 from zelda_ci.workspace.base_commit import BaseOrder
 
@@ -173,7 +173,7 @@ class Invocation:
             PlannedRun(
                 suite,
                 trial,
-                f"{suite.name}-{trial}" if trials_alone(suite.trials) > 1 else suite.name,
+                label_of(suite.name, trial) if trials_alone(suite.trials) > 1 else suite.name,
                 self.order.overruled.get(suite.name, ()),
             )
             for suite in self.suites

@@ -163,7 +163,7 @@ class JudgeRun:
         suite = self.context.suite
         places = {**self._places(), "nonce": nonce, "mark": mark_of(nonce)}
         with ExitStack() as stack:
-            session = self.judging.proxy.session(run_label=f"{self.label}.judge", budget_usd=None, placeholders=places)
+            session = self.judging.proxy.session(run_label=f"{self.label}@judge", budget_usd=None, placeholders=places)
             try:
                 self._meter = stack.enter_context(session)
                 judge = self.judging.make_judge(suite, self._meter, self.notices.append)
@@ -180,9 +180,14 @@ class JudgeRun:
         return {"workspace": str(workspace.path), "home": str(workspace.home), "tmp": str(workspace.tmp)}
 
 
+def label_of(suite: str, trial: int, side: Side = Side.HEAD) -> str:
+    """The label of one trial of several: names of suites have no @, so it is that of no other run."""
+    return f"{suite}@{'base-' if side is Side.BASE else ''}{trial}"
+
+
 @dataclass(frozen=True)
 class PlannedRun:
-    """One suite, one trial; `label` is the suite's name, with the trial where there are several."""
+    """One suite, one trial; no two runs of an invocation share a label, by which cassettes are found."""
 
     suite: ResolvedSuite
     trial: int

@@ -74,8 +74,8 @@ def test_every_problem_of_every_file_is_reported_at_once_in_order(tmp_path):
         "zelda.config.yaml:3:3: maxTurn is not a known key (did you mean maxTurns?)",
         f"zelda/test-a.yaml:2:9: {TRIALS}, not 0",
         (
-            "zelda/test-a.yaml:3:1: apiKey looks like a credential, which does not belong in a file: set the "
-            "environment variable ANTHROPIC_API_KEY (PORTKEY_API_KEY for the gateway) instead"
+            "zelda/test-a.yaml:3:1: apiKey looks like a credential, which does not belong in a file: keep "
+            "it in an environment variable (Zelda itself reads ANTHROPIC_API_KEY, and PORTKEY_API_KEY for the gateway)"
         ),
         (
             "zelda/test-a.yaml:5:19: execution.timeoutSeconds must be a number above 0, at most 604800, not text: "

@@ -69,3 +69,20 @@ def test_links_are_removed_and_never_followed(tree: Path, tmp_path: Path) -> Non
     assert discard(tree) == []
     assert (victim / "file").read_text() == "precious"
     assert victim.stat().st_mode == mode
+
+
+def test_a_trash_that_cannot_be_opened_costs_no_descriptor(tree: Path, tmp_path: Path) -> None:
+    trash = tmp_path / "trash"
+    trash.mkdir()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.MonkeyPatch.context() as patch:
+        real = os.open
+        patch.setattr(os, "open", lambda path, flags, *more: real(path, flags, *more) if path != trash else _refuse())
+        for _ in range(3):
+            anyio.run(removal.discard, tree, trash)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert tree.exists()
+
+
+def _refuse() -> int:
+    raise PermissionError(13, "Permission denied")

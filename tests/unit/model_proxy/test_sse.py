@@ -17,7 +17,7 @@ EVENTS: list[dict[str, Any]] = [
 STREAM = b"".join(map(wire.written, EVENTS))
 
 
-@given(st.lists(st.integers(0, len(STREAM)), max_size=8), st.sampled_from([b"\n", b"\r\n"]))
+@given(st.lists(st.integers(0, len(STREAM)), max_size=8), st.sampled_from([b"\n", b"\r\n", b"\r"]))
 def test_events_are_the_same_however_the_network_cuts_them(cuts: list[int], line_end: bytes) -> None:
     stream = STREAM.replace(b"\n", line_end)
     borders = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]

@@ -1,5 +1,6 @@
 """Suites go on by themselves, and money that is promised to one is not spent on another."""
 
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -8,11 +9,12 @@ from tests.unit.compare.runs import judged
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.domain.arms import SuiteDone, TrialPrice
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.suite import NAME
 from zelda_ci.domain.trials import Side, TrialPlan
 from zelda_ci.events import Event
 from zelda_ci.pipeline.arms import AdaptiveRounds
 from zelda_ci.pipeline.money import Purse
-from zelda_ci.pipeline.tools import PlannedRun
+from zelda_ci.pipeline.tools import PlannedRun, label_of
 
 
 def rounds_of(*names: str, purse: Purse | None = None, emitted: list[Event] | None = None) -> AdaptiveRounds:
@@ -35,7 +37,7 @@ def test_a_suite_goes_on_while_another_is_still_in_its_round() -> None:
     rounds = rounds_of("fallen", "slow")
     first = rounds.next()
     assert [each.label for each in first] == [
-        f"{suite}-{number}" for number in (1, 2, 3) for suite in ("fallen", "slow")
+        f"{suite}@{number}" for number in (1, 2, 3) for suite in ("fallen", "slow")
     ]
     *early, last = of(first, "fallen")
     for each in early:
@@ -87,3 +89,12 @@ def test_trials_that_the_money_ended_before_end_their_suite() -> None:
     assert rounds.next() == []
     (end,) = rounds.ends()
     assert (end.reason, end.unpaid) == ("budget", 3)
+
+
+def test_no_two_runs_of_an_invocation_have_one_label() -> None:
+    """Cassettes are found by it: a suite may be called like another's base side, trial or judge."""
+    suites = ("a", "a-1", "a-base", "a-base-1", "a.judge", "a-1.judge")
+    labels = [label_of(suite, trial, side) for suite in suites for trial in (1, 2, 11) for side in Side]
+    files = [f"{label}{judge}" for label in (*suites, *labels) for judge in ("", "@judge")]
+    assert len({file.casefold() for file in files}) == len(files)
+    assert not any(re.fullmatch(NAME, label) for label in labels)

@@ -1,9 +1,7 @@
 """A recorded run on disk: one readable JSON file, in which streams are stored joined."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -19,7 +17,6 @@ from zelda_ci.redact import SafeJson, SafeText
 # Raised also when requests are compared in another way: digests of before would fit nothing.
 FORMAT: Literal[2] = 2
 LINE_WIDTH = 120
-MAX_NAME_LENGTH = 100
 
 
 class RecordedRequest(Record):
@@ -78,11 +75,8 @@ class Cassette(Record):
 
 
 def cassette_file(folder: Path, label: str) -> Path:
-    """The file of the run with this label; different labels never share one."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", label).strip(".-")[:MAX_NAME_LENGTH]
-    if name != label or not name:
-        name = f"{name or 'run'}-{sha256(label.encode()).hexdigest()[:8]}"
-    return folder / f"{name}.json"
+    """The file of the run with this label, which is fit for a file name."""
+    return folder / f"{label}.json"
 
 
 def partial_file(file: Path) -> Path:
