@@ -25,13 +25,14 @@ from zelda_ci.domain.comparison import (
     Calibration,
     Comparison,
     CriterionDelta,
+    Delta,
     FamilySize,
     MeasureDelta,
     SuiteComparison,
     TrialSources,
     Verdict,
 )
-from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.trials import DoneReason, FixedTrials, Plan
 
 # The error of the overall rows, beside that of the suites: 5 % in all.
@@ -115,10 +116,10 @@ class _Judged:
         suite = self._asked()
         answers = {key: self._answer(key) for key in suite.measures | suite.criteria}
         found = finish_suite(suite, answers)
-        measures = tuple(self._settled(row, row.measure in SCORES) for row in found.measures)
-        criteria = tuple(self._settled(row, is_tested=True) for row in found.criteria)
+        measures = tuple(map(self._settled, found.measures))
+        criteria = tuple(map(self._settled, found.criteria))
         return found.replace(
-            verdict=self._verdict(found, [*(row for row in measures if row.measure in SCORES), *criteria]),
+            verdict=self._verdict(found, [row.verdict for row in (*measures, *criteria) if _decides(row)]),
             reasons=(*found.reasons, *self._shortage()),
             measures=measures,
             criteria=criteria,
@@ -134,13 +135,13 @@ class _Judged:
             suite_side(trials.suite, old) if old else None,
             suite_side(trials.suite, trials.head) if trials.head else None,
             mixed=False,
-            side_by_side=bool(trials.base),
+            side_by_side=bool(looks.base),
         )
         suite = ask_suite(pair, self.calibration)
         untested = {
             key: replace(question, is_fact=False)  # the schedule asks for more trials, which tell facts from chance
             if Measure(key.name) in SCORES
-            else replace(question, method=None, tails=None, noise=0.0)
+            else replace(question, method=None, tails=None, not_tested=ONCE)
             for key, question in suite.measures.items()
         }
         return replace(suite, measures=untested)
@@ -151,16 +152,17 @@ class _Judged:
         answer = looks.best.get(key)
         share = looks.share * max((look.weight for look in looks.looks[: looks.made]), default=0.0)
         level = ALPHA * (share or looks.share)
-        return HypothesisResult(answer.worse if answer else 1.0, answer.better if answer else 1.0, level, level)
+        worse, better = (answer.worse, answer.better) if answer else (1.0, 1.0)
+        return HypothesisResult(worse, better, level, level, key in looks.regressed)
 
-    def _settled(self, row: Row, is_tested: bool) -> Row:  # noqa: FBT001 - a column of a table
+    def _settled(self, row: Row) -> Row:
         if not self.trials.head:
             return row.replace(verdict=Verdict.INCONCLUSIVE, reasons=(NOT_RUN,))
-        if is_tested and row.verdict is Verdict.NEW and self.trials.has_base and self.done is DoneReason.AS_EXPECTED:
+        as_expected = self.trials.has_base and self.done is DoneReason.AS_EXPECTED
+        if as_expected and row.verdict is Verdict.NEW and _decides(row):
             return row.replace(verdict=Verdict.UNCHANGED, reasons=(PASSES,))
-        if row.verdict not in UNPROVEN or row.change is None:
-            return row
-        return self._unproven(row) if is_tested else row.replace(verdict=Verdict.INCONCLUSIVE, reasons=(ONCE,))
+        is_open = row.verdict in UNPROVEN and row.change is not None and row.is_tested
+        return self._unproven(row) if is_open else row
 
     def _unproven(self, row: Row) -> Row:
         if self.done is DoneReason.AS_EXPECTED:
@@ -170,8 +172,8 @@ class _Judged:
         # Of one trial the verdict itself says that it proves nothing.
         return row if row.verdict is Verdict.CHANGED else row.replace(reasons=(NOT_PROVEN,))
 
-    def _verdict(self, found: SuiteComparison, rows: Sequence[MeasureDelta | CriterionDelta]) -> Verdict:
-        gravest_row = gravest(row.verdict for row in rows)
+    def _verdict(self, found: SuiteComparison, verdicts: Iterable[Verdict]) -> Verdict:
+        gravest_row = gravest(verdicts)
         if gravest_row is Verdict.REGRESSED:
             return gravest_row
         if self._shortage():
@@ -197,14 +199,19 @@ class _Judged:
         )
 
 
+def _decides(row: Delta) -> bool:
+    """Whether the verdict on the suite rests on it."""
+    return row.is_tested and not (isinstance(row, MeasureDelta) and row.measure not in SCORES)
+
+
 def _overall(judged: Sequence[_Judged]) -> tuple[MeasureDelta, ...]:
     """Each number once, over all suites, on everybody's first trials: who goes on does so because of what it showed."""
     questions = {}
     for measure in Measure:
-        samples = [_first_sample(each.looks, measure) for each in judged]
-        answerable = [sample for sample in samples if sample.answerable]
+        samples = [(_first_sample(each.looks, measure), each.looks.tolerance) for each in judged]
+        answerable = [(sample, tolerance) for sample, tolerance in samples if sample.answerable]
         if len(answerable) > 1:
-            questions[QuestionKey(None, measure.value)] = ask_overall(MEASURES[measure].scale, answerable)
+            questions[QuestionKey(None, measure.value)] = ask_overall(measure, answerable)
     answers = _overall_answers(questions)
     rows = (tested_row(measure, questions, answers) for measure in Measure)
     return tuple(row for row in rows if row)

@@ -12,9 +12,9 @@ from zelda_ci.compare.questions import (
     Pair,
     Question,
     Sample,
-    ask_number,
+    ask_criterion,
+    ask_measure,
     ask_overall,
-    ask_pass_rate,
     criterion_samples,
     is_fact,
     measure_samples,
@@ -33,8 +33,9 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.details import CriterionJudgement
-from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.suite import ScoreLimits
 
 GRAVITY = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
 
@@ -58,7 +59,7 @@ def ask_suite(pair: Pair, calibration: Calibration | None) -> SuiteQuestions:
     samples = measure_samples(pair, obstacles)
     measures = {
         QuestionKey(pair.suite, measure.value): replace(
-            ask_number(MEASURES[measure].scale.tolerating(pair.tolerance.of(measure)), sample),
+            ask_measure(measure, sample, pair.tolerance),
             noise=measure_noise(noise_floor, measure),
             is_fact=is_fact(pair, measure),
         )
@@ -66,7 +67,7 @@ def ask_suite(pair: Pair, calibration: Calibration | None) -> SuiteQuestions:
     }
     criteria = {
         QuestionKey(pair.suite, name, criterion=True): replace(
-            ask_pass_rate(sample), noise=criterion_noise(noise_floor, name)
+            ask_criterion(sample, pair.tolerance), noise=criterion_noise(noise_floor, name)
         )
         for name, sample in criterion_samples(pair, obstacles).items()
     }
@@ -109,7 +110,7 @@ def _suite_verdict(
         return Verdict.REMOVED
     if obstacles and not pair.mixed:
         return Verdict.INCONCLUSIVE
-    return gravest(delta.verdict for delta in deltas)
+    return gravest(delta.verdict for delta in deltas if delta.is_tested)
 
 
 def _measure(key: QuestionKey, question: Question, answer: HypothesisResult) -> MeasureDelta:
@@ -120,11 +121,9 @@ def _measure(key: QuestionKey, question: Question, answer: HypothesisResult) -> 
 def _criterion(pair: Pair, key: QuestionKey, question: Question, answer: HypothesisResult) -> CriterionDelta:
     fields = describe(question, answer)
     is_notable = fields["verdict"] is not Verdict.UNCHANGED
-    # Who tolerates a lower score tolerates that single criteria fail.
-    counts = pair.tolerance.of(Measure.REQUIREMENT_FULFILLMENT) is None
     return CriterionDelta(
         criterion=key.name,
-        gates=counts and _gates(question, fields["verdict"]),
+        gates=_gates(question, fields["verdict"]),
         baseline_judgement=_typical(pair.baseline, key.name, question.sample.baseline) if is_notable else None,
         candidate_judgement=_typical(pair.candidate, key.name, question.sample.candidate) if is_notable else None,
         **fields,
@@ -183,7 +182,7 @@ def ask_all(suites: Sequence[SuiteQuestions]) -> dict[QuestionKey, Question]:
     for measure in Measure:
         samples = _answerable(measure, suites)
         if len(samples) > 1:
-            questions[QuestionKey(None, measure.value)] = ask_overall(MEASURES[measure].scale, samples)
+            questions[QuestionKey(None, measure.value)] = ask_overall(measure, samples)
     return questions
 
 
@@ -197,9 +196,9 @@ def finish_overall(
     return tuple(row for row in rows if row)
 
 
-def _answerable(measure: Measure, suites: Sequence[SuiteQuestions]) -> list[Sample]:
-    samples = (suite.samples.get(measure) for suite in suites)
-    return [sample for sample in samples if sample and sample.answerable]
+def _answerable(measure: Measure, suites: Sequence[SuiteQuestions]) -> list[tuple[Sample, ScoreLimits]]:
+    samples = ((suite.samples.get(measure), suite.pair.tolerance) for suite in suites)
+    return [(sample, tolerance) for sample, tolerance in samples if sample and sample.answerable]
 
 
 def tested_row(
@@ -254,7 +253,7 @@ def compare(
     suites = tuple(finish_suite(suite, answers) for suite in suites_asked)
     rows = finish_overall(overall, answers, suites)
     return Comparison(
-        verdict=gravest([*(suite.verdict for suite in suites), *(row.verdict for row in rows)]),
+        verdict=gravest([*(suite.verdict for suite in suites), *(row.verdict for row in rows if row.is_tested)]),
         counts=count_verdicts(suites),
         single_trial=any(question.method == "threshold" for question in questions.values()),
         mixed=any(q.sample.mixed and (q.sample.obstacles or q.sample.doubts) for q in questions.values()),

@@ -38,6 +38,8 @@ class HypothesisResult:
     """What a p-value of a worsening must reach in this comparison."""
     eventual_level: float = ALPHA
     """The same once every hypothesis has trials enough to count."""
+    regressed: bool | None = None
+    """Whether one of several looks showed a regression; absent where the p-value says it."""
 
 
 def resolve_questions(
@@ -125,28 +127,27 @@ def _verdict(question: Question, answer: HypothesisResult) -> tuple[Verdict, tup
 def _significance(question: Question, answer: HypothesisResult) -> tuple[Verdict, tuple[str, ...]]:
     if question.method == "threshold":
         return _of_one_trial(question)
-    change = question.sample.change
-    if not _matters(question):
+    if answer.regressed:
+        return Verdict.REGRESSED, ()
+    if not question.matters:
         return Verdict.UNCHANGED, ()
-    adjusted = answer.worse if question.scale.is_worse(change) else answer.better
-    if adjusted is None or significant(adjusted):
+    if question.method is None:
+        return Verdict.INCONCLUSIVE, (question.not_tested,)
+    adjusted = answer.worse if question.is_worse else answer.better
+    if adjusted is not None and significant(adjusted) and not (question.is_worse and answer.regressed is False):
         return _direction(question), ()
     return Verdict.INCONCLUSIVE, (TOO_NOISY if _detectable(question, answer) is not None else TOO_FEW,)
 
 
 def _of_one_trial(question: Question) -> tuple[Verdict, tuple[str, ...]]:
     """One trial on a side: whatever may come out otherwise in the next one is seen, and not proven."""
-    if not _matters(question):
+    if not question.matters:
         return Verdict.UNCHANGED, (SINGLE_TRIAL,)
     if abs(question.sample.change) < question.noise:
         return Verdict.INCONCLUSIVE, (SINGLE_TRIAL, CALIBRATED)
     if question.scale.varies:
         return Verdict.INCONCLUSIVE, (SINGLE_TRIAL,)
     return (_direction(question), ()) if question.is_fact else (Verdict.CHANGED, (ONE_TRIAL_PROVES_NOTHING,))
-
-
-def _matters(question: Question) -> bool:
-    return abs(question.sample.change) > _threshold(question) * (1 + 1e-9)
 
 
 def _direction(question: Question) -> Verdict:
@@ -161,16 +162,12 @@ def _comparison(question: Question, answer: HypothesisResult, verdict: Verdict) 
         "change": change,
         "change_percent": 100 * change / old if old else None,
         "effect": effect,
-        "threshold": _threshold(question),
+        "threshold": question.threshold,
         "method": question.method,
         **_p_values(question, answer, effect),
         "detectable": _detectable(question, answer),
         "trials_needed": _trials_needed(question, answer, verdict),
     }
-
-
-def _threshold(question: Question) -> float:
-    return question.scale.threshold(mean(question.sample.baseline), question.sample.change)
 
 
 def _effect(question: Question) -> Effect:

@@ -12,7 +12,7 @@ from zelda_ci.compare.multiplicity import significant
 from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean, mostly
 from zelda_ci.domain.details import CriterionVerdict
 from zelda_ci.domain.measure_spec import PASS_RATE, Scale
-from zelda_ci.domain.measures import Measure
+from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.suite import ScoreLimits
 
 Method = Literal["threshold", "fisherExact", "permutation", "signFlip"]
@@ -61,6 +61,23 @@ class Question:
     """Smaller changes happen between two single runs of one commit, as a calibration saw."""
     is_fact: bool = False
     """Whether a single trial is enough to call a change: commands failed that had passed, or tests are gone."""
+    not_tested: str = ""
+    """Why the numbers are shown and never called better or worse."""
+
+    @property
+    def threshold(self) -> float:
+        """The largest change, in the direction of the one that was seen, that does not matter."""
+        return self.scale.threshold(mean(self.sample.baseline), self.sample.change)
+
+    @property
+    def matters(self) -> bool:
+        """Whether the change is beyond the threshold."""
+        return abs(self.sample.change) > self.threshold * (1 + 1e-9)
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the change is a worsening beyond the threshold: only such a one can gate."""
+        return self.scale.is_worse(self.sample.change) and self.matters
 
     @property
     def floor(self) -> float:
@@ -69,6 +86,21 @@ class Question:
             return 0.5 ** len(self.differences)
         a, b = len(self.sample.baseline), len(self.sample.candidate)
         return 1 / comb(a + b, a)
+
+
+TOLERATED = "not tested: with `gate.tolerance.requirementFulfillment` single criteria may fail, and the score is tested"
+
+
+def ask_criterion(sample: Sample, tolerance: ScoreLimits) -> Question:
+    """Did a criterion's pass rate change? Where a drop of their score is tolerated, criteria are not asked for."""
+    if tolerance.of(Measure.REQUIREMENT_FULFILLMENT) is None:
+        return ask_pass_rate(sample)
+    return Question(PASS_RATE, sample, not_tested=TOLERATED)
+
+
+def ask_measure(measure: Measure, sample: Sample, tolerance: ScoreLimits) -> Question:
+    """Did a measure change within one suite, by more than the suite's gate tolerates?"""
+    return ask_number(MEASURES[measure].scale.tolerating(tolerance.of(measure)), sample)
 
 
 def ask_pass_rate(sample: Sample) -> Question:
@@ -96,12 +128,14 @@ def ask_number(scale: Scale, sample: Sample) -> Question:
     return Question(scale, sample, "permutation", permutation_test(sample.baseline, sample.candidate))
 
 
-def ask_overall(scale: Scale, samples: Sequence[Sample]) -> Question:
-    """Did a measure change over all suites? Each suite is one pair of means.
+def ask_overall(measure: Measure, suites: Sequence[tuple[Sample, ScoreLimits]]) -> Question:
+    """Did a measure change over all suites? Each suite is one pair of means, and has a tolerance of its own.
 
     A pair's difference may have its sign flipped only where both sides have as many trials; of a side that has more,
     the oldest are taken for the test. The means that are shown are of all trials.
     """
+    samples = [sample for sample, _ in suites]
+    scale = _tolerating(MEASURES[measure].scale, [tolerance.of(measure) for _, tolerance in suites])
     means = Sample(
         tuple(mean(sample.baseline) for sample in samples),
         tuple(mean(sample.candidate) for sample in samples),
@@ -114,6 +148,13 @@ def ask_overall(scale: Scale, samples: Sequence[Sample]) -> Question:
     if any(single) if scale.varies else all(single) and not significant(0.5 ** len(samples)):
         return Question(scale, means, "threshold")
     return Question(scale, means, "signFlip", tails, differences)
+
+
+def _tolerating(scale: Scale, drops: Sequence[float | None]) -> Scale:
+    """A mean of suites may fall by the mean of what each tolerates."""
+    if all(drop is None for drop in drops):
+        return scale
+    return scale.tolerating(mean([scale.amount if drop is None else drop for drop in drops]))
 
 
 def _paired_difference(sample: Sample) -> float:

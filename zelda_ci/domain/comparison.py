@@ -86,6 +86,11 @@ class Delta(Record):
     gates: bool = False
     """Whether a gate on regressions counts this verdict."""
 
+    @property
+    def is_tested(self) -> bool:
+        """Whether the verdict counts for that of the suite: other numbers are shown beside what is tested."""
+        return self.change is None or self.method is not None
+
 
 class MeasureDelta(Delta):
     """A score or a resource of one suite, or over all suites."""

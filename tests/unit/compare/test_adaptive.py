@@ -1,6 +1,7 @@
 """What a comparison says of trials that were added where they were needed."""
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from zelda_ci.compare.sides import RunMetrics, read_metrics
 from zelda_ci.domain.comparison import Comparison, CriterionDelta, TrialSources, Verdict
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Measure, Metric
+from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.domain.test_run import CorrectnessDetails, RunnerCounts, TestSummary
 from zelda_ci.domain.trials import DoneReason, FixedTrials, Side, TrialPlan
 
@@ -168,17 +170,30 @@ def test_a_fixed_number_is_compared_as_ever():
     assert (found.verdict, found.suites[0].sources) == (Verdict.REGRESSED, None)
 
 
-def test_the_comparison_calls_what_the_schedule_decided():
+@pytest.mark.parametrize("tolerance", [{}, {"requirement_fulfillment": 10}, {"requirement_fulfillment": 30}])
+def test_what_ends_a_suite_is_what_turns_the_check_red(tolerance):
+    settings = GateSettings(tolerance=ScoreLimits(**tolerance))
     chance = random.Random(3)
-    calls = set()
-    for fallen_to in (None, 0.2) * 6:
-        request = PullRequest(chance, Truth(MIXED, stored=chance.choice((0, 10))), 2, fallen_to)
+    calls: Counter[str] = Counter()
+    for fallen_to in (None, 0.0) * 5:
+        request = PullRequest(chance, Truth(MIXED, chance.choice((0, 10)), gate=settings), 2, fallen_to)
         done = request.run()
         found = compare_trials(PLAN, request.suites)
-        for suite in found.suites:
-            assert (suite.verdict is Verdict.REGRESSED) == (done[suite.suite] is DoneReason.REGRESSED)
-            calls.add(suite.verdict)
-    assert {Verdict.REGRESSED, Verdict.UNCHANGED} <= calls
+        red = {reason.suite for reason in gate(found, {}).reasons}
+        assert {name for name, why in done.items() if why is DoneReason.REGRESSED} == red
+        assert {suite.suite for suite in found.suites if suite.verdict is Verdict.REGRESSED} == red
+        calls["red" if red else "green"] += 1
+    # One of five criteria that falls takes 20 points from the score.
+    assert calls["red"] == (0 if tolerance == {"requirement_fulfillment": 30} else 5)
+
+
+def test_a_look_at_sides_that_cannot_be_compared_ends_no_suite_as_regressed():
+    head, pool = made(*["FP"] * 3), made(*["PP"] * 20, label="old")
+    assert next_trials(PLAN, [SuiteTrials("alpha", head, pool=pool)]).done == {"alpha": DoneReason.REGRESSED}
+    for differs in ({"prompt": "Do something else."}, {"undecided": "ignore"}):
+        known = [SuiteTrials("alpha", head, pool=made(*["PP"] * 20, label="old", **differs))]
+        assert DoneReason.REGRESSED not in next_trials(PLAN, known).done.values()
+        assert regressions(compare_trials(PLAN, known)) == []
 
 
 def test_what_was_read_in_earlier_rounds_says_the_same_as_what_is_read_anew():

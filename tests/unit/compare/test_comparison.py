@@ -8,6 +8,7 @@ import pytest
 from tests.unit.compare.runs import correctness, efficiency, fulfillment, judged, run, tool_usage, trials, unscored
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.deltas import ONE_TRIAL_PROVES_NOTHING, SINGLE_TRIAL, TOO_FEW, TOO_NOISY
+from zelda_ci.compare.questions import TOLERATED
 from zelda_ci.domain.comparison import Comparison, Verdict
 from zelda_ci.domain.measures import Measure, Metric
 from zelda_ci.domain.run import RunResult
@@ -109,14 +110,21 @@ def test_every_measure_knows_its_better_direction_and_what_is_too_small_to_matte
     assert (delta.verdict, delta.effect) == (verdict, effect)
 
 
-def test_a_tolerated_drop_is_unchanged_and_takes_single_criteria_out_of_the_gate_and_hides_no_rise():
+@pytest.mark.parametrize("trials_of_each", [1, 10])
+def test_a_tolerated_drop_is_unchanged_and_single_criteria_are_shown_and_not_tested(trials_of_each):
     gate = GateSettings(tolerance=ScoreLimits(requirement_fulfillment=40))
-    found = compare(judged("PPP", gate=gate), judged("PPF", label="b", gate=gate))
+    found = compare(
+        judged(*["PPP"] * trials_of_each, gate=gate), judged(*["PPF"] * trials_of_each, label="b", gate=gate)
+    )
     assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is UNCHANGED
     assert measure(found, Measure.REQUIREMENT_FULFILLMENT).threshold == 40
-    assert criterion(found, 3).verdict is CHANGED
-    several = compare(judged(*["PPP"] * 10, gate=gate), judged(*["PPF"] * 10, label="b", gate=gate))
-    assert (criterion(several, 3).verdict, criterion(several, 3).gates) == (REGRESSED, False)
+    shown = criterion(found, 3)
+    assert (shown.verdict, shown.change, shown.reasons, shown.gates) == (INCONCLUSIVE, -100, (TOLERATED,), False)
+    assert (found.suites[0].verdict, found.verdict) == (UNCHANGED, UNCHANGED)
+
+
+def test_a_tolerated_drop_hides_no_rise():
+    gate = GateSettings(tolerance=ScoreLimits(requirement_fulfillment=40))
     risen = compare(judged(*["PPF"] * 10, gate=gate), judged(*["PPP"] * 10, label="b", gate=gate))
     assert measure(risen, Measure.REQUIREMENT_FULFILLMENT).verdict is IMPROVED
 
@@ -189,6 +197,15 @@ def test_two_suites_with_one_trial_have_an_overall_row_that_does_not_gate(second
     row = overall(found, Measure.REQUIREMENT_FULFILLMENT)
     assert (row.verdict, row.method, row.gates) == (CHANGED, "threshold", False)
     assert found.verdict is CHANGED
+
+
+@pytest.mark.parametrize(("tolerance", "verdict"), [(None, REGRESSED), (15, REGRESSED), (25, UNCHANGED)])
+def test_a_drop_that_every_suite_tolerates_is_tolerated_over_all(tolerance, verdict):
+    gate = GateSettings(tolerance=ScoreLimits(requirement_fulfillment=tolerance))
+    old = [found for n in range(8) for found in judged(*["PPPPP"] * 3, suite=f"s{n}", gate=gate)]
+    new = [found for n in range(8) for found in judged(*["PPPPF"] * 3, suite=f"s{n}", gate=gate, label="b")]
+    row = overall(compare(old, new), Measure.REQUIREMENT_FULFILLMENT)
+    assert (row.verdict, row.gates) == (verdict, verdict is REGRESSED)
 
 
 def test_uneven_trials_do_not_bias_the_overall_test():
