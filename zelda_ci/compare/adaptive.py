@@ -1,6 +1,6 @@
 """A comparison whose trials were added where they were needed: the same record as `compare` makes, at fixed looks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -32,14 +32,16 @@ from zelda_ci.domain.comparison import (
     TrialSources,
     Verdict,
 )
-from zelda_ci.domain.measures import Measure
+from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.trials import DoneReason, FixedTrials, Plan
 
 # The error of the overall rows, beside that of the suites: 5 % in all.
 OVERALL_ALPHA = 0.01
 
-EXPECTED = "as expected: no worse than the trials of the base lead to expect, so no more were made"
+EXPECTED = "as expected: no worse than the base but for one trial, so no more were made"
+NOT_SHOWN = "not shown to be worse: chance often makes such a difference, so no more trials were made"
 PASSES = "as expected: it passes in all first trials, so the base was not run"
+NOT_STORED = "nothing is stored to compare it with, and the base was not run"
 NOT_PROVEN = "changed, not proven"
 UNFINISHED = "changed, not proven: more trials were wanted than were made"
 NOT_RUN = "not run"
@@ -158,27 +160,31 @@ class _Judged:
     def _settled(self, row: Row) -> Row:
         if not self.trials.head:
             return row.replace(verdict=Verdict.INCONCLUSIVE, reasons=(NOT_RUN,))
-        as_expected = self.trials.has_base and self.done is DoneReason.AS_EXPECTED
-        if as_expected and row.verdict is Verdict.NEW and _decides(row):
-            return row.replace(verdict=Verdict.UNCHANGED, reasons=(PASSES,))
+        if row.verdict is Verdict.NEW and self.trials.has_base and self.done is DoneReason.AS_EXPECTED:
+            passes = row.candidate is not None and row.candidate.minimum >= 100 and _has_a_best(row)
+            return row.replace(
+                verdict=Verdict.UNCHANGED if passes else row.verdict, reasons=(PASSES if passes else NOT_STORED,)
+            )
         is_open = row.verdict in UNPROVEN and row.change is not None and row.is_tested
         return self._unproven(row) if is_open else row
 
     def _unproven(self, row: Row) -> Row:
         if self.done is DoneReason.AS_EXPECTED:
-            return row.replace(verdict=Verdict.UNCHANGED, reasons=(EXPECTED,))
+            is_expected = row.effect == "better" or _rests_on_one_trial(row)
+            verdict, reason = (Verdict.UNCHANGED, EXPECTED) if is_expected else (Verdict.INCONCLUSIVE, NOT_SHOWN)
+            return row.replace(verdict=verdict, reasons=(reason,))
         if self.done is None:
             return row.replace(reasons=(UNFINISHED,))
         # Of one trial the verdict itself says that it proves nothing.
         return row if row.verdict is Verdict.CHANGED else row.replace(reasons=(NOT_PROVEN,))
 
-    def _verdict(self, found: SuiteComparison, verdicts: Iterable[Verdict]) -> Verdict:
+    def _verdict(self, found: SuiteComparison, verdicts: Collection[Verdict]) -> Verdict:
         gravest_row = gravest(verdicts)
         if gravest_row is Verdict.REGRESSED:
             return gravest_row
         if self._shortage():
             return Verdict.INCONCLUSIVE
-        if found.verdict is Verdict.NEW and not (self.trials.has_base and self.done is DoneReason.AS_EXPECTED):
+        if found.verdict is Verdict.NEW and Verdict.UNCHANGED not in verdicts:
             return found.verdict  # which outweighs nothing in the verdict on all suites
         return Verdict.INCONCLUSIVE if found.reasons else gravest_row
 
@@ -202,6 +208,20 @@ class _Judged:
 def _decides(row: Delta) -> bool:
     """Whether the verdict on the suite rests on it."""
     return row.is_tested and not (isinstance(row, MeasureDelta) and row.measure not in SCORES)
+
+
+def _has_a_best(row: Delta) -> bool:
+    """Whether 100 is the most that it can reach, so that no base is better."""
+    return not isinstance(row, MeasureDelta) or (row.measure in SCORES and MEASURES[row.measure].limit is not None)
+
+
+def _rests_on_one_trial(row: Delta) -> bool:
+    """Whether the change does not matter without the worst trial of the head."""
+    old, new = row.baseline, row.candidate
+    if old is None or new is None or row.threshold is None or new.trials < 2:
+        return False
+    without_worst = (new.mean * new.trials - new.minimum) / (new.trials - 1)
+    return old.mean - without_worst <= row.threshold * (1 + 1e-9)
 
 
 def _overall(judged: Sequence[_Judged]) -> tuple[MeasureDelta, ...]:

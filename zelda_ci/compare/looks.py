@@ -144,16 +144,19 @@ class SeenTrials:
         At the first look, one failure is also enough to go on where the other trials never failed.
         """
         passes = (*self.criteria.values(), self.score(Measure.FUNCTIONAL_CORRECTNESS))
-        usage = self.score(Measure.TOOL_USAGE)
-        if self._lost_tests():
-            return False
         return all(_is_expected(sample, first=first) for sample in passes) and not (
-            usage.baseline and usage.candidate and _chance_of_scores(usage) <= EXPECTED_SCORE
+            self._is_worse(Measure.TESTS) or (self._is_worse(Measure.TOOL_USAGE) and self._is_rare(Measure.TOOL_USAGE))
         )
 
-    def _lost_tests(self) -> bool:
-        counts = self.score(Measure.TESTS)
-        return counts.answerable and ask_measure(Measure.TESTS, counts, self.tolerance).is_worse
+    def _is_worse(self, measure: Measure) -> bool:
+        sample = self.score(measure)
+        return sample.answerable and ask_measure(measure, sample, self.tolerance).is_worse
+
+    def _is_rare(self, measure: Measure) -> bool:
+        """Whether chance hardly makes so low a score, or few trials could not show one that is any rarer."""
+        sample = self.score(measure)
+        lower = permutation_test(sample.baseline, sample.candidate).lower
+        return lower.p <= max(EXPECTED_SCORE, lower.floor)
 
 
 def _is_expected(sample: Sample, *, first: bool) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.compare.adaptive import MIXED, PullRequest, Truth
-from tests.unit.compare.runs import efficiency, evaluation, fulfillment, judged, trials
+from tests.unit.compare.runs import efficiency, evaluation, fulfillment, judged, tool_usage, trials
 from tests.unit.compare.test_schedule import made
-from zelda_ci.compare.adaptive import compare_trials
+from zelda_ci.compare.adaptive import NOT_STORED, compare_trials
 from zelda_ci.compare.gate import gate
 from zelda_ci.compare.schedule import SuiteTrials, next_trials, suite_trials
 from zelda_ci.compare.sides import RunMetrics, read_metrics
@@ -49,6 +49,59 @@ def test_a_suite_that_passes_or_looks_as_stored_trials_lead_to_expect_is_unchang
     assert (found.verdict, first(found).verdict) == (Verdict.UNCHANGED, Verdict.UNCHANGED)
     assert reason in first(found).reasons[0]
     assert found.suites[0].sources == TrialSources(head=3, hints=len(stored), ended=DoneReason.AS_EXPECTED)
+
+
+def scored(label: str, *scores: float, tests: int = 50) -> tuple[RunMetrics, ...]:
+    """Trials that meet their criterion and have a score of tool usage, and so many tests that passed."""
+    runner = RunnerCounts(format="pytest", source="summary", passed=tests)
+    passed = CorrectnessDetails(passed=True, tests=TestSummary(runners=(runner,)))
+    commands = evaluation(Metric.FUNCTIONAL_CORRECTNESS, passed, 100.0)
+    found = ([fulfillment("P"), commands, tool_usage(score)] for score in scores)
+    return tuple(map(read_metrics, trials(*found, label=label)))
+
+
+def test_with_nothing_stored_only_what_passes_in_all_trials_is_unchanged():
+    """A score of tool usage, or a number of tests, says nothing by itself."""
+    found = of(head=scored("head", 20, 20, 20, tests=1))
+    rows = {row.measure: row for row in found.suites[0].measures}
+    assert (first(found).verdict, found.suites[0].verdict) == (Verdict.UNCHANGED, Verdict.UNCHANGED)
+    assert rows[Measure.FUNCTIONAL_CORRECTNESS].verdict is Verdict.UNCHANGED
+    assert {(rows[each].verdict, rows[each].reasons) for each in (Measure.TOOL_USAGE, Measure.TESTS)} == {
+        (Verdict.NEW, (NOT_STORED,))
+    }
+    alone = tuple(map(read_metrics, trials(*[[tool_usage(20.0)]] * 3)))
+    assert (of(head=alone).verdict, of(head=alone).suites[0].verdict) == (Verdict.UNCHANGED, Verdict.NEW)
+    assert of(head=scored("head", 100, 100, 100)).suites[0].measures[-2].verdict is Verdict.UNCHANGED
+
+
+@pytest.mark.parametrize("stored", [[90.0], [90.0, 95.0], [90.0] * 6])
+def test_tool_usage_that_fell_as_far_as_the_trials_can_show_is_not_as_expected(stored):
+    known = SuiteTrials("alpha", scored("head", 20, 25, 20), hints=scored("old", *stored))
+    assert {trial.side for trial in next_trials(PLAN, [known]).wanted} == {Side.HEAD, Side.BASE}
+    usual = replace(known, head=scored("head", *[stored[0] - 5] * 3))
+    assert next_trials(PLAN, [usual]).done == {"alpha": DoneReason.AS_EXPECTED}
+
+
+@pytest.mark.parametrize(
+    ("failed", "failed_on_base", "trials_of_each", "verdict"),
+    [
+        (0, 3, 6, Verdict.UNCHANGED),
+        (1, 0, 6, Verdict.UNCHANGED),
+        (1, 0, 10, Verdict.UNCHANGED),
+        (2, 0, 10, Verdict.INCONCLUSIVE),
+        (3, 1, 10, Verdict.INCONCLUSIVE),
+        (3, 3, 10, Verdict.UNCHANGED),
+    ],
+)
+def test_a_suite_that_ends_without_proof_is_unchanged_only_if_no_more_than_one_trial_makes_the_difference(
+    failed, failed_on_base, trials_of_each, verdict
+):
+    head, base = (["F"] * count + ["P"] * (trials_of_each - count) for count in (failed, failed_on_base))
+    found = of(head=made(*head), base=made(*base, label="base"))
+    assert found.suites[0].sources is not None
+    assert found.suites[0].sources.ended is DoneReason.AS_EXPECTED
+    assert (first(found).verdict, found.suites[0].verdict) == (verdict, verdict)
+    assert ("not shown to be worse" in str(first(found).reasons)) == (verdict is Verdict.INCONCLUSIVE)
 
 
 def test_three_of_three_against_none_of_three_is_not_proven_and_more_trials_are_wanted():
