@@ -77,7 +77,7 @@ def compare_trials(
     compared = tuple(each.comparison() for each in sorted(judged, key=lambda each: each.trials.suite))
     overall = _overall([each for each in judged if each.looks.pool and each.looks.made])
     return Comparison(
-        verdict=gravest([*(suite.verdict for suite in compared), *(row.verdict for row in overall)]),
+        verdict=gravest([*(suite.verdict for suite in compared), *(row.verdict for row in overall if row.is_tested)]),
         counts=count_verdicts(compared),
         single_trial=False,
         family=_size(judged).replace(detectable_drop=smallest_drop(compared)),

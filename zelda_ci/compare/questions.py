@@ -30,6 +30,8 @@ class Sample:
     """Answer in spite of obstacles, without consequences."""
     doubts: tuple[str, ...] = ()
     """What else may have caused a change, so that none is called; it is, without consequences, if `mixed`."""
+    same_job: bool = False
+    """Whether the baseline's trials were run beside the candidate's."""
 
     @property
     def answerable(self) -> bool:
@@ -88,6 +90,7 @@ class Question:
         return 1 / comb(a + b, a)
 
 
+OTHER_HOUR = "not tested: time also shows how busy machine and API were, so only trials of one job can be compared"
 TOLERATED = "not tested: with `gate.tolerance.requirementFulfillment` single criteria may fail, and the score is tested"
 
 
@@ -125,6 +128,8 @@ def ask_number(scale: Scale, sample: Sample) -> Question:
         return Question(scale, sample)
     if sample.trials == 1:
         return Question(scale, sample, "threshold")
+    if scale.of_the_hour and not sample.same_job:
+        return Question(scale, sample, not_tested=OTHER_HOUR)
     return Question(scale, sample, "permutation", permutation_test(sample.baseline, sample.candidate))
 
 
@@ -143,11 +148,12 @@ def ask_overall(measure: Measure, suites: Sequence[tuple[Sample, ScoreLimits]]) 
         doubts=tuple(dict.fromkeys(doubt for sample in samples for doubt in sample.doubts)),
     )
     differences = tuple(_paired_difference(sample) for sample in samples)
-    tails = sign_flip_test(differences)
     single = [sample.trials == 1 for sample in samples]
     if any(single) if scale.varies else all(single) and not significant(0.5 ** len(samples)):
         return Question(scale, means, "threshold")
-    return Question(scale, means, "signFlip", tails, differences)
+    if scale.of_the_hour and not all(sample.same_job for sample in samples):
+        return Question(scale, means, not_tested=OTHER_HOUR)
+    return Question(scale, means, "signFlip", sign_flip_test(differences), differences)
 
 
 def _tolerating(scale: Scale, drops: Sequence[float | None]) -> Scale:
@@ -228,7 +234,7 @@ def measure_samples(pair: Pair, obstacles: tuple[str, ...]) -> dict[Measure, Sam
         baseline, candidate = _values(pair.baseline, measure), _values(pair.candidate, measure)
         if baseline or candidate:
             reasons = (*obstacles, *measure_obstacles(measure, pair.readings), *_unscored(pair, measure))
-            samples[measure] = Sample(baseline, candidate, reasons, pair.mixed, pair.doubts)
+            samples[measure] = Sample(baseline, candidate, reasons, pair.mixed, pair.doubts, pair.side_by_side)
     return samples
 
 

@@ -217,6 +217,19 @@ def test_cost_is_compared_once_over_all_suites_on_first_trials(cost, verdict):
     assert {suite.verdict for suite in found.suites} == {Verdict.UNCHANGED}
 
 
+def test_a_slower_hour_than_that_of_the_stored_trials_blames_nobody():
+    def taking(seconds: float, label: str, count: int, suite: str) -> tuple[RunMetrics, ...]:
+        found = ([efficiency(seconds=seconds + number, cost=0.1), fulfillment("P")] for number in range(count))
+        return tuple(map(read_metrics, trials(*found, label=label, suite=suite)))
+
+    names = [f"s{number}" for number in range(10)]
+    known = [SuiteTrials(name, head=taking(95, "b", 3, name), pool=taking(60, "a", 20, name)) for name in names]
+    found = compare_trials(PLAN, known)
+    row = next(row for row in found.overall if row.measure is Measure.DURATION)
+    assert (row.verdict, row.gates, row.effect) == (Verdict.INCONCLUSIVE, False, "worse")
+    assert (found.verdict, regressions(found)) == (Verdict.UNCHANGED, [])
+
+
 def test_a_fixed_number_is_compared_as_ever():
     head, base = made(*["F"] * 10), made(*["P"] * 10, label="base")
     found = compare_trials(FixedTrials(trials=10), [SuiteTrials("alpha", head=head, base=base)])

@@ -106,8 +106,29 @@ def test_resources_of_one_trial_are_shown_but_do_not_gate():
 )
 def test_every_measure_knows_its_better_direction_and_what_is_too_small_to_matter(wanted, old, new, verdict, effect):
     # Five equal trials a side: what is said of the change is settled by its size and direction alone.
-    delta = measure(compare(with_efficiency(*[old] * 5), with_efficiency(*[new] * 5, label="b")), wanted)
+    sides = with_efficiency(*[old] * 5), with_efficiency(*[new] * 5, label="b")
+    delta = measure(compare(*sides, side_by_side=True), wanted)
     assert (delta.verdict, delta.effect) == (verdict, effect)
+
+
+@pytest.mark.parametrize("wanted", [Measure.DURATION, Measure.EFFICIENCY])
+def test_what_depends_on_the_hour_is_called_only_against_trials_of_the_same_job(wanted):
+    """Neither in a suite nor over all; cost, which does not depend on it, is called in both cases."""
+
+    def of_suites(label, **used) -> list[RunResult]:
+        return [run for n in range(10) for run in with_efficiency(*[used] * 8, label=label, suite=f"s{n}")]
+
+    old = of_suites("a", seconds=60.0, score=90.0, cost=0.1)
+    slow = of_suites("b", seconds=90.0, score=60.0, cost=0.1)
+    dear = of_suites("b", seconds=90.0, score=60.0, cost=0.2)
+    for side_by_side in (True, False):
+        found = compare(old, slow, side_by_side=side_by_side)
+        rows = (measure(found, wanted), overall(found, wanted))
+        verdict = REGRESSED if side_by_side else INCONCLUSIVE
+        assert {(row.verdict, row.gates) for row in rows} == {(verdict, side_by_side)}
+        assert {suite.verdict for suite in found.suites} | {found.verdict} == {REGRESSED if side_by_side else UNCHANGED}
+        assert rows[0].change == rows[1].change
+        assert overall(compare(old, dear, side_by_side=side_by_side), Measure.COST).gates
 
 
 @pytest.mark.parametrize("trials_of_each", [1, 10])
