@@ -11,18 +11,15 @@ from zelda_ci.compare.comparison import (
     count_verdicts,
     finish_suite,
     gravest,
-    smallest_drop,
     tested_row,
 )
 from zelda_ci.compare.deltas import HypothesisResult, QuestionKey, tail
 from zelda_ci.compare.looks import SCORES, SuiteLooks
 from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis
-from zelda_ci.compare.power import trials_for_pass_rates
 from zelda_ci.compare.questions import Pair, Question, Sample, ask_overall
 from zelda_ci.compare.schedule import SuiteTrials, looks_of_all, next_trials, on_this_platform
 from zelda_ci.compare.sides import RunMetrics, suite_side
 from zelda_ci.domain.comparison import (
-    Calibration,
     Comparison,
     CriterionDelta,
     Delta,
@@ -54,23 +51,19 @@ UNPROVEN = {Verdict.CHANGED, Verdict.INCONCLUSIVE}
 Row = TypeVar("Row", MeasureDelta, CriterionDelta)
 
 
-def compare_trials(
-    plan: Plan, suites: Sequence[SuiteTrials], *, calibrations: Mapping[str, Calibration] | None = None
-) -> Comparison:
+def compare_trials(plan: Plan, suites: Sequence[SuiteTrials]) -> Comparison:
     """Compare what the schedule asked for, whether or not it came to its end.
 
     Args:
         plan: Of the job.
         suites: All suites that `next_trials` was asked about.
-        calibrations: By suite: quoted.
     """
-    by_suite = calibrations or {}
     suites = [on_this_platform(suite, plan) for suite in suites]
     if all(isinstance(suite.plan or plan, FixedTrials) for suite in suites):
-        return _fixed(suites, by_suite)
+        return _fixed(suites)
     done = next_trials(plan, suites).done
     judged = [
-        _Judged(trials, looks, done.get(trials.suite), by_suite.get(trials.suite))
+        _Judged(trials, looks, done.get(trials.suite))
         for trials, looks in zip(suites, looks_of_all(plan, suites), strict=True)
     ]
     judged = [each for each in judged if each.trials.head or each.trials.base or each.trials.pool]
@@ -80,28 +73,26 @@ def compare_trials(
         verdict=gravest([*(suite.verdict for suite in compared), *(row.verdict for row in overall if row.is_tested)]),
         counts=count_verdicts(compared),
         single_trial=False,
-        family=_size(judged).replace(detectable_drop=smallest_drop(compared)),
+        family=_size(judged),
         overall=overall,
         suites=compared,
     )
 
 
-def _fixed(suites: Sequence[SuiteTrials], calibrations: Mapping[str, Calibration]) -> Comparison:
+def _fixed(suites: Sequence[SuiteTrials]) -> Comparison:
     """The design of the same number for everybody, corrected over the whole comparison."""
     old = [trial.run for suite in suites for trial in suite.pool + suite.base or suite.hints]
     new = [trial.run for suite in suites for trial in suite.head]
     is_fresh = all(suite.base and not suite.pool for suite in suites)
-    return compare(old, new, side_by_side=is_fresh, calibrations=calibrations)
+    return compare(old, new, side_by_side=is_fresh)
 
 
 def _size(judged: Iterable["_Judged"]) -> FamilySize:
-    made = [each.looks for each in judged]
-    tested = [looks.best for looks in made]
+    tested = [each.looks.best for each in judged]
     return FamilySize(
         hypotheses=sum(map(len, tested)),
         testable=sum(answer.worse < 1 for answers in tested for answer in answers.values()),
         alpha=ALPHA,
-        trials_needed=trials_for_pass_rates(1.0, 0.0, ALPHA / max(1, len(made))),
     )
 
 
@@ -112,7 +103,6 @@ class _Judged:
     trials: SuiteTrials
     looks: SuiteLooks
     done: DoneReason | None
-    calibration: Calibration | None
 
     def comparison(self) -> SuiteComparison:
         suite = self._asked()
@@ -139,7 +129,7 @@ class _Judged:
             mixed=False,
             side_by_side=bool(looks.base),
         )
-        suite = ask_suite(pair, self.calibration)
+        suite = ask_suite(pair)
         untested = {
             key: replace(question, is_fact=False)  # the schedule asks for more trials, which tell facts from chance
             if Measure(key.name) in SCORES
@@ -150,12 +140,9 @@ class _Judged:
 
     def _answer(self, key: QuestionKey) -> HypothesisResult:
         """The smallest p-value of all looks; what no look tested is never significant."""
-        looks = self.looks
-        answer = looks.best.get(key)
-        share = looks.share * max((look.weight for look in looks.looks[: looks.made]), default=0.0)
-        level = ALPHA * (share or looks.share)
+        answer = self.looks.best.get(key)
         worse, better = (answer.worse, answer.better) if answer else (1.0, 1.0)
-        return HypothesisResult(worse, better, level, level, key in looks.regressed)
+        return HypothesisResult(worse, better, key in self.looks.regressed)
 
     def _settled(self, row: Row) -> Row:
         if not self.trials.head:
@@ -253,9 +240,9 @@ def _overall_answers(questions: Mapping[QuestionKey, Question]) -> dict[Question
     answers = dict.fromkeys(questions, HypothesisResult(1.0, 1.0))
     families = [_family(tested.values(), worse=worse) for worse in (True, False)]
     scale = ALPHA / OVERALL_ALPHA
-    for index, (key, question) in enumerate(tested.items()):
+    for index, key in enumerate(tested):
         worse, better = (min(1.0, scale * family.adjusted[index]) for family in families)
-        answers[key] = HypothesisResult(worse, better, families[0].level(index, question.floor), OVERALL_ALPHA)
+        answers[key] = HypothesisResult(worse, better)
     return answers
 
 

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from zelda_ci.compare.calibration import criterion_noise, measure_noise
 from zelda_ci.compare.compatibility import notes
 from zelda_ci.compare.deltas import HypothesisResult, QuestionKey, describe, resolve_questions
 from zelda_ci.compare.figures import figure_deltas
@@ -21,7 +20,6 @@ from zelda_ci.compare.questions import (
 )
 from zelda_ci.compare.sides import SuiteSide, sides
 from zelda_ci.domain.comparison import (
-    Calibration,
     Comparison,
     Counts,
     CriterionDelta,
@@ -45,33 +43,27 @@ class SuiteQuestions:
     """What is asked about one suite."""
 
     pair: Pair
-    calibration: Calibration | None
     obstacles: tuple[str, ...]
     samples: dict[Measure, Sample]
     measures: dict[QuestionKey, Question]
     criteria: dict[QuestionKey, Question]
 
 
-def ask_suite(pair: Pair, calibration: Calibration | None) -> SuiteQuestions:
+def ask_suite(pair: Pair) -> SuiteQuestions:
     """Every question about one suite."""
-    noise_floor = calibration or Calibration(suite=pair.suite, trials=pair.present[0].trials, hypotheses=0)
     obstacles = pair.obstacles()
     samples = measure_samples(pair, obstacles)
     measures = {
         QuestionKey(pair.suite, measure.value): replace(
-            ask_measure(measure, sample, pair.tolerance),
-            noise=measure_noise(noise_floor, measure),
-            is_fact=is_fact(pair, measure),
+            ask_measure(measure, sample, pair.tolerance), is_fact=is_fact(pair, measure)
         )
         for measure, sample in samples.items()
     }
     criteria = {
-        QuestionKey(pair.suite, name, criterion=True): replace(
-            ask_criterion(sample, pair.tolerance), noise=criterion_noise(noise_floor, name)
-        )
+        QuestionKey(pair.suite, name, criterion=True): ask_criterion(sample, pair.tolerance)
         for name, sample in criterion_samples(pair, obstacles).items()
     }
-    return SuiteQuestions(pair, calibration, obstacles, samples, measures, criteria)
+    return SuiteQuestions(pair, obstacles, samples, measures, criteria)
 
 
 def finish_suite(suite: SuiteQuestions, answers: Mapping[QuestionKey, HypothesisResult]) -> SuiteComparison:
@@ -91,7 +83,6 @@ def finish_suite(suite: SuiteQuestions, answers: Mapping[QuestionKey, Hypothesis
         criteria=criteria,
         figures=_figures(pair, suite.obstacles),
         tools=_tools(pair),
-        calibration=suite.calibration,
     )
 
 
@@ -228,7 +219,6 @@ def compare(
     allow_mixed: bool = False,
     pair_suites: bool = False,
     side_by_side: bool = False,
-    calibrations: Mapping[str, Calibration] | None = None,
 ) -> Comparison:
     """Compare the runs of any number of suites, several trials each; their order does not matter.
 
@@ -239,14 +229,12 @@ def compare(
         pair_suites: Compare the only suite of one side with the only suite of the other even if they are not the
             same; such verdicts never gate either.
         side_by_side: The baseline's trials were run beside the candidate's, on the same platform.
-        calibrations: By suite: quoted, and what single trials are measured against.
     """
     old, new = sides(baseline), sides(candidate)
     pairs = [Pair(suite, old.get(suite), new.get(suite), allow_mixed, side_by_side) for suite in sorted({*old, *new})]
     if pair_suites and len(old) == len(new) == 1 and len(pairs) == 2:
         pairs = [_unlike(*old.values(), *new.values())]
-    by_suite = calibrations or {}
-    suites_asked = [ask_suite(pair, by_suite.get(pair.suite)) for pair in pairs]
+    suites_asked = list(map(ask_suite, pairs))
     overall = ask_all(suites_asked)
     questions = {key: question for suite in suites_asked for key, question in (suite.measures | suite.criteria).items()}
     answers, family = resolve_questions(questions | overall)
@@ -257,7 +245,7 @@ def compare(
         counts=count_verdicts(suites),
         single_trial=any(question.method == "threshold" for question in questions.values()),
         mixed=any(q.sample.mixed and (q.sample.obstacles or q.sample.doubts) for q in questions.values()),
-        family=family.replace(detectable_drop=smallest_drop(suites)),
+        family=family,
         overall=rows,
         suites=suites,
     )
@@ -266,11 +254,6 @@ def compare(
 def _unlike(old: SuiteSide, new: SuiteSide) -> Pair:
     """Two suites that have different names: what both have in numbers can be compared all the same."""
     return Pair(f"{old.suite} -> {new.suite}", old, new, mixed=True)
-
-
-def smallest_drop(suites: Iterable[SuiteComparison]) -> float | None:
-    """The smallest drop of any criterion that could have been told from noise."""
-    return min((d.detectable for suite in suites for d in suite.criteria if d.detectable is not None), default=None)
 
 
 def count_verdicts(suites: Iterable[SuiteComparison]) -> Counts:

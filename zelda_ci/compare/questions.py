@@ -58,9 +58,7 @@ class Question:
     method: Method | None = None
     tails: Tails | None = None
     differences: tuple[float, ...] = ()
-    """Of the pairs of a sign-flip test."""
-    noise: float = 0.0
-    """Smaller changes happen between two single runs of one commit, as a calibration saw."""
+    """Of the pairs of suites."""
     is_fact: bool = False
     """Whether a single trial is enough to call a change: commands failed that had passed, or tests are gone."""
     not_tested: str = ""
@@ -152,7 +150,7 @@ def ask_overall(measure: Measure, suites: Sequence[tuple[Sample, ScoreLimits]]) 
     if any(single) if scale.varies else all(single) and not significant(0.5 ** len(samples)):
         return Question(scale, means, "threshold")
     if scale.of_the_hour and not all(sample.same_job for sample in samples):
-        return Question(scale, means, not_tested=OTHER_HOUR)
+        return Question(scale, means, differences=differences, not_tested=OTHER_HOUR)
     return Question(scale, means, "signFlip", sign_flip_test(differences), differences)
 
 
