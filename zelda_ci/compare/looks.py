@@ -46,7 +46,7 @@ class TrialGroup(tuple[RunMetrics, ...]):  # noqa: SLOT001 - what was read is ke
     @cached_property
     def valid(self) -> "TrialGroup":
         """Those that count, the oldest first; one that is given twice counts once."""
-        unique = {trial.run.run_id: trial for trial in self if trial.run.status not in INVALID}
+        unique = {trial.key: trial for trial in self if trial.run.status not in INVALID}
         return TrialGroup(sorted(unique.values(), key=lambda trial: (trial.run.started_at, trial.run.run_id)))
 
     @cached_property
