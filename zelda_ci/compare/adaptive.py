@@ -203,12 +203,11 @@ def _has_a_best(row: Delta) -> bool:
 
 
 def _rests_on_one_trial(row: Delta) -> bool:
-    """Whether the change does not matter without the worst trial of the head."""
+    """Whether the head would be no worse if its worst trial were as good as the best of the base."""
     old, new = row.baseline, row.candidate
-    if old is None or new is None or row.threshold is None or new.trials < 2:
+    if old is None or new is None:
         return False
-    without_worst = (new.mean * new.trials - new.minimum) / (new.trials - 1)
-    return old.mean - without_worst <= row.threshold * (1 + 1e-9)
+    return new.mean + (old.maximum - new.minimum) / new.trials >= old.mean * (1 - 1e-9)
 
 
 def _overall(judged: Sequence[_Judged]) -> tuple[MeasureDelta, ...]:

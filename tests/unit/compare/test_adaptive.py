@@ -104,6 +104,11 @@ def test_a_suite_that_ends_without_proof_is_unchanged_only_if_no_more_than_one_t
     assert ("not shown to be worse" in str(first(found).reasons)) == (verdict is Verdict.INCONCLUSIVE)
 
 
+def test_a_criterion_that_seldom_passes_and_never_does_in_three_trials_is_as_expected():
+    found = of(head=made("F", "F", "F"), pool=made(*["P"] * 4, *["F"] * 16, label="old"))
+    assert (first(found).verdict, first(found).change) == (Verdict.UNCHANGED, -20)
+
+
 def test_three_of_three_against_none_of_three_is_not_proven_and_more_trials_are_wanted():
     found = of(head=made("F", "F", "F"), hints=made("P", "P", "P", label="old"))
     assert (found.verdict, first(found).verdict) == (Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE)
