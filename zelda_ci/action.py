@@ -149,7 +149,6 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     steering = chosen.steering if chosen else ()
     case = replace(
         case,
-        base_calibrations=overruled.calibrations if case.decision.base else None,
         changes=replace(overruled.changes, steering=steering),
         planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
     )

@@ -56,7 +56,7 @@ class Override:
     option: str | None = None
     input: str | None = None
     variable: str | None = None
-    commands: tuple[str, ...] = ("run", "calibrate", "check")
+    commands: tuple[str, ...] = ("run", "check")
     help: str | None = None
     """Of the option, where the description of the key does not fit."""
     none: str | None = None

@@ -1,4 +1,4 @@
-"""Lists, comparisons, calibrations, transcripts and patches against expected files, which people have looked at.
+"""Lists, comparisons, transcripts and patches against expected files, which people have looked at.
 
 After a wanted change: `UPDATE_GOLDEN=1 pytest tests/golden`, then read the difference in
 `tests/golden/expected_history/`.
@@ -16,7 +16,6 @@ from rich.console import Console
 
 from tests.builders import session
 from tests.unit.compare.runs import START, correctness, efficiency, fulfillment, run, tool_usage
-from zelda_ci.compare.calibration import calibrate
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.deltas import ONE_TRIAL_PROVES_NOTHING, SINGLE_TRIAL
 from zelda_ci.compare.gate import gate, recorded_settings
@@ -25,12 +24,12 @@ from zelda_ci.domain.history import History, SkippedRun, at_a_glance
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.comparison import NOISE, NOT_PROVEN, comparison_view
-from zelda_ci.report.builders.history import calibration_view, history_view
+from zelda_ci.report.builders.history import history_view
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
 from zelda_ci.report.markdown import render_comparison
 from zelda_ci.report.model import ComparisonView
 from zelda_ci.report.terminal.layout import print_lines
-from zelda_ci.report.terminal.pages import print_calibration, print_comparison, print_history
+from zelda_ci.report.terminal.pages import print_comparison, print_history
 
 EXPECTED = Path(__file__).parent / "expected_history"
 UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))
@@ -164,11 +163,6 @@ def nothing(console: Console) -> None:
     print_history(console, console, history_view(History(), of=0), one_line=False)
 
 
-def calibration(console: Console) -> None:
-    (found,) = calibrate([*new(), stored("rest-endpoint", 99, status=SessionStatus.FAILED)])
-    print_calibration(console, calibration_view(found, ".zelda/calibration/rest-endpoint.json"))
-
-
 def transcript(console: Console) -> None:
     print_lines(console, transcript_lines(TRANSCRIPT))
 
@@ -183,10 +177,9 @@ def comparison(name: str) -> Print:
 
 PAGES: dict[str, Print] = {
     "list": listing,
-    "calibrate": calibration,
     **{f"compare-{name}": comparison(name) for name in COMPARISONS},
 }
-SHOWN = [("list", 60), ("list", 200), ("calibrate", 100), ("compare-trials", 60), ("compare-trials", 100)]
+SHOWN = [("list", 60), ("list", 200), ("compare-trials", 60), ("compare-trials", 100)]
 SHOWN += [("compare-single", 100), ("compare-same", 100)]
 ONCE: dict[str, tuple[Print, bool, str]] = {
     "list-one-line": (one_line, False, "utf-8"),

@@ -210,13 +210,13 @@ def test_the_next_check_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     assert gone(project)
 
 
-def test_a_broken_suite_does_not_keep_another_from_being_checked_or_calibrated(tmp_path: Path) -> None:
+def test_a_broken_suite_does_not_keep_another_from_being_checked_or_run(tmp_path: Path) -> None:
     project = project_with(tmp_path, good=suite(), bad="promt: typo\n")
     with ScriptedApi(lambda _: text("Done.")) as api:
         checked = zelda(project, "check", "good", api=api.url)
-        measured = zelda(project, "calibrate", "good", "--trials", "2", api=api.url)
-    assert (checked.returncode, measured.returncode) == (0, 0), checked.stderr + measured.stderr
-    for done in (checked, measured):
+        ran = zelda(project, "run", "good", api=api.url)
+    assert (checked.returncode, ran.returncode) == (0, 0), checked.stderr + ran.stderr
+    for done in (checked, ran):
         assert "left out, since it is broken: zelda/test-bad.yaml:1:1" in " ".join((done.stdout + done.stderr).split())
 
 

@@ -1,4 +1,4 @@
-"""`zelda list`, `show`, `compare` and `calibrate` from the developer's chair: real processes, stored runs."""
+"""`zelda list`, `show` and `compare` from the developer's chair: real processes, stored runs."""
 
 import json
 import os
@@ -138,8 +138,6 @@ def test_no_character_of_a_session_acts_where_it_is_shown(tmp_path: Path, argume
         (["show", "latest", "--json", "--patch"], "exclude each other"),
         (["compare", "alpha", "gone"], "There is no run 'gone'"),
         (["compare", "alpha", "gone.json"], "gone.json cannot be read"),
-        (["calibrate", "alpha", "--stored"], "two runs at least"),
-        (["calibrate", "alpha", "--stored", "--trials", "3"], "--stored excludes"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path, arguments: list[str], sentence: str) -> None:
@@ -187,16 +185,10 @@ def test_the_gate_is_that_of_the_project_as_it_is_now(tmp_path: Path) -> None:
 def test_a_comparison_is_json_by_its_schema(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     old, new = store_sides(project.results)
-    zelda(project, "calibrate", "alpha", "--stored")
     done = zelda(project, "compare", old, new, "--json")
     found = json.loads(done.stdout)
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(found)
     assert found["verdict"] == "regressed"
-    assert {suite["suite"]: "calibration" in suite for suite in found["suites"]} == {
-        "alpha": True,
-        "beta": False,
-        "gamma": False,
-    }
     assert "gate: alpha: criterion 'criterion 2'" in done.stderr
 
 
@@ -210,17 +202,14 @@ def test_a_candidate_without_a_valid_run_never_looks_green(tmp_path: Path) -> No
     assert "nothing was compared" in done.stderr
 
 
-def test_a_session_is_run_listed_shown_compared_and_calibrated(tmp_path: Path) -> None:
+def test_a_session_is_run_listed_shown_and_compared(tmp_path: Path) -> None:
     project = repository(tmp_path, {"zelda/test-greeting.yaml": "prompt: Greet.\nexecution: {maxTurns: 6}\n"})
     work = [tool_call("Bash", {"command": "echo hello > greeting.txt"}), text("Greeted.")]
     with ScriptedApi(work * 2) as api:
-        done = zelda(project, "calibrate", "greeting", "--trials", "2", api=api.url)
+        done = zelda(project, "run", "--trials", "2", api=api.url)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 trials" in done.stdout
-    assert (project.results / "calibration/greeting.json").is_file()
     newest, oldest = (run["runId"] for run in json.loads(zelda(project, "list", "--json").stdout)["runs"])
     assert "Greeted." in zelda(project, "show", oldest, "--transcript").stdout
     assert "+hello" in zelda(project, "show", "latest", "--patch").stdout
     compared = zelda(project, "compare", oldest, newest)
-    assert "calibrated with 2 trials" in compared.stdout
     assert compared.returncode == 0, compared.stdout

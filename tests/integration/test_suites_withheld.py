@@ -31,8 +31,8 @@ ARRANGEMENTS: dict[str, dict[str, str | bytes]] = {
     "the top": {"zelda.config.yaml": 'testDir: "."\n', "test-a.yaml": SUITE},
     "prompts beside": {"zelda/test-a.yaml": "promptFile: p/a.md\n", "zelda/p/a.md": MARK, "zelda/README.md": MARK},
     "prompts elsewhere": {"zelda/test-a.yaml": "promptFile: ../prompts/a.md\n", "prompts/a.md": MARK},
-    "results": {"zelda/test-a.yaml": SUITE, ".zelda/calibration/a.yaml": MARK, ".zelda/runs/r/result.json": MARK},
-    "results elsewhere": {"zelda.config.yaml": "resultsDir: out\n", "out/calibration/a.yaml": MARK},
+    "results": {"zelda/test-a.yaml": SUITE, ".zelda/runs/r/result.json": MARK},
+    "results elsewhere": {"zelda.config.yaml": "resultsDir: out\n", "out/runs/r/result.yaml": MARK},
     "other projects": {
         "zelda/test-a.yaml": SUITE,
         "packages/one/zelda.config.yaml": "{testDir: 'e2e', judgeModel: claude-x-1}\n",

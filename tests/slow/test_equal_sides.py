@@ -10,10 +10,10 @@ from zelda_ci.domain.measures import Measure
 
 
 @pytest.mark.parametrize("each", [(1, 1), (5, 1), (1, 5)])
-def test_at_one_trial_on_a_side_nothing_that_merely_varies_is_red_or_a_headline(tmp_path, each):
+def test_at_one_trial_on_a_side_nothing_that_merely_varies_is_red_or_a_headline(each):
     moved = []
     # Nothing may move at all, and in every comparison something could: few are enough.
-    for _, compared in equal_sides(tmp_path, each, 8):
+    for _, compared in equal_sides(each, 8):
         found = compared.comparison
         assert compared.gate.exit_code == 0
         assert (found.counts.regressed, found.counts.improved) == (0, 0)
@@ -23,8 +23,8 @@ def test_at_one_trial_on_a_side_nothing_that_merely_varies_is_red_or_a_headline(
     assert fmean(moved) > 0.8
 
 
-def test_at_two_trials_nearly_no_comparison_of_equal_sides_is_red(tmp_path):
-    found = [compared for _, compared in equal_sides(tmp_path, (2, 2), 60)]
+def test_at_two_trials_nearly_no_comparison_of_equal_sides_is_red():
+    found = [compared for _, compared in equal_sides((2, 2), 60)]
     assert fmean(compared.gate.exit_code for compared in found) <= 0.05
     # Within a suite two against two cannot accuse at all: the best p-value is one in six.
     assert not any(

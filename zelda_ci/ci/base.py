@@ -8,7 +8,7 @@ import base64
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
@@ -18,17 +18,14 @@ from zelda_ci.ci.base_api import supply
 from zelda_ci.config import trust
 from zelda_ci.config.discovery import DEFAULT_TEST_DIR, is_suite
 from zelda_ci.config.document import MAX_FILE_BYTES
-from zelda_ci.config.project import LoadedProject, find_root
+from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.config.trust import BaseSettings, KeyChange, SettledProject
 from zelda_ci.domain.ci import NOTHING_CHANGED, PullRequestChanges, RuleChange
-from zelda_ci.domain.comparison import Calibration
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, GitHubError
 from zelda_ci.github.api import Api
 from zelda_ci.redact import Redactor, Secret
-from zelda_ci.storage.references import FOLDER as CALIBRATION
-from zelda_ci.storage.references import Calibrations
 from zelda_ci.workspace.git import Git, prepare
 
 MAX_NAMED = 20
@@ -65,17 +62,8 @@ class BaseSource:
         return next((above for above in folders if (above / ".git").exists()), self.workspace.resolve())
 
 
-@dataclass(frozen=True)
-class BaseFiles:
-    """What counts of the files of a base commit."""
-
-    settings: BaseSettings
-    calibrations: Mapping[str, Calibration]
-    """By suite of the pull request: the known noise, as far as it is committed."""
-
-
-def read_base(commit: str, source: BaseSource, loaded: LoadedProject, redact: Redactor) -> BaseFiles:
-    """What counts of a base commit's files: its configuration and its calibrations.
+def read_base(commit: str, source: BaseSource, loaded: LoadedProject, redact: Redactor) -> BaseSettings:
+    """What counts of a base commit's files: its configuration.
 
     Args:
         commit: The base.
@@ -97,9 +85,7 @@ def read_base(commit: str, source: BaseSource, loaded: LoadedProject, redact: Re
         inner = source.project.resolve().relative_to(source.top)
         chosen = _Chosen(frozenset(map(str, (inner, *inner.parents))), suites)
         anyio.run(_gather, git, commit, source, chosen, files)
-        settings = trust.base_settings(files / inner, files, commit, suites)
-        calibrations = Calibrations(find_root(files / inner) / settings.config.results_dir)
-        return BaseFiles(settings, calibrations.read(it.resolved.name for it in loaded.suites))
+        return trust.base_settings(files / inner, files, commit, suites)
 
 
 @dataclass(frozen=True)
@@ -116,9 +102,7 @@ class _Chosen:
         begins = str(folder) in self.folders and path.name == CONFIG_FILE
         # One suite in the usual place makes a folder a project.
         holds = folder.name == DEFAULT_TEST_DIR and str(folder.parent) in self.folders and _SUITE.fullmatch(path.name)
-        # The folder for results may have any name: only the base's configuration says which.
-        is_calibration = folder.name == CALIBRATION and path.suffix == ".json"
-        return str(path) in self.suites or begins or bool(holds) or is_calibration
+        return str(path) in self.suites or begins or bool(holds)
 
 
 async def _gather(git: Git, commit: str, source: BaseSource, chosen: _Chosen, files: Path) -> None:
@@ -295,43 +279,30 @@ class Overruled:
     findings: Mapping[str, tuple[SettingFinding, ...]]
     """By suite."""
     notes: tuple[str, ...]
-    calibrations: Mapping[str, Calibration] = field(default_factory=dict)
-    """The base's, by suite."""
     changes: PullRequestChanges = NOTHING_CHANGED
     """What it changes of the rules by which it is judged, and which suites it removes."""
 
 
-def overrule(loaded: LoadedProject, top: Path, base: BaseFiles, redact: Redactor) -> Overruled:
+def overrule(loaded: LoadedProject, top: Path, base: BaseSettings, redact: Redactor) -> Overruled:
     """The project with the base's rights, and what is to be told about it.
 
     Raises:
         ConfigError: The base's configuration cannot be used.
     """
-    settled = trust.settle(loaded, top, base.settings)
+    settled = trust.settle(loaded, top, base)
     findings = {
         each.suite.resolved.name: tuple(_finding(change, redact) for change in (*settled.changes, *each.changes))
         for each in settled.suites
     }
-    notes = (*_notes(settled, base.settings.commit), *_calibration_notes(settled.project, base))
+    notes = tuple(_notes(settled, base.commit))
     changes = PullRequestChanges(rules=tuple(_rule_changes(settled)), removed_suites=settled.gone)
-    return Overruled(settled.project, findings, notes, base.calibrations, changes)
+    return Overruled(settled.project, findings, notes, changes)
 
 
 def _rule_changes(settled: SettledProject) -> Iterator[RuleChange]:
     """Each key once, wherever it is given: the project's file gives it to many suites."""
     changes = dict.fromkeys(change for each in settled.suites for change in each.judging_changes)
     return (RuleChange(change.key, str(change.origin), change.loosens) for change in changes)
-
-
-def _calibration_notes(project: LoadedProject, base: BaseFiles) -> Iterator[str]:
-    known = Calibrations(project.results_dir).read(it.resolved.name for it in project.suites)
-    if changed := [
-        name for name in sorted({*known, *base.calibrations}) if known.get(name) != base.calibrations.get(name)
-    ]:
-        yield (
-            f"The known noise of suites is that of the base, {base.settings.commit[:7]}; calibrations that the pull "
-            f"request changes count once it is merged: {_some(changed)}"
-        )
 
 
 def _named(changes: Iterable[KeyChange]) -> str:

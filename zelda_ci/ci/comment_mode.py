@@ -161,7 +161,7 @@ def _compare(case: CiContext, result: CiResult, target: BaselineTarget) -> None:
     result.notes += words.worth_a_note(stored.origin)
     if stored.results:
         sides = SideReference("the baseline", stored.results.runs), SideReference("the pull request", result.batch.runs)
-        result.compared = compare_sides(*sides, case.calibrations, {})
+        result.compared = compare_sides(*sides, {})
 
 
 def _order(case: CiContext) -> CommentOrder:

@@ -18,7 +18,7 @@ from zelda_ci.domain.ci import (
     Provenance,
     PullRequestChanges,
 )
-from zelda_ci.domain.comparison import Acceptance, Calibration, Comparison, GateResult
+from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.outcome import Outcome, batch_outcome
@@ -29,7 +29,6 @@ from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.pipeline.comparing import Compared
-from zelda_ci.storage.references import Calibrations, GivenCalibrations, KnownNoise
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,6 @@ class CiContext:
     """What is to be told before anything has happened."""
     evaluated: Provenance | None = None
     """What the results of another workflow say of themselves, where those are told: claims of whoever stored them."""
-    base_calibrations: Mapping[str, Calibration] | None = None
-    """Of a pull request, the known noise that its base has committed; absent where the project's own files count."""
     changes: PullRequestChanges = NOTHING_CHANGED
     """What the pull request changes of that by which it is tested."""
     planned: tuple[str, ...] = ()
@@ -64,12 +61,6 @@ class CiContext:
 
     pinned: PinnedPlan | None = None
     """What a job before this one has found, where several share the run."""
-
-    @property
-    def calibrations(self) -> KnownNoise:
-        """The known noise of suites: a pull request does not say itself what is noise."""
-        known = self.base_calibrations
-        return Calibrations(self.results_dir) if known is None else GivenCalibrations(known)
 
     @property
     def job(self) -> str:

@@ -191,7 +191,7 @@ def _compare(
     if stored.results is None or not result.batch.runs:
         return
     sides = SideReference("the baseline", stored.results.runs), SideReference("this run", result.head)
-    result.compared = compare_sides(*sides, case.calibrations, {})
+    result.compared = compare_sides(*sides, {})
     write(files.comparison, json_of(result.compared.comparison))
 
 
@@ -199,7 +199,7 @@ def _compare_arms(case: CiContext, files: Files, result: CiResult, planned: Push
     """With the base that ran in this very job, and what is stored of it."""
     stored, batch = planned.stored or {}, result.batch
     bases = (*result.earlier_base, *batch.base_runs)
-    result.compared = compare_arms(batch, stored, case.calibrations)
+    result.compared = compare_arms(batch, stored)
     branch = case.decision.target.branch if case.decision.target else ""
     origin = planned.baseline.origin if planned.baseline else result.baseline
     if batch.base and batch.base.commit:

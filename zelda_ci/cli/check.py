@@ -43,7 +43,7 @@ def check(  # noqa: PLR0913 - its options
     session; each model gets the smallest request (a fraction of a cent); Git, disk and isolation are looked at. What is
     the same in many suites is tried once.
 
-    `zelda run`, `zelda calibrate` and `zelda ci` do the same before they spend anything, and remember what went well.
+    `zelda run` and `zelda ci` do the same before they spend anything, and remember what went well.
     """
     loaded = app.load(project, names)
     order = RunOrder(names, tags, overrides, unsafe=unsafe, working_tree=working_tree)

@@ -18,7 +18,7 @@ from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.terminal.pages import print_comparison
 from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.references import LATEST, Calibrations, read_side
+from zelda_ci.storage.references import LATEST, read_side
 
 
 @click.command(
@@ -48,7 +48,7 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
     gates, results_dir = configured_gates(project), results_folder(project)
     history = RunHistory(results_dir)
     sides = read_side(history, baseline), read_side(history, candidate)
-    compared = compare_sides(*sides, Calibrations(results_dir), gates, allow_mixed=allow_mixed, pair_suites=True)
+    compared = compare_sides(*sides, gates, allow_mixed=allow_mixed, pair_suites=True)
     view = comparison_view(compared.comparison, compared.gate, baseline=sides[0].name, candidate=sides[1].name)
     if as_json:
         report.print_json(compared.comparison)

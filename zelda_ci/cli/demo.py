@@ -19,7 +19,7 @@ from zelda_ci.domain.run import BatchResult
 from zelda_ci.pipeline.comparing import compare_sides
 from zelda_ci.pipeline.html_report import report_of_sides, write_html
 from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.references import Calibrations, SideReference
+from zelda_ci.storage.references import SideReference
 
 HERE = Path(__file__).parent
 PROJECT = HERE / "demo_project"
@@ -79,7 +79,7 @@ def _page(project: Path, before: BatchResult, after: BatchResult, *, keep: bool)
     results_dir = app.load(project).results_dir
     runs = tuple(run for run in before.runs if run.suite == CHANGED_SUITE)
     sides = SideReference("with the rule", runs), SideReference("without the rule", after.runs)
-    compared = compare_sides(*sides, Calibrations(results_dir), {})
+    compared = compare_sides(*sides, {})
     target = results_dir / "report.html" if keep else Path(tempfile.mkdtemp(prefix="zelda-report-")) / "report.html"
     write_html(target, report_of_sides(*sides, compared), [RunHistory(results_dir)])
     return target

@@ -20,7 +20,7 @@ from zelda_ci.pipeline.comparing import compare_sides
 from zelda_ci.pipeline.html_report import report_alone, report_of_sides, write_html
 from zelda_ci.report.text import visible
 from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.references import LATEST, Calibrations, SideReference, read_side
+from zelda_ci.storage.references import LATEST, SideReference, read_side
 
 FILE_NAME = "report.html"
 
@@ -60,7 +60,7 @@ def report(
     results_dir = results_folder(project)
     history = RunHistory(results_dir)
     sides = [read_side(history, name, whole=len(runs) != 2) for name in runs or (LATEST,)]
-    made = _compared(sides, project, results_dir, allow_mixed=allow_mixed)
+    made = _compared(sides, project, allow_mixed=allow_mixed)
     target = _target(output, results_dir)
     size = write_html(target, made, [history], include_texts=not no_transcripts)
     echo(f"{visible(typed_path(target), 1000)} ({brief_count(size)}B)")
@@ -68,7 +68,7 @@ def report(
         echo("No browser could be started: open the file yourself.", err=True)
 
 
-def _compared(sides: Sequence[SideReference], project: Path, results_dir: Path, *, allow_mixed: bool) -> CiReport:
+def _compared(sides: Sequence[SideReference], project: Path, *, allow_mixed: bool) -> CiReport:
     """Two sides against each other; one, or many, as they are."""
     if len(sides) == 2:
         baseline, candidate = sides
@@ -78,8 +78,8 @@ def _compared(sides: Sequence[SideReference], project: Path, results_dir: Path, 
             return report_alone(batch)
         baseline = SideReference(Side.BASE.value, batch.base_runs)
         candidate = SideReference(Side.HEAD.value, batch.runs)
-    calibrations, gates = Calibrations(results_dir), configured_gates(project)
-    compared = compare_sides(baseline, candidate, calibrations, gates, allow_mixed=allow_mixed, pair_suites=True)
+    gates = configured_gates(project)
+    compared = compare_sides(baseline, candidate, gates, allow_mixed=allow_mixed, pair_suites=True)
     return report_of_sides(baseline, candidate, compared)
 
 

@@ -46,7 +46,6 @@ from zelda_ci.report.terminal.pages import print_arms, print_closing, print_comp
 from zelda_ci.report.terminal.suites import FinishedSuites
 from zelda_ci.report.text import sentence, visible
 from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.references import Calibrations
 
 PEOPLE = {"line": Detail.LINE, "full": Detail.FULL, "github": Detail.FAILURES}
 PROGRAMS = ("json", "junit")
@@ -238,7 +237,7 @@ class RunReport:
 
     def _show_arms(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> int:
         """Print what became worse, and one table of all suites."""
-        compared = compare_arms(batch, stored, Calibrations(self._loaded.results_dir))
+        compared = compare_arms(batch, stored)
         self._compared[self._loaded.root] = compared
         if self._reporting.printed:
             for reason in gate_sentences(compared.gate):

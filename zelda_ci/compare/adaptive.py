@@ -1,6 +1,6 @@
 """A comparison whose trials were added where they were needed: the same record as `compare` makes, at fixed looks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -11,20 +11,18 @@ from zelda_ci.compare.comparison import (
     count_verdicts,
     finish_suite,
     gravest,
-    smallest_drop,
     tested_row,
 )
 from zelda_ci.compare.deltas import HypothesisResult, QuestionKey, tail
 from zelda_ci.compare.looks import SCORES, SuiteLooks
 from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis
-from zelda_ci.compare.power import trials_for_pass_rates
 from zelda_ci.compare.questions import Pair, Question, Sample, ask_overall
 from zelda_ci.compare.schedule import SuiteTrials, looks_of_all, next_trials, on_this_platform
 from zelda_ci.compare.sides import RunMetrics, suite_side
 from zelda_ci.domain.comparison import (
-    Calibration,
     Comparison,
     CriterionDelta,
+    Delta,
     FamilySize,
     MeasureDelta,
     SuiteComparison,
@@ -37,8 +35,10 @@ from zelda_ci.domain.trials import DoneReason, FixedTrials, Plan
 # The error of the overall rows, beside that of the suites: 5 % in all.
 OVERALL_ALPHA = 0.01
 
-EXPECTED = "as expected: no worse than the trials of the base lead to expect, so no more were made"
+EXPECTED = "as expected: no worse than the base but for one trial, so no more were made"
+NOT_SHOWN = "not shown to be worse: chance often makes such a difference, so no more trials were made"
 PASSES = "as expected: it passes in all first trials, so the base was not run"
+NOT_STORED = "nothing is stored to compare it with, and the base was not run"
 NOT_PROVEN = "changed, not proven"
 UNFINISHED = "changed, not proven: more trials were wanted than were made"
 NOT_RUN = "not run"
@@ -51,54 +51,48 @@ UNPROVEN = {Verdict.CHANGED, Verdict.INCONCLUSIVE}
 Row = TypeVar("Row", MeasureDelta, CriterionDelta)
 
 
-def compare_trials(
-    plan: Plan, suites: Sequence[SuiteTrials], *, calibrations: Mapping[str, Calibration] | None = None
-) -> Comparison:
+def compare_trials(plan: Plan, suites: Sequence[SuiteTrials]) -> Comparison:
     """Compare what the schedule asked for, whether or not it came to its end.
 
     Args:
         plan: Of the job.
         suites: All suites that `next_trials` was asked about.
-        calibrations: By suite: quoted.
     """
-    by_suite = calibrations or {}
     suites = [on_this_platform(suite, plan) for suite in suites]
     if all(isinstance(suite.plan or plan, FixedTrials) for suite in suites):
-        return _fixed(suites, by_suite)
+        return _fixed(suites)
     done = next_trials(plan, suites).done
     judged = [
-        _Judged(trials, looks, done.get(trials.suite), by_suite.get(trials.suite))
+        _Judged(trials, looks, done.get(trials.suite))
         for trials, looks in zip(suites, looks_of_all(plan, suites), strict=True)
     ]
     judged = [each for each in judged if each.trials.head or each.trials.base or each.trials.pool]
     compared = tuple(each.comparison() for each in sorted(judged, key=lambda each: each.trials.suite))
     overall = _overall([each for each in judged if each.looks.pool and each.looks.made])
     return Comparison(
-        verdict=gravest([*(suite.verdict for suite in compared), *(row.verdict for row in overall)]),
+        verdict=gravest([*(suite.verdict for suite in compared), *(row.verdict for row in overall if row.is_tested)]),
         counts=count_verdicts(compared),
         single_trial=False,
-        family=_size(judged).replace(detectable_drop=smallest_drop(compared)),
+        family=_size(judged),
         overall=overall,
         suites=compared,
     )
 
 
-def _fixed(suites: Sequence[SuiteTrials], calibrations: Mapping[str, Calibration]) -> Comparison:
+def _fixed(suites: Sequence[SuiteTrials]) -> Comparison:
     """The design of the same number for everybody, corrected over the whole comparison."""
     old = [trial.run for suite in suites for trial in suite.pool + suite.base or suite.hints]
     new = [trial.run for suite in suites for trial in suite.head]
     is_fresh = all(suite.base and not suite.pool for suite in suites)
-    return compare(old, new, side_by_side=is_fresh, calibrations=calibrations)
+    return compare(old, new, side_by_side=is_fresh)
 
 
 def _size(judged: Iterable["_Judged"]) -> FamilySize:
-    made = [each.looks for each in judged]
-    tested = [looks.best for looks in made]
+    tested = [each.looks.best for each in judged]
     return FamilySize(
         hypotheses=sum(map(len, tested)),
         testable=sum(answer.worse < 1 for answers in tested for answer in answers.values()),
         alpha=ALPHA,
-        trials_needed=trials_for_pass_rates(1.0, 0.0, ALPHA / max(1, len(made))),
     )
 
 
@@ -109,16 +103,15 @@ class _Judged:
     trials: SuiteTrials
     looks: SuiteLooks
     done: DoneReason | None
-    calibration: Calibration | None
 
     def comparison(self) -> SuiteComparison:
         suite = self._asked()
         answers = {key: self._answer(key) for key in suite.measures | suite.criteria}
         found = finish_suite(suite, answers)
-        measures = tuple(self._settled(row, row.measure in SCORES) for row in found.measures)
-        criteria = tuple(self._settled(row, is_tested=True) for row in found.criteria)
+        measures = tuple(map(self._settled, found.measures))
+        criteria = tuple(map(self._settled, found.criteria))
         return found.replace(
-            verdict=self._verdict(found, [*(row for row in measures if row.measure in SCORES), *criteria]),
+            verdict=self._verdict(found, [row.verdict for row in (*measures, *criteria) if _decides(row)]),
             reasons=(*found.reasons, *self._shortage()),
             measures=measures,
             criteria=criteria,
@@ -134,49 +127,51 @@ class _Judged:
             suite_side(trials.suite, old) if old else None,
             suite_side(trials.suite, trials.head) if trials.head else None,
             mixed=False,
-            side_by_side=bool(trials.base),
+            side_by_side=bool(looks.base),
         )
-        suite = ask_suite(pair, self.calibration)
+        suite = ask_suite(pair)
         untested = {
             key: replace(question, is_fact=False)  # the schedule asks for more trials, which tell facts from chance
             if Measure(key.name) in SCORES
-            else replace(question, method=None, tails=None, noise=0.0)
+            else replace(question, method=None, tails=None, not_tested=ONCE)
             for key, question in suite.measures.items()
         }
         return replace(suite, measures=untested)
 
     def _answer(self, key: QuestionKey) -> HypothesisResult:
         """The smallest p-value of all looks; what no look tested is never significant."""
-        looks = self.looks
-        answer = looks.best.get(key)
-        share = looks.share * max((look.weight for look in looks.looks[: looks.made]), default=0.0)
-        level = ALPHA * (share or looks.share)
-        return HypothesisResult(answer.worse if answer else 1.0, answer.better if answer else 1.0, level, level)
+        answer = self.looks.best.get(key)
+        worse, better = (answer.worse, answer.better) if answer else (1.0, 1.0)
+        return HypothesisResult(worse, better, key in self.looks.regressed)
 
-    def _settled(self, row: Row, is_tested: bool) -> Row:  # noqa: FBT001 - a column of a table
+    def _settled(self, row: Row) -> Row:
         if not self.trials.head:
             return row.replace(verdict=Verdict.INCONCLUSIVE, reasons=(NOT_RUN,))
-        if is_tested and row.verdict is Verdict.NEW and self.trials.has_base and self.done is DoneReason.AS_EXPECTED:
-            return row.replace(verdict=Verdict.UNCHANGED, reasons=(PASSES,))
-        if row.verdict not in UNPROVEN or row.change is None:
-            return row
-        return self._unproven(row) if is_tested else row.replace(verdict=Verdict.INCONCLUSIVE, reasons=(ONCE,))
+        if row.verdict is Verdict.NEW and self.trials.has_base and self.done is DoneReason.AS_EXPECTED:
+            passes = row.candidate is not None and row.candidate.minimum >= 100 and _has_a_best(row)
+            return row.replace(
+                verdict=Verdict.UNCHANGED if passes else row.verdict, reasons=(PASSES if passes else NOT_STORED,)
+            )
+        is_open = row.verdict in UNPROVEN and row.change is not None and row.is_tested
+        return self._unproven(row) if is_open else row
 
     def _unproven(self, row: Row) -> Row:
         if self.done is DoneReason.AS_EXPECTED:
-            return row.replace(verdict=Verdict.UNCHANGED, reasons=(EXPECTED,))
+            is_expected = row.effect == "better" or _rests_on_one_trial(row)
+            verdict, reason = (Verdict.UNCHANGED, EXPECTED) if is_expected else (Verdict.INCONCLUSIVE, NOT_SHOWN)
+            return row.replace(verdict=verdict, reasons=(reason,))
         if self.done is None:
             return row.replace(reasons=(UNFINISHED,))
         # Of one trial the verdict itself says that it proves nothing.
         return row if row.verdict is Verdict.CHANGED else row.replace(reasons=(NOT_PROVEN,))
 
-    def _verdict(self, found: SuiteComparison, rows: Sequence[MeasureDelta | CriterionDelta]) -> Verdict:
-        gravest_row = gravest(row.verdict for row in rows)
+    def _verdict(self, found: SuiteComparison, verdicts: Collection[Verdict]) -> Verdict:
+        gravest_row = gravest(verdicts)
         if gravest_row is Verdict.REGRESSED:
             return gravest_row
         if self._shortage():
             return Verdict.INCONCLUSIVE
-        if found.verdict is Verdict.NEW and not (self.trials.has_base and self.done is DoneReason.AS_EXPECTED):
+        if found.verdict is Verdict.NEW and Verdict.UNCHANGED not in verdicts:
             return found.verdict  # which outweighs nothing in the verdict on all suites
         return Verdict.INCONCLUSIVE if found.reasons else gravest_row
 
@@ -197,14 +192,32 @@ class _Judged:
         )
 
 
+def _decides(row: Delta) -> bool:
+    """Whether the verdict on the suite rests on it."""
+    return row.is_tested and not (isinstance(row, MeasureDelta) and row.measure not in SCORES)
+
+
+def _has_a_best(row: Delta) -> bool:
+    """Whether 100 is the most that it can reach, so that no base is better."""
+    return not isinstance(row, MeasureDelta) or (row.measure in SCORES and MEASURES[row.measure].limit is not None)
+
+
+def _rests_on_one_trial(row: Delta) -> bool:
+    """Whether the head would be no worse if its worst trial were as good as the best of the base."""
+    old, new = row.baseline, row.candidate
+    if old is None or new is None:
+        return False
+    return new.mean + (old.maximum - new.minimum) / new.trials >= old.mean * (1 - 1e-9)
+
+
 def _overall(judged: Sequence[_Judged]) -> tuple[MeasureDelta, ...]:
     """Each number once, over all suites, on everybody's first trials: who goes on does so because of what it showed."""
     questions = {}
     for measure in Measure:
-        samples = [_first_sample(each.looks, measure) for each in judged]
-        answerable = [sample for sample in samples if sample.answerable]
+        samples = [(_first_sample(each.looks, measure), each.looks.tolerance) for each in judged]
+        answerable = [(sample, tolerance) for sample, tolerance in samples if sample.answerable]
         if len(answerable) > 1:
-            questions[QuestionKey(None, measure.value)] = ask_overall(MEASURES[measure].scale, answerable)
+            questions[QuestionKey(None, measure.value)] = ask_overall(measure, answerable)
     answers = _overall_answers(questions)
     rows = (tested_row(measure, questions, answers) for measure in Measure)
     return tuple(row for row in rows if row)
@@ -226,9 +239,9 @@ def _overall_answers(questions: Mapping[QuestionKey, Question]) -> dict[Question
     answers = dict.fromkeys(questions, HypothesisResult(1.0, 1.0))
     families = [_family(tested.values(), worse=worse) for worse in (True, False)]
     scale = ALPHA / OVERALL_ALPHA
-    for index, (key, question) in enumerate(tested.items()):
+    for index, key in enumerate(tested):
         worse, better = (min(1.0, scale * family.adjusted[index]) for family in families)
-        answers[key] = HypothesisResult(worse, better, families[0].level(index, question.floor), OVERALL_ALPHA)
+        answers[key] = HypothesisResult(worse, better)
     return answers
 
 

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from zelda_ci.compare.calibration import criterion_noise, measure_noise
 from zelda_ci.compare.compatibility import notes
 from zelda_ci.compare.deltas import HypothesisResult, QuestionKey, describe, resolve_questions
 from zelda_ci.compare.figures import figure_deltas
@@ -12,16 +11,15 @@ from zelda_ci.compare.questions import (
     Pair,
     Question,
     Sample,
-    ask_number,
+    ask_criterion,
+    ask_measure,
     ask_overall,
-    ask_pass_rate,
     criterion_samples,
     is_fact,
     measure_samples,
 )
 from zelda_ci.compare.sides import SuiteSide, sides
 from zelda_ci.domain.comparison import (
-    Calibration,
     Comparison,
     Counts,
     CriterionDelta,
@@ -33,8 +31,9 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.details import CriterionJudgement
-from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.suite import ScoreLimits
 
 GRAVITY = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
 
@@ -44,33 +43,27 @@ class SuiteQuestions:
     """What is asked about one suite."""
 
     pair: Pair
-    calibration: Calibration | None
     obstacles: tuple[str, ...]
     samples: dict[Measure, Sample]
     measures: dict[QuestionKey, Question]
     criteria: dict[QuestionKey, Question]
 
 
-def ask_suite(pair: Pair, calibration: Calibration | None) -> SuiteQuestions:
+def ask_suite(pair: Pair) -> SuiteQuestions:
     """Every question about one suite."""
-    noise_floor = calibration or Calibration(suite=pair.suite, trials=pair.present[0].trials, hypotheses=0)
     obstacles = pair.obstacles()
     samples = measure_samples(pair, obstacles)
     measures = {
         QuestionKey(pair.suite, measure.value): replace(
-            ask_number(MEASURES[measure].scale.tolerating(pair.tolerance.of(measure)), sample),
-            noise=measure_noise(noise_floor, measure),
-            is_fact=is_fact(pair, measure),
+            ask_measure(measure, sample, pair.tolerance), is_fact=is_fact(pair, measure)
         )
         for measure, sample in samples.items()
     }
     criteria = {
-        QuestionKey(pair.suite, name, criterion=True): replace(
-            ask_pass_rate(sample), noise=criterion_noise(noise_floor, name)
-        )
+        QuestionKey(pair.suite, name, criterion=True): ask_criterion(sample, pair.tolerance)
         for name, sample in criterion_samples(pair, obstacles).items()
     }
-    return SuiteQuestions(pair, calibration, obstacles, samples, measures, criteria)
+    return SuiteQuestions(pair, obstacles, samples, measures, criteria)
 
 
 def finish_suite(suite: SuiteQuestions, answers: Mapping[QuestionKey, HypothesisResult]) -> SuiteComparison:
@@ -90,7 +83,6 @@ def finish_suite(suite: SuiteQuestions, answers: Mapping[QuestionKey, Hypothesis
         criteria=criteria,
         figures=_figures(pair, suite.obstacles),
         tools=_tools(pair),
-        calibration=suite.calibration,
     )
 
 
@@ -109,7 +101,7 @@ def _suite_verdict(
         return Verdict.REMOVED
     if obstacles and not pair.mixed:
         return Verdict.INCONCLUSIVE
-    return gravest(delta.verdict for delta in deltas)
+    return gravest(delta.verdict for delta in deltas if delta.is_tested)
 
 
 def _measure(key: QuestionKey, question: Question, answer: HypothesisResult) -> MeasureDelta:
@@ -120,11 +112,9 @@ def _measure(key: QuestionKey, question: Question, answer: HypothesisResult) -> 
 def _criterion(pair: Pair, key: QuestionKey, question: Question, answer: HypothesisResult) -> CriterionDelta:
     fields = describe(question, answer)
     is_notable = fields["verdict"] is not Verdict.UNCHANGED
-    # Who tolerates a lower score tolerates that single criteria fail.
-    counts = pair.tolerance.of(Measure.REQUIREMENT_FULFILLMENT) is None
     return CriterionDelta(
         criterion=key.name,
-        gates=counts and _gates(question, fields["verdict"]),
+        gates=_gates(question, fields["verdict"]),
         baseline_judgement=_typical(pair.baseline, key.name, question.sample.baseline) if is_notable else None,
         candidate_judgement=_typical(pair.candidate, key.name, question.sample.candidate) if is_notable else None,
         **fields,
@@ -183,7 +173,7 @@ def ask_all(suites: Sequence[SuiteQuestions]) -> dict[QuestionKey, Question]:
     for measure in Measure:
         samples = _answerable(measure, suites)
         if len(samples) > 1:
-            questions[QuestionKey(None, measure.value)] = ask_overall(MEASURES[measure].scale, samples)
+            questions[QuestionKey(None, measure.value)] = ask_overall(measure, samples)
     return questions
 
 
@@ -197,9 +187,9 @@ def finish_overall(
     return tuple(row for row in rows if row)
 
 
-def _answerable(measure: Measure, suites: Sequence[SuiteQuestions]) -> list[Sample]:
-    samples = (suite.samples.get(measure) for suite in suites)
-    return [sample for sample in samples if sample and sample.answerable]
+def _answerable(measure: Measure, suites: Sequence[SuiteQuestions]) -> list[tuple[Sample, ScoreLimits]]:
+    samples = ((suite.samples.get(measure), suite.pair.tolerance) for suite in suites)
+    return [(sample, tolerance) for sample, tolerance in samples if sample and sample.answerable]
 
 
 def tested_row(
@@ -229,7 +219,6 @@ def compare(
     allow_mixed: bool = False,
     pair_suites: bool = False,
     side_by_side: bool = False,
-    calibrations: Mapping[str, Calibration] | None = None,
 ) -> Comparison:
     """Compare the runs of any number of suites, several trials each; their order does not matter.
 
@@ -240,25 +229,23 @@ def compare(
         pair_suites: Compare the only suite of one side with the only suite of the other even if they are not the
             same; such verdicts never gate either.
         side_by_side: The baseline's trials were run beside the candidate's, on the same platform.
-        calibrations: By suite: quoted, and what single trials are measured against.
     """
     old, new = sides(baseline), sides(candidate)
     pairs = [Pair(suite, old.get(suite), new.get(suite), allow_mixed, side_by_side) for suite in sorted({*old, *new})]
     if pair_suites and len(old) == len(new) == 1 and len(pairs) == 2:
         pairs = [_unlike(*old.values(), *new.values())]
-    by_suite = calibrations or {}
-    suites_asked = [ask_suite(pair, by_suite.get(pair.suite)) for pair in pairs]
+    suites_asked = list(map(ask_suite, pairs))
     overall = ask_all(suites_asked)
     questions = {key: question for suite in suites_asked for key, question in (suite.measures | suite.criteria).items()}
     answers, family = resolve_questions(questions | overall)
     suites = tuple(finish_suite(suite, answers) for suite in suites_asked)
     rows = finish_overall(overall, answers, suites)
     return Comparison(
-        verdict=gravest([*(suite.verdict for suite in suites), *(row.verdict for row in rows)]),
+        verdict=gravest([*(suite.verdict for suite in suites), *(row.verdict for row in rows if row.is_tested)]),
         counts=count_verdicts(suites),
         single_trial=any(question.method == "threshold" for question in questions.values()),
         mixed=any(q.sample.mixed and (q.sample.obstacles or q.sample.doubts) for q in questions.values()),
-        family=family.replace(detectable_drop=smallest_drop(suites)),
+        family=family,
         overall=rows,
         suites=suites,
     )
@@ -267,11 +254,6 @@ def compare(
 def _unlike(old: SuiteSide, new: SuiteSide) -> Pair:
     """Two suites that have different names: what both have in numbers can be compared all the same."""
     return Pair(f"{old.suite} -> {new.suite}", old, new, mixed=True)
-
-
-def smallest_drop(suites: Iterable[SuiteComparison]) -> float | None:
-    """The smallest drop of any criterion that could have been told from noise."""
-    return min((d.detectable for suite in suites for d in suite.criteria if d.detectable is not None), default=None)
 
 
 def count_verdicts(suites: Iterable[SuiteComparison]) -> Counts:

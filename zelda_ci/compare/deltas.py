@@ -5,19 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from zelda_ci.compare.exact_tests import OneSided, Tails
+from zelda_ci.compare.intervals import Interval, of_means, of_pairs, of_pass_rates
 from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis, significant
-from zelda_ci.compare.power import (
-    detectable_difference,
-    detectable_paired,
-    detectable_pass_drop,
-    pooled_deviation,
-    trials_for_difference,
-    trials_for_pass_rates,
-)
 from zelda_ci.compare.questions import Question
 from zelda_ci.compare.sides import mean, summarize
 from zelda_ci.domain.comparison import FamilySize, Verdict
-from zelda_ci.domain.measure_spec import Scale
+from zelda_ci.domain.measure_spec import PASS_RATE, Scale
 
 
 class QuestionKey(NamedTuple):
@@ -34,10 +27,8 @@ class HypothesisResult:
 
     worse: float | None = None
     better: float | None = None
-    level: float = ALPHA
-    """What a p-value of a worsening must reach in this comparison."""
-    eventual_level: float = ALPHA
-    """The same once every hypothesis has trials enough to count."""
+    regressed: bool | None = None
+    """Whether one of several looks showed a regression; absent where the p-value says it."""
 
 
 def resolve_questions(
@@ -47,27 +38,9 @@ def resolve_questions(
     tested = {key: question for key, question in questions.items() if question.tails is not None}
     worse, better = _family(tested.values(), worse=True), _family(tested.values(), worse=False)
     answers = dict.fromkeys(questions, HypothesisResult())
-    for index, (key, question) in enumerate(tested.items()):
-        answers[key] = HypothesisResult(
-            worse.adjusted[index],
-            better.adjusted[index],
-            worse.level(index, question.floor),
-            worse.eventual_level(index),
-        )
-    size = FamilySize(
-        hypotheses=len(tested),
-        testable=len(worse.testable),
-        alpha=ALPHA,
-        trials_needed=trials_for_pass_rates(1.0, 0.0, ALPHA / max(1.0, _eventual_weight(questions.values()))),
-    )
-    return answers, size
-
-
-def _eventual_weight(questions: Iterable[Question]) -> float:
-    """Weight of the hypotheses once there are trials: those of a single trial may turn out to vary."""
-    single = sum(question.scale.weight for question in questions if question.method == "threshold")
-    varying = (q.scale.weight for q in questions if q.tails and min(q.tails.lower.floor, q.tails.higher.floor) < 1)
-    return single + sum(varying)
+    for index, key in enumerate(tested):
+        answers[key] = HypothesisResult(worse.adjusted[index], better.adjusted[index])
+    return answers, FamilySize(hypotheses=len(tested), testable=len(worse.testable), alpha=ALPHA)
 
 
 def _family(tested: Iterable[Question], *, worse: bool) -> Family:
@@ -87,7 +60,6 @@ def tail(scale: Scale, tails: Tails, *, worse: bool) -> OneSided:
 
 SINGLE_TRIAL = "1 trial: differences may be noise"
 ONE_TRIAL_PROVES_NOTHING = "one trial on a side proves no change: set `trials: adaptive`, or more trials"
-CALIBRATED = "the calibration saw such changes between runs of one commit"
 TOO_NOISY = "the change may be noise: it is not significant with these trials"
 TOO_FEW = "the change may be noise: no change could be significant with so few trials"
 
@@ -105,7 +77,7 @@ def describe(question: Question, answer: HypothesisResult) -> dict[str, Any]:
         "baseline": summarize(sample.baseline),
         "candidate": summarize(sample.candidate),
     }
-    return fields | _comparison(question, answer, verdict) if sample.answerable else fields
+    return fields | _comparison(question, answer) if sample.answerable else fields
 
 
 def _verdict(question: Question, answer: HypothesisResult) -> tuple[Verdict, tuple[str, ...]]:
@@ -125,35 +97,32 @@ def _verdict(question: Question, answer: HypothesisResult) -> tuple[Verdict, tup
 def _significance(question: Question, answer: HypothesisResult) -> tuple[Verdict, tuple[str, ...]]:
     if question.method == "threshold":
         return _of_one_trial(question)
-    change = question.sample.change
-    if not _matters(question):
+    if answer.regressed:
+        return Verdict.REGRESSED, ()
+    if not question.matters:
         return Verdict.UNCHANGED, ()
-    adjusted = answer.worse if question.scale.is_worse(change) else answer.better
-    if adjusted is None or significant(adjusted):
+    if question.method is None:
+        return Verdict.INCONCLUSIVE, (question.not_tested,)
+    adjusted = answer.worse if question.is_worse else answer.better
+    if adjusted is not None and significant(adjusted) and not (question.is_worse and answer.regressed is False):
         return _direction(question), ()
-    return Verdict.INCONCLUSIVE, (TOO_NOISY if _detectable(question, answer) is not None else TOO_FEW,)
+    return Verdict.INCONCLUSIVE, (TOO_NOISY if significant(question.floor) else TOO_FEW,)
 
 
 def _of_one_trial(question: Question) -> tuple[Verdict, tuple[str, ...]]:
     """One trial on a side: whatever may come out otherwise in the next one is seen, and not proven."""
-    if not _matters(question):
+    if not question.matters:
         return Verdict.UNCHANGED, (SINGLE_TRIAL,)
-    if abs(question.sample.change) < question.noise:
-        return Verdict.INCONCLUSIVE, (SINGLE_TRIAL, CALIBRATED)
     if question.scale.varies:
         return Verdict.INCONCLUSIVE, (SINGLE_TRIAL,)
     return (_direction(question), ()) if question.is_fact else (Verdict.CHANGED, (ONE_TRIAL_PROVES_NOTHING,))
-
-
-def _matters(question: Question) -> bool:
-    return abs(question.sample.change) > _threshold(question) * (1 + 1e-9)
 
 
 def _direction(question: Question) -> Verdict:
     return Verdict.REGRESSED if question.scale.is_worse(question.sample.change) else Verdict.IMPROVED
 
 
-def _comparison(question: Question, answer: HypothesisResult, verdict: Verdict) -> dict[str, Any]:
+def _comparison(question: Question, answer: HypothesisResult) -> dict[str, Any]:
     sample, change = question.sample, question.sample.change
     old = mean(sample.baseline)
     effect = _effect(question)
@@ -161,16 +130,11 @@ def _comparison(question: Question, answer: HypothesisResult, verdict: Verdict) 
         "change": change,
         "change_percent": 100 * change / old if old else None,
         "effect": effect,
-        "threshold": _threshold(question),
+        "threshold": question.threshold,
         "method": question.method,
         **_p_values(question, answer, effect),
-        "detectable": _detectable(question, answer),
-        "trials_needed": _trials_needed(question, answer, verdict),
+        "interval": _interval(question),
     }
-
-
-def _threshold(question: Question) -> float:
-    return question.scale.threshold(mean(question.sample.baseline), question.sample.change)
 
 
 def _effect(question: Question) -> Effect:
@@ -190,29 +154,11 @@ def _p_values(question: Question, answer: HypothesisResult, effect: Effect) -> d
     }
 
 
-def _detectable(question: Question, answer: HypothesisResult) -> float | None:
-    """The smallest worsening that is significant and exceeds the threshold."""
-    a, b, level = question.sample.baseline, question.sample.candidate, answer.level
-    match question.method:
-        case "fisherExact":
-            change = detectable_pass_drop(sum(map(bool, a)), len(a), len(b), level)
-        case "permutation":
-            change = detectable_difference(pooled_deviation(a, b), len(a), len(b), level)
-        case "signFlip":
-            change = detectable_paired(question.differences, level)
-        case _:
-            change = None
-    worst = -1.0 if question.scale.better == "higher" else 1.0
-    return None if change is None else max(change, question.scale.threshold(mean(a), worst))
-
-
-def _trials_needed(question: Question, answer: HypothesisResult, verdict: Verdict) -> int | None:
-    """Only where trials are what is missing: for the change that was seen, if there are trials to judge its noise."""
+def _interval(question: Question) -> Interval | None:
+    """Of the change; nothing where a side has one trial."""
     a, b = question.sample.baseline, question.sample.candidate
-    if verdict is not Verdict.INCONCLUSIVE:
+    if question.method == "threshold" or min(len(a), len(b)) < 2:
         return None
-    if question.method == "fisherExact":
-        return trials_for_pass_rates(mean(a) / 100, mean(b) / 100, answer.eventual_level)
-    if question.method == "permutation":
-        return trials_for_difference(question.sample.change, pooled_deviation(a, b), answer.eventual_level)
-    return None
+    if question.differences:
+        return of_pairs(question.differences)
+    return of_pass_rates(a, b) if question.scale is PASS_RATE else of_means(a, b)

@@ -2,7 +2,9 @@
 
 Every night each check (a criterion, or build and tests) of each suite is tested: the newest nights against those before
 them, by Fisher's exact test, all checks of all suites as one family. A night may err with `NIGHTLY_ALPHA`; by
-the union bound a month then errs with at most `MONTHLY_ALPHA`, however the nights depend on each other.
+the union bound a month then errs with at most `MONTHLY_ALPHA`, however the nights depend on each other. What looks
+worse gets more trials, up to a fixed number, and fewer only where it looks worse no more, which is no call. So a night
+that calls something has one number of trials, and tests once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -245,15 +247,14 @@ def needing_more(
         tonight: The trials of this night so far.
         platforms: By suite, that of the newest stored trial.
     """
-    ahead = with_night(history, tonight)
-    told = {drift.suite for drift in history.drifts if not drift.accepted}
-    found = {drift.suite for drift in watch(ahead).drifts}
+    nights = with_night(history, tonight).nights
+    known = {drift.suite: drift.accepted for drift in history.drifts}
 
     def is_wanted(name: str, row: SuiteNight) -> bool:
         is_new = platforms.get(name, row.platform) != row.platform
-        if row.trials < TRIALS_AFTER_CHANGE and (is_new or name in told):
+        if row.trials < TRIALS_AFTER_CHANGE and (is_new or not known.get(name, True)):
             return True
-        return row.trials < MAX_TRIALS_A_NIGHT and name not in found and _looks_worse(ahead.nights, name)
+        return row.trials < MAX_TRIALS_A_NIGHT and name not in known and _looks_worse(nights, name)
 
     return tuple(name for name, row in tonight.suites.items() if is_wanted(name, row))
 

@@ -206,16 +206,16 @@ def concerned(effect: Effect, habits: Habits, loading: frozenset[str], min_trial
         if unit in habits.shown:
             return f"a trial {effect.why}"
         known = habits.tells.get(unit, 0)
-        return None if known >= min_trials else _unknown(known, habits)
+        return None if known >= min_trials else _unknown(known, min_trials, habits)
     if not loading.isdisjoint(habits.touched):
         return f"a trial {effect.why}"
     if unit in habits.read:
         return "a trial read it"
-    return None if habits.tellers >= min_trials else _unknown(habits.tellers, habits)
+    return None if habits.tellers >= min_trials else _unknown(habits.tellers, min_trials, habits)
 
 
-def _unknown(trials: int, habits: Habits) -> str:
-    told = f"only {trials} of the {MIN_TRIALS} stored trials are there that would tell whether the suite feels it"
+def _unknown(trials: int, min_trials: int, habits: Habits) -> str:
+    told = f"only {trials} of the {min_trials} stored trials are there that would tell whether the suite feels it"
     if not habits.passed_over:
         return told
     return f"{told} ({habits.passed_over} more broke off, or are of other settings, judges, models or Claude Code)"

@@ -10,13 +10,14 @@ from functools import cached_property
 from itertools import chain, zip_longest
 from typing import TypeVar
 
-from zelda_ci.compare.compatibility import platform_of
+from zelda_ci.compare.compatibility import measure_obstacles, platform_change, platform_of, session_obstacles
 from zelda_ci.compare.deltas import QuestionKey, tail
 from zelda_ci.compare.exact_tests import fisher_exact, permutation_test
 from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis, significant
-from zelda_ci.compare.questions import Question, Sample, ask_number, ask_pass_rate, passes
+from zelda_ci.compare.questions import Question, Sample, ask_criterion, ask_measure, passes
 from zelda_ci.compare.sides import INVALID, RunMetrics
-from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.measures import Measure
+from zelda_ci.domain.suite import ScoreLimits
 from zelda_ci.domain.trials import FixedTrials, Plan
 
 # One-sided p-values above which a number of the head looks as the other trials lead to expect. They carry no error:
@@ -28,8 +29,8 @@ FEW = 10
 # The same for a score that varies in every session.
 EXPECTED_SCORE = 0.05
 
-# Scores that are tested at a look. That of the criteria is their mean and costs them little beside themselves; numbers
-# that every session has other values of are tested once, over all suites.
+# Scores that are tested at a look. That of the criteria is their mean and costs them little where they are tested
+# themselves; numbers that every session has other values of are tested once, over all suites.
 # Tests that are gone cannot fail, so how many ran is tested beside them.
 SCORES = {
     Measure.REQUIREMENT_FULFILLMENT: 0.05,
@@ -45,7 +46,7 @@ class TrialGroup(tuple[RunMetrics, ...]):  # noqa: SLOT001 - what was read is ke
     @cached_property
     def valid(self) -> "TrialGroup":
         """Those that count, the oldest first; one that is given twice counts once."""
-        unique = {trial.run.run_id: trial for trial in self if trial.run.status not in INVALID}
+        unique = {trial.key: trial for trial in self if trial.run.status not in INVALID}
         return TrialGroup(sorted(unique.values(), key=lambda trial: (trial.run.started_at, trial.run.run_id)))
 
     @cached_property
@@ -113,6 +114,7 @@ class SeenTrials:
     base: tuple[TrialGroup, ...]
     """Stored ones, and those of this job."""
     head: TrialGroup
+    tolerance: ScoreLimits
 
     @cached_property
     def criteria(self) -> dict[str, Sample]:
@@ -129,11 +131,11 @@ class SeenTrials:
     def questions(self) -> dict[QuestionKey, Question]:
         """What is tested: all that both sides have in two trials at least."""
         asked = {
-            QuestionKey(self.suite, name, criterion=True): ask_pass_rate(sample)
+            QuestionKey(self.suite, name, criterion=True): ask_criterion(sample, self.tolerance)
             for name, sample in sorted(self.criteria.items())
         }
         for measure in SCORES:
-            asked[QuestionKey(self.suite, measure.value)] = ask_number(MEASURES[measure].scale, self.score(measure))
+            asked[QuestionKey(self.suite, measure.value)] = ask_measure(measure, self.score(measure), self.tolerance)
         return {key: question for key, question in asked.items() if question.tails}
 
     def as_expected(self, *, first: bool) -> bool:
@@ -142,16 +144,19 @@ class SeenTrials:
         At the first look, one failure is also enough to go on where the other trials never failed.
         """
         passes = (*self.criteria.values(), self.score(Measure.FUNCTIONAL_CORRECTNESS))
-        usage = self.score(Measure.TOOL_USAGE)
-        if self._lost_tests():
-            return False
         return all(_is_expected(sample, first=first) for sample in passes) and not (
-            usage.baseline and usage.candidate and _chance_of_scores(usage) <= EXPECTED_SCORE
+            self._is_worse(Measure.TESTS) or (self._is_worse(Measure.TOOL_USAGE) and self._is_rare(Measure.TOOL_USAGE))
         )
 
-    def _lost_tests(self) -> bool:
-        counts = self.score(Measure.TESTS)
-        return counts.answerable and exceeds(Question(MEASURES[Measure.TESTS].scale, counts))
+    def _is_worse(self, measure: Measure) -> bool:
+        sample = self.score(measure)
+        return sample.answerable and ask_measure(measure, sample, self.tolerance).is_worse
+
+    def _is_rare(self, measure: Measure) -> bool:
+        """Whether chance hardly makes so low a score, or few trials could not show one that is any rarer."""
+        sample = self.score(measure)
+        lower = permutation_test(sample.baseline, sample.candidate).lower
+        return lower.p <= max(EXPECTED_SCORE, lower.floor)
 
 
 def _is_expected(sample: Sample, *, first: bool) -> bool:
@@ -196,7 +201,7 @@ def corrected(questions: Mapping[QuestionKey, Question], share: float) -> dict[Q
     found = {}
     for worse in (True, False):
         tests = (
-            Hypothesis(tail(question.scale, question.tails, worse=worse), _weight(key))
+            Hypothesis(tail(question.scale, question.tails, worse=worse), _weight(key, questions))
             for key, question in questions.items()
             if question.tails
         )
@@ -208,8 +213,9 @@ def corrected(questions: Mapping[QuestionKey, Question], share: float) -> dict[Q
     }
 
 
-def _weight(key: QuestionKey) -> float:
-    return 1.0 if key.criterion else SCORES[Measure(key.name)]
+def _weight(key: QuestionKey, questions: Iterable[QuestionKey]) -> float:
+    speaks_alone = key.name == Measure.REQUIREMENT_FULFILLMENT and not any(other.criterion for other in questions)
+    return 1.0 if key.criterion or speaks_alone else SCORES[Measure(key.name)]
 
 
 @dataclass(frozen=True)
@@ -235,9 +241,19 @@ class SuiteLooks:
     def seen(self) -> tuple[SeenTrials, ...]:
         """What may be tested at each look that is made."""
         return tuple(
-            SeenTrials(self.suite, (self.pool, TrialGroup(self.base[: look.base])), TrialGroup(self.head[: look.head]))
+            SeenTrials(
+                self.suite,
+                (self.pool, TrialGroup(self.base[: look.base])),
+                TrialGroup(self.head[: look.head]),
+                self.tolerance,
+            )
             for look in self.looks[: self.made]
         )
+
+    @property
+    def tolerance(self) -> ScoreLimits:
+        """The newest trial's: a changed gate is meant to take effect."""
+        return self.head[-1].run.config.gate.tolerance
 
     def as_expected(self, index: int) -> bool:
         """At the first look, trials of other platforms and other code say what to expect, too."""
@@ -252,11 +268,22 @@ class SuiteLooks:
         made = zip(self.seen, self.looks, strict=False)
         return tuple(corrected(seen.questions, look.weight * self.share) for seen, look in made)
 
-    def regressed(self, index: int) -> bool:
-        """Whether the look shows any worsening."""
-        questions = self.seen[index].questions
-        answers = self.answers[index].items()
-        return any(significant(answer.worse) and exceeds(questions[key]) for key, answer in answers)
+    @cached_property
+    def regressed(self) -> frozenset[QuestionKey]:
+        """What any look shows to be worse. It ends the suite, and it is what the comparison lets gate."""
+        called = {
+            key
+            for seen, answers in zip(self.seen, self.answers, strict=True)
+            for key, answer in answers.items()
+            if significant(answer.worse) and seen.questions[key].is_worse
+        }
+        return frozenset(filter(self._is_comparable, called))
+
+    def _is_comparable(self, key: QuestionKey) -> bool:
+        trials = (*self.pool, *self.base, *self.head)
+        measure = Measure.REQUIREMENT_FULFILLMENT if key.criterion else Measure(key.name)
+        doubts = () if self.base else platform_change(self.pool, self.head)
+        return not (session_obstacles(trials) or measure_obstacles(measure, trials) or doubts)
 
     @cached_property
     def best(self) -> dict[QuestionKey, Adjusted]:
@@ -267,17 +294,6 @@ class SuiteLooks:
                 known = found.get(key, answer)
                 found[key] = Adjusted(min(known.worse, answer.worse), min(known.better, answer.better))
         return found
-
-
-def exceeds(question: Question) -> bool:
-    """Whether the change is a worsening beyond the threshold in practice."""
-    change = question.sample.change
-    limit = question.scale.threshold(_mean(question.sample.baseline), change)
-    return question.scale.is_worse(change) and abs(change) > limit * (1 + 1e-9)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 T = TypeVar("T")

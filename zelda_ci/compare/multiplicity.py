@@ -1,6 +1,5 @@
 """Many hypotheses, one promise: few comparisons of equal sides claim anything."""
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from zelda_ci.compare.exact_tests import OneSided
 # What users are promised is 5 %. The rest is the margin that keeps the promise visible in a few thousand comparisons.
 ALPHA = 0.04
 
-_HALVINGS = 40
 _ROUNDING = 1 + 1e-9  # 1/25 must count as 0.04
 
 
@@ -101,76 +99,11 @@ class Family:
     @cached_property
     def testable(self) -> frozenset[int]:
         """Positions of the hypotheses that could be rejected."""
-        limit, _ = self._largest_group(0.0, 0.0)
+        ranked = sorted((hypothesis.reach, hypothesis.weight) for hypothesis in self.hypotheses)
+        weights = accumulate(weight for _, weight in ranked)
+        # Those that reach alike are in or out together: the last of them has the weight of all.
+        groups = {reach: weight for (reach, _), weight in zip(ranked, weights, strict=True)}
+        limit = max(
+            (reach for reach, weight in groups.items() if significant(reach * weight, self.alpha)), default=-1.0
+        )
         return frozenset(index for index, hypothesis in enumerate(self.hypotheses) if hypothesis.reach <= limit)
-
-    def level(self, index: int, floor: float) -> float:
-        """What a p-value of this hypothesis must reach if it alone is false; 0 where none will do.
-
-        Args:
-            index: Its position.
-            floor: The smallest p-value of its test if its data were as different as can be.
-        """
-        own = self.hypotheses[index]
-        is_counted = index in self.testable
-        limit, weight = self._largest_group(*(0.0, 0.0) if is_counted else (floor / own.weight, own.weight))
-        if not weight:
-            return 0.0
-        ratio, total = self._critical(limit)
-        others = total - (_kind(own).chance(ratio) if is_counted else 0.0)
-        return max(self.alpha * own.weight / weight, min(ratio * own.weight, self.alpha - others))
-
-    def eventual_level(self, index: int) -> float:
-        """The same with trials enough that every hypothesis whose data vary can be rejected."""
-        own = self.hypotheses[index]
-        return self.alpha * own.weight / (self._varying + (own.weight if own.test.floor >= 1 else 0))
-
-    @cached_property
-    def _varying(self) -> float:
-        """Weight of the hypotheses whose data are not all equal."""
-        return sum(hypothesis.weight for hypothesis in self.hypotheses if hypothesis.test.floor < 1)
-
-    @cached_property
-    def _ranked(self) -> tuple[list[float], list[float]]:
-        """Reaches in ascending order, and the weight of each with all before it."""
-        ordered = sorted((hypothesis.reach, hypothesis.weight) for hypothesis in self.hypotheses)
-        return [reach for reach, _ in ordered], list(accumulate(weight for _, weight in ordered))
-
-    def _weight_up_to(self, reach: float) -> float:
-        reaches, weights = self._ranked
-        count = bisect_right(reaches, reach)
-        return weights[count - 1] if count else 0.0
-
-    def _largest_group(self, reach: float, weight: float) -> tuple[float, float]:
-        """Reach and weight of the largest group that has one more, given, hypothesis in it; weight 0: there is none."""
-        if (reach, weight) not in self._groups:
-            self._groups[reach, weight] = self._find_group(reach, weight)
-        return self._groups[reach, weight]
-
-    def _critical(self, limit: float) -> tuple[float, float]:
-        """The largest p / w, nearly, whose chance in the group up to this reach is within the error; and the chance."""
-        if limit not in self._criticals:
-            kinds = Counter(_kind(hypothesis) for hypothesis in self.hypotheses if hypothesis.reach <= limit)
-            low, high = 0.0, self.alpha / min(kind.weight for kind in kinds) if kinds else self.alpha
-            low_total = 0.0
-            for _ in range(_HALVINGS if kinds else 0):
-                middle = (low + high) / 2
-                total = fsum(count * kind.chance(middle) for kind, count in kinds.items())
-                low, low_total, high = (middle, total, high) if total <= self.alpha else (low, low_total, middle)
-            self._criticals[limit] = (low, low_total) if kinds else (high, 0.0)
-        return self._criticals[limit]
-
-    @cached_property
-    def _criticals(self) -> dict[float, tuple[float, float]]:
-        return {}
-
-    @cached_property
-    def _groups(self) -> dict[tuple[float, float], tuple[float, float]]:
-        return {}
-
-    def _find_group(self, reach: float, weight: float) -> tuple[float, float]:
-        for limit in sorted({*self._ranked[0], reach}, reverse=True):
-            total = self._weight_up_to(limit) + weight
-            if limit >= reach and total and significant(limit * total, self.alpha):
-                return limit, total
-        return -1.0, 0.0

@@ -12,7 +12,7 @@ from zelda_ci.compare.multiplicity import significant
 from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean, mostly
 from zelda_ci.domain.details import CriterionVerdict
 from zelda_ci.domain.measure_spec import PASS_RATE, Scale
-from zelda_ci.domain.measures import Measure
+from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.suite import ScoreLimits
 
 Method = Literal["threshold", "fisherExact", "permutation", "signFlip"]
@@ -30,6 +30,8 @@ class Sample:
     """Answer in spite of obstacles, without consequences."""
     doubts: tuple[str, ...] = ()
     """What else may have caused a change, so that none is called; it is, without consequences, if `mixed`."""
+    same_job: bool = False
+    """Whether the baseline's trials were run beside the candidate's."""
 
     @property
     def answerable(self) -> bool:
@@ -56,11 +58,26 @@ class Question:
     method: Method | None = None
     tails: Tails | None = None
     differences: tuple[float, ...] = ()
-    """Of the pairs of a sign-flip test."""
-    noise: float = 0.0
-    """Smaller changes happen between two single runs of one commit, as a calibration saw."""
+    """Of the pairs of suites."""
     is_fact: bool = False
     """Whether a single trial is enough to call a change: commands failed that had passed, or tests are gone."""
+    not_tested: str = ""
+    """Why the numbers are shown and never called better or worse."""
+
+    @property
+    def threshold(self) -> float:
+        """The largest change, in the direction of the one that was seen, that does not matter."""
+        return self.scale.threshold(mean(self.sample.baseline), self.sample.change)
+
+    @property
+    def matters(self) -> bool:
+        """Whether the change is beyond the threshold."""
+        return abs(self.sample.change) > self.threshold * (1 + 1e-9)
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the change is a worsening beyond the threshold: only such a one can gate."""
+        return self.scale.is_worse(self.sample.change) and self.matters
 
     @property
     def floor(self) -> float:
@@ -69,6 +86,22 @@ class Question:
             return 0.5 ** len(self.differences)
         a, b = len(self.sample.baseline), len(self.sample.candidate)
         return 1 / comb(a + b, a)
+
+
+OTHER_HOUR = "not tested: time also shows how busy machine and API were, so only trials of one job can be compared"
+TOLERATED = "not tested: with `gate.tolerance.requirementFulfillment` single criteria may fail, and the score is tested"
+
+
+def ask_criterion(sample: Sample, tolerance: ScoreLimits) -> Question:
+    """Did a criterion's pass rate change? Where a drop of their score is tolerated, criteria are not asked for."""
+    if tolerance.of(Measure.REQUIREMENT_FULFILLMENT) is None:
+        return ask_pass_rate(sample)
+    return Question(PASS_RATE, sample, not_tested=TOLERATED)
+
+
+def ask_measure(measure: Measure, sample: Sample, tolerance: ScoreLimits) -> Question:
+    """Did a measure change within one suite, by more than the suite's gate tolerates?"""
+    return ask_number(MEASURES[measure].scale.tolerating(tolerance.of(measure)), sample)
 
 
 def ask_pass_rate(sample: Sample) -> Question:
@@ -93,15 +126,19 @@ def ask_number(scale: Scale, sample: Sample) -> Question:
         return Question(scale, sample)
     if sample.trials == 1:
         return Question(scale, sample, "threshold")
+    if scale.of_the_hour and not sample.same_job:
+        return Question(scale, sample, not_tested=OTHER_HOUR)
     return Question(scale, sample, "permutation", permutation_test(sample.baseline, sample.candidate))
 
 
-def ask_overall(scale: Scale, samples: Sequence[Sample]) -> Question:
-    """Did a measure change over all suites? Each suite is one pair of means.
+def ask_overall(measure: Measure, suites: Sequence[tuple[Sample, ScoreLimits]]) -> Question:
+    """Did a measure change over all suites? Each suite is one pair of means, and has a tolerance of its own.
 
     A pair's difference may have its sign flipped only where both sides have as many trials; of a side that has more,
     the oldest are taken for the test. The means that are shown are of all trials.
     """
+    samples = [sample for sample, _ in suites]
+    scale = _tolerating(MEASURES[measure].scale, [tolerance.of(measure) for _, tolerance in suites])
     means = Sample(
         tuple(mean(sample.baseline) for sample in samples),
         tuple(mean(sample.candidate) for sample in samples),
@@ -109,11 +146,19 @@ def ask_overall(scale: Scale, samples: Sequence[Sample]) -> Question:
         doubts=tuple(dict.fromkeys(doubt for sample in samples for doubt in sample.doubts)),
     )
     differences = tuple(_paired_difference(sample) for sample in samples)
-    tails = sign_flip_test(differences)
     single = [sample.trials == 1 for sample in samples]
     if any(single) if scale.varies else all(single) and not significant(0.5 ** len(samples)):
         return Question(scale, means, "threshold")
-    return Question(scale, means, "signFlip", tails, differences)
+    if scale.of_the_hour and not all(sample.same_job for sample in samples):
+        return Question(scale, means, differences=differences, not_tested=OTHER_HOUR)
+    return Question(scale, means, "signFlip", sign_flip_test(differences), differences)
+
+
+def _tolerating(scale: Scale, drops: Sequence[float | None]) -> Scale:
+    """A mean of suites may fall by the mean of what each tolerates."""
+    if all(drop is None for drop in drops):
+        return scale
+    return scale.tolerating(mean([scale.amount if drop is None else drop for drop in drops]))
 
 
 def _paired_difference(sample: Sample) -> float:
@@ -187,7 +232,7 @@ def measure_samples(pair: Pair, obstacles: tuple[str, ...]) -> dict[Measure, Sam
         baseline, candidate = _values(pair.baseline, measure), _values(pair.candidate, measure)
         if baseline or candidate:
             reasons = (*obstacles, *measure_obstacles(measure, pair.readings), *_unscored(pair, measure))
-            samples[measure] = Sample(baseline, candidate, reasons, pair.mixed, pair.doubts)
+            samples[measure] = Sample(baseline, candidate, reasons, pair.mixed, pair.doubts, pair.side_by_side)
     return samples
 
 

@@ -193,11 +193,10 @@ def _looks(suite: SuiteTrials, plan: Plan, share: float) -> SuiteLooks:
 
 def _step(trials: SuiteTrials, looks: SuiteLooks, plan: Plan) -> Look | DoneReason:
     """The next look, or why there is none: decided on the same trials in the same order, whenever it is asked."""
-    for index in range(looks.made):
-        if looks.regressed(index):
-            return DoneReason.REGRESSED
-        if isinstance(plan, TrialPlan) and looks.as_expected(index):
-            return DoneReason.AS_EXPECTED
+    if looks.regressed:
+        return DoneReason.REGRESSED
+    if isinstance(plan, TrialPlan) and any(map(looks.as_expected, range(looks.made))):
+        return DoneReason.AS_EXPECTED
     return _obstacle(trials, looks) or looks.looks[looks.made]
 
 

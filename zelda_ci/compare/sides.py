@@ -43,6 +43,11 @@ class RunMetrics:
     tools_used: frozenset[str]
     tools_missed: frozenset[str]
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Which trial it is: ids of runs hold a time in seconds, so two machines may give one twice."""
+        return self.run.batch_id, self.run.run_id
+
 
 def read_metrics(run: RunResult) -> RunMetrics:
     """Take a result apart. Details of an unknown shape count as missing."""
@@ -180,7 +185,7 @@ def _fell_short(reading: RunMetrics) -> Iterator[str]:
 
 def sides(runs: Iterable[RunResult]) -> dict[str, SuiteSide]:
     """Runs by suite, in any order; a run given twice counts once."""
-    unique = {run.run_id: run for run in runs}
+    unique = {(run.batch_id, run.run_id): run for run in runs}
     by_suite: dict[str, list[RunMetrics]] = {}
     for run in sorted(unique.values(), key=lambda run: run.suite):
         by_suite.setdefault(run.suite, []).append(read_metrics(run))

@@ -79,12 +79,16 @@ class Delta(Record):
     """One-sided, in the direction of the change, before correction."""
     adjusted_p_value: float | None = None
     """After Holm's correction over the whole comparison; 1 where no data could have been significant."""
-    detectable: float | None = None
-    """The smallest worsening of the mean that this comparison could have told from noise; absent when none."""
-    trials_needed: int | None = None
-    """Trials per side at which a change like this one, or a total one, would be told from noise."""
+    interval: tuple[float, float] | None = None
+    """95 % confidence interval of the change, of this number by itself; absent where a side has one trial, or nothing
+    varies."""
     gates: bool = False
     """Whether a gate on regressions counts this verdict."""
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether the verdict counts for that of the suite: other numbers are shown beside what is tested."""
+        return self.change is None or self.method is not None
 
 
 class MeasureDelta(Delta):
@@ -132,40 +136,6 @@ class FigureDelta(Record):
     """Candidate minus baseline; absent where one side lacks it, or the sides are not comparable."""
 
 
-class CriterionNoise(Record):
-    """How steady a criterion is when nothing changes."""
-
-    criterion: str
-    passes: TrialStatistics
-    flip_rate: float
-    """Share of pairs of runs that disagree, in percent."""
-    detectable: dict[int, float] = {}
-    """Trials per side → smallest drop of the pass rate that can be told from noise; a missing number: none can."""
-
-
-class MeasureNoise(Record):
-    """How steady a number is when nothing changes."""
-
-    measure: Measure
-    summary: TrialStatistics
-    detectable: dict[int, float] = {}
-    """Trials per side → smallest worsening of the mean that can be told from noise; a missing number: none can."""
-
-
-class Calibration(Record):
-    """A suite against itself: trials of one commit."""
-
-    schema_version: Literal[1] = 1
-    suite: str
-    trials: Trials
-    hypotheses: int
-    """Numbers and criteria that can vary, for which the smallest detectable drops are corrected."""
-    criteria: tuple[CriterionNoise, ...] = ()
-    measures: tuple[MeasureNoise, ...] = ()
-    reasons: tuple[str, ...] = ()
-    """What makes the runs unequal, so that the noise is overstated; empty when they are alike."""
-
-
 class TrialSources(Record):
     """What the verdict on one suite rests on, where trials were added as they were needed."""
 
@@ -199,7 +169,6 @@ class SuiteComparison(Record):
     figures: tuple[FigureDelta, ...] = ()
     """What else was measured; empty where one side has no valid run of the suite."""
     tools: ToolDelta = ToolDelta()
-    calibration: Calibration | None = None
     sources: TrialSources | None = None
     """Absent where the number of trials was fixed."""
 
@@ -212,10 +181,6 @@ class FamilySize(Record):
     """Those that the data could have shown at all, over which Holm's correction runs."""
     alpha: float
     """Chance that a comparison of two equal sides claims any regression."""
-    detectable_drop: float | None = None
-    """The smallest drop of any criterion's pass rate, in points, that could have been told from noise; absent: none."""
-    trials_needed: int | None = None
-    """Trials per side at which a criterion that falls from always to never is told from noise; absent: over 200."""
 
 
 class Counts(Record):

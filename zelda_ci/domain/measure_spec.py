@@ -21,6 +21,8 @@ class Scale:
     share: float = 0.0
     varies: bool = False
     """Whether it differs between any two sessions, changed or not: then a single trial says nothing."""
+    of_the_hour: bool = False
+    """Whether the load of machine and API goes into it: only trials of one job can be compared in it."""
     tolerated_drop: float | None = None
     """The user's own limit for the worse direction, in place of the amount."""
 

@@ -168,7 +168,8 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 label="efficiency",
                 column="Efficiency",
                 listed=None,
-                scale=Scale("higher", 10.0, varies=True),  # cost, turns and time go into it, so it moves as they do
+                # Cost, turns and time go into it, so it moves as they do.
+                scale=Scale("higher", 10.0, varies=True, of_the_hour=True),
                 limit=GateLimit(example_minimum=50, example_tolerance=10),
             ),
             Measure.COST: MeasureSpec(
@@ -219,7 +220,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 column="Duration",
                 label="duration",
                 listed=None,
-                scale=Scale("lower", 10.0, 0.3, varies=True),  # wall time also carries the load of machine and API
+                scale=Scale("lower", 10.0, 0.3, varies=True, of_the_hour=True),
                 read=read_from(EfficiencyDetails, lambda details: details.wall_seconds),
                 limit=None,
                 write=numbers.duration,

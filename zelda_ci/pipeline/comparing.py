@@ -1,28 +1,26 @@
-"""Comparing two sides and calibrating one: stored runs in, verdicts, known noise and gate out."""
+"""Comparing two sides: stored runs in, verdicts and gate out."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from zelda_ci.compare.adaptive import compare_trials
-from zelda_ci.compare.calibration import calibrate
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, joined, recorded_settings
 from zelda_ci.compare.pool import StoredTrials, TrialPool, pool_of
 from zelda_ci.compare.schedule import SuiteTrials
 from zelda_ci.compare.sides import read_metrics
 from zelda_ci.domain.arms import SuiteArms
-from zelda_ci.domain.comparison import Calibration, Comparison, GateResult
-from zelda_ci.domain.history import StoredRun
+from zelda_ci.domain.comparison import Comparison, GateResult
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, batch_of
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import PoolSettings, Side, TrialPlan, plan_of
-from zelda_ci.errors import NotStoredError, StorageError
+from zelda_ci.errors import StorageError
 from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.references import KnownNoise, SideReference
+from zelda_ci.storage.references import SideReference
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,6 @@ class Compared:
 def compare_sides(
     baseline: SideReference,
     candidate: SideReference,
-    calibrations: KnownNoise,
     gates: Mapping[str, GateSettings],
     *,
     allow_mixed: bool = False,
@@ -55,7 +52,6 @@ def compare_sides(
     Args:
         baseline: What the candidate is measured against.
         candidate: What is judged.
-        calibrations: The known noise of suites.
         gates: The gate by suite as it is configured now; other suites have the one that was recorded with them.
         allow_mixed: Show deltas even where the sides differ in more than the steering files.
         pair_suites: Compare the only suites of two sides even if they are different ones.
@@ -67,9 +63,7 @@ def compare_sides(
         if not side.runs:
             raise StorageError(f"{side.name} holds no run.", hint="Give a run, a batch or a file of results.")
     runs = _gated(candidate.runs, gates)
-    suites = {run.suite for run in (*baseline.runs, *runs)}
-    known = calibrations.read(suites)
-    comparison = compare(baseline.runs, runs, allow_mixed=allow_mixed, pair_suites=pair_suites, calibrations=known)
+    comparison = compare(baseline.runs, runs, allow_mixed=allow_mixed, pair_suites=pair_suites)
     settings = recorded_settings(runs)
     found = joined(gate(comparison, settings), gate(batch_of(runs), settings))
     return Compared(comparison, found, _broken(runs))
@@ -89,11 +83,11 @@ def _gated(runs: Iterable[RunResult], gates: Mapping[str, GateSettings]) -> tupl
     )
 
 
-def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials], calibrations: KnownNoise) -> Compared:
+def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Compared:
     """The two arms of an invocation at the looks that were fixed, with the stored trials that were counted."""
     names = [arms.suite for arms in batch.arms]
     suites = [_trials(arms, batch, stored.get(arms.suite, StoredTrials())) for arms in batch.arms]
-    comparison = compare_trials(TrialPlan(), suites, calibrations=calibrations.read(set(names)))
+    comparison = compare_trials(TrialPlan(), suites)
     heads = (*(run for name in names for run in stored.get(name, StoredTrials()).head), *batch.runs)
     settings = recorded_settings(heads)
     # Those of the base that ran beside earlier trials of this head count as these trials do.
@@ -117,22 +111,6 @@ def _trials(arms: SuiteArms, batch: BatchResult, stored: StoredTrials) -> SuiteT
         plan=plan_of(plans[0]) if plans else None,
         has_base=bool(batch.base and batch.base.commit),
     )
-
-
-MIN_RUNS = 2
-
-
-def stored_trials(history: RunHistory, suite: str) -> tuple[RunResult, ...]:
-    """The runs of the commit of the suite's newest run.
-
-    Raises:
-        StorageError: There is no run of the suite, or one cannot be read.
-    """
-    runs = [run for run in history.overview().runs if run.suite == suite]
-    if not runs:
-        hint = "`zelda list` shows all stored runs; without --stored the suite is run."
-        raise NotStoredError(f"There is no stored run of the suite {suite!r}.", hint=hint, code="NO_RUNS")
-    return tuple(history.result(run.run_id) for run in _of_one_commit(runs))
 
 
 # Results that are read for a pool, as a multiple of the trials that one state of a suite may have: stored runs are of
@@ -164,24 +142,3 @@ def stored_pool(history: RunHistory, settings: Mapping[str, PoolSettings], now: 
             found.append(history.result(run.run_id))
     found = [run for run in found if run_outcome(run) is not Outcome.INCOMPLETE]
     return pool_of([found], lambda suite: settings[suite], now)
-
-
-def calibrate_suite(suite: str, runs: Sequence[RunResult]) -> Calibration:
-    """The suite's noise.
-
-    Raises:
-        StorageError: Fewer than two of the runs count.
-    """
-    calibration = next(iter(calibrate(run for run in runs if run.suite == suite)), None)
-    valid = calibration.trials.valid if calibration else 0
-    if calibration is None or valid < MIN_RUNS:
-        counted = f"{len(runs)} run{'' if len(runs) == 1 else 's'}, of which {valid} count"
-        hint = "Run it more often. Failed and interrupted runs do not count; `zelda show latest` says what happened."
-        message = f"Noise shows between two runs at least; there are {counted}{'s' if valid == 1 else ''}."
-        raise NotStoredError(message, hint=hint, code="TOO_FEW_TRIALS")
-    return calibration
-
-
-def _of_one_commit(runs: Sequence[StoredRun]) -> list[StoredRun]:
-    """Of the newest commit; runs that know none are alike in that."""
-    return [run for run in runs if run.commit == runs[0].commit]

@@ -330,17 +330,6 @@ class ComparisonView:
 
 
 @dataclass(frozen=True)
-class CalibrationView:
-    """Criteria and metrics in a table each, and what is to be said about them."""
-
-    suite: str
-    facts: tuple[Cell, ...]
-    criteria: Table
-    measures: Table
-    remarks: tuple[Cell, ...]
-
-
-@dataclass(frozen=True)
 class CheckView:
     """A row for each check, what is to be said of those that did not pass, and the result in a sentence."""
 

@@ -12,7 +12,6 @@ from pydantic_core import core_schema
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import Provenance
-from zelda_ci.domain.comparison import Calibration
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.history import History, OutcomeWord, StoredRun, at_a_glance, listed_numbers, word_of
 from zelda_ci.domain.manifest import ToolsManifest
@@ -117,17 +116,6 @@ def encode_nights(history: NightlyHistory, max_bytes: int) -> bytes:
 def decode_nights(data: bytes, name: str) -> NightlyHistory:
     """The history in a file; arguments and errors as for `decode_result`."""
     return _decoded(NightlyHistory, data, name)
-
-
-def encode_calibration(calibration: Calibration) -> bytes:
-    """A file that people read, too."""
-    tree = _tree(calibration)
-    return orjson.dumps(tree, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE)
-
-
-def decode_calibration(data: bytes, name: str) -> Calibration:
-    """The calibration in a file; arguments and errors as for `decode_result`."""
-    return _decoded(Calibration, data, name)
 
 
 def encode_transcript(transcript: SessionTranscript) -> Iterator[bytes]:

@@ -1,90 +1,21 @@
-"""What a user calls a stored run, side or batch, and the stored noise of suites."""
+"""What a user calls a stored run, side or batch."""
 
-import logging
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Protocol
 
 import orjson
 
-from zelda_ci.domain.comparison import Calibration
 from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import NotStoredError, StorageError
-from zelda_ci.files import ownership
-from zelda_ci.files.atomic import read_file, storage_errors, write_whole
+from zelda_ci.files.atomic import read_file
 from zelda_ci.storage import codec
-from zelda_ci.storage.history import MAX_RESULT_BYTES, RunHistory
-from zelda_ci.storage.run_folder import file_name
-
-FOLDER = "calibration"
-
-log = logging.getLogger(__name__)
-
-
-class KnownNoise(Protocol):
-    """Where the calibrations of suites come from."""
-
-    def read(self, suites: Iterable[str]) -> Mapping[str, Calibration]:
-        """Those that exist, by suite."""
-
-
-@dataclass(frozen=True)
-class GivenCalibrations:
-    """Calibrations that were read before."""
-
-    known: Mapping[str, Calibration]
-
-    def read(self, suites: Iterable[str]) -> Mapping[str, Calibration]:
-        """Those that exist, by suite."""
-        return {suite: self.known[suite] for suite in suites if suite in self.known}
-
-
-class Calibrations:
-    """The latest calibration of each suite."""
-
-    def __init__(self, results_dir: Path) -> None:
-        self._folder = results_dir / FOLDER
-
-    def save(self, calibration: Calibration) -> Path:
-        """Replace the suite's calibration; where it is.
-
-        Raises:
-            StorageError: It could not be written.
-        """
-        path = self._path(calibration.suite)
-        with storage_errors(path):
-            ownership.make_folder(path.parent)
-        write_whole(path, [codec.encode_calibration(calibration)])
-        return path
-
-    def read(self, suites: Iterable[str]) -> dict[str, Calibration]:
-        """Those that exist, by suite; one that cannot be read is as good as none."""
-        calibrations = {}
-        for suite in suites:
-            path = self._path(suite)
-            if path.exists():
-                calibration = self._read(path)
-                # Two names may make one file name.
-                if calibration and calibration.suite == suite:
-                    calibrations[suite] = calibration
-        return calibrations
-
-    def _read(self, path: Path) -> Calibration | None:
-        with suppress(StorageError):
-            return codec.decode_calibration(read_file(path, MAX_RESULT_BYTES), str(path))
-        log.warning("%s cannot be read and is passed over", path)
-        return None
-
-    def _path(self, suite: str) -> Path:
-        return self._folder / f"{file_name(suite)}.json"
-
+from zelda_ci.storage.history import RunHistory
 
 LATEST = "latest"
 # `latest`, `latest~2`, `latest:SUITE`, `latest:SUITE~2`.

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
 from statistics import fmean
@@ -12,6 +12,7 @@ from zelda_ci.compare.adaptive import compare_trials
 from zelda_ci.compare.schedule import SuiteTrials, next_trials
 from zelda_ci.compare.sides import RunMetrics, read_metrics
 from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import DoneReason, Plan, Side, TrialPlan
 
 Rates = tuple[float, ...]
@@ -35,17 +36,18 @@ class Truth:
     """Trials of the base in the pool."""
     drift: Callable[[random.Random], float] | None = None
     """How much a criterion lost on today's platform since the trials were stored, which are hints then."""
+    gate: GateSettings = field(default_factory=GateSettings)
 
 
 @cache
-def trial_of(verdicts: str) -> RunMetrics:
-    return read_metrics(run([fulfillment(verdicts)]))
+def trial_of(verdicts: str, gate: GateSettings) -> RunMetrics:
+    return read_metrics(run([fulfillment(verdicts)], gate=gate))
 
 
 @cache
-def read(suite: str, label: str, number: int, verdicts: str) -> RunMetrics:
+def read(suite: str, label: str, number: int, verdicts: str, gate: GateSettings) -> RunMetrics:
     """A trial; what says which one it is is all that differs."""
-    known = trial_of(verdicts)
+    known = trial_of(verdicts, gate)
     which = {"suite": suite, "run_id": f"{suite}-{label}-{number}", "trial": number}
     moment = START + timedelta(minutes=number)
     return replace(known, run=known.run.model_copy(update=which | {"started_at": moment}))
@@ -55,7 +57,7 @@ class PullRequest:
     """One comparison: suites whose trials are drawn when they are wanted."""
 
     def __init__(self, chance: random.Random, truth: Truth, suites: int, fallen_to: float | None = None) -> None:
-        self.chance = chance
+        self.chance, self.gate = chance, truth.gate
         self.sessions = 0
         self.base, self.head = {}, {}
         self.suites: list[SuiteTrials] = []
@@ -71,7 +73,7 @@ class PullRequest:
 
     def trial(self, suite: str, label: str, number: int, rates: Rates) -> RunMetrics:
         verdicts = "".join("P" if self.chance.random() < rate else "F" for rate in rates)
-        return read(suite, label, number, verdicts)
+        return read(suite, label, number, verdicts, self.gate)
 
     def run(self, plan: Plan = PLAN, budget: int | None = None) -> Mapping[str, DoneReason]:
         """Until nothing more is wanted, or so many sessions were run; why each suite is done."""

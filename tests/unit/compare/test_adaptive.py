@@ -1,20 +1,22 @@
 """What a comparison says of trials that were added where they were needed."""
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from tests.unit.compare.adaptive import MIXED, PullRequest, Truth
-from tests.unit.compare.runs import efficiency, evaluation, fulfillment, judged, trials
+from tests.unit.compare.runs import efficiency, evaluation, fulfillment, judged, tool_usage, trials
 from tests.unit.compare.test_schedule import made
-from zelda_ci.compare.adaptive import compare_trials
+from zelda_ci.compare.adaptive import NOT_STORED, compare_trials
 from zelda_ci.compare.gate import gate
 from zelda_ci.compare.schedule import SuiteTrials, next_trials, suite_trials
 from zelda_ci.compare.sides import RunMetrics, read_metrics
 from zelda_ci.domain.comparison import Comparison, CriterionDelta, TrialSources, Verdict
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Measure, Metric
+from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.domain.test_run import CorrectnessDetails, RunnerCounts, TestSummary
 from zelda_ci.domain.trials import DoneReason, FixedTrials, Side, TrialPlan
 
@@ -47,6 +49,64 @@ def test_a_suite_that_passes_or_looks_as_stored_trials_lead_to_expect_is_unchang
     assert (found.verdict, first(found).verdict) == (Verdict.UNCHANGED, Verdict.UNCHANGED)
     assert reason in first(found).reasons[0]
     assert found.suites[0].sources == TrialSources(head=3, hints=len(stored), ended=DoneReason.AS_EXPECTED)
+
+
+def scored(label: str, *scores: float, tests: int = 50) -> tuple[RunMetrics, ...]:
+    """Trials that meet their criterion and have a score of tool usage, and so many tests that passed."""
+    runner = RunnerCounts(format="pytest", source="summary", passed=tests)
+    passed = CorrectnessDetails(passed=True, tests=TestSummary(runners=(runner,)))
+    commands = evaluation(Metric.FUNCTIONAL_CORRECTNESS, passed, 100.0)
+    found = ([fulfillment("P"), commands, tool_usage(score)] for score in scores)
+    return tuple(map(read_metrics, trials(*found, label=label)))
+
+
+def test_with_nothing_stored_only_what_passes_in_all_trials_is_unchanged():
+    """A score of tool usage, or a number of tests, says nothing by itself."""
+    found = of(head=scored("head", 20, 20, 20, tests=1))
+    rows = {row.measure: row for row in found.suites[0].measures}
+    assert (first(found).verdict, found.suites[0].verdict) == (Verdict.UNCHANGED, Verdict.UNCHANGED)
+    assert rows[Measure.FUNCTIONAL_CORRECTNESS].verdict is Verdict.UNCHANGED
+    assert {(rows[each].verdict, rows[each].reasons) for each in (Measure.TOOL_USAGE, Measure.TESTS)} == {
+        (Verdict.NEW, (NOT_STORED,))
+    }
+    alone = tuple(map(read_metrics, trials(*[[tool_usage(20.0)]] * 3)))
+    assert (of(head=alone).verdict, of(head=alone).suites[0].verdict) == (Verdict.UNCHANGED, Verdict.NEW)
+    assert of(head=scored("head", 100, 100, 100)).suites[0].measures[-2].verdict is Verdict.UNCHANGED
+
+
+@pytest.mark.parametrize("stored", [[90.0], [90.0, 95.0], [90.0] * 6])
+def test_tool_usage_that_fell_as_far_as_the_trials_can_show_is_not_as_expected(stored):
+    known = SuiteTrials("alpha", scored("head", 20, 25, 20), hints=scored("old", *stored))
+    assert {trial.side for trial in next_trials(PLAN, [known]).wanted} == {Side.HEAD, Side.BASE}
+    usual = replace(known, head=scored("head", *[stored[0] - 5] * 3))
+    assert next_trials(PLAN, [usual]).done == {"alpha": DoneReason.AS_EXPECTED}
+
+
+@pytest.mark.parametrize(
+    ("failed", "failed_on_base", "trials_of_each", "verdict"),
+    [
+        (0, 3, 6, Verdict.UNCHANGED),
+        (1, 0, 6, Verdict.UNCHANGED),
+        (1, 0, 10, Verdict.UNCHANGED),
+        (2, 0, 10, Verdict.INCONCLUSIVE),
+        (3, 1, 10, Verdict.INCONCLUSIVE),
+        (3, 3, 10, Verdict.UNCHANGED),
+    ],
+)
+def test_a_suite_that_ends_without_proof_is_unchanged_only_if_no_more_than_one_trial_makes_the_difference(
+    failed, failed_on_base, trials_of_each, verdict
+):
+    head, base = (["F"] * count + ["P"] * (trials_of_each - count) for count in (failed, failed_on_base))
+    found = of(head=made(*head), base=made(*base, label="base"))
+    assert found.suites[0].sources is not None
+    assert found.suites[0].sources.ended is DoneReason.AS_EXPECTED
+    assert (first(found).verdict, found.suites[0].verdict) == (verdict, verdict)
+    assert ("not shown to be worse" in str(first(found).reasons)) == (verdict is Verdict.INCONCLUSIVE)
+
+
+def test_a_criterion_that_seldom_passes_and_never_does_in_three_trials_is_as_expected():
+    found = of(head=made("F", "F", "F"), pool=made(*["P"] * 4, *["F"] * 16, label="old"))
+    assert (first(found).verdict, first(found).change) == (Verdict.UNCHANGED, -20)
 
 
 def test_three_of_three_against_none_of_three_is_not_proven_and_more_trials_are_wanted():
@@ -162,23 +222,49 @@ def test_cost_is_compared_once_over_all_suites_on_first_trials(cost, verdict):
     assert {suite.verdict for suite in found.suites} == {Verdict.UNCHANGED}
 
 
+def test_a_slower_hour_than_that_of_the_stored_trials_blames_nobody():
+    def taking(seconds: float, label: str, count: int, suite: str) -> tuple[RunMetrics, ...]:
+        found = ([efficiency(seconds=seconds + number, cost=0.1), fulfillment("P")] for number in range(count))
+        return tuple(map(read_metrics, trials(*found, label=label, suite=suite)))
+
+    names = [f"s{number}" for number in range(10)]
+    known = [SuiteTrials(name, head=taking(95, "b", 3, name), pool=taking(60, "a", 20, name)) for name in names]
+    found = compare_trials(PLAN, known)
+    row = next(row for row in found.overall if row.measure is Measure.DURATION)
+    assert (row.verdict, row.gates, row.effect) == (Verdict.INCONCLUSIVE, False, "worse")
+    assert (found.verdict, regressions(found)) == (Verdict.UNCHANGED, [])
+
+
 def test_a_fixed_number_is_compared_as_ever():
     head, base = made(*["F"] * 10), made(*["P"] * 10, label="base")
     found = compare_trials(FixedTrials(trials=10), [SuiteTrials("alpha", head=head, base=base)])
     assert (found.verdict, found.suites[0].sources) == (Verdict.REGRESSED, None)
 
 
-def test_the_comparison_calls_what_the_schedule_decided():
+@pytest.mark.parametrize("tolerance", [{}, {"requirement_fulfillment": 10}, {"requirement_fulfillment": 30}])
+def test_what_ends_a_suite_is_what_turns_the_check_red(tolerance):
+    settings = GateSettings(tolerance=ScoreLimits(**tolerance))
     chance = random.Random(3)
-    calls = set()
-    for fallen_to in (None, 0.2) * 6:
-        request = PullRequest(chance, Truth(MIXED, stored=chance.choice((0, 10))), 2, fallen_to)
+    calls: Counter[str] = Counter()
+    for fallen_to in (None, 0.0) * 5:
+        request = PullRequest(chance, Truth(MIXED, chance.choice((0, 10)), gate=settings), 2, fallen_to)
         done = request.run()
         found = compare_trials(PLAN, request.suites)
-        for suite in found.suites:
-            assert (suite.verdict is Verdict.REGRESSED) == (done[suite.suite] is DoneReason.REGRESSED)
-            calls.add(suite.verdict)
-    assert {Verdict.REGRESSED, Verdict.UNCHANGED} <= calls
+        red = {reason.suite for reason in gate(found, {}).reasons}
+        assert {name for name, why in done.items() if why is DoneReason.REGRESSED} == red
+        assert {suite.suite for suite in found.suites if suite.verdict is Verdict.REGRESSED} == red
+        calls["red" if red else "green"] += 1
+    # One of five criteria that falls takes 20 points from the score.
+    assert calls["red"] == (0 if tolerance == {"requirement_fulfillment": 30} else 5)
+
+
+def test_a_look_at_sides_that_cannot_be_compared_ends_no_suite_as_regressed():
+    head, pool = made(*["FP"] * 3), made(*["PP"] * 20, label="old")
+    assert next_trials(PLAN, [SuiteTrials("alpha", head, pool=pool)]).done == {"alpha": DoneReason.REGRESSED}
+    for differs in ({"prompt": "Do something else."}, {"undecided": "ignore"}):
+        known = [SuiteTrials("alpha", head, pool=made(*["PP"] * 20, label="old", **differs))]
+        assert DoneReason.REGRESSED not in next_trials(PLAN, known).done.values()
+        assert regressions(compare_trials(PLAN, known)) == []
 
 
 def test_what_was_read_in_earlier_rounds_says_the_same_as_what_is_read_anew():

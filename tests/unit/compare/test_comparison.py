@@ -18,6 +18,7 @@ from tests.unit.compare.runs import (
 )
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.deltas import ONE_TRIAL_PROVES_NOTHING, SINGLE_TRIAL, TOO_FEW, TOO_NOISY
+from zelda_ci.compare.questions import TOLERATED
 from zelda_ci.domain.comparison import Comparison, Verdict
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Measure, Metric
@@ -127,18 +128,46 @@ def test_resources_of_one_trial_are_shown_but_do_not_gate():
 )
 def test_every_measure_knows_its_better_direction_and_what_is_too_small_to_matter(wanted, old, new, verdict, effect):
     # Five equal trials a side: what is said of the change is settled by its size and direction alone.
-    delta = measure(compare(with_efficiency(*[old] * 5), with_efficiency(*[new] * 5, label="b")), wanted)
+    sides = with_efficiency(*[old] * 5), with_efficiency(*[new] * 5, label="b")
+    delta = measure(compare(*sides, side_by_side=True), wanted)
     assert (delta.verdict, delta.effect) == (verdict, effect)
 
 
-def test_a_tolerated_drop_is_unchanged_and_takes_single_criteria_out_of_the_gate_and_hides_no_rise():
+@pytest.mark.parametrize("wanted", [Measure.DURATION, Measure.EFFICIENCY])
+def test_what_depends_on_the_hour_is_called_only_against_trials_of_the_same_job(wanted):
+    """Neither in a suite nor over all; cost, which does not depend on it, is called in both cases."""
+
+    def of_suites(label, **used) -> list[RunResult]:
+        return [run for n in range(10) for run in with_efficiency(*[used] * 8, label=label, suite=f"s{n}")]
+
+    old = of_suites("a", seconds=60.0, score=90.0, cost=0.1)
+    slow = of_suites("b", seconds=90.0, score=60.0, cost=0.1)
+    dear = of_suites("b", seconds=90.0, score=60.0, cost=0.2)
+    for side_by_side in (True, False):
+        found = compare(old, slow, side_by_side=side_by_side)
+        rows = (measure(found, wanted), overall(found, wanted))
+        verdict = REGRESSED if side_by_side else INCONCLUSIVE
+        assert {(row.verdict, row.gates) for row in rows} == {(verdict, side_by_side)}
+        assert {suite.verdict for suite in found.suites} | {found.verdict} == {REGRESSED if side_by_side else UNCHANGED}
+        assert rows[0].change == rows[1].change
+        assert overall(compare(old, dear, side_by_side=side_by_side), Measure.COST).gates
+
+
+@pytest.mark.parametrize("trials_of_each", [1, 10])
+def test_a_tolerated_drop_is_unchanged_and_single_criteria_are_shown_and_not_tested(trials_of_each):
     gate = GateSettings(tolerance=ScoreLimits(requirement_fulfillment=40))
-    found = compare(judged("PPP", gate=gate), judged("PPF", label="b", gate=gate))
+    found = compare(
+        judged(*["PPP"] * trials_of_each, gate=gate), judged(*["PPF"] * trials_of_each, label="b", gate=gate)
+    )
     assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is UNCHANGED
     assert measure(found, Measure.REQUIREMENT_FULFILLMENT).threshold == 40
-    assert criterion(found, 3).verdict is CHANGED
-    several = compare(judged(*["PPP"] * 10, gate=gate), judged(*["PPF"] * 10, label="b", gate=gate))
-    assert (criterion(several, 3).verdict, criterion(several, 3).gates) == (REGRESSED, False)
+    shown = criterion(found, 3)
+    assert (shown.verdict, shown.change, shown.reasons, shown.gates) == (INCONCLUSIVE, -100, (TOLERATED,), False)
+    assert (found.suites[0].verdict, found.verdict) == (UNCHANGED, UNCHANGED)
+
+
+def test_a_tolerated_drop_hides_no_rise():
+    gate = GateSettings(tolerance=ScoreLimits(requirement_fulfillment=40))
     risen = compare(judged(*["PPF"] * 10, gate=gate), judged(*["PPP"] * 10, label="b", gate=gate))
     assert measure(risen, Measure.REQUIREMENT_FULFILLMENT).verdict is IMPROVED
 
@@ -155,10 +184,11 @@ def test_a_criterion_that_always_passed_and_never_does_now_regressed_with_ten_tr
     assert (back.verdict, back.gates) == (IMPROVED, False)
 
 
-def test_three_trials_cannot_show_a_total_drop_and_say_how_many_could():
+def test_three_trials_cannot_show_a_total_drop_and_show_how_large_it_may_be():
     found = criterion(compare(judged(*["PP"] * 3), judged(*["FP"] * 3, label="b")))
     assert (found.verdict, found.reasons, found.gates) == (INCONCLUSIVE, (TOO_FEW,), False)
-    assert (found.detectable, found.trials_needed) == (None, 4)
+    low, high = found.interval
+    assert low == -100 < high < 0
 
 
 @pytest.mark.parametrize(("failed", "verdict", "reasons"), [(3, INCONCLUSIVE, (TOO_NOISY,)), (1, UNCHANGED, ())])
@@ -211,6 +241,15 @@ def test_two_suites_with_one_trial_have_an_overall_row_that_does_not_gate(second
     row = overall(found, Measure.REQUIREMENT_FULFILLMENT)
     assert (row.verdict, row.method, row.gates) == (CHANGED, "threshold", False)
     assert found.verdict is CHANGED
+
+
+@pytest.mark.parametrize(("tolerance", "verdict"), [(None, REGRESSED), (15, REGRESSED), (25, UNCHANGED)])
+def test_a_drop_that_every_suite_tolerates_is_tolerated_over_all(tolerance, verdict):
+    gate = GateSettings(tolerance=ScoreLimits(requirement_fulfillment=tolerance))
+    old = [found for n in range(8) for found in judged(*["PPPPP"] * 3, suite=f"s{n}", gate=gate)]
+    new = [found for n in range(8) for found in judged(*["PPPPF"] * 3, suite=f"s{n}", gate=gate, label="b")]
+    row = overall(compare(old, new), Measure.REQUIREMENT_FULFILLMENT)
+    assert (row.verdict, row.gates) == (verdict, verdict is REGRESSED)
 
 
 def test_uneven_trials_do_not_bias_the_overall_test():

@@ -1,5 +1,6 @@
 """What fell without anybody's commit: found, followed, over, and rarely claimed in vain."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -64,10 +65,22 @@ def test_one_bad_trial_is_no_drift_but_gets_more() -> None:
     assert needing_more(history, good[0], {"s": PLATFORM}) == ()
 
 
+def test_no_night_ends_early_with_a_call() -> None:
+    """Whoever stopped as soon as something is proven would look up to five times a night, each with the whole error."""
+    history = history_of(GOOD)
+    called = 0
+    for trials in (1, 3, 5, 7):
+        for passed in product(range(trials + 1), repeat=2):
+            tonight = night(12, {"s": {f"c{check}": (count, trials) for check, count in enumerate(passed)}})
+            wants_more = needing_more(history, tonight, {"s": PLATFORM})
+            if watch(with_night(history, tonight)).drifts:
+                called += 1
+                assert wants_more == ("s",)
+    assert called
+
+
 def test_a_night_makes_no_more_trials_than_it_needs_and_never_more_than_nine() -> None:
     history = history_of(GOOD)
-    # Three that fail after 36 that passed are proof.
-    assert needing_more(history, nights("PF", first=12, trials=3)[0], {"s": PLATFORM}) == ()
     half = night(12, {"s": {"c0": (9, 9), "c1": (7, 9)}})
     assert history_of([*GOOD, half]).drifts == ()
     assert needing_more(history, half, {"s": PLATFORM}) == ()

@@ -26,7 +26,7 @@ from zelda_ci.report.builders.annotations import annotations
 from zelda_ci.report.builders.ci import ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
-from zelda_ci.storage.references import Calibrations, SideReference
+from zelda_ci.storage.references import SideReference
 
 SUITES = 10
 
@@ -49,12 +49,11 @@ def side(chance: random.Random, each: int, label: str) -> SideReference:
     return SideReference(label, tuple(runs))
 
 
-def equal_sides(tmp_path, each: tuple[int, int], comparisons: int) -> Iterator[tuple[SideReference, Compared]]:
+def equal_sides(each: tuple[int, int], comparisons: int) -> Iterator[tuple[SideReference, Compared]]:
     chance = random.Random(11)
-    known = Calibrations(tmp_path)
     for _ in range(comparisons):
         candidate = side(chance, each[1], "b")
-        yield candidate, compare_sides(side(chance, each[0], "a"), candidate, known, {})
+        yield candidate, compare_sides(side(chance, each[0], "a"), candidate, {})
 
 
 def rows(comparison: Comparison) -> list[MeasureDelta]:
@@ -67,8 +66,8 @@ def told(candidate: SideReference, compared: Compared) -> CiReport:
     return CiReport(batch=batch, gate=compared.gate, baseline=origin, comparison=compared.comparison)
 
 
-def test_everything_that_is_told_of_it_is_calm_and_still_shows_the_numbers(tmp_path):
-    for candidate, compared in equal_sides(tmp_path, (1, 1), 3):
+def test_everything_that_is_told_of_it_is_calm_and_still_shows_the_numbers():
+    for candidate, compared in equal_sides((1, 1), 3):
         report = told(candidate, compared)
         found = CiResult(report.batch, report.baseline, compared=compared)
         assert outputs.verdict(found) == "inconclusive"
@@ -81,11 +80,11 @@ def test_everything_that_is_told_of_it_is_calm_and_still_shows_the_numbers(tmp_p
         assert " \u2192 " in comment
 
 
-def test_a_criterion_that_fails_in_one_trial_is_red_by_itself_and_no_regression(tmp_path):
+def test_a_criterion_that_fails_in_one_trial_is_red_by_itself_and_no_regression():
     chance = random.Random(3)
     old, new = side(chance, 1, "a"), side(chance, 1, "b")
     failing = new.runs[0].model_copy(update={"evaluations": run([fulfillment("PPF")]).evaluations})
-    compared = compare_sides(old, SideReference("b", (failing, *new.runs[1:])), Calibrations(tmp_path), {})
+    compared = compare_sides(old, SideReference("b", (failing, *new.runs[1:])), {})
     assert compared.comparison.verdict is Verdict.CHANGED
     assert [(reason.kind, reason.suite) for reason in compared.gate.reasons] == [("evaluation", "suite-0")]
 

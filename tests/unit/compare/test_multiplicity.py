@@ -91,14 +91,6 @@ def test_every_testable_hypothesis_could_be_rejected_and_no_p_value_is_flattered
             assert significant(floor / own * weight)
 
 
-def test_the_level_counts_a_hypothesis_whose_data_are_still_all_equal():
-    found = family((1.0, 1.0), (0.2, 0.001), (0.3, 0.001))
-    assert found.level(0, floor=0.001) == pytest.approx(ALPHA / 3)
-    assert found.level(1, floor=0.001) == pytest.approx(ALPHA / 2)
-    assert found.eventual_level(0) == pytest.approx(ALPHA / 3)
-    assert family(*[(0.5, 0.02)] * 10).level(0, floor=0.02) == 0.0
-
-
 @st.composite
 def criteria(draw):
     old_trials, new_trials = draw(st.integers(2, 12)), draw(st.integers(2, 12))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.compare.runs import judged
 from zelda_ci.compare.looks import looks_of
 from zelda_ci.compare.schedule import SuiteTrials, Wanted, next_trials
-from zelda_ci.compare.sides import RunMetrics, read_metrics
+from zelda_ci.compare.sides import RunMetrics, read_metrics, sides
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.trials import DoneReason, FixedTrials, Plan, Side, TrialPlan
 
@@ -94,6 +94,14 @@ def test_trials_under_way_keep_their_numbers():
     first, second, third = made("P", "P", "P")
     assert step(SuiteTrials("alpha", head=(second,))) == [(Side.HEAD, 1), (Side.HEAD, 3)]
     assert step(SuiteTrials("alpha", head=(third, first))) == [(Side.HEAD, 2)]
+
+
+def test_trials_of_two_machines_with_one_id_are_two_and_one_that_is_given_twice_is_one():
+    one, two = judged("P", label="a") + judged("P", label="a")
+    elsewhere = two.replace(batch_id="of another machine")
+    assert step(SuiteTrials("alpha", head=tuple(map(read_metrics, (one, one))))) == [(Side.HEAD, 2), (Side.HEAD, 3)]
+    assert step(SuiteTrials("alpha", head=tuple(map(read_metrics, (one, elsewhere))))) == [(Side.HEAD, 2)]
+    assert sides([one, one, elsewhere])["alpha"].trials.valid == 2
 
 
 def test_a_number_is_the_fixed_design_and_stored_trials_stand_for_those_of_the_base():

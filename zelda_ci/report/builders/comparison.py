@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from zelda_ci.domain.comparison import (
-    Calibration,
     Comparison,
     CriterionDelta,
     Delta,
@@ -19,7 +18,7 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.measure_spec import written
 from zelda_ci.domain.measures import MEASURES, Measure
-from zelda_ci.domain.numbers import format_count, format_score, whole
+from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.builders.figures import equal_figures, figure_table
@@ -153,8 +152,15 @@ def notes(delta: Delta, shown_reasons: frozenset[str]) -> Iterator[Cell]:
     for reason in delta.reasons:
         if reason not in shown_reasons:
             yield Cell(sentence(reason), Tone.WARN)
-    if delta.trials_needed:
-        yield Cell(f"{delta.trials_needed} trials per side would tell, if the change lasts", Tone.DIM)
+    if delta.interval and delta.verdict is not Verdict.UNCHANGED:
+        low, high = (_signed(delta, end) for end in delta.interval)
+        yield Cell(f"95 % confidence interval: {low} to {high}", Tone.DIM)
+
+
+def _signed(delta: Delta, change: float) -> str:
+    if isinstance(delta, MeasureDelta):
+        return f"{'-' if change < 0 else '+'}{difference(delta.measure, abs(change))}"
+    return f"{change:+.0f} points"
 
 
 NOISE = "1 trial: differences may be noise"
@@ -217,15 +223,6 @@ def remarks(suite: SuiteComparison) -> Iterator[Cell]:
         yield Cell(sentence(reason), Tone.WARN)
     for note in suite.notes:
         yield Cell(sentence(note), Tone.DIM)
-    if suite.calibration:
-        yield Cell(_quoted(suite.calibration), Tone.DIM)
-
-
-def _quoted(calibration: Calibration) -> str:
-    """What the noise of equal runs is known to be."""
-    flips = max((noise.flip_rate for noise in calibration.criteria), default=None)
-    flip_text = f", criteria flip in up to {format_score(flips)}% of pairs of equal runs" if flips is not None else ""
-    return f"calibrated with {format_count(calibration.trials.valid, 'trial')}{flip_text}"
 
 
 def tool_rows(tools: ToolDelta) -> Iterator[Row]:
@@ -258,7 +255,6 @@ def certainty(comparison: Comparison) -> Iterator[Row]:
     if comparison.mixed:
         mixed = "the sides differ in more than the steering files; such rows never turn the check red"
         yield Row("Mixed", (Cell(mixed, Tone.WARN),))
-    yield Row("Detectable", (Cell(_detectable(comparison)),))
     counts = comparison.counts.model_dump()
     words = ((count, verdict_words(Verdict(name))) for name, count in counts.items())
     yield Row("Verdicts", tuple(Cell(f"{count} {word}") for count, word in words if count))
@@ -273,18 +269,6 @@ def _option(comparison: Comparison) -> Iterator[Row]:
 def _is_held_back(delta: Delta) -> bool:
     """Whether both sides have the number, and only differences beside the steering files keep the change unsaid."""
     return delta.baseline is not None and delta.candidate is not None and delta.change is None
-
-
-def _detectable(comparison: Comparison) -> str:
-    family = comparison.family
-    if family.detectable_drop is not None:
-        return f"the smallest drop of a pass rate that could have been detected is {family.detectable_drop:.0f} points"
-    if not any(suite.criteria for suite in comparison.suites):
-        return "no criteria were judged"
-    text = "with so few trials, no drop of a single criterion could be significant"
-    if family.trials_needed:
-        return f"{text}; with {family.trials_needed} trials per side, a fall from always to never could"
-    return text
 
 
 def _gate(gate: GateResult) -> Iterator[Row]:

@@ -1,96 +1,15 @@
-"""Stored runs as a table, and the noise of a suite as a report."""
+"""Stored runs as a table."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.comparison import Calibration, CriterionNoise, MeasureNoise
 from zelda_ci.domain.history import History, StoredRun, word_of
-from zelda_ci.domain.measures import LISTED, MEASURES, SCORES, Measure
-from zelda_ci.report.builders.comparison import amount, difference
+from zelda_ci.domain.measures import LISTED, SCORES
+from zelda_ci.report.builders.comparison import amount
 from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.builders.run import VERDICTS
-from zelda_ci.report.model import CalibrationView, Cell, Column, HistoryView, Table, TableRow, Tone
+from zelda_ci.report.model import Cell, Column, HistoryView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
-
-TRIALS = (1, 3, 5, 10)
-_DROPS = tuple(Column(f"by {trials}", right=True) for trials in TRIALS)
-CRITERION_COLUMNS = (Column("Criterion"), Column("Passed", right=True), Column("Flips", right=True), *_DROPS)
-MEASURE_COLUMNS = (Column("Metric"), Column("Mean", right=True), Column("Range", right=True), *_DROPS)
-NONE = Cell("-", Tone.DIM)
-
-EXPLANATION = (
-    "Flips: pairs of equal runs that disagree. By 1, 3, 5, 10: the smallest worsening that so many trials per side can "
-    "tell from noise, of scores and criteria in points; a dash where there is none, `any` where equal runs never "
-    "differed."
-)
-
-
-def calibration_view(calibration: Calibration, stored: str) -> CalibrationView:
-    """The view of a calibration that was stored in a file."""
-    trials = calibration.trials
-    commits = ", ".join(visible(commit[:12]) for commit in trials.commits)
-    facts = [
-        Cell(numbers.format_count(trials.valid, "trial")),
-        *([Cell(f"commit {commits}", Tone.DIM)] if commits else []),
-    ]
-    if trials.invalid:
-        facts.append(Cell(f"{numbers.format_count(trials.invalid, 'more')} failed or interrupted, left out", Tone.WARN))
-    return CalibrationView(
-        visible(calibration.suite),
-        tuple(facts),
-        Table(CRITERION_COLUMNS, tuple(map(_criterion, calibration.criteria))),
-        Table(MEASURE_COLUMNS, tuple(map(_measure, calibration.measures))),
-        tuple(_remarks(calibration, stored)),
-    )
-
-
-def _criterion(noise: CriterionNoise) -> TableRow:
-    passed = round(noise.passes.mean * noise.passes.trials / 100)
-    tone = Tone.WARN if noise.flip_rate else Tone.DIM
-    cells = (
-        Cell(sentence(noise.criterion)),
-        Cell(f"{passed} of {noise.passes.trials}"),
-        Cell(f"{numbers.format_score(noise.flip_rate)}%", tone),
-    )
-    return TableRow((*cells, *_drops(noise.detectable, lambda drop: f"{drop:.0f}")))
-
-
-def _measure(noise: MeasureNoise) -> TableRow:
-    measure, summary = noise.measure, noise.summary
-    span = f"{amount(measure, summary.minimum)} to {amount(measure, summary.maximum)}"
-    return TableRow(
-        (
-            Cell(MEASURES[measure].heading),
-            Cell(amount(measure, summary.mean)),
-            Cell(span) if summary.minimum < summary.maximum else NONE,
-            *_drops(noise.detectable, lambda drop: _short(measure, drop)),
-        )
-    )
-
-
-def _short(measure: Measure, drop: float) -> str:
-    number, _, unit = difference(measure, drop).partition(" ")
-    return number if unit.startswith(("point", "turn")) else f"{number} {unit}".rstrip()
-
-
-def _drops(detectable: Mapping[int, float], spell: Callable[[float], str]) -> Iterator[Cell]:
-    for trials in TRIALS:
-        drop = detectable.get(trials)
-        # Without any spread, whatever is seen is more than noise.
-        yield NONE if drop is None else Cell(spell(drop) if drop else "any")
-
-
-def _remarks(calibration: Calibration, stored: str) -> Iterator[Cell]:
-    for reason in calibration.reasons:
-        yield Cell(f"The runs are not alike, so the noise is overstated: {sentence(reason)}", Tone.WARN)
-    if calibration.trials.replayed > 1:
-        yield Cell(
-            "The runs replay recorded sessions: they repeat each other, and the noise is understated.", Tone.WARN
-        )
-    if calibration.criteria or calibration.measures:
-        yield Cell(EXPLANATION, Tone.DIM)
-    yield Cell(f"Stored in {visible(stored, len(stored))}; comparisons of this suite quote it.", Tone.DIM)
-
 
 # The first two stand together on a line of their own where a row is too wide.
 COLUMNS = (

@@ -247,9 +247,9 @@ class _Facts:
 
 
 def _is_doubtful(delta: Delta) -> bool:
-    return delta.verdict is Verdict.INCONCLUSIVE and is_firm(delta) and delta.effect != "better"
+    return delta.verdict is Verdict.INCONCLUSIVE and delta.is_tested and is_firm(delta) and delta.effect != "better"
 
 
 def _seems_better(delta: Delta) -> bool:
     seen = delta.verdict in {Verdict.CHANGED, Verdict.INCONCLUSIVE}
-    return seen and is_firm(delta) and delta.effect == "better"
+    return seen and delta.is_tested and is_firm(delta) and delta.effect == "better"

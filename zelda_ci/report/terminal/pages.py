@@ -7,7 +7,6 @@ from rich.console import Console
 from rich.text import Text
 
 from zelda_ci.report.model import (
-    CalibrationView,
     Cell,
     CheckView,
     ComparisonView,
@@ -169,21 +168,6 @@ def _summary(page: Page, summary: ReportSummary) -> None:
         print_table(page, summary.table, indent=4)
     print_title(page, "Summary")
     print_rows(page, summary.rows, indent=4)
-
-
-def print_calibration(console: Console, view: CalibrationView) -> None:
-    """Print both tables and the remarks."""
-    page = Page(console)
-    page.line(Text())
-    page.beside(Text(" ") + page.style.write(view.suite, TITLE) + "  ", view.facts)
-    for table in (view.criteria, view.measures):
-        if table.lines:
-            page.blank()
-            print_table(page, table, indent=4)
-    page.blank()
-    for remark in view.remarks:
-        page.beside(Text("    "), (remark,))
-    page.show()
 
 
 def print_checks(console: Console, view: CheckView) -> None:
