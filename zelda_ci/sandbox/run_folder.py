@@ -6,7 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.files import removal, untrusted
+from zelda_ci.files import untrusted
+from zelda_ci.process import removal
 
 MAX_JSON_BYTES = 1 << 16
 

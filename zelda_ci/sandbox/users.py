@@ -3,9 +3,8 @@
 import os
 import pwd
 import random
-import shutil
 import stat
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -61,12 +60,30 @@ def forget(uid: int) -> None:
     if any(shared.owned(table, uid) for table in shared.TABLES):
         _remove_shared(uid)
     for place in TEMPORARY:
-        with suppress(OSError), os.scandir(place) as entries:
-            for entry in [entry for entry in entries if entry.stat(follow_symlinks=False).st_uid == uid]:
-                if entry.is_dir(follow_symlinks=False):
-                    shutil.rmtree(entry.path, ignore_errors=True)
-                else:
-                    Path(entry.path).unlink(missing_ok=True)
+        if left := [str(place / name) for name in entries_of(place, uid)]:
+            # A program, since a hostile tree may be deeper than Python's stack.
+            with suppress(OSError, TimeoutError):
+                process.answer(["rm", "-rf", "--", *left], timeout_seconds=REMOVAL_SECONDS)
+
+
+def entries_of(place: Path, uid: int) -> Iterator[str]:
+    """What a user has in a folder in which others make and remove files all the time."""
+    with suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                if entry.stat(follow_symlinks=False).st_uid == uid:
+                    yield entry.name
+
+
+def sweep(base: Path) -> None:
+    """Remove what the users of killed runs have left, and their claims; the lock of a living run cannot be taken."""
+    with suppress(OSError):
+        for claim in list((base / "users").iterdir()):
+            number = _claimed(claim) if claim.name.isdecimal() and int(claim.name) in USERS else None
+            if number is not None:
+                forget(int(claim.name))
+                claim.unlink(missing_ok=True)
+                os.close(number)
 
 
 def _remove_shared(uid: int) -> None:

@@ -19,7 +19,8 @@ import anyio.to_thread
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Confinement, Workspace
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.files import removal, untrusted
+from zelda_ci.files import untrusted
+from zelda_ci.process import removal
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox.confine import Needs
 from zelda_ci.sandbox.run_folder import WorkspaceFolder

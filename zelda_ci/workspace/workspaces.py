@@ -363,5 +363,6 @@ class Workspaces:
                 await store.prune(home)
                 await working_tree.prune(home)
                 await base_commit.prune(home)
+            await anyio.to_thread.run_sync(users.sweep, self._base)
             await anyio.to_thread.run_sync(folder.forget_vanished, self._results)
         return tuple(swept)
