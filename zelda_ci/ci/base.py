@@ -210,7 +210,7 @@ async def _fetch(git: Git, commit: str, source: BaseSource, chosen: _Chosen, fol
         GitHubError: The API was asked last, and what came of it.
     """
     await git("init", "-q", "--bare", str(folder))
-    fetching = networked(git.within(folder), source)
+    fetching = networked(git.within(folder, GIT_DIR=str(folder)), source)
     for address in await addresses(git.within(source.top), source):
         for setting in (("remote.origin.url", address), ("remote.origin.promisor", "true")):
             await fetching("config", *setting)
@@ -218,8 +218,9 @@ async def _fetch(git: Git, commit: str, source: BaseSource, chosen: _Chosen, fol
             return FetchedCommit(fetching, commit)
     if source.api is None:
         return None
-    supplied = git.within(folder.with_name("supplied"))
-    await git("init", "-q", "--bare", str(supplied.cwd))
+    place = folder.with_name("supplied")
+    await git("init", "-q", "--bare", str(place))
+    supplied = git.within(place, GIT_DIR=str(place))
     held = await supply(supplied, source.api, commit, lambda path: chosen.has(PurePosixPath(path)))
     return FetchedCommit(supplied, held)
 
