@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 import anyio
 
 from zelda_ci.ci.base_api import supply
+from zelda_ci.ci.nested import NestedRepository, repository_top
 from zelda_ci.config import trust
 from zelda_ci.config.discovery import DEFAULT_TEST_DIR, is_suite
 from zelda_ci.config.document import MAX_FILE_BYTES
@@ -56,13 +57,19 @@ class BaseSource:
     environ: Mapping[str, str]
     api: Api | None = None
     """Asked where git cannot fetch."""
+    nested: NestedRepository | None = None
+    """Where the project lies in another repository than the event's."""
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the repository of the project is none of which the base names a commit."""
+        return self.nested is not None and self.nested.named is None
 
     @property
     def top(self) -> Path:
-        """Of the repository in which the project lies."""
-        folder = self.project.resolve()
-        folders = (folder, *folder.parents)
-        return next((above for above in folders if (above / ".git").exists()), self.workspace.resolve())
+        """Of the repository that has the base: the one in which the project lies, unless that is a foreign one."""
+        own = None if self.is_foreign else repository_top(self.project)
+        return own or self.workspace.resolve()
 
 
 @dataclass(frozen=True)
@@ -126,13 +133,22 @@ async def _gather(git: Git, commit: str, source: BaseSource, chosen: _Chosen, fi
         try:
             fetched = await _fetch(git, commit, source, chosen, files.with_name("fetched"))
         except GitHubError as problem:
-            raise _missing(commit, f" {problem.message}") from problem
+            raise missing(commit, source, f" {problem.message}") from problem
         if not (fetched and await _write_files(fetched.git, fetched.commit, chosen, files)):
-            raise _missing(commit)
+            raise missing(commit, source)
 
 
-def _missing(commit: str, why: str = "") -> ConfigError:
+def missing(commit: str, source: BaseSource, why: str = "") -> ConfigError:
+    """The error for a base that cannot be had."""
     base = commit[:7]
+    if source.nested and source.nested.named:
+        return ConfigError(
+            "On a pull request, rights come from the commit that it is merged into. It names the commit "
+            f"{base} of the submodule {source.nested.path}, which could not be read.{why}",
+            hint="Give actions/checkout `submodules: recursive` and `fetch-depth: 0`, or a github-token that may read "
+            "the submodule's repository.",
+            code="BASE_UNREADABLE",
+        )
     return ConfigError(
         f"On a pull request, rights come from the commit that it is merged into, and {base} could not be read.{why}",
         hint="Give actions/checkout `fetch-depth: 2`. Or let the step fetch it: with github-token, and contents: read.",
