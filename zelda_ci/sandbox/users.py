@@ -4,7 +4,7 @@ import os
 import pwd
 import random
 import stat
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import anyio.to_thread
 from zelda_ci import process
 from zelda_ci.errors import LockError, WorkspaceError
 from zelda_ci.files import locks
+from zelda_ci.process import removal
 from zelda_ci.sandbox import programs
 from zelda_ci.sandbox.bubblewrap import TEMPORARY
 from zelda_ci.sandbox.launcher import shared
@@ -59,20 +60,10 @@ def forget(uid: int) -> None:
     """Remove what a run's user has left beyond its folder: build and tests have the number, and another run may."""
     if any(shared.owned(table, uid) for table in shared.TABLES):
         _remove_shared(uid)
-    for place in TEMPORARY:
-        if left := [str(place / name) for name in entries_of(place, uid)]:
-            # A program, since a hostile tree may be deeper than Python's stack.
-            with suppress(OSError, TimeoutError):
-                process.answer(["rm", "-rf", "--", *left], timeout_seconds=REMOVAL_SECONDS)
-
-
-def entries_of(place: Path, uid: int) -> Iterator[str]:
-    """What a user has in a folder in which others make and remove files all the time."""
-    with suppress(OSError), os.scandir(place) as entries:
-        for entry in entries:
-            with suppress(FileNotFoundError):
-                if entry.stat(follow_symlinks=False).st_uid == uid:
-                    yield entry.name
+    # Others make and remove files there meanwhile, and a hostile tree may be deeper than Python's stack.
+    argv = ["find", *map(str, TEMPORARY), "-mindepth", "1", "-maxdepth", "1", "-user", str(uid)]
+    with suppress(OSError, TimeoutError):
+        process.answer([*argv, "-exec", "rm", "-rf", "--", "{}", "+"], timeout_seconds=removal.DEADLINE_SECONDS)
 
 
 def sweep(base: Path) -> None:
