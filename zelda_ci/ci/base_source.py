@@ -36,10 +36,12 @@ def at_submodule(case: CiContext, environ: Mapping[str, str]) -> CiContext:
     Where the base has no such submodule, it has nothing of the project.
 
     Raises:
-        ConfigError: The base commit cannot be had.
+        ConfigError: The submodule is not where the tested commit says, or the base commit cannot be had.
         WorkspaceError: There is no git, or it did not end.
     """
     decision = case.decision
+    if decision.nested:
+        decision.nested.check()
     if not (decision.base and decision.nested and decision.nested.named):
         return case
     foreign = replace(decision, nested=replace(decision.nested, named=None))

@@ -37,10 +37,6 @@ NO_COMMIT = "0" * 40
 _COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-def _no_tree(_: str) -> None:
-    """Nobody knows a tree."""
-
-
 @dataclass(frozen=True)
 class Checkout:
     """What lies in the workspace: the commit at HEAD and its parents; without a repository, neither."""
@@ -49,10 +45,9 @@ class Checkout:
     parents: tuple[str, ...] = ()
     project: str | None = None
     """HEAD of the repository that the project lies in: a second checkout has one of its own."""
-    tree_of: Callable[[str], str | None] = _no_tree
+    tree_of: Callable[[str], str | None] = lambda _: None
     """The tree of a commit, as git or GitHub knows it; nothing where neither does. Asked only where commits differ."""
     nested: NestedRepository | None = None
-    """Where the project lies in another repository than the event's."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +116,6 @@ def decide_requested(settings: ActionSettings, checkout: Checkout, commit: str) 
             hint="Check out the output run-commit of the job that answers: examples/zelda-commands.yml shows how.",
             code="OTHER_COMMIT",
         )
-    if checkout.nested:
-        checkout.nested.check()
     target, how = _merge_baseline(settings, checkout, commit)
     sentence = f"Pull request {pull}, asked for in a comment: suites run at {commit[:7]} and are compared with {how}."
     decision = Decision("run", sentence, target=target, pull_request=pull, head_sha=commit)
@@ -260,8 +253,6 @@ def _pull_request_target(settings: ActionSettings, checkout: Checkout) -> Decisi
 
 def _need_asked_commit(settings: ActionSettings, checkout: Checkout) -> None:
     """What is tested must be what the event asks for: else a green check says nothing of it."""
-    if checkout.nested:
-        checkout.nested.check()
     found, asked = checkout.project or checkout.head, _asked_commits(settings)
     if found is None or found in asked:
         return

@@ -3,16 +3,15 @@
 import logging
 import os
 import re
-import secrets
-import stat
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 
 from zelda_ci import process
+from zelda_ci.files import moving
 
 log = logging.getLogger(__name__)
 
@@ -27,34 +26,8 @@ async def discard(path: Path, trash: Path) -> None:
 
     Both must lie on the same file system. A missing path is fine.
     """
-    if _moved(path, trash):
+    if moving.move_to_trash(path, trash):
         await empty(trash)
-
-
-def _moved(path: Path, trash: Path) -> bool:
-    """Whether there is something in the trash now."""
-    try:
-        _make(trash)
-        with ExitStack() as stack:
-            folders = []
-            for place in (path.parent, trash):
-                folders.append(os.open(place, os.O_RDONLY | os.O_DIRECTORY))
-                stack.callback(os.close, folders[-1])
-            move(path.name, folders[0], _name(), folders[1])
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        log.warning("%s cannot be removed: %s", path, error.strerror)
-        return False
-    return True
-
-
-def _make(trash: Path) -> None:
-    """The trash, also where something else lies in its place, which is trash then."""
-    with suppress(OSError):
-        if not stat.S_ISDIR(trash.lstat().st_mode):
-            trash.unlink()
-    trash.mkdir(mode=0o700, exist_ok=True)
 
 
 async def empty(trash: Path) -> None:
@@ -117,28 +90,3 @@ def older_than(folder: Path, seconds: float) -> Iterator[Path]:
             with suppress(FileNotFoundError):
                 if time.time() - entry.lstat().st_mtime > seconds:
                     yield entry
-
-
-def move(name: str, folder: int, fresh: str, top: int) -> None:
-    """Move an entry of one folder to another; of a folder this writes its `..`, which its own mode may forbid."""
-    try:
-        os.rename(name, fresh, src_dir_fd=folder, dst_dir_fd=top)
-    except PermissionError:
-        unlock(name, folder)
-        os.rename(name, fresh, src_dir_fd=folder, dst_dir_fd=top)
-
-
-def unlock(name: str, parent: int | None = None) -> None:
-    """Change the mode of a folder that cannot be opened, never of what a link in its place points to."""
-    if not hasattr(os, "O_PATH"):
-        os.chmod(name, stat.S_IRWXU, dir_fd=parent, follow_symlinks=False)
-        return
-    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
-    try:
-        Path(f"/proc/self/fd/{handle}").chmod(stat.S_IRWXU)
-    finally:
-        os.close(handle)
-
-
-def _name() -> str:
-    return secrets.token_hex(8)

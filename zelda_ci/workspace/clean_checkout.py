@@ -19,8 +19,7 @@ import anyio.to_thread
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Confinement, Workspace
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.files import untrusted
-from zelda_ci.process import removal
+from zelda_ci.files import moving, untrusted
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox.confine import Needs
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
@@ -64,7 +63,7 @@ class ProtectedFiles:
             *above, last = name.split(b"/")
             with suppress(OSError), untrusted.entered(source, above) as origin, self._inside(above) as folder:
                 self._aside(last, folder)
-                removal.move(os.fsdecode(last), origin, os.fsdecode(last), folder)
+                moving.move(os.fsdecode(last), origin, os.fsdecode(last), folder)
 
     def _put_back(self, name: bytes, number: int) -> bool:
         kept = self.copies / str(number)
@@ -109,7 +108,7 @@ class ProtectedFiles:
         top = untrusted.open_folder(self.copies)
         try:
             with suppress(FileNotFoundError):
-                removal.move(os.fsdecode(name), folder, secrets.token_hex(8), top)
+                moving.move(os.fsdecode(name), folder, secrets.token_hex(8), top)
         finally:
             os.close(top)
 
