@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -272,10 +273,17 @@ def networked(git: Git, source: BaseSource) -> Git:
 
 
 async def addresses(git: Git, source: BaseSource) -> list[str]:
-    """Where the repository may be had; one for SSH or of another kind is not GitHub's for us."""
+    """Where the repository may be had; one of another kind is not GitHub's for us."""
     origin = await git.attempt("config", "--local", "--get", "remote.origin.url")
-    places = [origin.stdout.decode("utf-8", "replace").strip(), f"{source.server_url}/{source.repository}"]
+    place = over_https(origin.stdout.decode("utf-8", "replace").strip(), source.server_url)
+    places = [place, f"{source.server_url}/{source.repository}"]
     return [each for each in dict.fromkeys(places) if each.startswith(("https://", "http://", "file://"))]
+
+
+def over_https(address: str, server_url: str) -> str:
+    """An address for SSH on GitHub's own server as one that the job's token can be used for; any other as it is."""
+    server = re.escape(urlsplit(server_url).hostname or "")
+    return re.sub(rf"^(ssh://)?git@{server}[:/]", f"{server_url}/", address, count=1) if server else address
 
 
 async def _fetched(git: Git, *what: str, stdin: bytes = b"") -> bool:
