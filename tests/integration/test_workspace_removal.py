@@ -70,6 +70,8 @@ def test_links_are_removed_and_never_followed(tree: Path, tmp_path: Path) -> Non
     assert discard(tree) == []
     tree.symlink_to(victim)
     assert discard(tree) == []
+    (tmp_path / "elsewhere").symlink_to(victim)
+    anyio.run(removal.empty, tmp_path / "elsewhere")
     assert (victim / "file").read_text() == "precious"
     assert victim.stat().st_mode == mode
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 
 from zelda_ci import process
-from zelda_ci.files import moving
+from zelda_ci.files import moving, untrusted
 
 log = logging.getLogger(__name__)
 
@@ -50,11 +50,10 @@ async def _emptied(trash: Path) -> list[str]:
     `rm` and `find` follow no link and go to any depth, and no other thread of Python waits for each of many thousand
     files. But they would enter a mount, so an entry with one stays.
     """
-    try:
-        names = os.listdir(trash)  # noqa: PTH208  # names only
-    except FileNotFoundError:
+    if untrusted.kind_of(trash) != "a folder":  # a link would lead elsewhere
         return []
-    chosen = [f"./{name}" for name in names if name not in _with_mounts(trash)]
+    names, mounted = os.listdir(trash), _with_mounts(trash)  # noqa: PTH208  # names only
+    chosen = [f"./{name}" for name in names if name not in mounted]
     for start in range(0, len(chosen), MAX_ARGUMENTS):
         some = chosen[start : start + MAX_ARGUMENTS]
         await _ran(trash, "rm", "-rf", "--", *some)
