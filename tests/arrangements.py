@@ -37,7 +37,7 @@ CHANGED: Mapping[str, str] = {
     "integration/test_run_on_a_full_disk.py": "mounts a small disk",
     "integration/test_run_protected.py": "protected files are put back whoever owns them",
     "integration/test_run_withheld.py": "what is withheld stays out of reach",
-    "integration/test_setup_cache.py": "packed and unpacked by the run's user",
+    "integration/test_setup.py": "what setup installs belongs to the run's user",
     "integration/test_shells.py": "shells are found on the run's own PATH",
     "integration/test_suites_withheld.py": "what is withheld stays out of reach",
     "integration/test_transcript_witness.py": "forgers get as far as the level lets them",

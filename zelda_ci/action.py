@@ -16,14 +16,16 @@ from zelda_ci.ci import (
     comment_mode,
     conversation,
     evaluate,
+    nested,
     nightly,
     publish,
     selection,
     sharding,
     stored_parts,
 )
-from zelda_ci.ci.base import BaseSource, Overruled, overrule, read_base
+from zelda_ci.ci.base import Overruled, overrule, read_base
 from zelda_ci.ci.base_arm import bring
+from zelda_ci.ci.base_source import at_submodule, source_of
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evaluate import PushPlan
@@ -121,10 +123,10 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     settings = case.settings
     _need_files(settings.project)
     loaded = app.load(settings.project)
-    case = replace(case, pinned=stored_parts.pinned_plan(case))
+    case = replace(at_submodule(case, environ), pinned=stored_parts.pinned_plan(case))
     overruled = _with_rights(loaded, case, environ)
     loaded, notes = overruled.project, overruled.notes
-    chosen = selection.choose_suites(case, loaded, _source(case, environ))
+    chosen = selection.choose_suites(case, loaded, source_of(case, environ))
     if chosen:
         for line in (*reasons(chosen.choices), *chosen.notes):
             case.log.say(sentence(line))
@@ -274,25 +276,13 @@ def _plan(
     return planned
 
 
-def _source(case: CiContext, environ: Mapping[str, str]) -> BaseSource:
-    settings, context = case.settings, case.settings.context
-    return BaseSource(
-        project=settings.project,
-        workspace=context.workspace,
-        server_url=context.server_url,
-        repository=context.repository,
-        token=settings.github_token,
-        environ=environ,
-        api=case.api,
-    )
-
-
 def _against(case: CiContext, environ: Mapping[str, str]) -> BaseOrder | None:
     """The commit into which a pull request is merged, unless something else is to be compared with, or nothing."""
     settings, commit = case.settings, case.decision.base
-    if commit is None or settings.baseline or case.decision.target is None:
+    source = source_of(case, environ)
+    if commit is None or settings.baseline or case.decision.target is None or source.is_foreign:
         return None
-    return BaseOrder(commit, bring(_source(case, environ), case.log.say))
+    return BaseOrder(commit, bring(source, case.log.say))
 
 
 def _with_rights(loaded: LoadedProject, case: CiContext, environ: Mapping[str, str]) -> Overruled:
@@ -300,7 +290,7 @@ def _with_rights(loaded: LoadedProject, case: CiContext, environ: Mapping[str, s
     commit = case.decision.base
     if commit is None:
         return Overruled(loaded, {}, ())
-    source = _source(case, environ)
+    source = source_of(case, environ)
     redact = Redactor(case.settings.secrets())
     overruled = overrule(loaded, source.top, read_base(commit, source, loaded, redact), redact)
     for note in overruled.notes:
@@ -359,16 +349,18 @@ def _api(settings: ActionSettings, http: "Http", mask: Callable[[str], None]) ->
 
 
 def _checkout(settings: ActionSettings, environ: Mapping[str, str], log: Log) -> Checkout:
-    project = anyio.run(read_commit, settings.project, environ)
+    inner = anyio.run(nested.find, settings, environ)
+    place = settings.context.workspace if inner else settings.project
+    project = anyio.run(read_commit, place, environ)
     head = anyio.run(read_commit, settings.context.workspace, environ) or project
     if head is None:
         return Checkout()
 
     def tree_of(commit: str) -> str | None:
-        known = anyio.run(read_commit, settings.project, environ, commit)
+        known = anyio.run(read_commit, place, environ, commit)
         return tree_in(known[1]) if known else _told_tree(settings, commit, log)
 
-    return Checkout(head[0], merge_parents(head[1]), project[0] if project else None, tree_of)
+    return Checkout(head[0], merge_parents(head[1]), project[0] if project else None, tree_of, inner)
 
 
 def _quick_api(settings: ActionSettings, log: Log) -> Api | None:

@@ -16,7 +16,7 @@ import pytest
 from tests.support import needs
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
-from zelda_ci.sandbox import levels, programs
+from zelda_ci.sandbox import levels, programs, users
 
 UID = 4242
 ROOT = Path(__file__).parents[2]
@@ -100,3 +100,33 @@ def test_an_ordinary_user_is_confined_as_well(project: Project, level: str) -> N
     assert "canary" not in found["output"]
     assert (project.path / "README.md").stat().st_mode & 0o111 == (0 if level == "full" else 0o111)
     assert project.leftovers() == []
+
+
+CHURN = "import os\nwhile True:\n    os.close(os.open('{name}', os.O_CREAT | os.O_WRONLY)); os.unlink('{name}')"
+
+
+def test_what_a_runs_user_leaves_in_shared_folders_is_removed_whatever_others_do_there(tmp_path: Path) -> None:
+    """Files of others come and go meanwhile, and a tree is deeper than Python's stack."""
+    uid, shared = 45678, Path("/var/tmp")
+    churns = [shared / f"{tmp_path.name}-{number}" for number in range(2)]
+    others = [subprocess.Popen([sys.executable, "-c", CHURN.format(name=name)]) for name in churns]
+    try:
+        for number in range(20):
+            tree = shared / f"{tmp_path.name}-of-a-run-{number}"
+            tree.mkdir()
+            os.chown(tree, uid, uid)
+            at = os.open(tree, os.O_RDONLY)
+            for _ in range(1200 if number == 0 else 1):
+                os.mkdir("d", dir_fd=at)
+                below = os.open("d", os.O_RDONLY, dir_fd=at)
+                os.close(at)
+                at = below
+            os.close(at)
+            users.forget(uid)
+            assert not tree.exists()
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()
+        for name in churns:
+            name.unlink(missing_ok=True)

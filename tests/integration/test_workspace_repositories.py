@@ -1,6 +1,7 @@
 """Repositories of every kind: they work, or end in a sentence; and none of them is changed, not even a time of it."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -142,6 +143,15 @@ def test_what_cannot_be_tested_is_a_sentence(tmp_path: Path) -> None:
     assert "repository without files" in refused(at(project, project.path / ".git")).message
     project.git("clone", "-q", "--bare", str(project.path), str(tmp_path / "bare"))
     assert "repository without files" in refused(at(project, tmp_path / "bare")).message
+
+    # One that is committed as ordinary files, with a commit and settings of a stranger's.
+    shutil.copytree(project.path / ".git", project.path / "app")
+    project.write({"app/README.md": "x", "app/refs/keep": ""})
+    project.git("config", "--file", "app/config", "core.worktree", "..")
+    project.git("add", "app")
+    project.commit()
+    for place in ("app", "app/refs"):
+        assert "repository without files" in refused(at(project, project.path / place)).message
 
     blob = project.git("rev-parse", "HEAD:README.md")
     (project.path / ".git/objects" / blob[:2] / blob[2:]).unlink()

@@ -16,6 +16,7 @@ from tests.builders import suite
 from tests.support import warm
 from tests.support.measured import measured
 from tests.support.projects import Project, folder, is_running, repository, wait_until
+from zelda_ci.sandbox.levels import USERS
 from zelda_ci.workspace.workspaces import Workspaces
 
 ROOT = Path(__file__).parents[2]
@@ -168,6 +169,28 @@ METAS = (
     "[" * 100_000,
     "",
 )
+
+
+def test_broken_states_are_found_too(tmp_path: Path) -> None:
+    """Whatever was half made or lost a part: nothing of it is ever missed by anybody."""
+    project = repository(tmp_path)
+    project.work(nothing)
+    (home,) = (stores.parent for stores in project.base.glob("*/stores"))
+    listing, uid = project.results / "workspaces", max(USERS)
+    claim, lost = project.base / "users" / str(uid), home / "stores" / "lost"
+    elsewhere = project.base / "0a1b2c3d" / "runs"
+    for folder_of in (*(home / "runs" / name / "lock" for name in ("spoilt", "fresh")), elsewhere / "unlocked"):
+        folder_of.mkdir(parents=True)
+    (home / "runs" / "a file").touch()
+    os.utime(home / "runs" / "spoilt", (0, 0))
+    for folder_of in (claim.parent, lost / "objects", listing):
+        folder_of.mkdir(parents=True, exist_ok=True)
+    (listing / "a-run").symlink_to(home / "runs" / "0123abcd" / "ws")
+    for file in (claim, listing / ".0123abcd"):
+        file.touch()
+    sweep(project)
+    assert [entry.name for entry in (home / "runs").iterdir()] == ["fresh"]
+    assert not [place for place in (claim, lost, *elsewhere.iterdir(), *listing.iterdir()) if os.path.lexists(place)]
 
 
 def test_a_hostile_session_cannot_make_the_sweep_delete_anything_else(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
 import anyio
 
 from zelda_ci.ci.base_api import supply
+from zelda_ci.ci.nested import NestedRepository, repository_top
 from zelda_ci.config import trust
 from zelda_ci.config.discovery import DEFAULT_TEST_DIR, is_suite
 from zelda_ci.config.document import MAX_FILE_BYTES
@@ -53,13 +55,19 @@ class BaseSource:
     environ: Mapping[str, str]
     api: Api | None = None
     """Asked where git cannot fetch."""
+    nested: NestedRepository | None = None
+    """Where the project lies in another repository than the event's."""
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the repository of the project is none of which the base names a commit."""
+        return self.nested is not None and self.nested.named is None
 
     @property
     def top(self) -> Path:
-        """Of the repository in which the project lies."""
-        folder = self.project.resolve()
-        folders = (folder, *folder.parents)
-        return next((above for above in folders if (above / ".git").exists()), self.workspace.resolve())
+        """Of the repository that has the base: the one in which the project lies, unless that is a foreign one."""
+        own = None if self.is_foreign else repository_top(self.project)
+        return own or self.workspace.resolve()
 
 
 def read_base(commit: str, source: BaseSource, loaded: LoadedProject, redact: Redactor) -> BaseSettings:
@@ -110,13 +118,22 @@ async def _gather(git: Git, commit: str, source: BaseSource, chosen: _Chosen, fi
         try:
             fetched = await _fetch(git, commit, source, chosen, files.with_name("fetched"))
         except GitHubError as problem:
-            raise _missing(commit, f" {problem.message}") from problem
+            raise missing(commit, source, f" {problem.message}") from problem
         if not (fetched and await _write_files(fetched.git, fetched.commit, chosen, files)):
-            raise _missing(commit)
+            raise missing(commit, source)
 
 
-def _missing(commit: str, why: str = "") -> ConfigError:
+def missing(commit: str, source: BaseSource, why: str = "") -> ConfigError:
+    """The error for a base that cannot be had."""
     base = commit[:7]
+    if source.nested and source.nested.named:
+        return ConfigError(
+            "On a pull request, rights come from the commit that it is merged into. It names the commit "
+            f"{base} of the submodule {source.nested.path}, which could not be read.{why}",
+            hint="Give actions/checkout `submodules: recursive` and `fetch-depth: 0`, or a github-token that may read "
+            "the submodule's repository.",
+            code="BASE_UNREADABLE",
+        )
     return ConfigError(
         f"On a pull request, rights come from the commit that it is merged into, and {base} could not be read.{why}",
         hint="Give actions/checkout `fetch-depth: 2`. Or let the step fetch it: with github-token, and contents: read.",
@@ -194,7 +211,7 @@ async def _fetch(git: Git, commit: str, source: BaseSource, chosen: _Chosen, fol
         GitHubError: The API was asked last, and what came of it.
     """
     await git("init", "-q", "--bare", str(folder))
-    fetching = networked(git.within(folder), source)
+    fetching = networked(git.within(folder, GIT_DIR=str(folder)), source)
     for address in await addresses(git.within(source.top), source):
         for setting in (("remote.origin.url", address), ("remote.origin.promisor", "true")):
             await fetching("config", *setting)
@@ -202,8 +219,9 @@ async def _fetch(git: Git, commit: str, source: BaseSource, chosen: _Chosen, fol
             return FetchedCommit(fetching, commit)
     if source.api is None:
         return None
-    supplied = git.within(folder.with_name("supplied"))
-    await git("init", "-q", "--bare", str(supplied.cwd))
+    place = folder.with_name("supplied")
+    await git("init", "-q", "--bare", str(place))
+    supplied = git.within(place, GIT_DIR=str(place))
     held = await supply(supplied, source.api, commit, lambda path: chosen.has(PurePosixPath(path)))
     return FetchedCommit(supplied, held)
 
@@ -239,10 +257,17 @@ def networked(git: Git, source: BaseSource) -> Git:
 
 
 async def addresses(git: Git, source: BaseSource) -> list[str]:
-    """Where the repository may be had; one for SSH or of another kind is not GitHub's for us."""
+    """Where the repository may be had; one of another kind is not GitHub's for us."""
     origin = await git.attempt("config", "--local", "--get", "remote.origin.url")
-    places = [origin.stdout.decode("utf-8", "replace").strip(), f"{source.server_url}/{source.repository}"]
+    place = over_https(origin.stdout.decode("utf-8", "replace").strip(), source.server_url)
+    places = [place, f"{source.server_url}/{source.repository}"]
     return [each for each in dict.fromkeys(places) if each.startswith(("https://", "http://", "file://"))]
+
+
+def over_https(address: str, server_url: str) -> str:
+    """An address for SSH on GitHub's own server as one that the job's token can be used for; any other as it is."""
+    server = re.escape(urlsplit(server_url).hostname or "")
+    return re.sub(rf"^(ssh://)?git@{server}[:/]", f"{server_url}/", address, count=1) if server else address
 
 
 async def _fetched(git: Git, *what: str, stdin: bytes = b"") -> bool:

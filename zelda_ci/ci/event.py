@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from zelda_ci.ci.commands import is_command
 from zelda_ci.ci.inputs import CommentWhen, Mode
+from zelda_ci.ci.nested import NestedRepository
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.errors import ConfigError
 
@@ -36,10 +37,6 @@ NO_COMMIT = "0" * 40
 _COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-def _no_tree(_: str) -> None:
-    """Nobody knows a tree."""
-
-
 @dataclass(frozen=True)
 class Checkout:
     """What lies in the workspace: the commit at HEAD and its parents; without a repository, neither."""
@@ -48,8 +45,9 @@ class Checkout:
     parents: tuple[str, ...] = ()
     project: str | None = None
     """HEAD of the repository that the project lies in: a second checkout has one of its own."""
-    tree_of: Callable[[str], str | None] = _no_tree
+    tree_of: Callable[[str], str | None] = lambda _: None
     """The tree of a commit, as git or GitHub knows it; nothing where neither does. Asked only where commits differ."""
+    nested: NestedRepository | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +75,8 @@ class Decision:
     """Of a pull request, its head; empty where the tested commit is nobody's head."""
     base: str | None = None
     """The commit whose configuration gives rights; absent where that is the tested one's own."""
+    nested: NestedRepository | None = None
+    """Where the project lies in another repository than the event's."""
     explain_forks: bool = False
     """Whether the summary says how pull requests of forks can be evaluated."""
     is_of_base: bool = False
@@ -99,7 +99,7 @@ def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
     if decision.activity == "run":
         _need_asked_commit(settings, checkout)
         _need_key(settings, decision)
-        decision = replace(decision, base=_base(settings, checkout))
+        decision = replace(decision, base=_base(settings, checkout), nested=checkout.nested)
     return _as_wanted(settings, decision)
 
 
@@ -120,7 +120,7 @@ def decide_requested(settings: ActionSettings, checkout: Checkout, commit: str) 
     sentence = f"Pull request {pull}, asked for in a comment: suites run at {commit[:7]} and are compared with {how}."
     decision = Decision("run", sentence, target=target, pull_request=pull, head_sha=commit)
     _need_key(settings, decision)
-    return _as_wanted(settings, replace(decision, base=_base(settings, checkout)))
+    return _as_wanted(settings, replace(decision, base=_base(settings, checkout), nested=checkout.nested))
 
 
 def _as_wanted(settings: ActionSettings, decision: Decision) -> Decision:

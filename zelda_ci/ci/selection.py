@@ -49,13 +49,14 @@ class ChosenSuites:
 
 
 def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) -> ChosenSuites | None:
-    """Which suites run, and what the pull request changes of the files that steer; absent where there is no base.
+    """Which suites run, and what the pull request changes of the files that steer; absent without a base.
 
     Raises:
         ZeldaError: A suite that was asked for does not exist, or the baseline that the workflow names cannot be read.
     """
     settings, base = case.settings, case.decision.base
-    if base is None:
+    # What a pull request changes of a foreign repository is known to nobody, so all suites run.
+    if base is None or source.is_foreign:
         return None
     has_label = settings.run_all_label in _labels(case)
     if has_label and not settings.run_all:

@@ -12,10 +12,9 @@ from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.config.project_files import MAX_MANIFEST_BYTES, ProjectKind, manifests
 from zelda_ci.config.project_kind import kinds
 from zelda_ci.files import untrusted
+from zelda_ci.process import git_settings
 
 SECONDS = 60.0
-# Of a repository that may be another user's; its settings must not start a program.
-OPTIONS = ("-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 # Where every tool that Zelda detects makes a Python environment.
 PYTHON_PROGRAMS = ".venv/bin"
 SETUP, PROGRAMS = "setupCommand", "execution.path"
@@ -88,7 +87,9 @@ def _listing(root: Path) -> tuple[Path, Sequence[str]]:
     git = shutil.which("git")
     if top and git:
         with suppress(OSError, TimeoutError):
-            listing = process.answer([git, *OPTIONS, "-C", str(top), "ls-files", "-z"], timeout_seconds=SECONDS)
+            listing = process.answer(
+                [git, *git_settings.OPTIONS, "-C", str(top), "ls-files", "-z"], timeout_seconds=SECONDS
+            )
             if listing.exit_code == 0:
                 return top, [os.fsdecode(name) for name in listing.stdout.split(b"\0") if name]
     with suppress(OSError):

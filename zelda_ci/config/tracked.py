@@ -7,11 +7,10 @@ from functools import cached_property
 from pathlib import Path
 
 from zelda_ci import process
+from zelda_ci.process import git_settings
 
 SECONDS = 60.0
 _REGULAR = (b"100644 ", b"100755 ")
-# Of a repository that may be another user's; its settings must not start a program.
-_OPTIONS = ("-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 
 def listing(top: Path) -> list[str]:
@@ -29,7 +28,7 @@ def uncommitted(top: Path, files: Iterable[str]) -> str | None:
 def _told(top: Path, *order: str) -> list[str]:
     git = shutil.which("git")
     try:
-        words = [git, "--no-optional-locks", *_OPTIONS, "-C", str(top), *order] if git else []
+        words = [git, "--no-optional-locks", *git_settings.OPTIONS, "-C", str(top), *order] if git else []
         found = process.answer(words, timeout_seconds=SECONDS) if words else None
     except OSError:
         return []
@@ -59,7 +58,7 @@ class TrackedFiles:
             return None
         try:
             listing = process.answer(
-                [git, *_OPTIONS, "-C", str(self._root), "ls-files", "-s", "-z"], timeout_seconds=SECONDS
+                [git, *git_settings.OPTIONS, "-C", str(self._root), "ls-files", "-s", "-z"], timeout_seconds=SECONDS
             )
         except OSError:
             return frozenset()

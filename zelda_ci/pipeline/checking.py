@@ -189,7 +189,7 @@ class Checker:
 
     def _trial(self, suites: Sequence[LoadedSuite]) -> CommandTrial:
         tools = self.tools
-        return CommandTrial(suites, tools.workspaces, tools.redact, tools.emit, tools.environ, fresh=self.fresh)
+        return CommandTrial(suites, tools.workspaces, tools.redact, tools.emit, tools.environ)
 
     def _variables(self, suite: ResolvedSuite) -> Mapping[str, str | None]:
         environ = self.tools.environ

@@ -275,7 +275,7 @@ class SuiteRun:
         if command is None:
             return
         with self._phase(Phase.SETUP):
-            done = await self.tools.bench.set_up(workspace, "setup", self.suite, keep=True)
+            done = await self.tools.bench.set_up(workspace, "setup", self.suite)
         self.state.update(setup=done.in_brief(self.tools.redact))
         check_usable("setupCommand", done, workspace.confinement.environment)
         if done.exit_code != 0:

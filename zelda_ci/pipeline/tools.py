@@ -54,32 +54,14 @@ class WorkspaceCommandRunner:
         written = await anyio.to_thread.run_sync(watch.written, abandon_on_cancel=True)
         return Ran(result, written.files, written.notes)
 
-    async def set_up(
-        self, workspace: Workspace, step: str, suite: ResolvedSuite, *, keep: bool = False, restore: bool = True
-    ) -> CommandResult:
-        """Run setup, or put back what it has installed in an earlier run.
-
-        Args:
-            workspace: Where nothing has run yet.
-            step: Names its log.
-            suite: Its setup command is run.
-            keep: Whether what it installs may be kept: not where a session had a hand in it.
-            restore: Whether what is kept may take its place.
+    async def set_up(self, workspace: Workspace, step: str, suite: ResolvedSuite) -> CommandResult:
+        """Run a suite's setup command where nothing has run yet; `step` names its log.
 
         Raises:
             WorkspaceError: As in `command`.
             StorageError: As in `command`.
         """
-        limit, command = suite.command_timeout_seconds, suite.setup_command or ()
-        kept = self._workspaces.kept_setup(workspace)
-        if kept and restore and (done := await kept.restore(command, limit)):
-            await anyio.to_thread.run_sync(self._store.keep_log, workspace.run_id, step, done.output)
-            return done
-        before = await kept.before() if kept and keep else None
-        done = await self.command(workspace, step, command, limit)
-        if kept and before and done.exit_code == 0:
-            await kept.keep(before)
-        return done
+        return await self.command(workspace, step, suite.setup_command or (), suite.command_timeout_seconds)
 
     async def command(
         self, workspace: Workspace, step: str, command: Command, timeout_seconds: float, spool: Spool | None = None

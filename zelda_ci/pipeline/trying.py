@@ -83,13 +83,9 @@ class CommandTrial:
         redact: Redactor,
         emit: Emit,
         environ: Mapping[str, str],
-        *,
-        fresh: bool = False,
     ) -> None:
         self._suites, self._workspaces, self._redact, self._emit = suites, workspaces, redact, emit
         self._environ = environ
-        # Whether setup runs even where an earlier run has installed the same.
-        self._fresh = fresh
         self.planned = list(_planned(suites))
         self._bench = WorkspaceCommandRunner(workspaces, NoLogs(), ignore)
         self._metric = FunctionalCorrectness(self._bench, redact)
@@ -172,9 +168,7 @@ class CommandTrial:
 
     async def _set_up(self, planned: Planned, checked: CheckedOut) -> CommandResult:
         limit = planned.suite.command_timeout_seconds
-        done = await self._bench.set_up(
-            checked.workspace, "setup-again", planned.suite, keep=True, restore=not self._fresh
-        )
+        done = await self._bench.set_up(checked.workspace, "setup-again", planned.suite)
         if done.exit_code == 0 and checked.update:
             updated = await self._workspaces.run_command(checked.workspace, checked.update, limit, phase="zelda")
             return done if updated.exit_code == 0 else updated

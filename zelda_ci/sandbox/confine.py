@@ -135,7 +135,7 @@ class _Arrangement:
         candidates = readable_paths.candidates(
             machine,
             needs.grounds,
-            [programs.INSIDE, programs.ARCHIVE, *ours, *needs.programs, *needs.objects],
+            [programs.INSIDE, *ours, *needs.programs, *needs.objects],
             needs.settings.read_paths,
         )
         readable = readable_paths.outermost(candidates)

@@ -12,7 +12,6 @@ from typing import Any
 SUPERVISOR = Path(__file__).with_name("launcher") / "supervisor.py"
 INSIDE = Path(__file__).with_name("launcher") / "inside.py"
 SHARED = INSIDE.with_name("shared.py")
-ARCHIVE = INSIDE.with_name("setup_archive.py")
 NAMESPACES = INSIDE.with_name("namespaces.py")
 UNREADABLE = INSIDE.with_name("unreadable.js")
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.files import removal, untrusted
+from zelda_ci.files import moving, untrusted
 
 MAX_JSON_BYTES = 1 << 16
 
@@ -87,4 +87,4 @@ class WorkspaceFolder:
         """Take the way in back, where a session of the same user has closed it."""
         if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
             with suppress(OSError):
-                removal.unlock(str(self.path))
+                moving.unlock(str(self.path))

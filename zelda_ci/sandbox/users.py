@@ -3,7 +3,6 @@
 import os
 import pwd
 import random
-import shutil
 import stat
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -15,6 +14,7 @@ import anyio.to_thread
 from zelda_ci import process
 from zelda_ci.errors import LockError, WorkspaceError
 from zelda_ci.files import locks
+from zelda_ci.process import removal
 from zelda_ci.sandbox import programs
 from zelda_ci.sandbox.bubblewrap import TEMPORARY
 from zelda_ci.sandbox.launcher import shared
@@ -60,13 +60,21 @@ def forget(uid: int) -> None:
     """Remove what a run's user has left beyond its folder: build and tests have the number, and another run may."""
     if any(shared.owned(table, uid) for table in shared.TABLES):
         _remove_shared(uid)
-    for place in TEMPORARY:
-        with suppress(OSError), os.scandir(place) as entries:
-            for entry in [entry for entry in entries if entry.stat(follow_symlinks=False).st_uid == uid]:
-                if entry.is_dir(follow_symlinks=False):
-                    shutil.rmtree(entry.path, ignore_errors=True)
-                else:
-                    Path(entry.path).unlink(missing_ok=True)
+    # Others make and remove files there meanwhile, and a hostile tree may be deeper than Python's stack.
+    argv = ["find", *map(str, TEMPORARY), "-mindepth", "1", "-maxdepth", "1", "-user", str(uid)]
+    with suppress(OSError, TimeoutError):
+        process.answer([*argv, "-exec", "rm", "-rf", "--", "{}", "+"], timeout_seconds=removal.DEADLINE_SECONDS)
+
+
+def sweep(base: Path) -> None:
+    """Remove what the users of killed runs have left, and their claims; the lock of a living run cannot be taken."""
+    with suppress(OSError):
+        for claim in list((base / "users").iterdir()):
+            number = _claimed(claim) if claim.name.isdecimal() and int(claim.name) in USERS else None
+            if number is not None:
+                forget(int(claim.name))
+                claim.unlink(missing_ok=True)
+                os.close(number)
 
 
 def _remove_shared(uid: int) -> None:

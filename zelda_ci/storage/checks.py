@@ -10,6 +10,7 @@ from zelda_ci.domain.check import Check
 from zelda_ci.errors import StorageError
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
+from zelda_ci.process import removal
 
 FOLDER = "checks"
 MAX_BYTES = 100_000
@@ -51,6 +52,5 @@ class CheckMemory:
         return self._folder / f"{sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
 
     def _forget_old(self) -> None:
-        for file in self._folder.glob("*.json"):
-            if time.time() - file.lstat().st_mtime > KEPT_SECONDS:
-                file.unlink(missing_ok=True)
+        for file in removal.older_than(self._folder, KEPT_SECONDS):
+            file.unlink(missing_ok=True)

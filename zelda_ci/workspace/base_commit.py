@@ -6,9 +6,7 @@ What is brought lies in a repository of Zelda's own. A commit is named by its ha
 import os
 import re
 import secrets
-import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.files import removal
+from zelda_ci.process import removal
 from zelda_ci.workspace import store
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.source import Project, Repository, check_committed
@@ -60,7 +58,7 @@ async def at(project: Project, order: BaseOrder, home: Path, plumbing: Git) -> P
     commit = await _resolve(order, plumbing.within(project.folder))
     source = replace(project.source, commit=commit, branch=None, dirty=False, changed=(), parent=None, left_out=())
     based = replace(project, source=source, objects=None, held=None)
-    if not await _is_whole(plumbing.within(repository.common_dir), commit):
+    if not await _is_whole(plumbing.within(repository.common_dir, GIT_DIR=str(repository.common_dir)), commit):
         objects = home / FOLDER / commit
         held = await anyio.to_thread.run_sync(_held, objects)
         if held is None:
@@ -76,7 +74,7 @@ async def at(project: Project, order: BaseOrder, home: Path, plumbing: Git) -> P
 
 async def prune(home: Path) -> None:
     """Remove those that nobody needs any more, and what killed processes left."""
-    for folder in await anyio.to_thread.run_sync(_old, home / FOLDER):
+    for folder in removal.older_than(home / FOLDER, KEPT_SECONDS):
         await removal.discard(folder, home / "trash")
 
 
@@ -145,9 +143,3 @@ def _keep(draft: Path, target: Path) -> None:
     except OSError as problem:
         if _held(target) is None:
             raise WorkspaceError(f"{target} could not be made: {problem.strerror}.") from problem
-
-
-def _old(folder: Path) -> list[Path]:
-    with suppress(OSError):
-        return [each for each in folder.iterdir() if time.time() - each.lstat().st_mtime > KEPT_SECONDS]
-    return []

@@ -15,7 +15,8 @@ import anyio.to_thread
 
 from zelda_ci.domain.workspace import NamedContents, Parts, WorkspaceSource
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.files import removal, untrusted
+from zelda_ci.files import untrusted
+from zelda_ci.process import removal
 from zelda_ci.workspace import large_files, source, store, working_tree
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.grafting import TreeParts, borrowing

@@ -19,7 +19,7 @@ import anyio.to_thread
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Confinement, Workspace
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.files import removal, untrusted
+from zelda_ci.files import moving, untrusted
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox.confine import Needs
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
@@ -63,7 +63,7 @@ class ProtectedFiles:
             *above, last = name.split(b"/")
             with suppress(OSError), untrusted.entered(source, above) as origin, self._inside(above) as folder:
                 self._aside(last, folder)
-                removal.move(os.fsdecode(last), origin, os.fsdecode(last), folder)
+                moving.move(os.fsdecode(last), origin, os.fsdecode(last), folder)
 
     def _put_back(self, name: bytes, number: int) -> bool:
         kept = self.copies / str(number)
@@ -108,7 +108,7 @@ class ProtectedFiles:
         top = untrusted.open_folder(self.copies)
         try:
             with suppress(FileNotFoundError):
-                removal.move(os.fsdecode(name), folder, secrets.token_hex(8), top)
+                moving.move(os.fsdecode(name), folder, secrets.token_hex(8), top)
         finally:
             os.close(top)
 
@@ -133,8 +133,6 @@ class UnderWay:
     """The files of the work tree before the session, where setup made some."""
     kept: tuple[bytes, ...] = ()
     """Ignored files of the session that build and tests are to find."""
-    setup_key: str | None = None
-    """Of what setup installs here, where that may come from the cache."""
 
 
 async def restored(protected: ProtectedFiles | None) -> list[str]:
@@ -182,8 +180,6 @@ class CleanCheckout:
     protection: Protection
     update: tuple[str, ...] | None
     """What brings the session's changes into it, where they are not there yet."""
-    found: str
-    """What setup finds there: a commit or tree of its repository."""
 
 
 @dataclass(frozen=True)
@@ -242,11 +238,11 @@ async def check_out(under_way: UnderWay, scratch: Path, plumbing: Git) -> CleanC
     protector = await anyio.to_thread.run_sync(ProtectedFiles.over, folder.root, folder.path / "kept", protected_files)
     back = {*restored, *forged}
     names, left_out = (tuple(sorted(map(os.fsdecode, paths))) for paths in (back, staged.left_out))
-    update, found = None, tree
+    update = None
     if is_setup_first(suite):
         await _inside(folder, plumbing)("read-tree", "-m", "-u", tree, start.commit, inherit=(folder.number,))
-        update, found = ("git", "read-tree", "--reset", "-u", tree), start.commit
-    return CleanCheckout(folder, names, left_out, protector, protected, update, found)
+        update = ("git", "read-tree", "--reset", "-u", tree)
+    return CleanCheckout(folder, names, left_out, protector, protected, update)
 
 
 def checked(

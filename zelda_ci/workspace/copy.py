@@ -11,6 +11,7 @@ from pathlib import Path
 
 import anyio
 import anyio.from_thread
+import re2
 from pathspec import GitIgnoreSpec
 
 from zelda_ci.domain.globs import gitignore_patterns
@@ -44,12 +45,16 @@ NAMES = re.compile(
 # Files whose head decides.
 TELLING = re.compile(r".*\.(pem|crt|cer|json|ya?ml)|\.npmrc|\.yarnrc(\.yml)?|pip\.conf|\.?[^.]*", re.DOTALL)
 
-PRIVATE = re.compile(
-    rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY|^PuTTY-User-Key-File|"
+# RE2 takes no longer for a text that was made to be searched slowly. A text need not be UTF-8.
+BYTES = re2.Options()
+BYTES.encoding = re2.Options.Encoding.LATIN1
+PRIVATE = re2.compile(
+    rb"(?m)-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY|^PuTTY-User-Key-File|"
     rb'"type"\s*:\s*"service_account"|"auths"\s*:\s*\{\s*"|^\s*(?:-\s+)?client-key-data:|'
-    rb"^[^#;\n]*(?:_authToken|_auth|_password|npmAuthToken|npmAuthIdent)[\"']?\s*[=:]\s*[\"']?(?!\$\{)[^\s\"']{6}|"
+    rb"^[^#;\n]*(?:_authToken|_auth|_password|npmAuthToken|npmAuthIdent)[\"']?\s*[=:]\s*[\"']?"
+    rb"(?:[^\s\"'$][^\s\"']{5}|\$[^\s\"'{][^\s\"']{4})|"
     rb"^[^#;\n]*(?:index-url|registry)[^\n]*://[^\s/@]+:[^\s/@$]+@",
-    re.MULTILINE,
+    BYTES,
 )
 
 

@@ -17,11 +17,16 @@ import anyio
 
 from zelda_ci.domain.variables import MARKER
 from zelda_ci.errors import LockError
-from zelda_ci.files import atomic, locks, ownership, removal
+from zelda_ci.files import atomic, locks, ownership
+from zelda_ci.process import removal
 from zelda_ci.sandbox import programs
 from zelda_ci.sandbox.run_folder import WorkspaceFolder, read_json_object
 
 TIMEOUT_SECONDS = 2.0
+# Longer than any run lives.
+DOUBTFUL_SECONDS = 86_400.0
+# The name of a link or lease before it is put into its place.
+HALF_MADE = re.compile(r"\.[0-9a-f]{8}")
 
 
 async def end_orphans(run_folder: Path) -> int:
@@ -147,9 +152,10 @@ def announced(folder: WorkspaceFolder, run_id: str, results_dir: Path) -> Iterat
     lease = None
     try:
         ownership.make_folder(listing)
-        atomic.replace_link(listing / run_id, folder.root, draft)
         holder = json.dumps({**_meta(run_id), "folder": str(folder.path), "workspace": str(folder.root)})
+        # First: a link without a lease is a dead run's for whoever cannot see the folder.
         lease = locks.lease(listing / f"{run_id}.json", holder, draft)
+        atomic.replace_link(listing / run_id, folder.root, draft)
         is_writable = True
     except (OSError, LockError) as error:
         log.info("%s cannot be written: %s", listing, error)
@@ -166,8 +172,8 @@ async def sweep(project_home: Path) -> list[str]:
     swept = []
     for path in _entries(project_home / "runs"):
         async with locks.locked(_lock(project_home)):
-            number = _claimed_dead_run(path)
-        if number is not None or path.is_symlink():
+            is_dead, number = _claimed_dead_run(path)
+        if is_dead:
             try:
                 swept += await _end_dead_run(path, project_home)
             finally:
@@ -177,23 +183,43 @@ async def sweep(project_home: Path) -> list[str]:
     return swept
 
 
-def _claimed_dead_run(path: Path) -> int | None:
-    """The lock of a dead run; nothing where its process lives, or where nobody can tell."""
+def _claimed_dead_run(path: Path) -> tuple[bool, int | None]:
+    """Whether a run is dead, and its lock where it has one; in doubt it lives, but for a day at most."""
+    if path.is_symlink() or not path.is_dir():
+        return os.path.lexists(path), None
     try:
-        return None if path.is_symlink() else locks.try_lock(path / "lock")
+        number = locks.try_lock(path / "lock")
     except FileNotFoundError:  # another sweep was quicker
-        return None
+        return False, None
     except (OSError, LockError) as error:
-        log.warning("%s is left as it is, since it is not known whether its run is over: %s", path, error)
-        return None
+        if path in removal.older_than(path.parent, DOUBTFUL_SECONDS):
+            return True, None
+        log.warning("%s is left as it is for a day, since it is not known whether its run is over: %s", path, error)
+        return False, None
+    return number is not None, number
 
 
 def forget_vanished(results_dir: Path) -> None:
     """Remove links and leases in the project whose folder is gone, for instance with the system's temporary files."""
-    for lease in _entries(results_dir / "workspaces"):
-        folder = read_json_object(lease).get("folder") if lease.suffix == ".json" else None
-        if isinstance(folder, str) and not os.path.lexists(folder) and not locks.is_held(lease):
-            _retract(Path(folder), lease.stem, results_dir)
+    listing = results_dir / "workspaces"
+    for place in _entries(listing):
+        # In another container, the folder of a living run cannot be seen.
+        is_dead = not any(locks.is_held(file) for file in (place, listing / f"{place.name}.json") if file.is_file())
+        with suppress(OSError):
+            folder = _folder_of(place)
+            if folder is not None and is_dead and not os.path.lexists(folder):
+                place.unlink()
+
+
+def _folder_of(place: Path) -> Path | None:
+    """The folder of the run that a link or lease belongs to; absent for what is none of ours."""
+    if place.is_symlink():
+        target = place.readlink()
+        return target.parent if (target.name, target.parent.parent.name) == ("ws", "runs") else None
+    if HALF_MADE.fullmatch(place.name):
+        return place / "none"
+    named = read_json_object(place).get("folder") if place.suffix == ".json" else None
+    return Path(named) if isinstance(named, str) else None
 
 
 async def _end_dead_run(path: Path, project_home: Path) -> list[str]:

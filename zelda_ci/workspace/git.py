@@ -15,7 +15,7 @@ from zelda_ci.domain.workspace import CommandPhase
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import replacing
-from zelda_ci.process import Completed
+from zelda_ci.process import Completed, git_settings
 from zelda_ci.process.launches import Launch
 from zelda_ci.redact import Redactor
 
@@ -44,6 +44,7 @@ MIN_FREE_BYTES = 1 << 20
 CONFIGURATION = """\
 [safe]
 \tdirectory = *
+\tbareRepository = explicit
 [core]
 \tfsmonitor = false
 \thooksPath = /dev/null
@@ -70,6 +71,7 @@ CONFIGURATION = """\
 STATUS_CONFIGURATION = """\
 [safe]
 \tdirectory = *
+\tbareRepository = explicit
 [include]
 \tpath = /etc/gitconfig
 """
@@ -169,20 +171,25 @@ def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
     Raises:
         WorkspaceError: There is no git.
     """
-    path = environ.get("PATH", os.defpath)
-    program = shutil.which("git", path=path)
+    environment = _closed(environ)
+    program = shutil.which("git", path=environment["PATH"])
     if program is None:
         raise WorkspaceError("git is not installed.", hint="Install git and try again.", code="GIT_MISSING")
     configuration = base / "gitconfig"
     _keep(configuration, CONFIGURATION)
-    environment = {
-        "PATH": path,
+    environment |= {"GIT_CONFIG_GLOBAL": str(configuration), "GIT_ATTR_NOSYSTEM": "1"}
+    return Git(os.path.realpath(program), environment, redact, base)
+
+
+def _closed(environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment for git that knows the user's PATH and nothing else of the user."""
+    return {
+        "PATH": environ.get("PATH", os.defpath),
         # Its messages are compared with English ones.
         "LC_ALL": "C",
         "HOME": "/nonexistent",
-        "GIT_CONFIG_GLOBAL": str(configuration),
+        "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_ATTR_NOSYSTEM": "1",
         # `git status` would otherwise write the index of the user's repository.
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
@@ -194,7 +201,6 @@ def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
         "GIT_ALLOW_PROTOCOL": "file",
         "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1",
     }
-    return Git(os.path.realpath(program), environment, redact, base)
 
 
 def for_status(plumbing: Git, environ: Mapping[str, str]) -> Git:
@@ -243,43 +249,29 @@ def _verb(arguments: Sequence[str]) -> str:
 SECONDS = 30.0
 
 
+async def ask(folder: Path, environ: Mapping[str, str], *question: str) -> bytes | None:
+    """Git's answer about a repository of the user's; absent where it has none, or there is no git."""
+    environment = {**_closed(environ), **git_settings.variables(git_settings.SETTINGS)}
+    program = shutil.which("git", path=environment["PATH"])
+    if program is None:
+        return None
+    try:
+        outcome = await process.capture(
+            [program, *question], cwd=folder, environment=environment, timeout_seconds=SECONDS
+        )
+    except (OSError, TimeoutError):
+        return None
+    return outcome.stdout if outcome.exit_code == 0 else None
+
+
 async def read_commit(folder: Path, environ: Mapping[str, str], name: str = "HEAD") -> tuple[str, bytes] | None:
     """A commit, its full name and its object; nothing where there is no repository, no such commit or no git.
 
     In a clone of depth 1 only the object knows the commit's parents.
     """
-    path = environ.get("PATH", os.defpath)
-    program = shutil.which("git", path=path)
-    if program is None:
-        return None
-    environment = {
-        "PATH": path,
-        "LC_ALL": "C",
-        "HOME": "/nonexistent",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        # A repository of another user, as in a container, is read all the same; its fsmonitor would be run as a
-        # program.
-        "GIT_CONFIG_COUNT": "2",
-        "GIT_CONFIG_KEY_0": "safe.directory",
-        "GIT_CONFIG_VALUE_0": "*",
-        "GIT_CONFIG_KEY_1": "core.fsmonitor",
-        "GIT_CONFIG_VALUE_1": "false",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-    }
-    answers = []
-    for question in (("rev-parse", "--verify", "-q", f"{name}^{{commit}}"), ("cat-file", "commit", name)):
-        try:
-            outcome = await process.capture(
-                [program, *question], cwd=folder, environment=environment, timeout_seconds=SECONDS
-            )
-        except (OSError, TimeoutError):
-            return None
-        if outcome.exit_code != 0:
-            return None
-        answers.append(outcome.stdout)
-    return answers[0].decode().strip(), answers[1]
+    commit = await ask(folder, environ, "rev-parse", "--verify", "-q", f"{name}^{{commit}}")
+    content = await ask(folder, environ, "cat-file", "commit", name)
+    return (commit.decode().strip(), content) if commit and content else None
 
 
 MAX_REASON_LENGTH = 500

@@ -51,7 +51,7 @@ def project_folder(base: Path, identity: Path) -> Path:
 
 
 # What a process leaves in a project's folder that is killed at any moment.
-HOLDS = ("runs.lock", "stores", "trees", "bases", "trash")
+HOLDS = ("runs.lock", "runs", "stores", "trees", "bases", "trash")
 
 
 def project_folders(base: Path) -> list[Path]:

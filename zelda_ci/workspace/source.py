@@ -7,6 +7,7 @@ from pathlib import Path
 
 from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import WorkspaceError
+from zelda_ci.process import git_settings
 from zelda_ci.workspace import git
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.grafting import TreeParts
@@ -14,7 +15,7 @@ from zelda_ci.workspace.grafting import TreeParts
 # Settings on which the bytes of a checkout depend.
 CHECKOUT_SETTINGS = r"^core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)$"
 
-QUESTIONS = ("--is-bare-repository", "--is-inside-git-dir", "--show-object-format", "--show-cdup", "--git-common-dir")
+QUESTIONS = ("--show-object-format", "--show-cdup", "--git-common-dir")
 
 
 @dataclass(frozen=True)
@@ -92,20 +93,32 @@ def _real_folder(project: Path) -> Path:
 async def _repository(folder: Path, ask: Git) -> Repository | None:
     outcome = await ask.attempt("rev-parse", *QUESTIONS)
     if outcome.exit_code != 0:
+        if b"cannot use bare repository" in outcome.stderr:
+            raise _bare(folder)
         if b"not a git repository (or any" not in outcome.stderr:
             raise ask.failure(("rev-parse",), outcome)
         _check_plain(folder)
         return None
-    bare, inside, object_format, places = outcome.stdout.removesuffix(b"\n").split(b"\n", 3)
-    if b"true" in {bare, inside}:
-        raise WorkspaceError(f"{folder} is a repository without files.", hint="Run Zelda in a checkout of it.")
-    up, common_dir = places.split(b"\n", 1)
+    object_format, up, common_dir = outcome.stdout.removesuffix(b"\n").split(b"\n", 2)
+    git_dir = (await ask("rev-parse", "--absolute-git-dir")).removesuffix(b"\n")
+    # Before 2.38, git takes any folder for a repository that looks like one.
+    if folder.is_relative_to(_real(Path(os.fsdecode(git_dir)))):
+        raise _bare(folder)
     settings = await ask.attempt("config", "-z", "--get-regexp", CHECKOUT_SETTINGS)
     return Repository(
         common_dir=_real(folder / os.fsdecode(common_dir)),
         top=_real(folder / os.fsdecode(up)),
         object_format=object_format.decode(),
         settings=dict(_setting(entry) for entry in settings.stdout.decode("utf-8", "replace").split("\0") if entry),
+    )
+
+
+def _bare(folder: Path) -> WorkspaceError:
+    return WorkspaceError(
+        f"{folder} is a repository without files, or lies in one (with HEAD, objects and refs): the commit in there "
+        "would be tested, and not the files around it.",
+        hint="Run Zelda in a checkout. If your project holds HEAD, objects and refs as ordinary files, remove them.",
+        code="BARE_REPOSITORY",
     )
 
 
@@ -174,10 +187,7 @@ async def without_commands(ask: Git, more: Mapping[str, str] | None = None) -> G
     """Git with every configured command overridden by none, and with more settings."""
     filters = (await ask.attempt("config", "-z", "--name-only", "--get-regexp", r"^filter\.")).stdout.split(b"\0")
     values = {os.fsdecode(name): "false" if name.endswith(b".required") else "" for name in filters if name}
-    values |= {"core.fsmonitor": "false", **(more or {})}
-    pairs = {f"GIT_CONFIG_KEY_{n}": name for n, name in enumerate(values)}
-    pairs |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(values.values())}
-    return ask.within(ask.cwd, GIT_CONFIG_COUNT=str(len(values)), **pairs)
+    return ask.within(ask.cwd, **git_settings.variables({**values, **git_settings.SETTINGS, **(more or {})}))
 
 
 async def check_committed(project: Project, plumbing: Git) -> None:

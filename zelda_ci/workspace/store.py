@@ -21,7 +21,8 @@ import anyio.to_thread
 from zelda_ci.domain.fingerprint import TreeFile
 from zelda_ci.domain.workspace import SuiteFinder, Withheld
 from zelda_ci.errors import LockError, WorkspaceError
-from zelda_ci.files import locks, removal, untrusted
+from zelda_ci.files import locks, untrusted
+from zelda_ci.process import removal
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import withholding
 from zelda_ci.workspace.folder import CheckoutIndex
@@ -174,7 +175,7 @@ async def borrowed(project_home: Path, order: CheckoutOrder, plumbing: Git) -> A
 async def prune(project_home: Path) -> None:
     """Remove what killed processes left of a fetch, and the stores of one project that nobody used for two weeks."""
     stores = project_home / "stores"
-    if _exists(stores):
+    if stores.is_dir():  # a moment
         async with locks.locked(_lock(stores), patience=FETCH_SECONDS):
             await anyio.to_thread.run_sync(_clear, stores)
             await anyio.to_thread.run_sync(_retire, stores, KEPT, time.time() - KEPT_SECONDS)
@@ -317,14 +318,17 @@ def _complete(folder: Path) -> Store | None:
 
 
 def _clear(stores: Path) -> None:
-    """Remove drafts of killed processes: the lock was free, so the last git of theirs is gone."""
-    for draft in stores.glob("draft-*"):
-        shutil.rmtree(draft, ignore_errors=True)
+    """Remove drafts of killed processes, and stores that lost their mark of use: who makes one holds the lock."""
+    for folder in stores.iterdir():
+        with suppress(OSError):
+            if not folder.is_dir() or untrusted.is_regular((folder / "used").lstat()):
+                continue
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _retire(stores: Path, limit: int, older_than: float | None = None) -> None:
     """Remove the stores that were used longest ago and are not in use."""
-    by_use = sorted((used.lstat().st_mtime, used) for used in stores.glob("*/used"))
+    by_use = sorted((_used_at(used), used) for used in stores.glob("*/used"))
     for used_at, used in by_use[: max(0, len(by_use) - limit)] if older_than is None else by_use:
         if older_than is not None and used_at > older_than:
             continue
@@ -336,8 +340,10 @@ def _retire(stores: Path, limit: int, older_than: float | None = None) -> None:
             os.close(number)
 
 
-def _exists(folder: Path) -> bool:
-    return folder.is_dir()
+def _used_at(used: Path) -> float:
+    with suppress(OSError):
+        return used.lstat().st_mtime
+    return 0.0
 
 
 def _lock(stores: Path) -> Path:

@@ -6,7 +6,6 @@ Nothing of the user's repository changes: git reads its objects and writes new o
 import os
 import secrets
 import shutil
-import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.files import removal
+from zelda_ci.process import removal
 from zelda_ci.workspace import source, store
 from zelda_ci.workspace.copy import IDENTITY, MAX_BYTES, MAX_FILES, is_private
 from zelda_ci.workspace.git import Git
@@ -68,7 +67,7 @@ async def committed(project: Project, results_dir: Path, home: Path, plumbing: G
 
 async def prune(home: Path) -> None:
     """Remove those that nobody needs any more, and what killed processes left."""
-    for tree in await anyio.to_thread.run_sync(_old, home / FOLDER):
+    for tree in removal.older_than(home / FOLDER, KEPT_SECONDS):
         await removal.discard(tree, home / "trash")
 
 
@@ -150,9 +149,3 @@ def _keep(draft: Path, target: Path) -> None:
         if not target.is_dir():
             raise WorkspaceError(f"{target} could not be made: {problem.strerror}.") from problem
         os.utime(target)
-
-
-def _old(trees: Path) -> list[Path]:
-    with suppress(OSError):
-        return [tree for tree in trees.iterdir() if time.time() - tree.lstat().st_mtime > KEPT_SECONDS]
-    return []

@@ -34,7 +34,6 @@ from zelda_ci.workspace import (
     git,
     ignored,
     location,
-    setup_cache,
     source,
     store,
     working_tree,
@@ -43,18 +42,12 @@ from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 from zelda_ci.workspace.clean_checkout import UnderWay
 from zelda_ci.workspace.git import Git, check_launch, explained
-from zelda_ci.workspace.kept_setup import KeptSetup
 from zelda_ci.workspace.protection import spec
-from zelda_ci.workspace.setup_cache import SetupTree
 from zelda_ci.workspace.source import Project
 from zelda_ci.workspace.store import Start, Store
 
 # Of a command's output, what its result and its log keep: half from its head, half from its tail.
 KEPT_BYTES = 400_000
-
-# Set to 1, setup runs whatever an earlier run has installed.
-NO_CACHE = "ZELDA_NO_CACHE"
-SETUPS = "setups"
 
 NOWHERE = "The working folder is gone, or something else stands in its place."
 
@@ -167,11 +160,7 @@ class Workspaces:
         announced = stack.enter_context(folder.announced(run, run_id, self._results))
         unlinked = [] if announced else [f"{self._results} cannot be written, so no link is there."]
         notes = [*start.store.notes, *confine.notes(suite, variables), *unlinked]
-        tree = SetupTree(
-            start.commit, self._plumbing.within(run.git_dir, GIT_DIR=str(run.git_dir)), str(project.prefix)
-        )
-        key = await self._setup_key(tree, suite, needs, variables)
-        self._open[run.path] = UnderWay(run, start, home, suite, project.prefix, needs, setup_key=key)
+        self._open[run.path] = UnderWay(run, start, home, suite, project.prefix, needs)
         return Workspace(
             run_id=run_id,
             base=run.path,
@@ -261,22 +250,6 @@ class Workspaces:
         files = await anyio.to_thread.run_sync(ignored.stamps, workspace.root, abandon_on_cancel=True)
         self._open[workspace.base] = replace(self._open[workspace.base], before=files)
 
-    async def _setup_key(
-        self, tree: SetupTree, suite: ResolvedSuite, needs: Needs, variables: Mapping[str, str]
-    ) -> str | None:
-        """Without isolation a session could write whatever the user can, the cache too: none is used there."""
-        if needs.level == "none" or self._environ.get(NO_CACHE) == "1":
-            return None
-        return await setup_cache.key_of(tree, suite, variables)
-
-    def kept_setup(self, workspace: Workspace) -> KeptSetup | None:
-        """What setup installs there, where that may be kept and come from an earlier run."""
-        run = self._open[workspace.base]
-        if run.setup_key is None:
-            return None
-        command = partial(self.run_command, workspace, phase="zelda")
-        return KeptSetup(run.folder, run.home / SETUPS, run.setup_key, run.needs.uid, command, self._redact)
-
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
         """Write to `patch` what the session changed, committed or not.
 
@@ -314,13 +287,8 @@ class Workspaces:
             # Strays are found by the folder of the run.
             variables[MARKER] = str(run.folder.path)
             confinement = await self._confine(fresh.folder, replace(run.needs, socket=None), variables)
-            git_dir = fresh.folder.git_dir
-            tree = SetupTree(fresh.found, self._plumbing.within(git_dir, GIT_DIR=str(git_dir)), str(run.prefix))
-            key = await self._setup_key(tree, run.suite, run.needs, variables)
         kept = tuple(path for path in run.kept if not fresh.protection.covers(path))
-        self._open[fresh.folder.path] = replace(
-            run, folder=fresh.folder, protected=fresh.protected, kept=kept, setup_key=key
-        )
+        self._open[fresh.folder.path] = replace(run, folder=fresh.folder, protected=fresh.protected, kept=kept)
         return clean_checkout.checked(workspace, fresh, run.prefix, confinement, self._redact)
 
     async def bring_ignored(self, workspace: Workspace, checked: Workspace) -> None:
@@ -393,8 +361,8 @@ class Workspaces:
             for home in location.project_folders(self._base):
                 swept += await folder.sweep(home)
                 await store.prune(home)
-                await anyio.to_thread.run_sync(setup_cache.retire, home / SETUPS)
                 await working_tree.prune(home)
                 await base_commit.prune(home)
+            await anyio.to_thread.run_sync(users.sweep, self._base)
             await anyio.to_thread.run_sync(folder.forget_vanished, self._results)
         return tuple(swept)

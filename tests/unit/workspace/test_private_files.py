@@ -1,6 +1,7 @@
 """What of a folder without git stays behind, since it may hold credentials."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ PRIVATE_BY_CONTENT = {
     ".npmrc": "registry=https://r.example\n//r.example/:_authToken=abcdef123456\n",
     ".yarnrc.yml": "npmAuthToken: abcdef123456\n",
     "pip.conf": "[global]\nindex-url = https://me:secret@pypi.example/simple\n",
+    "binary/.npmrc": os.fsdecode(b"\xff//r.example/:_authToken=abcdef123456\n"),
     "cluster.yaml": "users:\n- user:\n    client-key-data: x\n",
 }
 PUBLIC_BY_NAME = (
@@ -44,7 +46,8 @@ PUBLIC_BY_CONTENT = {
 
 def private(folder: Path, files: dict[str, str]) -> set[str]:
     for name, content in files.items():
-        (folder / name).write_text(content)
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(os.fsencode(content))
     return {name for name in files if is_private(folder / name, is_folder=False)}
 
 
@@ -55,6 +58,14 @@ def test_what_may_hold_credentials_is_private(tmp_path: Path) -> None:
 
 def test_what_only_looks_like_it_is_not(tmp_path: Path) -> None:
     assert private(tmp_path, dict.fromkeys(PUBLIC_BY_NAME, "") | PUBLIC_BY_CONTENT) == set()
+
+
+@pytest.mark.parametrize("part", [b"\n", b"registry", b"registry a://", b"registry://a:", b'"type"   '])
+def test_no_text_takes_long(tmp_path: Path, part: bytes) -> None:
+    (tmp_path / "a.json").write_bytes(part * 8192)
+    began = time.process_time()
+    assert not is_private(tmp_path / "a.json", is_folder=False)
+    assert time.process_time() - began < 0.1
 
 
 def test_folders(tmp_path: Path) -> None:
