@@ -196,14 +196,3 @@ def test_what_belongs_to_nothing_stays_an_entry_and_what_is_repeated_counts_once
     assert (turn.text, turn.model, turn.synthetic) == (None, "unknown", False)
     assert folded(said("API Error", model="<synthetic>")).turns[0].synthetic
     assert (folded().entries, folded().started, folded().ended) == ((), None, None)
-
-
-def test_many_records_are_folded() -> None:
-    """A fold that looked back over what it has would not come to an end within the time of a test."""
-    happened: list[SessionRecord] = []
-    for n in range(2_000):
-        happened += [said("x", f"m{n}"), called(f"t{n}", f"m{n}")]
-    happened += [returned(f"t{n}") for n in reversed(range(2_000))]
-    transcript = folded(*happened)
-    assert len(transcript.entries) == 2_000
-    assert all(call.output == "ok" for call in transcript.tool_calls)

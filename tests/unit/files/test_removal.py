@@ -24,10 +24,6 @@ def tree(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_missing_folder_is_no_problem(tmp_path: Path) -> None:
-    anyio.run(removal.discard, tmp_path / "nothing", tmp_path / "trash")
-
-
 def test_neither_modes_nor_kinds_nor_names_are_obstacles(tree: Path) -> None:
     inner = tree / "read-only" / "no-access" / "inner"
     inner.mkdir(parents=True)
