@@ -5,30 +5,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-ATTEMPTS = 3
 
-LEFT = "import time; time.sleep(0.1); import {right}; WHOLE = True"
-"""A module that takes its time, and then needs the other one."""
-
-RACE = """
-import sys, threading
-from contextlib import nullcontext
-from zelda_ci.imports import one_at_a_time
-guarded, failures = sys.argv[1] == "guarded", []
-
-def get(number, name, other):
-    with one_at_a_time(f"pair {number}") if guarded else nullcontext():
-        module = __import__(name)
-    if not hasattr(getattr(module, other), "WHOLE"):
-        failures.append(f"half of {other}")
-
-for number in range(int(sys.argv[2])):
-    pair = (f"left{number}", f"right{number}")
-    threads = [threading.Thread(target=get, args=(number, *each)) for each in (pair, pair[::-1])]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-print(len(failures))
-"""
 
 START = """
 import sys, threading
@@ -67,14 +44,6 @@ def _python(code: str, *arguments: str, path: Path = REPOSITORY) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
-
-
-def test_two_threads_that_import_each_others_modules_get_them_whole(tmp_path: Path) -> None:
-    for number in range(ATTEMPTS):
-        (tmp_path / f"left{number}.py").write_text(LEFT.format(right=f"right{number}"))
-        (tmp_path / f"right{number}.py").write_text(LEFT.format(right=f"left{number}"))
-    # The second way shows that the race is real.
-    assert [_python(RACE, way, str(ATTEMPTS), path=tmp_path) for way in ("guarded", "free")] == ["0", str(ATTEMPTS)]
 
 
 def test_everything_that_is_imported_while_a_run_starts_is_whole() -> None:

@@ -112,13 +112,6 @@ def test_a_grandchild_that_keeps_the_pipe_open_holds_nobody_up() -> None:
     assert (done.output, done.timed_out) == ("done\n", False)
 
 
-def test_a_missing_program_and_a_missing_folder_are_errors_of_the_system() -> None:
-    with pytest.raises(FileNotFoundError):
-        run("no-such-program")
-    with pytest.raises(FileNotFoundError):
-        run("true", cwd=Path("/no/such/folder"))
-
-
 def test_cancelling_ends_the_process_group_and_tells_what_was_printed_until_then(tmp_path: Path) -> None:
     told: list[process.Completed] = []
 
