@@ -17,7 +17,7 @@ from zelda_ci.compare.drift import (
     with_night,
 )
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.nights import WINDOW, IssueAuthor, Night, NightlyHistory, Passes
+from zelda_ci.domain.nights import WINDOW, Night, NightlyHistory, Passes
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.trials import MAX_TRIALS
@@ -129,19 +129,6 @@ def test_nights_are_bounded_merged_once_each_and_never_of_the_future() -> None:
         assert both.nights == tuple(many[:5])
         assert both.drifts == newer.drifts
     assert merged([], many[0].at) == NightlyHistory()
-
-
-def test_a_night_that_could_not_read_the_history_makes_no_drift_forgotten() -> None:
-    known = history_of([*GOOD, *nights("PF", first=12)])
-    (drift,) = known.drifts
-    known = known.replace(drifts=(drift.replace(issue=7),), author=IssueAuthor(login="bot"))
-    alone = history_of(nights("PF", first=13))
-    after = nights("PF", first=20)[0].at
-    both = merged([alone, known], after)
-    assert (len(both.nights), both.drifts, both.author) == (14, known.drifts, known.author)
-    # One that was over by then, and known to be, stays over.
-    over = with_night(known, nights("PP", first=13)[0]).replace(drifts=())
-    assert merged([over, known], after).drifts == ()
 
 
 def trial(run_id: str, *evaluations: Any, outcome: str = "a", at: int = 0, **fields: Any) -> RunResult:

@@ -10,7 +10,6 @@ from claude_agent_sdk import (
     ResultMessage,
     StreamEvent,
     SystemMessage,
-    TaskNotificationMessage,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -248,25 +247,9 @@ def test_all_else_but_what_drives_a_display_is_noted_and_never_fatal(
     assert (noticed.kind, noticed.text) == (kind, text)
 
 
-def test_the_end_of_background_work_is_noted_with_its_status(hear: Conversation) -> None:
-    fields = {"task_id": "b", "status": "stopped", "output_file": "", "summary": "tail -f", "uuid": "u"}
-    data = {"type": "system", "subtype": "task_notification", **fields}
-    message = TaskNotificationMessage(subtype="task_notification", data=data, session_id="s", **fields)  # type: ignore[arg-type]
-    (noticed,) = hear(message)
-    assert isinstance(noticed, Noticed)
-    assert noticed.text == "stopped: tail -f"
-
-
 def task(subtype: str) -> SystemMessage:
     """Of the task that the CLI makes of the call `t`."""
     return system(subtype, task_id="b", tool_use_id="t", status="completed", summary="make")
-
-
-def test_the_end_of_a_call_in_the_background_belongs_to_the_call(hear: Conversation) -> None:
-    returned = UserMessage(content=[ToolResultBlock("t", "It runs in the background.")])
-    _, noticed = hear(task("task_started"), returned, task("task_notification"))
-    assert isinstance(noticed, Noticed)
-    assert (noticed.text, noticed.parent_tool_call_id) == ("completed: make", "t")
 
 
 def test_no_record_holds_a_secret(hear: Conversation) -> None:

@@ -1,7 +1,6 @@
 """Plans that everybody makes alike, how evenly they deal, and what is made of parts."""
 
 import random
-from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
 
@@ -11,7 +10,7 @@ from tests.builders import START, suite
 from zelda_ci.compare.shards import budget_of, deal, differences, longest_suite
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.shards import ShardPlan, shard_of
-from zelda_ci.pipeline.shards import PlanFacts, make_plan, merged_id, told
+from zelda_ci.pipeline.shards import PlanFacts, make_plan, merged_id
 
 
 def facts(seconds: dict[str, float], trials: int = 1, **more: object) -> PlanFacts:
@@ -47,23 +46,6 @@ def test_stored_durations_spread_the_work_evenly_over_many_random_plans() -> Non
             spreads.append(max(loads(plan)) / fmean(loads(plan)))
     assert max(spreads) <= 1.3
     assert fmean(spreads) <= 1.05
-
-
-def test_without_durations_every_suite_is_taken_for_a_usual_one() -> None:
-    known = make_plan(facts({"a": 30, "b": 90, "c": 60}), 2)
-    nothing = PlanFacts(suites=[suite(name=name) for name in "abcd"], commit=None, tree=None, base=None, sides=0)
-    unknown = make_plan(nothing, 2)
-    assert [each.seconds for each in known.suites] == [30, 90, 60]
-    assert [each.seconds for each in unknown.suites] == [60] * 4
-    one_new = make_plan(replace(facts({"a": 0, "b": 0, "c": 0}), trial_seconds={"a": 30, "c": 90}), 2)
-    assert [each.seconds for each in one_new.suites] == [30, 60, 90]
-
-
-def test_a_suite_that_takes_longer_than_its_share_is_named_since_it_is_never_split() -> None:
-    plan = make_plan(facts({"long": 100, "a": 10, "b": 10, "c": 10}), 3)
-    assert [each.shard for each in plan.suites] == [1, 2, 3, 2]
-    *_, said = told(plan)
-    assert said.startswith("long alone takes about 100 s of 130 s, and a suite is never split")
 
 
 def test_a_budget_is_divided_as_the_time_is_and_never_exceeded() -> None:

@@ -14,7 +14,7 @@ from zelda_ci.report.builders.page_conversation import EntryBuilder
 from zelda_ci.report.builders.page_pictures import pictures
 from zelda_ci.report.builders.page_sides import SideSession, chosen_pair, sides_page
 from zelda_ci.report.builders.page_suite import SuiteSession, SuiteSessions
-from zelda_ci.report.builders.page_text import Quotes, patched_files, plain, shortened
+from zelda_ci.report.builders.page_text import plain, shortened
 from zelda_ci.report.page_model import CallView, EntryView, FoldedText, PageLink, SidesPage
 
 
@@ -45,32 +45,6 @@ def test_a_cut_text_keeps_whole_lines_of_both_ends_and_says_how_much_is_missing(
     assert text.endswith("\n" + last)
     assert len(first) + len(last) <= limit
     assert len(first) + len(last) + int(missing.replace(",", "")) == len(text)
-
-
-PATCH = b"""diff --git a/x.py b/x.py
-index 1..2 100644
---- a/x.py
-+++ b/x.py
-@@ -1,2 +1,2 @@
- same
--old
-+new
-diff --git a/gone.txt b/gone.txt
-deleted file mode 100644
---- a/gone.txt
-+++ /dev/null
-@@ -1 +0,0 @@
--diff --git a/not b/a header
-"""
-
-
-def test_a_patch_is_shown_file_by_file_and_a_line_of_it_is_no_header() -> None:
-    quotes = Quotes()
-    quotes.add("new", "there")
-    files = patched_files(PATCH, {"x.py": quotes}, 10_000)
-    assert [(file.name, file.added, file.removed) for file in files] == [("x.py", 1, 1), ("gone.txt", 0, 1)]
-    assert [span.text for span in files[0].spans if span.anchor == "there"] == ["+new\n"]
-    assert lines(files[1].lines)[-1] == ("del", "-diff --git a/not b/a header")
 
 
 # --- anchors and citations --------------------------------------------------------------------------------------
@@ -127,16 +101,6 @@ def test_a_citation_leads_to_its_line_or_else_to_its_call_or_turn() -> None:
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------
-
-
-def test_sub_agents_are_inside_of_the_call_that_began_them() -> None:
-    shown = entries(session("Agent reviewer", "> Read a.py", "Bash ls -> error", '"Done."'))
-    assert [(entry.depth, entry.thread, entry.tone) for entry in shown[1:]] == [
-        (0, "", ""),
-        (1, "reviewer", ""),
-        (0, "", "bad"),
-        (0, "", ""),
-    ]
 
 
 def test_the_time_line_shows_who_was_busy_within_its_scale() -> None:

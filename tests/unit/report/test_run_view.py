@@ -2,13 +2,11 @@ from typing import Any
 
 import pytest
 
-from tests.golden.batches import broken, efficiency, run, safe, suite, unscored
-from zelda_ci.domain import numbers
+from tests.golden.batches import broken, efficiency, run, suite, unscored
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import ChangeSummary, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.report.builders.run import run_view
 from zelda_ci.report.model import Cell, Row, RunFiles, RunView, Tone
 
@@ -47,14 +45,6 @@ def test_unscored_is_not_zero() -> None:
     assert shown.note.text == "no tools at all"
 
 
-def test_a_metric_of_a_newer_zelda_is_shown_under_its_key() -> None:
-    newer = run(evaluations=used()).model_copy(update={"unknown_metrics": ("codeReview",)})
-    assert [(row.label, row.score.text) for row in view(newer).scores] == [
-        ("Efficiency", numbers.format_score(efficiency().score or 0.0)),
-        ("Code review", "not read"),
-    ]
-
-
 def test_targets_are_met_at_their_value_and_missed_above() -> None:
     config = suite(efficiency_targets={"turns": 9, "tokens": 100_000, "durationSeconds": 83.1})
     result = run(config=config)
@@ -79,11 +69,3 @@ def test_every_problem_comes_with_a_next_step(code: str, word: str) -> None:
     assert problem
     assert problem.sentence == "It failed."
     assert word in problem.advice
-
-
-def test_a_failed_setup_shows_the_last_lines_it_printed() -> None:
-    printed = "".join(f"line {number}\n\n" for number in range(1, 30))
-    setup = CommandResult(command=safe("make"), exit_code=1, seconds=1, output=safe(printed), output_bytes=1)
-    problem = view(run(status=SessionStatus.FAILED, setup=setup)).problem
-    assert problem
-    assert problem.output == tuple(f"line {number}" for number in range(20, 30))
