@@ -14,7 +14,6 @@ from tests.support.github_server import (
     answered,
     primary_limit,
     secondary_limit,
-    too_many_requests,
 )
 from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.errors import GitHubError
@@ -71,12 +70,9 @@ def reset_in(sleeper: Sleeper, seconds: int) -> Failure:
     "limit",
     [
         LIMITED,
-        graphql_error(None, "You have exceeded a secondary rate limit."),
-        graphql_error("RATE_LIMITED", "API rate limit exceeded.", **{"retry-after": "7"}),
-        too_many_requests(retry_after=3, on=GRAPHQL),
         secondary_limit(on=GRAPHQL),
     ],
-    ids=["primary", "secondary", "retry-after", "429", "403"],
+    ids=["primary", "403"],
 )
 def test_a_limit_is_waited_for(github: GitHubServer, pull: Pull, limit: Failure) -> None:
     sleeper = Sleeper()

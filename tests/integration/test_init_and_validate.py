@@ -146,21 +146,6 @@ def test_gitignore_gets_a_line_and_keeps_its_own(before, after, tmp_path):
     assert (tmp_path / ".gitignore").read_bytes() == after
 
 
-def test_git_agrees_that_results_are_ignored_also_in_a_subfolder(tmp_path):
-    subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    inner = tmp_path / "packages/shop with a space"
-    inner.mkdir(parents=True)
-    assert zelda("init", cwd=inner).returncode == 0
-    (inner / ".zelda/runs").mkdir(parents=True)
-    (inner / ".zelda/runs/result.json").write_text("{}")
-    ignored = subprocess.run(["git", "check-ignore", "-q", ".zelda/runs/result.json"], cwd=inner, check=False)
-    assert ignored.returncode == 0
-    status = subprocess.run(
-        ["git", "status", "--porcelain", "-uall"], cwd=inner, capture_output=True, text=True, check=True
-    )
-    assert len(status.stdout.splitlines()) == 3
-
-
 IN_THE_WAY: dict[str, Callable[[Path], object]] = {
     "file zelda": lambda root: (root / "zelda").write_text("x"),
     "folder config": lambda root: (root / "zelda.config.yaml").mkdir(),

@@ -39,19 +39,6 @@ def test_runs_are_counted_back_from_the_latest(tmp_path: Path) -> None:
         assert json.loads(shown.stdout)["runId"] == run, shown.stderr
 
 
-def test_a_batch_is_shown_as_a_whole(tmp_path: Path) -> None:
-    project, reference = project_with(tmp_path), "2026-02-13T14-40"
-    three_batches(project)
-    shown = zelda(project, "show", reference)
-    assert shown.returncode == 0, shown.stderr
-    for part in ("alpha", "trial 1", "trial 2", "beta", "2026-02-13T14-40-00-bbbb", "Summary"):
-        assert part in shown.stdout, part
-    assert len(json.loads(zelda(project, "show", reference, "--json").stdout)["runs"]) == 3
-    refused = zelda(project, "show", reference, "--patch")
-    assert refused.returncode == 2
-    assert "alpha-2026-02-13T14-40-00-2" in refused.stderr
-
-
 def test_the_newest_batch_is_compared_with_the_one_before_and_a_suite_with_all_its_trials(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     three_batches(project)

@@ -4,9 +4,8 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, against, model, project_of
+from tests.integration.test_run_against import FEW, GREETS, SILENT, against, model, project_of
 from tests.support.command import results, zelda
-from tests.support.projects import Project, repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error
 
 
@@ -37,12 +36,6 @@ def test_a_recording_of_both_sides_is_replayed_and_says_that_nothing_is_spent(tm
         ("head", True): 1,
         ("base", True): 1,
     }
-
-
-def monorepo(tmp_path: Path) -> Project:
-    """Two projects, each with a suite of the same name."""
-    files = {"zelda.config.yaml": "", "CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE}
-    return repository(tmp_path, {f"{name}/{file}": text for name in "ab" for file, text in files.items()})
 
 
 def test_a_side_that_the_api_refuses_for_good_is_no_evidence_against_the_other(tmp_path: Path) -> None:

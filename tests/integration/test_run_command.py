@@ -153,19 +153,6 @@ def four_suites(tmp_path: Path) -> Project:
     return repository(tmp_path, {"README.md": "# Sample\n", **files})
 
 
-def test_an_api_that_is_not_there_is_named_as_it_was_configured(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    with ScriptedApi([]) as api:
-        dead = api.url
-    done = zelda(project, "run", api=dead)
-    failure = the_result(project)["failure"]
-    assert failure == {
-        "code": "API_UNREACHABLE",
-        "message": f"Zelda's model proxy could not reach {dead}: connection refused.",
-    }
-    assert f"could not reach {dead}" in " ".join(done.stdout.split())
-
-
 def test_suites_run_side_by_side_and_are_reported_in_order_as_confined_as_was_required(tmp_path: Path) -> None:
     best = levels.probe(os.environ, find_cli()).level
     project = four_suites(tmp_path)

@@ -9,25 +9,6 @@ import pytest
 
 from zelda_ci.files import removal
 
-
-def test_two_processes_may_empty_the_same_trash(tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    for number in range(300):
-        (tree / str(number)).mkdir(parents=True)
-        (tree / str(number) / "file").write_text("x")
-    trash = tmp_path / "trash"
-    trash.mkdir()
-    tree.rename(trash / "tree")
-    program = "import sys; from pathlib import Path; from zelda_ci.files import removal;"
-    program += "sys.exit(removal.empty_now(Path(sys.argv[1])))"
-    argv = [sys.executable, "-c", program, str(trash)]
-    children = [subprocess.Popen(argv, cwd=Path(__file__).parents[2]) for _ in range(2)]
-    for child in children:
-        child.wait()
-    assert removal.empty_now(trash) == 0
-    assert list(trash.iterdir()) == []
-
-
 MOUNTS = """
 set -e
 mkdir -p {tree}/inner/mounted {victim}

@@ -200,24 +200,6 @@ def test_variables_that_point_git_elsewhere(tmp_path: Path) -> None:
     assert other.fingerprint() == before
 
 
-def test_a_sparse_read_only_checkout_is_tested_in_full(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"a/x": "x", "b/y": "y", "README.md": "hello\n"})
-    project.git("sparse-checkout", "set", "a")
-    assert not (project.path / "b").exists()
-    for folder, _, files in os.walk(project.path):
-        for name in files:
-            Path(folder, name).chmod(0o444)
-        Path(folder).chmod(0o555)
-
-    async def work(_: Workspaces, workspace: Workspace) -> None:
-        assert (workspace.root / "b/y").read_text() == "y"
-
-    try:
-        unchanged(project, work)
-    finally:
-        subprocess.run(["chmod", "-R", "u+w", str(project.path)], check=True)
-
-
 def test_a_partial_clone_works_if_it_has_the_files(tmp_path: Path) -> None:
     origin = repository(tmp_path, {f"f{n}": str(n) * 1000 for n in range(5)} | {"README.md": "hello\n"})
     origin.write({"f1": "changed"})
