@@ -79,23 +79,6 @@ def test_a_python_project_whose_packages_cannot_be_had_keeps_the_command_that_wo
     assert (load(project.path).config.setup_command, load(project.path).config.execution.path) == ((), ())
 
 
-def test_a_program_that_is_missing_is_named(tmp_path):
-    project = repository(tmp_path, {"go.mod": "module a\n", "a.go": "package a\n", "CLAUDE.md": "Use tabs.\n"})
-    shell = tmp_path / "bin"
-    shell.mkdir()
-    for program in ("bash", "sh", "git", "env", "cat", "uname", "getconf"):
-        found = shutil.which(program)
-        if found:
-            (shell / program).symlink_to(found)
-    said = init(project, PATH=str(shell))
-    assert said[0] == "Found: Go (go.mod)."
-    assert "testCommand: go test ./... - left out" in said
-    # Bash and dash, whichever the machine has, say it in words of their own.
-    assert any("go: command not found" in line or "go: not found" in line for line in said), "\n".join(said)
-    (suite,) = load(project.path).suites
-    assert (suite.resolved.name, load(project.path).config.test_command) == ("claude", None)
-
-
 def test_in_a_subfolder_it_says_what_it_does_and_asks_at_a_terminal(tmp_path):
     project = repository(tmp_path, {**NODE, "src/a.js": ""})
     inner = project.path / "src"

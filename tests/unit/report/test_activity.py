@@ -11,11 +11,9 @@ from zelda_ci.domain.session import (
     ToolReturned,
 )
 from zelda_ci.events import (
-    BatchStarted,
     Event,
     Phase,
     PhaseStarted,
-    RunFinished,
     RunStarted,
     SessionProgressed,
 )
@@ -69,16 +67,3 @@ def returned(number: int = 1) -> ToolReturned:
 )
 def test_what_the_session_is_at(records: list[SessionRecord], doing: str) -> None:
     assert facts(*records)[-1] == doing
-
-
-def test_a_finished_run_is_no_longer_under_way_and_its_cost_stays() -> None:
-    kept = board(
-        BatchStarted(("a", "b"), 2),
-        RunStarted(RUN.run_id, "a"),
-        SessionProgressed(RUN.run_id, called("Read"), 1, 0.25),
-        SessionProgressed(RUN.run_id, returned(), 2, 0.5),
-        RunFinished(RUN),
-    )
-    assert kept.running == {}
-    assert kept.plan() == "2 runs, 2 at a time"
-    assert kept.progress() == "1 of 2 done, $0.5000 so far"

@@ -10,7 +10,6 @@ import pytest
 from tests.unit.compare.nights import FIRST, PLATFORM, history_of, night
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.report.builders.nights import (
-    drift_notes,
     sparkline,
     trend_details,
 )
@@ -42,18 +41,6 @@ def test_what_fell_comes_first_in_the_trend() -> None:
     rows = [[cell.text for cell in line.cells] for line in details.tables[0].lines]
     assert [(row[0], row[4]) for row in rows] == [("z", "fell"), ("a", "")]
     assert list(trend_details(NightlyHistory())) == []
-
-
-def test_few_drifts_are_told_one_by_one_and_accepted_ones_not_at_all() -> None:
-    good = [night(number, {"a": {f"c{each}": (3, 3) for each in range(9)}}) for number in range(40)]
-    drifts = history_of([*good, night(40, {"a": {f"c{each}": (0, 3) for each in range(9)}})]).drifts
-    assert len(drifts) == 9
-    notes = list(drift_notes(drifts[:1], drifts))
-    assert len(notes) == 6
-    assert notes[0].startswith("Drift (still): a, c0 120/120 → 0/3")
-    assert notes[1].startswith("Drift (new): a, c1")
-    assert notes[-1] == "Drift: 4 more."
-    assert list(drift_notes((), [drift.replace(accepted=True) for drift in drifts])) == []
 
 
 @pytest.mark.parametrize("text", ["@octocat", "`rm -rf`", "a\nb", "deadbeef01", "x" * 999, "\u202e"])

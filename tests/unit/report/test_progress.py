@@ -106,16 +106,6 @@ def test_the_terminal_is_clean_and_its_cursor_visible_afterwards() -> None:
     assert shown.endswith("\x1b[2K")
 
 
-def test_a_burst_of_events_is_not_a_burst_of_drawing() -> None:
-    stream = Screen()
-    with LiveProgress(terminal(stream)) as emit:
-        story(emit)
-        before = stream.tell()
-        for _ in range(10_000):
-            emit(SessionProgressed(GOOD.run_id, NOISE, 5, 0.0123))
-        assert stream.tell() - before < 100_000
-
-
 @pytest.mark.parametrize("width", [30, 45, 60, 80])
 def test_moving_lines_fit_the_terminal_and_show_no_half_numbers(width: int) -> None:
     stream = Screen()
