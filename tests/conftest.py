@@ -5,6 +5,9 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,8 +76,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[TEMPORARY] = made = make_passable(prefix="zelda-tests-")
         config.option.basetemp = str(made / "t")
     count_supervisors()
+    table = Path(".hypothesis/unicode_data", unicodedata.unidata_version)
+    if not hasattr(config, "workerinput") and not table.exists():
+        subprocess.run([sys.executable, "-c", CHARACTERS], check=True)
 
 
+# In a fresh clone hypothesis makes its table of characters, which takes seconds and 200 MB that a process keeps: one
+# process does it, and ends, in place of every worker.
+CHARACTERS = "from hypothesis import find, strategies; find(strategies.text(), lambda _: True)"
 TEMPORARY = pytest.StashKey[Path]()
 
 

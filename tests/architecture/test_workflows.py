@@ -136,6 +136,8 @@ def test_each_job_of_the_release_may_write_only_what_it_publishes() -> None:
 def test_the_images_that_a_release_is_built_with_are_pinned_and_renewed() -> None:
     services = yaml.safe_load((REPOSITORY / ".github/release/docker-compose.yml").read_text())["services"]
     assert all(re.search(r":[^@]+@sha256:[0-9a-f]{64}$", service["image"]) for service in services.values())
+    assert "--attest type=provenance,mode=max" in RELEASE.read_text()
+    assert '--attest "type=sbom,generator=$SCANNER"' in RELEASE.read_text()
     updates = yaml.safe_load((REPOSITORY / ".github/dependabot.yml").read_text())["updates"]
     assert ("docker-compose", "/.github/release") in {
         (each["package-ecosystem"], each["directory"]) for each in updates

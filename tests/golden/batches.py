@@ -191,14 +191,6 @@ def one_rich() -> BatchResult:
     )
 
 
-def setup_failed() -> BatchResult:
-    output = "Collecting flask\nERROR: No matching distribution found for flask==99\n\nnpm ERR! code E404\n"
-    setup = command("make install", 2, output, 3.2)
-    fields = broken("SETUP_FAILED", "setupCommand ended with exit code 2") | {"setup": setup, "changes": None}
-    fields["phase_seconds"] = {"workspace": 0.31, "setup": 3.2}
-    return batch(run(**fields), seconds=4.0)
-
-
 def several() -> BatchResult:
     """Four suites: passed, out of turns, refused key, and one whose evaluator broke."""
     refused = broken("AUTHENTICATION_FAILED", "The API refused the key (401). Claude Code says: Invalid API key")
@@ -468,7 +460,6 @@ def confined() -> BatchResult:
 CASES = (
     Case("one-passed", one_passed, ()),
     Case("one-rich", one_rich, (60, 100)),
-    Case("setup-failed", setup_failed),
     Case("several", several),
     Case("tool-usage", tool_usage, ()),
     Case("trials", trials, (60, 100)),

@@ -25,7 +25,6 @@ def rendered(
     *,
     colour: bool = False,
     encoding: str = "utf-8",
-    environ: dict[str, str] | None = None,
 ) -> str:
     """What a console of this width, of a terminal or not, gets to show."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
@@ -34,7 +33,7 @@ def rendered(
         width=width,
         force_terminal=colour,
         color_system="standard" if colour else None,
-        _environ=environ or {},
+        _environ={},
     )
     print_report(console, report_view(batch, files(batch)))
     stream.seek(0)
@@ -69,21 +68,6 @@ def test_a_terminal_that_knows_only_ascii_gets_a_report_too() -> None:
     compare("trials-80-ascii", rendered(case.make(), 80, encoding="ascii"))
 
 
-@pytest.mark.parametrize("case", COLOURED, ids=lambda case: case.name)
-def test_no_color_takes_the_colours_and_nothing_else(case: Case) -> None:
-    calm = rendered(case.make(), 100, colour=True, environ={"NO_COLOR": "1", "TERM": "xterm-256color"})
-    for colour in range(30, 50):
-        assert f"\x1b[{colour}m" not in calm
-        assert f";{colour}m" not in calm
-    assert _without_styles(calm) == rendered(case.make(), 100)
-
-
 def test_every_expected_file_is_compared() -> None:
     compared = {f"{case.name}-{width}" for case, width in PLAIN} | {f"{case.name}-80-colour" for case in COLOURED}
     assert {file.stem for file in EXPECTED.iterdir()} == compared | {"trials-80-ascii"}
-
-
-def _without_styles(text: str) -> str:
-    for code in ("0", "1", "2"):
-        text = text.replace(f"\x1b[{code}m", "")
-    return text

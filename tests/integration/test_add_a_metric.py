@@ -126,15 +126,3 @@ def test_a_run_and_everything_after_it_shows_the_metric(copy: Path, tmp_path: Pa
 
     # A Zelda without the metric reads the same results, and says what it left out.
     assert "A newer Zelda computed it." in python(REPOSITORY, shop, "-m", "zelda_ci", "show", results[0]["runId"])
-
-
-def test_configuration_and_schemas_follow(copy: Path, tmp_path: Path) -> None:
-    project = folder(tmp_path)
-    python(copy, project, str(copy / "scripts/schemas"))
-    config = json.loads((copy / "schemas/zelda.config.schema.json").read_bytes())
-    assert "patchSize" in config["$defs"]["MetricSwitches"]["properties"]
-    assert "patchSize" not in config["$defs"]["ScoreLimits"]["properties"]  # it has no score
-    results = json.loads((copy / "schemas/zelda.result.schema.json").read_bytes())
-    assert "patchSize" in results["$defs"]["Metric"]["enum"]
-    assert "NumberDetails" in results["$defs"]
-    assert "`metrics.patchSize`" in (copy / "docs/configuration.md").read_text("utf-8")

@@ -20,7 +20,6 @@ from tests.support.scripted_api import (
     Reply,
     ScriptedApi,
     Tokens,
-    cut_after,
     hang,
     http_error,
     raw,
@@ -28,7 +27,6 @@ from tests.support.scripted_api import (
     tool_call,
     tool_calls,
 )
-from tests.support.scripted_replies import sse
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.anthropic_judge import Backoff
@@ -120,27 +118,6 @@ async def test_a_redirect_is_not_followed(status: int) -> None:
     assert (elsewhere.requests, elsewhere.others) == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("reply", "code", "most"),
-    [
-        (http_error(429), "JUDGE_RATE_LIMITED", 4),
-        (http_error(500), "JUDGE_API_FAILED", 4),
-        (http_error(529), "JUDGE_OVERLOADED", 4),
-        # A server that forbids to try again is heeded, and a wait beyond the deadline is not begun.
-        (http_error(529, headers={"x-should-retry": "false"}), "JUDGE_OVERLOADED", 1),
-        (http_error(429, headers={"retry-after": "86400"}), "JUDGE_RATE_LIMITED", 1),
-    ],
-)
-async def test_attempts_are_bounded(reply: Reply, code: str, most: int) -> None:
-    assert (await failure(*[reply] * 4))[::2] == (code, most)
-
-
-@pytest.mark.parametrize("value", ["0.01", "Wed, 21 Oct 2015 07:28:00 GMT", "-5", "nan"])
-async def test_any_retry_after_is_survived(value: str) -> None:
-    with ScriptedApi([http_error(429, headers={"retry-after": value}), GREEN]) as api:
-        assert (await judge(api.url).ask(QUESTION, Colour)).attempts == 2
-
-
 @pytest.mark.parametrize("silence", [hang(), hang(after_headers=True)])
 async def test_silence_ends_at_the_deadline_and_a_failure_before_it_is_told(silence: Reply) -> None:
     code, sentence, requests = await failure(http_error(529), *[silence] * 8, timeout_seconds=1)
@@ -148,13 +125,6 @@ async def test_silence_ends_at_the_deadline_and_a_failure_before_it_is_told(sile
     assert requests in {2, 3, 4}
     for words in ("within 1 s", "overloaded"):
         assert words in sentence
-
-
-@pytest.mark.parametrize("silence", [hang(), hang(after_headers=True)])
-async def test_a_request_that_stalls_does_not_use_up_the_time_of_its_question(silence: Reply) -> None:
-    with ScriptedApi([silence, GREEN]) as api:
-        found = await judge(api.url, timeout_seconds=PATIENCE, silence_seconds=0.2).ask(QUESTION, Colour)
-    assert (found.value.colour, found.attempts) == ("green", 2)
 
 
 @pytest.mark.parametrize(
@@ -219,16 +189,6 @@ async def test_secrets_leave_in_neither_direction() -> None:
         assert key not in json.dumps(api.requests[0].body) + caught.value.message
 
 
-async def test_the_end_of_a_models_life_is_told_once() -> None:
-    heard: list[str] = []
-    with ScriptedApi([GREEN, GREEN]) as api:
-        asked = judge(api.url, model="claude-sonnet-4-5", notify=heard.append)
-        await asked.ask(QUESTION, Colour)
-        await asked.ask(QUESTION, Colour)
-    assert len(heard) == 1
-    assert "claude-sonnet-4-5 is deprecated and ends on" in heard[0]
-
-
 async def test_a_call_that_does_not_fit_the_form_is_told_why_once() -> None:
     with ScriptedApi([tool_call("answer_colour", {"colour": "blue"}), tool_call("answer_colour", ANSWER)]) as api:
         found = await judge(api.url).ask(QUESTION, Colour)
@@ -255,17 +215,6 @@ async def test_what_a_gateway_does_not_know_is_left_out(words: str, left_out: se
     for request in api.requests[1:]:
         assert ("strict" in request.body["tools"][0]) == ("strict" not in left_out)
         assert ("tool_choice" in request.body) == ("tool_choice" not in left_out)
-
-
-async def test_a_failure_inside_an_answer_is_tried_again_and_a_dead_server_is_unreachable() -> None:
-    overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    broken = raw(sse({"type": "ping"}) + sse(overloaded))
-    half = raw(b'{"type": "message"', headers={"content-type": "application/json"}, length=5000)
-    with ScriptedApi([broken, half, cut_after(3, GREEN), GREEN]) as api:
-        assert (await judge(api.url).ask(QUESTION, Colour)).attempts == 4
-    with pytest.raises(JudgeError) as caught:
-        await judge(api.url).ask(QUESTION, Colour)
-    assert caught.value.code == "JUDGE_UNREACHABLE"
 
 
 @pytest.mark.parametrize(

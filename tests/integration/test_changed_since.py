@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -94,25 +93,6 @@ def test_a_script_that_a_skill_names_runs_all(tried: Project) -> None:
     assert len(chosen(tried, {"tools/check.py": "Other\n"})[0]) == 3
 
 
-def test_a_script_that_a_suite_runs_is_part_of_it(tmp_path: Path) -> None:
-    suites = {f"zelda/test-{name}.yaml": SUITE.format("Talk.") for name in ("one", "two")}
-    suites["zelda/test-one.yaml"] += "testCommand: sh checks/one.sh\n"
-    project = repository(tmp_path, {**suites, "checks/one.sh": "true\n", "README.md": "x\n"})
-    # Programs get a whole answer where nothing runs.
-    done = zelda(project, "run", "--changed-since", "HEAD", "--json")
-    assert done.returncode == 0, done.stderr
-    tree = json.loads(done.stdout)
-    assert (tree["runs"], tree["planned"]) == ([], 0)
-    assert "Not run: one, two: nothing here can change a result" in done.stderr
-    (project.path / "checks/one.sh").write_text("true || false\n")
-    project.commit()
-    with ScriptedApi(lambda _: text("Hello.")) as api:
-        done = zelda(project, "run", "--changed-since", "HEAD~1", "--trials", "1", "--json", api=api.url)
-    assert done.returncode == 0, done.stderr
-    assert "Run: one: checks/one.sh changed (the suite itself)" in done.stderr
-    assert [run["suite"] for run in json.loads(done.stdout)["runs"]] == ["one"]
-
-
 def test_all_overrides_it(tried: Project) -> None:
     assert len(chosen(tried, {"README.md": "# Other\n"}, "--all")[0]) == 3
 
@@ -135,17 +115,3 @@ def test_a_commit_that_is_not_there_is_named(tried: Project) -> None:
     code, output = run(tried, "--changed-since", "nowhere")
     assert code == 2
     assert "There is no commit 'nowhere' in this repository." in output
-
-
-def test_trials_of_other_steering_files_say_nothing(tried: Project) -> None:
-    """What suites did before the rules changed is not what they do since."""
-    tried.git("checkout", "-q", "-B", "newer", "main")
-    (tried.path / "CLAUDE.md").write_text("Call every skill.\n")
-    tried.commit()
-    tried.git("checkout", "-q", "-B", "topic")
-    (tried.path / SKILL).write_text(head("Do it slowly.\n", description="Deploys."))
-    tried.commit()
-    before = len(results(tried))
-    code, output = run(tried, "--changed-since", "newer", "--trials", "1")
-    assert code == 0, output
-    assert len(results(tried)) == before + 3

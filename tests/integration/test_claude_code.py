@@ -19,7 +19,6 @@ from zelda_ci.domain.session import (
     ToolCalled,
     ToolReturned,
     Usage,
-    UserSaid,
 )
 from zelda_ci.execution.agent import SessionOutcome
 
@@ -108,19 +107,6 @@ def test_a_sub_agent_is_recorded_under_the_call_that_started_it(tmp_path: Path) 
     assert len(session.of(Ended)) == 2
     assert len(session.of(Started)) == 1
     assert session.of(AssistantSaid)[-1].text == "Reported."
-
-
-def test_a_skill_is_listed_and_its_body_recorded(tmp_path: Path) -> None:
-    skill = "---\nname: greet\ndescription: Greets.\n---\nSay hello to $ARGUMENTS.\n"
-    workspace = make_workspace(tmp_path, {".claude/skills/greet/SKILL.md": skill})
-    with ScriptedApi([tool_call("Skill", {"skill": "greet", "args": "Ada"}), text("Hello, Ada.")]) as api:
-        session = Session(workspace, api.url)
-        outcome = lead(session)
-
-    assert outcome.status is SessionStatus.COMPLETED
-    assert "greet" in session.of(Started)[0].skills
-    assert session.of(ToolReturned)[0].output == "Launching skill: greet"
-    assert "Say hello to Ada." in session.of(UserSaid)[0].text
 
 
 def test_a_hook_that_blocks_is_recorded_as_a_hook_and_as_a_denial(tmp_path: Path) -> None:

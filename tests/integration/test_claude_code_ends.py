@@ -17,16 +17,12 @@ from tests.support.scripted_api import (
     Message,
     Reply,
     ScriptedApi,
-    cut_after,
     hang,
     http_error,
-    text,
     tool_call,
 )
 from zelda_ci.domain.session import (
-    AssistantSaid,
     Ended,
-    Retried,
     SessionRecord,
     SessionStatus,
     ToolCalled,
@@ -158,18 +154,6 @@ def test_a_failing_api_fails_the_session_with_a_code_and_a_sentence(tmp_path: Pa
         return True
 
     with_more_time(fails, tmp_path, 8, 40, 120)
-
-
-def test_retries_are_recorded_and_a_session_that_gets_through_is_complete(tmp_path: Path) -> None:
-    with ScriptedApi([http_error(529), cut_after(4), text("At last.")]) as api:
-        session = Session(make_workspace(tmp_path), api.url)
-        outcome = lead(session)
-
-    assert outcome.status is SessionStatus.COMPLETED
-    overloaded, cut = session.of(Retried)
-    assert (overloaded.attempt, overloaded.status, overloaded.error) == (1, 529, "overloaded")
-    assert cut.status is None
-    assert [said.text for said in session.of(AssistantSaid)] == ["At last."]
 
 
 def test_a_killed_cli_fails_the_session_and_keeps_what_was_said(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -147,33 +146,3 @@ def test_a_shell_completes_commands_suites_and_runs(tmp_path: Path, words: str, 
     done = run([], project.path, environment(project, **asked))
     assert (done.returncode, done.stderr) == (0, "")
     assert {line.partition(",")[2] for line in done.stdout.splitlines()} == offered
-
-
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        # As bash hands them on: for it a colon is a word of its own.
-        (["show", "latest", ":", "al"], {"alpha"}),
-        (["compare", "latest", ":", "beta", "latest", ":", "be"], {"beta"}),
-        (["show", "latest:al"], {"latest:alpha"}),
-    ],
-)
-def test_bash_itself_completes_names_with_a_colon(tmp_path: Path, words: list[str], offered: set[str]) -> None:
-    project = repository(tmp_path, {"README.md": "#\n"})
-    store(project.results)
-    store(project.results, "beta", 1)
-    command = project.home / "zelda"
-    command.write_text(f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n')
-    command.chmod(0o755)
-    asked = f'COMP_WORDS=(zelda {shlex.join(words)}); COMP_CWORD={len(words)}; _zelda_completion zelda; printf "%s\\n"'
-    environ = environment(project) | {"PATH": f"{project.home}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["bash", "--norc", "-c", f'eval "$(zelda completion bash)"; {asked} "${{COMPREPLY[@]}}"'],
-        cwd=project.path,
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-    assert set(done.stdout.split()) == offered, done.stderr

@@ -91,13 +91,3 @@ def test_an_artifact_is_read_from_its_folder(tmp_path: Path) -> None:
     done = zelda(project, "coverage", "zelda")
     assert done.returncode == 2
     assert "zelda holds no zelda-results.json" in done.stderr
-
-
-def test_a_narrow_terminal_and_many_suites_have_room(tmp_path: Path) -> None:
-    project = stored(tmp_path)
-    critic = use(ItemKind.AGENT, "critic", loaded=True, used=True)
-    store(project, [trial(f"more-{number}", 10 + number, critic) for number in range(10)])
-    done = zelda(project, "coverage")
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("critic")]
-    assert line.split(maxsplit=2)[2].startswith("more-0 used 1; more-1 used 1;")
-    assert line.endswith("4 more")

@@ -1,6 +1,5 @@
 """The credentials that people have, each through the real command against an endpoint of its form."""
 
-import hashlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -112,15 +111,6 @@ def test_what_cannot_be_had_is_said_with_the_way_out_before_anything_is_made(tmp
         assert message in done.stderr
         assert hint in done.stderr
         assert not list(project.results.glob("runs/*"))
-
-
-def test_a_signature_is_that_of_amazons_own_example() -> None:
-    """`post-vanilla` of Amazon's test suite for signatures."""
-    keys = AwsKeys(Secret("AKIDEXAMPLE"), Secret("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"))
-    moment = datetime(2015, 8, 30, 12, 36, tzinfo=UTC)
-    headers = dict(keys.sign("https://example.amazonaws.com/", b"", "us-east-1", service="service", at=moment))
-    assert headers[b"authorization"].endswith(b"5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b")
-    assert hashlib.sha256(b"").hexdigest().startswith("e3b0c442")
 
 
 def test_a_failure_inside_amazons_stream_becomes_an_event_and_broken_bytes_are_refused() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.support.github_clients import api_of
 from tests.support.github_server import GitHubServer, Repository, answered, hang_up, truncated
 from zelda_ci.errors import ArtifactError, GitHubError
-from zelda_ci.github.api import next_page, signatures
+from zelda_ci.github.api import signatures
 
 COMMENTS = """query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) {
@@ -32,23 +32,6 @@ def repository(github: GitHubServer) -> Repository:
     return github.repository
 
 
-def test_a_path_is_relative_to_the_repository_or_not(github: GitHubServer) -> None:
-    api = api_of(github)
-    assert api.get("pulls/1")["number"] == 1
-    assert api.get("/rate_limit").keys() == {"rate", "resources"}
-    assert github.calls("GET") == ["GET /repos/octo/zelda/pulls/1", "GET /rate_limit"]
-
-
-def test_truth_and_absence_are_spelt_for_the_wire(github: GitHubServer, repository: Repository) -> None:
-    run = repository.add_run(repository.add_commits(1)[0])
-    api_of(github).get(f"actions/runs/{run.id}", exclude_pull_requests=True)
-    list(api_of(github).pages("pulls", state="open", head=None))
-    assert [dict(seen.query) for seen in github.requests] == [
-        {"exclude_pull_requests": "true"},
-        {"per_page": "100", "state": "open"},
-    ]
-
-
 def test_all_pages_of_a_list_are_read_as_they_are_needed(github: GitHubServer, repository: Repository) -> None:
     for number in range(250):
         repository.add_comment(1, f"comment {number}")
@@ -58,21 +41,6 @@ def test_all_pages_of_a_list_are_read_as_they_are_needed(github: GitHubServer, r
     assert [each["body"] for each in found] == [f"comment {number}" for number in range(1, 250)]
     assert [seen.query["per_page"] for seen in github.requests] == ["100"] * 3
     assert len(list(api_of(github).pages("issues/1/comments", limit=2))) == 200
-
-
-def test_a_list_within_an_object_is_found_by_its_key(github: GitHubServer, repository: Repository) -> None:
-    run = repository.add_run(repository.add_commits(1)[0])
-    repository.add_artifact("zelda", {"a": b""}, run=run)
-    repository.add_artifact("other", {"a": b""}, run=run)
-    found = api_of(github).pages("actions/artifacts", key="artifacts", name="zelda")
-    assert [each["name"] for each in found] == ["zelda"]
-
-
-def test_what_is_no_list_is_told(github: GitHubServer) -> None:
-    github.script_failures([answered(200, {"message": "hello"}), answered(200, {"artifacts": "none"})])
-    for key in (None, "artifacts"):
-        with pytest.raises(GitHubError, match="is no list"):
-            list(api_of(github).pages("actions/artifacts", key=key))
 
 
 @pytest.mark.parametrize("target", ["https://evil.invalid/x", "//evil.invalid/", "http://[::1"])
@@ -90,22 +58,6 @@ def test_a_repository_of_another_name_is_followed(github: GitHubServer) -> None:
     moved = {"location": f"{github.api_url}/repos/octo/zelda/pulls/1"}
     github.script_failures([answered(301, b"", headers=moved)])
     assert api_of(github).get("pulls/7")["number"] == 1
-
-
-def test_a_circle_of_redirects_is_left(github: GitHubServer) -> None:
-    github.script_failures([answered(302, b"", headers={"location": "/rate_limit"}) for _ in range(9)])
-    with pytest.raises(GitHubError, match="in circles"):
-        api_of(github).get("/rate_limit")
-    assert len(github.requests) == 3
-
-
-def test_graphql_answers_with_its_data(github: GitHubServer, repository: Repository) -> None:
-    comment = repository.add_comment(1, "hello", author="github-actions[bot]", id=3_000_000_000)
-    data = api_of(github).graphql(COMMENTS, owner="octo", name="zelda", number=1)
-    (node,) = data["repository"]["pullRequest"]["comments"]["nodes"]
-    assert node == {"fullDatabaseId": "3000000000", "viewerDidAuthor": True}
-    assert api_of(github).graphql(MINIMIZE, id=comment.node_id) == {"minimizeComment": {"clientMutationId": None}}
-    assert comment.minimized == "OUTDATED"
 
 
 @pytest.mark.parametrize(
@@ -126,13 +78,6 @@ def test_a_query_is_repeated_and_a_mutation_is_not(github: GitHubServer, reposit
     with pytest.raises(GitHubError) as caught:
         api_of(github).graphql(MINIMIZE, id=comment.node_id)
     assert caught.value.code == "GITHUB_ANSWER_LOST"
-
-
-def test_an_enterprise_server_has_its_own_addresses() -> None:
-    with GitHubServer(enterprise=True) as github:
-        github.repository.add_pull(head_sha="a" * 40)
-        assert api_of(github).get("pulls/1")["number"] == 1
-        assert api_of(github).graphql("query { viewer { login } }") == {"viewer": {"login": "github-actions"}}
 
 
 def stored(repository: Repository, **more: object) -> int:
@@ -177,20 +122,6 @@ def test_a_signed_address_that_died_is_asked_for_once_more(github: GitHubServer,
     number = stored(repository)
     assert api_of(github).download(number, digest=repository.artifacts[0].digest, max_bytes=1000)
     assert len(github.calls("GET /repos")) == 2
-
-
-def test_a_signed_address_that_is_dead_from_birth_is_told(github: GitHubServer, repository: Repository) -> None:
-    github.storage.signed_seconds = -1
-    with pytest.raises(GitHubError) as caught:
-        api_of(github).download(stored(repository), digest=None, max_bytes=1000)
-    assert caught.value.status == 403
-    assert "sig=" not in caught.value.user_message
-
-
-def test_next_page_is_the_one_called_next() -> None:
-    assert next_page('<https://x/?page=1>; rel="prev", <https://x/?page=3>; rel="next"') == "https://x/?page=3"
-    assert next_page('<https://x/?page=1>; rel="last"') is None
-    assert next_page("") is None
 
 
 def test_a_signature_is_known_in_the_spellings_of_a_log() -> None:

@@ -6,15 +6,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.github_clients import Sleeper, artifacts_of, patient_http
-from tests.support.github_server import Failure, GitHubServer, Run, answered, hang_up, lose_answer, truncated
+from tests.support.github_server import GitHubServer, Run, answered, hang_up, lose_answer
 from tests.support.patience import PATIENCE
 from zelda_ci.errors import ArtifactError, GitHubError
-from zelda_ci.github.artifact_protocol import BLOCK_BYTES
 from zelda_ci.github.artifacts import ArtifactService
 
 SERVICE = "/twirp/github.actions.results.api.v1.ArtifactService"
@@ -64,24 +62,6 @@ def test_storage_gets_no_token_and_the_log_no_signature(github: GitHubServer, ru
     assert puts[0].query["sig"] in masked
 
 
-def test_the_same_files_make_the_same_archive(github: GitHubServer, run: Run, tmp_path: Path) -> None:
-    service = artifacts_of(github, run)
-    first = service.upload("one", FILES, retention_days=None)
-    (tmp_path / "copy").write_bytes(FILES["zelda-ci.json"])
-    os.utime(tmp_path / "copy", (1, 1))
-    other_order: dict[str, Path | bytes] = {name: FILES[name] for name in reversed(FILES)}
-    again = {**other_order, "zelda-ci.json": tmp_path / "copy"}
-    assert service.upload("two", again, retention_days=None).digest == first.digest
-
-
-def test_retention_is_what_the_repository_allows(github: GitHubServer, run: Run) -> None:
-    for asked, allowed, kept in ((5, "90", 5), (400, "90", 90), (0, "90", 1), (5, "", 5)):
-        environ = {**github.environment(run), "GITHUB_RETENTION_DAYS": allowed}
-        ArtifactService.open(environ, patient_http()).upload("zelda", FILES, retention_days=asked)
-        (artifact,) = github.repository.artifacts
-        assert round((artifact.expires_at - artifact.created_at).total_seconds() / 86_400, 2) == kept
-
-
 def test_an_artifact_of_our_own_is_replaced(github: GitHubServer, run: Run) -> None:
     service = artifacts_of(github, run)
     first = service.upload("zelda", FILES, retention_days=None)
@@ -126,27 +106,6 @@ def test_a_creation_whose_answer_was_lost_is_done_again(github: GitHubServer, ru
     assert [artifact.files for artifact in github.repository.artifacts] == [FILES]
 
 
-def test_an_end_whose_answer_was_lost_is_found_again(github: GitHubServer, run: Run) -> None:
-    github.script_failures([lose_answer(on=f"POST {SERVICE}/FinalizeArtifact")])
-    uploaded = artifacts_of(github, run).upload("zelda", FILES, retention_days=None)
-    assert [artifact.id for artifact in github.repository.artifacts] == [uploaded.id]
-
-
-@pytest.mark.parametrize(
-    "failures",
-    [
-        [answered(503, on="PUT *"), hang_up(on="PUT *"), lose_answer(on="PUT *"), answered(408, on="PUT *")],
-        [answered(429, on="POST *"), answered(500, b"oops", on="POST *"), truncated(on="POST *")],
-    ],
-    ids=["storage", "service"],
-)
-def test_what_is_busy_or_broken_is_asked_again(github: GitHubServer, run: Run, failures: list[Failure]) -> None:
-    github.script_failures(failures)
-    artifacts_of(github, run).upload("zelda", FILES, retention_days=None)
-    assert github.repository.artifacts[0].files == FILES
-    assert github.failures == []
-
-
 @pytest.mark.parametrize("on", ["PUT *", "POST *CreateArtifact", "POST *FinalizeArtifact"])
 def test_a_redirect_is_no_success(github: GitHubServer, run: Run, on: str) -> None:
     """Of neither is one expected; a block that went nowhere was taken for one that is stored."""
@@ -165,38 +124,6 @@ def test_a_service_that_stays_away_is_given_up_within_patience(github: GitHubSer
         artifacts_of(github, run, http=patient_http(sleeper)).upload("zelda", FILES, retention_days=None)
     assert caught.value.code == "GITHUB_UNREACHABLE"
     assert sleeper.seconds == pytest.approx(15)
-
-
-def test_a_used_up_quota_is_told_at_once(github: GitHubServer, run: Run) -> None:
-    github.service.quota_used_up = True
-    error = refused(github, run)
-    assert (error.code, type(error)) == ("ARTIFACT_QUOTA", ArtifactError)
-    assert methods(github) == ["CreateArtifact"]
-
-
-@pytest.mark.parametrize("method", ["CreateArtifact", "FinalizeArtifact"])
-def test_a_refusal_with_status_200_is_a_refusal(github: GitHubServer, run: Run, method: str) -> None:
-    github.service.not_ok = {method}
-    error = refused(github, run)
-    assert (error.code, error.message) == ("ARTIFACT_REFUSED", f"GitHub's artifact service refused {method}.")
-
-
-def test_other_spellings_of_the_protocol_are_understood(github: GitHubServer, run: Run) -> None:
-    github.service.camel_case = True
-    service = artifacts_of(github, run)
-    service.upload("zelda", FILES, retention_days=None)
-    service.upload("zelda", {"second": b""}, retention_days=None)
-    assert [artifact.files for artifact in github.repository.artifacts] == [{"second": b""}]
-
-
-def test_a_strange_answer_is_told(github: GitHubServer, run: Run) -> None:
-    answers: list[Any] = [[], {"ok": True}, {"ok": True, "signed_upload_url": 5}, "text", {"ok": "true"}]
-    for answer in answers:
-        github.script_failures([answered(200, answer, on="POST *")])
-        assert refused(github, run).exit_code == 2
-    for number in (None, "", "-1", "1.5", "x", "9" * 30):
-        github.script_failures([answered(200, {"ok": True, "artifact_id": number}, on="POST *FinalizeArtifact")])
-        assert refused(github, run).code == "ARTIFACT_REFUSED"
 
 
 NO_SERVICE = (
@@ -233,49 +160,6 @@ def test_files_that_cannot_be_stored_are_refused_before(github: GitHubServer, ru
     assert github.requests == []
 
 
-def test_an_enterprise_server_is_refused() -> None:
-    with GitHubServer(enterprise=True) as github:
-        run = github.repository.add_run("a" * 40)
-        with pytest.raises(ArtifactError, match="Enterprise Server"):
-            artifacts_of(github, run)
-
-
-UPLOAD = """
-import os, resource, sys
-from pathlib import Path
-from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.github.http import Http
-service = ArtifactService.open(os.environ, Http())
-service.upload("small", {"f": b"warm"}, retention_days=None)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-uploaded = service.upload("large", {"large": Path(sys.argv[1])}, retention_days=None)
-print(uploaded.digest, uploaded.size, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-"""
-
-
-def test_a_large_artifact_is_stored_with_little_memory(github: GitHubServer, run: Run, tmp_path: Path) -> None:
-    large = tmp_path / "large"
-    with large.open("wb") as file:
-        for _ in range(48):
-            file.write(os.urandom(1 << 20))
-    environ = {**os.environ, **github.environment(run), "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", UPLOAD, str(large)],
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE,
-    )
-    digest, size, grown = done.stdout.split()
-    artifact = github.repository.artifacts[-1]
-    assert (artifact.digest, artifact.size) == (digest, int(size))
-    assert max(github.storage.block_sizes) == BLOCK_BYTES
-    assert len(github.storage.block_sizes) == 1 + -(-int(size) // BLOCK_BYTES)
-    assert int(grown) < 40_000, "kilobytes"
-    assert [each.name for each in tmp_path.iterdir()] == ["large"]
-
-
 PACK = """
 import os, resource, sys
 from zelda_ci.errors import ArtifactError
@@ -296,9 +180,3 @@ def test_a_disk_without_room_is_told() -> None:
     )
     assert done.stdout.splitlines() == ["The artifact's archive could not be made: File too large."] * 2
     assert done.stderr == ""
-
-
-def test_nobody_pays_for_the_network_before_using_it() -> None:
-    modules = "zelda_ci.github.artifacts, zelda_ci.github.archives"
-    script = f"import sys, {modules}; sys.exit('requests' in sys.modules or 'urllib3' in sys.modules)"
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE)

@@ -3,16 +3,13 @@
 import io
 import zipfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from tests.support.baselines import JOB, NAME, World, five_commits, look, provenance, store
-from tests.support.github_clients import artifacts_of
+from tests.support.baselines import NAME, World, five_commits, look, provenance, store
 from tests.support.github_server import answered
-from zelda_ci.ci.baseline_search import MAX_ELSEWHERE
-from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS, JobIdentity
+from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS
 from zelda_ci.domain.ci import BaselineState
 
 
@@ -118,13 +115,6 @@ def test_what_is_not_a_trusted_run_of_the_branch_is_passed_over_with_a_reason(wo
     assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.NONE_YET
 
 
-def test_of_several_refusals_the_nearest_is_told(world: World) -> None:
-    store(world.repository.add_run(world.commits[3], workflow="other.yml"))
-    store(world.repository.add_run(world.commits[4]), lies={"complete": False})
-    sentence = look(world.github, world.own, world.commits[4]).origin.sentence
-    assert f"main@{world.commits[4][:7]} were refused: its run was interrupted" in sentence
-
-
 def test_what_cannot_be_read_is_refused_with_the_reason(world: World) -> None:
     run = world.repository.add_run(world.commits[4])
     told = {PROVENANCE: provenance(run)}
@@ -199,13 +189,6 @@ def test_a_token_that_is_wrong_is_not_told_to_ask_for_permissions(world: World) 
     assert "permissions" not in origin.sentence
 
 
-def test_a_wanted_commit_that_was_rewritten_has_no_ancestors(world: World) -> None:
-    store(world.repository.add_run(world.commits[3]))
-    found = look(world.github, world.own, "f" * 40)
-    assert found.origin.state is BaselineState.NONE_YET
-    assert "none for fffffff" in found.origin.sentence
-
-
 @pytest.mark.parametrize("status", [400, 500])
 def test_a_github_that_does_not_answer_is_no_error(world: World, status: int) -> None:
     world.github.script_failures([answered(status, on="GET */actions/artifacts") for _ in range(9)])
@@ -234,45 +217,3 @@ def test_a_github_that_answers_nonsense_is_no_error(world: World, path: str) -> 
         world.github.script_failures([answered(200, body, on=f"GET {path}")])
         found = look(world.github, world.own, world.commits[4])
         assert (found.results == "stored") == (found.origin.state is BaselineState.FOUND), body
-
-
-def test_an_unknown_distance_is_no_reason_to_do_without(world: World) -> None:
-    store(world.repository.add_run(world.commits[3]), "older")
-    world.github.script_failures([answered(404, on="GET */compare/*")])
-    found = look(world.github, world.own, world.commits[4])
-    assert (found.results, found.origin.behind) == ("older", None)
-    assert found.origin.sentence == f"baseline main@{world.commits[3][:7]}, 2 days old"
-
-
-@pytest.mark.parametrize(("job", "requests"), [(JOB, 8), (JobIdentity(NAME), 7)])
-def test_a_usual_lookup_is_eight_requests_or_one_less_where_there_is_one_name(
-    world: World, job: JobIdentity, requests: int
-) -> None:
-    store(world.repository.add_run(world.commits[3]))
-    look(world.github, world.own, world.commits[4], job=job)
-    assert len(world.github.calls("GET")) == requests
-
-
-def test_many_refused_artifacts_do_not_cost_many_requests(world: World) -> None:
-    for commit in world.commits * 3:
-        store(world.repository.add_run(commit, workflow="other.yml"))
-    found = look(world.github, world.own, world.commits[4])
-    assert found.origin.state is BaselineState.INVALID
-    assert len(world.github.calls("GET")) <= 14 + 2 * MAX_ELSEWHERE
-
-
-def test_hundreds_of_pull_requests_do_not_hide_the_baseline(world: World) -> None:
-    store(world.repository.add_run(world.commits[4], created_at=datetime(2026, 1, 1, tzinfo=UTC)), "hidden")
-    for _ in range(250):
-        store(world.repository.add_run(world.own.head_sha, branch="feature", event="pull_request"), "noise")
-    assert look(world.github, world.own, world.commits[4]).results == "hidden"
-
-
-def test_what_one_run_uploads_the_next_one_finds(world: World) -> None:
-    run = world.repository.add_run(world.commits[4])
-    files = {PROVENANCE: provenance(run), RESULTS: b'{"results": "uploaded"}', "runs/a/result.json": b"{}"}
-    uploaded = artifacts_of(world.github, run).upload(NAME, files, retention_days=None)
-
-    found = look(world.github, world.own, world.commits[4])
-
-    assert (found.results, found.origin.artifact_id) == ("uploaded", uploaded.id)

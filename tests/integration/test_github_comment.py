@@ -20,7 +20,7 @@ from tests.support.github_server import (
 )
 from zelda_ci.ci.comment import Published, Sharing, publish_comment
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.comments import CommentOrder, claiming, is_marked, marker, sealed
+from zelda_ci.github.comments import CommentOrder, marker, sealed
 
 HEAD = "a" * 40
 KEY = "suite"
@@ -80,12 +80,6 @@ def test_the_first_run_creates_the_comment_and_the_next_updates_it_in_place(gith
     assert len(github.calls("PATCH")) == 1
 
 
-def test_jobs_with_keys_of_their_own_have_comments_of_their_own(github: GitHubServer, pull: Pull) -> None:
-    for key, body in (("linux", "one"), ("mac", "two"), ("linux", "three")):
-        tell(github, body, key=key)
-    assert [shown(each) for each in pull.comments] == ["three", "two"]
-
-
 @by_both_ways
 def test_it_is_found_among_250_comments(github: GitHubServer, pull: Pull, refusals: list[Failure]) -> None:
     for number in range(125):
@@ -129,27 +123,6 @@ def test_a_persons_token_finds_its_own_comments_by_rest_too(github: GitHubServer
     assert [shown(each) for each in pull.comments] == ["old", "new"]
 
 
-@by_both_ways
-def test_a_minimised_comment_is_left_alone(github: GitHubServer, pull: Pull, refusals: list[Failure]) -> None:
-    old = sealed(KEY, CommentOrder(1, 1, HEAD), "old")
-    github.repository.add_comment(1, old, author=github.login, minimized="OUTDATED")
-    github.script_failures(refusals)
-
-    assert tell(github, "new").action == "created"
-
-    assert [pull.bodies[0], shown(pull.comments[1])] == [old, "new"]
-
-
-def test_a_deleted_comment_is_created_again(github: GitHubServer, pull: Pull) -> None:
-    tell(github, "one")
-    pull.comments.clear()
-    assert tell(github, "two").action == "created"
-    # One that is deleted at that moment, too.
-    github.script_failures([answered(404, on="PATCH *")])
-    assert tell(github, "three").action in {"created", "updated"}
-    assert [shown(each) for each in pull.comments] == ["three"]
-
-
 def test_an_older_run_or_attempt_that_finishes_later_changes_nothing(github: GitHubServer, pull: Pull) -> None:
     older, newer = run_of(github), run_of(github, attempt=2)
     first = tell(github, "newer", newer)
@@ -171,15 +144,6 @@ def test_a_run_for_a_head_that_was_left_behind_writes_nothing(github: GitHubServ
     assert pull.comments == []
 
 
-def test_a_head_that_was_restored_counts_more_than_later_runs_of_another(github: GitHubServer, pull: Pull) -> None:
-    run = run_of(github)
-    pull.head_sha = "b" * 40
-    other = github.repository.add_run(pull.head_sha, branch="feature", event="pull_request")
-    tell(github, "other", other)
-    pull.head_sha = HEAD
-    assert tell(github, "restored", run).action == "updated"
-
-
 def test_invented_runs_and_attempts_silence_nobody(github: GitHubServer, pull: Pull) -> None:
     run = run_of(github)
     claims = (CommentOrder(10**17, 1, HEAD), CommentOrder(10**17, 1, ""), CommentOrder(run.id, 99, HEAD))
@@ -188,12 +152,6 @@ def test_invented_runs_and_attempts_silence_nobody(github: GitHubServer, pull: P
         github.repository.add_comment(1, sealed(KEY, claim, "vandalised"), author=github.login)
         assert tell(github, "true", run).action == "updated"
         assert [shown(each) for each in pull.comments] == ["true"]
-
-
-def test_a_spoilt_second_line_is_written_anew(github: GitHubServer, pull: Pull) -> None:
-    github.repository.add_comment(1, f"{marker(KEY)}\nspoilt", author=github.login)
-    assert tell(github, "new").action == "updated"
-    assert [shown(each) for each in pull.comments] == ["new"]
 
 
 def test_duplicates_are_folded_into_the_oldest(github: GitHubServer, pull: Pull) -> None:
@@ -266,15 +224,6 @@ def test_what_github_refuses_has_a_code(github: GitHubServer) -> None:
     assert "pull_requests: write" in str(refused(github).hint)
 
 
-def test_an_enterprise_server_is_asked_where_it_answers() -> None:
-    with GitHubServer(enterprise=True) as github:
-        pull = github.repository.add_pull(head_sha=HEAD)
-        for body in ("one", "two"):
-            tell(github, body)
-        assert [shown(each) for each in pull.comments] == ["two"]
-        assert len(github.calls("POST /api/graphql")) == 3
-
-
 # --- jobs that share something ---------------------------------------------------------------------------------------
 
 FORMER = "workflow"
@@ -305,62 +254,6 @@ def test_a_comment_with_the_former_key_is_taken_over(github: GitHubServer, pull:
     assert [shown(each) for each in pull.comments] == ["newer"]
 
 
-def test_jobs_that_want_the_former_comment_at_once_end_with_one_each(github: GitHubServer, pull: Pull) -> None:
-    jobs = ("one", "two", "three")
-    for _ in range(3):
-        pull.comments.clear()
-        old, run = former(github), run_of(github)
-        done: dict[str, Published] = {}
-
-        def tell_of(key: str, run: Run = run, done: dict[str, Published] = done) -> None:
-            done[key] = tell_as(github, key, f"of {key}", run)
-
-        at_once(*(partial(tell_of, key) for key in jobs))
-        assert sorted(published.action for published in done.values()) == ["created", "created", "updated"]
-        assert pull.comments[0] is old
-        for key in jobs:
-            (comment,) = (each for each in pull.comments if is_marked(each.body, key))
-            assert comment.body.endswith(f"of {key}")
-            assert str(done[key].url).endswith(f"#issuecomment-{comment.id}")
-        assert len(pull.comments) == len(jobs)
-
-
-def test_the_oldest_claim_gets_the_former_comment(github: GitHubServer, pull: Pull) -> None:
-    old, run = former(github), run_of(github)
-    rival = sealed("one", order_of(run), claiming(FORMER, "of one"))
-    github.repository.add_comment(1, rival, author=github.login)
-    assert tell_as(github, "two", "of two", run).action == "created"
-    assert shown(old) == "old"
-    # The one who claimed it was killed: its next run goes on with its own, and removes what nobody wants.
-    assert tell_as(github, "one", "again", run_of(github)).action == "updated"
-    assert pull.comments[0] is not old
-    assert [each.body.split("\n")[-1] for each in pull.comments] == ["again", "of two"]
-
-
-def test_a_claim_of_somebody_else_is_no_rival(github: GitHubServer, pull: Pull) -> None:
-    old, run = former(github), run_of(github)
-    forged = sealed("one", order_of(run), claiming(FORMER, "forged"))
-    github.repository.add_comment(1, forged, author="mallory")
-    assert tell_as(github, "two", "of two", run).action == "updated"
-    assert shown(old) == "of two"
-
-
-def test_a_former_comment_that_tells_of_a_newer_run_is_left_alone(github: GitHubServer, pull: Pull) -> None:
-    run, newer = run_of(github), run_of(github)
-    old = former(github, order_of(newer))
-    assert tell_as(github, "job", "late", run).action == "outdated"
-    assert [shown(each) for each in pull.comments] == ["old"]
-    assert pull.comments == [old]
-
-
-def test_a_former_comment_that_is_deleted_at_that_moment_costs_nothing(github: GitHubServer, pull: Pull) -> None:
-    former(github)
-    github.script_failures([answered(404, on="PATCH *")])
-    assert tell_as(github, "job", "new", run_of(github)).action in {"created", "updated"}
-    (comment,) = (each for each in pull.comments if is_marked(each.body, "job"))
-    assert comment.body.endswith("new")
-
-
 def test_a_second_job_with_the_same_key_does_not_overwrite_the_first(github: GitHubServer, pull: Pull) -> None:
     """The jobs of a matrix have one id."""
     run = run_of(github)
@@ -372,16 +265,3 @@ def test_a_second_job_with_the_same_key_does_not_overwrite_the_first(github: Git
     # Another run, another attempt, and whoever tells what others have found, may.
     assert tell_as(github, "job", "next run", run_of(github)).action == "updated"
     assert tell_as(github, "job", "other words", run_of(github), once=False).action == "updated"
-
-
-def test_jobs_with_the_same_key_that_create_at_once_leave_the_text_of_one(github: GitHubServer, pull: Pull) -> None:
-    run, done = run_of(github), dict[str, Published]()
-
-    def tell_of(leg: str) -> None:
-        done[leg] = tell_as(github, "job", leg, run)
-
-    at_once(partial(tell_of, "linux"), partial(tell_of, "mac"))
-    (text,) = [shown(each) for each in pull.comments]
-    assert {leg: published.action for leg, published in done.items()} == {
-        leg: "created" if leg == text else "taken" for leg in ("linux", "mac")
-    }

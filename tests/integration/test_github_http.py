@@ -66,27 +66,11 @@ def error_of(github: GitHubServer, http: Http, path: str = "/rate_limit", **more
     return caught.value
 
 
-def test_an_answer_has_status_headers_and_a_body(github: GitHubServer) -> None:
-    answer = get(github, patient_http())
-    assert answer.status == 200
-    assert answer.headers["content-type"].startswith("application/json")
-    assert set(answer.json()) == {"rate", "resources"}
-    assert github.requests[0].headers["user-agent"].startswith("zelda-ci/")
-
-
 def test_a_limit_beyond_all_patience_is_told_at_once(github: GitHubServer) -> None:
     sleeper = Sleeper(now=time.time())
     github.script_failures([primary_limit(reset_in=3000)])
     assert error_of(github, patient_http(sleeper)).code == "GITHUB_RATE_LIMITED"
     assert sleeper.seconds == 0
-
-
-def test_the_secondary_limit_is_given_up_after_a_few_long_waits(github: GitHubServer) -> None:
-    sleeper = Sleeper()
-    github.script_failures([secondary_limit() for _ in range(9)])
-    assert error_of(github, patient_http(sleeper)).code == "GITHUB_RATE_LIMITED"
-    assert sleeper.seconds == pytest.approx(60 + 120)
-    assert len(github.requests) == 3
 
 
 def test_patience_is_shared_by_all_requests(github: GitHubServer) -> None:
@@ -124,12 +108,6 @@ def test_what_may_have_happened_is_not_done_again(github: GitHubServer, failure:
     assert len(github.requests) == 1
 
 
-def test_what_was_refused_because_of_a_limit_is_done_again(github: GitHubServer) -> None:
-    github.script_failures([too_many_requests(), secondary_limit()])
-    assert post(github, patient_http()).status == 201
-    assert len(github.repository.comments(1)) == 1
-
-
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_dead_server_is_tried_again_and_then_told(dead_port: int, method: str) -> None:
     sleeper = Sleeper()
@@ -138,12 +116,6 @@ def test_a_dead_server_is_tried_again_and_then_told(dead_port: int, method: str)
     assert caught.value.code == "GITHUB_UNREACHABLE"
     assert caught.value.message == f"{method} 127.0.0.1/x got no answer: nothing listens there."
     assert sleeper.seconds == pytest.approx(1 + 2 + 4 + 8)
-
-
-def test_a_name_that_does_not_exist_is_told() -> None:
-    with pytest.raises(GitHubError) as caught:
-        patient_http().send(HttpRequest("GET", f"http://nobody.invalid/?{SIGNED}", {}))
-    assert caught.value.code == "GITHUB_UNREACHABLE"
 
 
 @pytest.mark.parametrize("url", ["", "ftp://x/", "http://", "http://[::1", "no address"])
@@ -159,11 +131,6 @@ def test_a_token_with_a_line_break_is_not_told(github: GitHubServer) -> None:
         patient_http().send(HttpRequest("GET", github.url, {"Authorization": "Bearer fake\nsecret"}))
     assert "secret" not in str(caught.value)
     assert github.requests == []
-
-
-def test_a_slow_server_is_asked_again(github: GitHubServer) -> None:
-    github.script_failures([slow(60)])
-    assert get(github, patient_http(), timeout=0.3).status == 200
 
 
 def test_a_server_that_drips_is_left_when_patience_ends() -> None:
@@ -221,12 +188,3 @@ def test_the_runners_netrc_does_not_replace_the_token(
         file.write("machine 127.0.0.1 login somebody password else\n")
     monkeypatch.setenv("NETRC", netrc)
     assert get(github, patient_http()).status == 200
-
-
-def test_no_cookie_is_kept(github: GitHubServer) -> None:
-    http = patient_http()
-    github.script_failures([answered(200, {}, headers={"set-cookie": "session=1; Path=/"})])
-    get(github, http)
-    get(github, http)
-    assert "cookie" not in github.requests[1].headers
-    http.close()

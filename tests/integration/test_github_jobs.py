@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.baselines import JOB, NAME, NOW, World, five_commits, look, named, store
+from tests.support.baselines import NAME, NOW, World, five_commits, look, named, store
 from tests.support.github_clients import api_of, artifacts_of
 from tests.support.github_server import Artifact, Run
-from zelda_ci.ci.baseline_search import MAX_FURTHER, Search, find_baseline
 from zelda_ci.ci.earlier_runs import earlier_results, lost_attempts, own_run
 from zelda_ci.ci.stored_artifacts import JobIdentity
 from zelda_ci.domain.ci import BaselineState
@@ -37,44 +36,6 @@ def test_a_renamed_workflow_file_keeps_its_baseline_and_the_sentence_says_so(wor
     assert (found.results, found.origin.artifact_id) == ("renamed", artifact.id)
     assert found.origin.workflow == f".github/workflows/{OLD}"
     assert found.origin.sentence.endswith("2 days old, stored by the workflow old-name.yml")
-
-
-def test_the_own_workflow_comes_first_even_where_it_is_further_behind(world: World) -> None:
-    run = elsewhere(world)
-    store(run, "renamed", lies=named(run))
-    own = world.repository.add_run(world.commits[1])
-    store(own, "own", lies=named(own))
-    found = look(world.github, world.own, world.commits[4])
-    assert (found.results, found.origin.workflow) == ("own", None)
-    assert "stored by" not in found.origin.sentence
-
-
-def test_another_workflow_stands_in_where_the_own_is_refused_or_has_only_pull_requests(world: World) -> None:
-    run = elsewhere(world, 3, event="schedule")
-    store(run, "nights", lies=named(run))
-    for commit in world.commits[3:]:
-        pull = world.repository.add_run(commit, event="pull_request")
-        store(pull, "pull request", lies=named(pull))
-        cut = world.repository.add_run(commit)
-        store(cut, "cut", lies=named(cut, complete=False))
-    assert look(world.github, world.own, world.commits[4]).results == "nights"
-
-
-def test_what_lies_behind_the_baseline_of_another_workflow_is_read_too(world: World) -> None:
-    for commit in (2, 3, 4):
-        run = elsewhere(world, commit)
-        store(run, str(commit), lies=named(run))
-    search = Search(world.commits[4], "main", JOB, world.repository.id, world.own.id, further=MAX_FURTHER)
-    found = find_baseline(api_of(world.github), search, read=lambda each: each.provenance.sha, now=NOW)
-    assert (found.results, found.further) == (world.commits[4], (world.commits[3], world.commits[2]))
-
-
-def test_a_name_that_both_workflows_have_chosen_is_enough(world: World) -> None:
-    linux = JobIdentity("zelda-results-linux", "compare", "shop")
-    run = elsewhere(world)
-    lies = named(run, "baseline", artifact=linux.artifact, folder=".")
-    store(run, "linux", lies=lies, name=linux.artifact)
-    assert look(world.github, world.own, world.commits[4], job=linux).results == "linux"
 
 
 FORGERIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -147,28 +108,6 @@ def earlier(world: World) -> list[int]:
     own = own_run(case_of(world))
     assert own
     return earlier_results(api_of(world.github), own, lambda each: each.provenance.run_id)
-
-
-def of_pull(world: World, **how: Any) -> Run:
-    return world.repository.add_run(world.own.head_sha, **{"branch": "feature", "event": "pull_request", **how})
-
-
-def test_earlier_runs_of_a_pull_request_count_after_the_file_was_renamed(world: World) -> None:
-    """Else a new name for the file would be one more throw of the dice."""
-    renamed = of_pull(world, workflow=OLD)
-    store(renamed, lies=named(renamed, pull_request=7))
-    store(world.own, lies=named(world.own, pull_request=7))
-    # Of other jobs, other files that say they are this one, other folders and other pull requests, none.
-    for lies in (
-        {"job": "other"},
-        {"workflow": ".github/workflows/zelda.yml"},
-        {"folder": "blog"},
-        {"pull_request": 8},
-    ):
-        run = of_pull(world, workflow=OLD)
-        told: dict[str, Any] = {"pull_request": 7, **lies}
-        store(run, lies=named(run, **told))
-    assert earlier(world) == [world.own.id, renamed.id]
 
 
 def test_another_job_of_the_same_run_is_no_earlier_run(world: World) -> None:

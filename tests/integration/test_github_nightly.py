@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.github_clients import api_of
 from tests.support.github_html import ACTS, page
-from tests.support.github_server import GitHubServer, answered
+from tests.support.github_server import GitHubServer
 from tests.unit.compare.nights import history_of, night
 from tests.unit.compare.runs import fulfillment, run
 from zelda_ci.ci.baseline import BatchBaseline
@@ -151,19 +151,6 @@ def test_the_same_night_again_writes_nothing(github: GitHubServer) -> None:
     assert first.nights.drifts[0].issue == issue.number
 
 
-def test_the_issue_of_a_version_that_named_no_job_is_kept(github: GitHubServer) -> None:
-    before = fallen(case_of(github, job=""))
-    fallen(case_of(github))
-    (issue,) = github.repository.issues
-    assert before.nights.drifts[0].issue == issue.number
-    # It has its job's mark now, so that it is no other job's.
-    assert issue.edits == 1
-    fallen(case_of(github))
-    assert issue.edits == 1
-    fallen(case_of(github, job="other"))
-    assert len(github.repository.issues) == 2
-
-
 def test_an_issue_that_somebody_closed_stays_closed(github: GitHubServer) -> None:
     case = case_of(github)
     first = fallen(case)
@@ -174,17 +161,6 @@ def test_an_issue_that_somebody_closed_stays_closed(github: GitHubServer) -> Non
     third = watched(case, [trial("F", number=5).replace(batch_id="third")], second.nights)
     assert third.notes == []
     assert github.repository.issues[0].edits == 0
-
-
-def test_an_issue_of_a_lost_history_is_closed(github: GitHubServer) -> None:
-    case = case_of(github)
-    fallen(case)
-    again = watched(case, [trial("P")], NightlyHistory(), damage="history.json is damaged.")
-    assert github.repository.issues[0].state == "closed"
-    assert "nobody knows whether this is over" in github.repository.issues[0].body
-    assert again.notes == ["The history of the nights before was begun anew: history.json is damaged."]
-    older = watched(case, [trial("P")], before(), damage="history.json is damaged.")
-    assert "goes on with 12 nights of an older artifact" in older.notes[0]
 
 
 @pytest.mark.parametrize("state", [BaselineState.UNREACHABLE, BaselineState.NOT_PERMITTED, BaselineState.INVALID])
@@ -198,67 +174,6 @@ def test_an_issue_stays_open_while_its_history_cannot_be_read(github: GitHubServ
     # Otherwise the next night would take it for closed by somebody, and be silent.
     third = watched(case, [trial("F", number=5).replace(batch_id="third")], first.nights)
     assert [drift.accepted for drift in third.nights.drifts] == [False]
-
-
-def test_an_issue_that_could_not_be_closed_is_closed_by_the_next_night(github: GitHubServer) -> None:
-    case = case_of(github)
-    first = fallen(case)
-    over = first.nights.replace(drifts=tuple(each.replace(suite="gone") for each in first.nights.drifts))
-    github.script_failures([answered(403, on="PATCH *issues*")])
-    second = watched(case, [trial("P", number=4).replace(batch_id="next")], over)
-    (issue,) = github.repository.issues
-    assert (issue.state, second.nights.drifts) == ("open", ())
-    assert "told in no issue" in second.notes[-1]
-    watched(case, [trial("P", number=5).replace(batch_id="third")], second.nights)
-    assert issue.state == "closed"
-
-
-def test_an_issue_that_somebody_opens_again_is_kept_again(github: GitHubServer) -> None:
-    case = case_of(github)
-    history = fallen(case).nights
-    (issue,) = github.repository.issues
-    for number, state in enumerate(("closed", "open"), start=4):
-        issue.state = state
-        made = trial("F", number=number).replace(batch_id=f"later {number}")
-        history = watched(case, [made], history).nights
-    assert (issue.state, issue.edits, history.drifts[0].accepted) == ("open", 1, False)
-    assert "This is over" not in issue.body
-    assert github.repository.issues == [issue]
-
-
-def test_of_two_issues_that_two_jobs_opened_at_once_the_older_is_kept(github: GitHubServer) -> None:
-    case = case_of(github)
-    first = fallen(case)
-    (issue,) = github.repository.issues
-    second = github.repository.add_issue(issue.title, issue.body, author=github.login)
-    history = first.nights.replace(drifts=tuple(each.replace(issue=second.number) for each in first.nights.drifts))
-    after = watched(case, [trial("F", number=4).replace(batch_id="next")], history)
-    assert (issue.state, second.state) == ("open", "closed")
-    assert "36/36 → 0/4" in issue.title
-    assert "The older one is kept" in second.body
-    assert [(drift.issue, drift.accepted) for drift in after.nights.drifts] == [(issue.number, False)]
-
-
-@pytest.mark.parametrize(
-    ("permission", "has_issues", "said"),
-    [("none", True, "permissions: issues: write"), ("write", False, "issues are switched off")],
-)
-def test_what_hinders_the_issue_is_one_line(
-    github: GitHubServer, permission: str, said: str, *, has_issues: bool
-) -> None:
-    github.permissions |= {"issues": permission, "pull_requests": "none"}
-    github.repository.has_issues = has_issues
-    result = fallen(case_of(github))
-    assert [note for note in result.notes if said in note] == result.notes[1:]
-    assert github.repository.issues == []
-    assert result.nights.drifts
-
-
-def test_no_issue_is_written_where_nobody_wants_one(github: GitHubServer) -> None:
-    result = fallen(case_of(github, when=Nightly.QUIET))
-    assert github.calls("*issues*") == []
-    assert "Drift (new)" in result.notes[0]
-    assert "no token" in fallen(case_of()).notes[1]
 
 
 def test_names_and_versions_are_nobodys_markup(github: GitHubServer) -> None:

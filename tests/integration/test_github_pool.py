@@ -12,10 +12,9 @@ import pytest
 from tests.builders import result
 from tests.support.baselines import JOB, NAME, NOW, STORED_AT, World, five_commits, provenance
 from tests.support.github_clients import api_of
-from tests.support.github_server import Artifact, Repository, Run, answered
+from tests.support.github_server import Artifact, Repository, Run
 from zelda_ci.ci.baseline import BatchBaseline, pooled_baseline, stored_for
 from zelda_ci.ci.baseline_search import MAX_FURTHER, Search, find_baseline
-from zelda_ci.ci.earlier_runs import MAX_EARLIER, lost_attempts
 from zelda_ci.ci.outputs import json_of
 from zelda_ci.ci.stored_artifacts import POOL, PROVENANCE, RESULTS
 from zelda_ci.ci.stored_results import read_stored
@@ -78,21 +77,6 @@ def test_one_artifact_brings_its_own_trials_and_those_of_earlier_runs(world: Poo
     assert found.origin.sentence.endswith("2 days old; 3 trials from 3 runs, newest 2 days old")
 
 
-def test_runs_that_overlapped_are_put_together(world: PoolWorld) -> None:
-    """A night and a push that began before the other had stored anything."""
-    store(world.run(3), trial("first"))
-    store(world.run(3, event="schedule"), trial("night"), carried=(trial("first"),))
-    store(world.run(4), trial("push"), carried=(trial("first"),))
-    assert world.pooled() == ["first", "night", "push"]
-
-
-def test_a_bounded_number_of_artifacts_is_read(world: PoolWorld) -> None:
-    for number in range(9):
-        store(world.run(4), trial(f"r{number}"))
-    world.look()
-    assert len(world.github.calls("GET */zip")) == 1 + MAX_FURTHER
-
-
 def forgeries(world: PoolWorld) -> dict[str, tuple[Run, dict[str, Any]]]:
     """Artifacts that somebody who is not trusted could leave under the name of honest ones."""
     fork = Repository("mallory/zelda", fork_of=world.repository)
@@ -148,15 +132,6 @@ def test_a_pool_that_is_damaged_is_no_baseline(world: PoolWorld) -> None:
     assert world.pooled() == ["good"]
 
 
-def test_a_further_artifact_that_cannot_be_had_costs_only_its_trials(world: PoolWorld) -> None:
-    store(world.run(3), trial("other"))
-    store(world.run(4), trial("nearest"))
-    for path in (f"*/runs/{world.repository.runs[-2].id}", "*/commits"):
-        world.github.script_failures([answered(404, on=f"GET {path}")])
-        assert world.pooled() == ["nearest"]
-    assert world.pooled() == ["nearest", "other"]
-
-
 def test_trials_of_another_platform_or_state_are_told_and_not_compared(world: PoolWorld) -> None:
     other = (
         trial("cli", fingerprint=OWN.replace(platform="Claude 2")),
@@ -170,15 +145,6 @@ def test_trials_of_another_platform_or_state_are_told_and_not_compared(world: Po
     assert found.origin.sentence.endswith(
         "1 trial from 1 run, newest 2 days old; 2 further trials of another platform or other code not compared"
     )
-
-
-def test_a_drifted_platform_still_has_a_baseline(world: PoolWorld) -> None:
-    """The comparison says then that the platform has changed."""
-    store(world.run(), trial("old"), carried=(trial("older"),))
-    found = world.look().against([trial("head", fingerprint=OWN.replace(platform="Claude 2"))], NOW)
-    assert found.results
-    assert [run.run_id for run in found.results.runs] == ["old"]
-    assert found.origin.sentence.endswith("1 further trial of another platform or other code not compared")
 
 
 def case_of(world: PoolWorld, *, attempt: int = 2, pull_request: int = 7) -> Any:
@@ -248,15 +214,6 @@ def test_trials_of_the_base_that_ran_beside_the_head_count_again_and_never_as_th
     assert stored_for(*given)["example"].base == ()
 
 
-def test_at_most_three_earlier_artifacts_are_read(world: PoolWorld) -> None:
-    store(world.run(), trial("base"))
-    for number in range(6):
-        store(world.own, trial(f"r{number}", fingerprint=HEAD), lies={"pull_request": 7})
-    before = len(world.github.calls("GET */zip"))
-    assert found_before(world)[0] == ["r3", "r4", "r5"]
-    assert len(world.github.calls("GET */zip")) - before == 1 + MAX_EARLIER
-
-
 def test_artifacts_of_others_do_not_push_earlier_runs_out_of_sight(world: PoolWorld) -> None:
     """A branch with on: [push, pull_request] has one of each for every commit, and anybody may dispatch more."""
     store(world.run(), trial("base"))
@@ -270,22 +227,3 @@ def test_artifacts_of_others_do_not_push_earlier_runs_out_of_sight(world: PoolWo
     newer = world.repository.add_run(world.own.head_sha, branch="feature", event="pull_request")
     store(newer, trial("newer", fingerprint=HEAD), lies={"pull_request": 7})
     assert found_before(world)[0] == ["first attempt", "newer"]
-
-
-def test_attempts_whose_results_are_gone_are_told(world: PoolWorld) -> None:
-    assert lost_attempts(case_of(world, attempt=1)) == ""
-    assert "deleted, have expired" in lost_attempts(case_of(world))
-    artifact = store(world.own, trial("first attempt", fingerprint=HEAD), lies={"pull_request": 7})
-    assert lost_attempts(case_of(world)) == ""
-    artifact.expired = True
-    assert "deleted, have expired" in lost_attempts(case_of(world))
-
-
-def test_where_code_does_not_matter_a_commit_that_changes_code_adds_trials_too(world: PoolWorld) -> None:
-    """Else a blank in the README would be enough for another throw of the dice."""
-    store(world.run(), trial("base"))
-    other = HEAD.replace(tree="another README")
-    store(world.own, trial("before", fingerprint=other), lies={"pull_request": 7})
-    assert found_before(world)[0] == []
-    given = (case_of(world), world.look(), {"example": HEAD}, {"example": PoolSettings(any_code=True)})
-    assert [run.run_id for run in stored_for(*given)["example"].head] == ["before"]

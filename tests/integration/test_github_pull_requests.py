@@ -7,8 +7,7 @@ import pytest
 
 from tests.support.github_clients import api_of
 from tests.support.github_server import GitHubServer, Pull, Repository, answered
-from zelda_ci.errors import GitHubError
-from zelda_ci.github.revisions import merge_base, of_commit, of_workflow_run
+from zelda_ci.github.revisions import merge_base, of_workflow_run
 
 HEAD, OTHER = "a" * 40, "b" * 40
 
@@ -93,34 +92,10 @@ def test_the_same_commit_in_another_fork_is_another_pull_request(github: GitHubS
     assert of_workflow_run(api_of(github), event(github, fork), 1) is None
 
 
-def test_pull_requests_of_other_repositories_are_not_asked_for(github: GitHubServer, fork: Repository) -> None:
-    elsewhere = fork.add_pull(head_sha=HEAD, number=77)
-    told = event(github, github.repository, named=[named(elsewhere), None])
-    assert of_workflow_run(api_of(github), told, 77) is None
-    assert github.calls("GET */pulls/77") == []
-
-
 def test_a_pull_request_into_a_fork_is_none_of_ours(github: GitHubServer, fork: Repository) -> None:
     sides = {name: {"sha": HEAD, "repo": {"id": fork.id}} for name in ("head", "base")}
     github.script_failures([answered(200, [{"number": 1, "state": "open", **sides}], on="GET */zelda/pulls")])
     assert of_workflow_run(api_of(github), event(github, fork), None) is None
-
-
-@pytest.mark.parametrize("payload", [{}, {"workflow_run": None}, {"workflow_run": {}, "repository": {"id": "x"}}])
-def test_an_event_of_another_kind_is_refused(github: GitHubServer, payload: dict[str, Any]) -> None:
-    with pytest.raises(GitHubError, match="cannot be used"):
-        of_workflow_run(api_of(github), payload, None)
-
-
-def test_a_pushed_commit_belongs_to_the_open_pull_request_whose_head_it_is(github: GitHubServer) -> None:
-    assert of_commit(api_of(github), HEAD) is None
-    github.repository.add_pull(head_sha=HEAD, state="closed")
-    github.repository.add_pull(head_sha=OTHER, merge_commit_sha=HEAD)
-    github.repository.add_pull(head_sha=HEAD)
-    assert of_commit(api_of(github), HEAD) == 3
-    # One of two belongs to neither.
-    github.repository.add_pull(head_sha=HEAD, base="release")
-    assert of_commit(api_of(github), HEAD) is None
 
 
 def test_the_merge_base_of_two_branches_is_asked_for(github: GitHubServer) -> None:
@@ -129,10 +104,3 @@ def test_the_merge_base_of_two_branches_is_asked_for(github: GitHubServer) -> No
     assert merge_base(api_of(github), "main", head) == commits[1]
     assert merge_base(api_of(github), "main", "feature/x #1") == commits[1]
     assert merge_base(api_of(github), "feature/x #1", "main") == commits[1]
-
-
-def test_an_unknown_commit_has_no_merge_base(github: GitHubServer) -> None:
-    github.script_failures([answered(404, on="GET */compare/*")])
-    with pytest.raises(GitHubError) as caught:
-        merge_base(api_of(github), "main", HEAD)
-    assert caught.value.code == "GITHUB_NOT_FOUND"

@@ -7,7 +7,7 @@ import pytest
 import requests
 
 from tests.support.github_clients import api_of
-from tests.support.github_server import GitHubServer, answered
+from tests.support.github_server import GitHubServer
 from tests.support.patience import PATIENCE
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
@@ -42,27 +42,6 @@ def test_an_answer_that_github_would_not_give_fails_the_test() -> None:
             api_of(github).get(f"actions/runs/{run.id}")
 
 
-def test_headers_that_github_recommends_are_demanded() -> None:
-    with pytest.raises(AssertionError, match="header accept"), GitHubServer() as github:  # noqa: PT012 - see above
-        token = {"Authorization": f"Bearer {github.token}"}
-        assert requests.get(f"{github.url}/rate_limit", headers=token, timeout=PATIENCE).status_code == 599
-
-
-def test_a_query_that_github_does_not_know_is_refused() -> None:
-    with GitHubServer() as github:
-        for query, why in (
-            ('query { repository(owner: "octo", name: "zelda") { nmae } }', "Field 'nmae' doesn't exist"),
-            ("query { viewer }", "must have a selection"),
-            ("query { viewer { login { x } } }", "must not have a selection"),
-            ("query { viewer { login }", "Parse error"),
-            ("query { viewer(first: 1) { login } }", "doesn't accept arguments"),
-        ):
-            with pytest.raises(GitHubError, match=why):
-                api_of(github).graphql(query)
-        with pytest.raises(GitHubError, match="not declared"):
-            api_of(github).graphql("query { viewer { login } }", number=1)
-
-
 @pytest.mark.parametrize("method", ["get", "put"])
 def test_storage_wants_a_signature_and_no_token(method: str) -> None:
     with GitHubServer() as github:
@@ -72,10 +51,3 @@ def test_storage_wants_a_signature_and_no_token(method: str) -> None:
         assert ask(address, headers={"Authorization": "Bearer x"}, timeout=PATIENCE).status_code == 400
         assert ask(address.replace("sig=", "sig=0"), timeout=PATIENCE).status_code == 403
         assert ask(address.replace("se=1", "se=0"), timeout=PATIENCE).status_code == 403
-
-
-def test_a_request_is_judged_even_where_its_answer_is_scripted() -> None:
-    with pytest.raises(AssertionError, match="query parameter nam"), GitHubServer() as github:  # noqa: PT012 - see above
-        github.script_failures([answered(200, [])])
-        with pytest.raises(GitHubError, match="599"):
-            api_of(github).get("pulls", nam="x")

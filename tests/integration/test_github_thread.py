@@ -14,7 +14,6 @@ from tests.support.github_server import (
     answered,
     primary_limit,
     secondary_limit,
-    too_many_requests,
 )
 from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.errors import GitHubError
@@ -71,12 +70,9 @@ def reset_in(sleeper: Sleeper, seconds: int) -> Failure:
     "limit",
     [
         LIMITED,
-        graphql_error(None, "You have exceeded a secondary rate limit."),
-        graphql_error("RATE_LIMITED", "API rate limit exceeded.", **{"retry-after": "7"}),
-        too_many_requests(retry_after=3, on=GRAPHQL),
         secondary_limit(on=GRAPHQL),
     ],
-    ids=["primary", "secondary", "retry-after", "429", "403"],
+    ids=["primary", "403"],
 )
 def test_a_limit_is_waited_for(github: GitHubServer, pull: Pull, limit: Failure) -> None:
     sleeper = Sleeper()
@@ -201,16 +197,6 @@ def test_who_we_are_is_not_guessed_where_github_only_failed_to_tell(
     assert shown(pull) == ["old"]
 
 
-def test_an_app_that_cannot_tell_who_it_is_leaves_one_comment_all_the_same(github: GitHubServer) -> None:
-    github.login = "own-app[bot]"
-    pull = github.repository.add_pull(head_sha=HEAD)
-    github.repository.add_comment(1, OLD, author="own-app[bot]")
-    for _ in range(2):
-        github.script_failures([NO_FIELD] * 2)
-        tell(github)
-    assert shown(pull) == ["new"]
-
-
 @pytest.mark.parametrize("refusals", [[], [NO_FIELD]], ids=["by GraphQL", "by REST"])
 def test_a_thread_too_long_to_read_is_no_thread_without_our_comment(
     github: GitHubServer, monkeypatch: pytest.MonkeyPatch, refusals: list[Failure]
@@ -241,13 +227,6 @@ def test_a_newer_run_that_github_only_failed_to_tell_of_is_not_taken_for_one(git
     with pytest.raises(GitHubError) as caught:
         publish_comment(api_of(github), 1, key=KEY, order=CommentOrder(claim.id, 1, HEAD), body="new")
     assert caught.value.code == "GITHUB_UNREACHABLE"
-
-
-def test_comments_that_could_not_be_removed_are_told(github: GitHubServer, pull: Pull) -> None:
-    github.repository.add_comment(1, OLD, author=github.login)
-    github.script_failures([answered(502, on="DELETE *")] * 9)
-    published = tell(github)
-    assert (published.action, published.left_over) == ("updated", 1)
 
 
 def test_both_ways_tell_who_wrote_what_and_what_was_edited(github: GitHubServer, pull: Pull) -> None:

@@ -1,8 +1,6 @@
 """Reading what was stored: always what the files say, whatever became of the index."""
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -10,7 +8,6 @@ import orjson
 import pytest
 
 from tests.support.history import store
-from tests.support.patience import PATIENCE
 from tests.unit.compare.runs import efficiency, fulfillment, run
 from zelda_ci.domain.history import History, at_a_glance
 from zelda_ci.errors import StorageError
@@ -98,20 +95,6 @@ def test_a_file_that_was_just_written_is_not_indexed(tmp_path: Path) -> None:
     assert [found.status for found in RunHistory(tmp_path).overview().runs] == ["timedOut"]
 
 
-def test_a_change_that_keeps_name_size_time_and_inode_is_seen(tmp_path: Path) -> None:
-    run = store(tmp_path)
-    file = tmp_path / "runs" / run.run_id / "result.json"
-    settle()
-    RunHistory(tmp_path).overview()
-    assert list(indexed(tmp_path)) == [run.run_id]
-    before = file.stat()
-    file.write_bytes(file.read_bytes().replace(b'"completed"', b'"timedOut" '))
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    after = file.stat()
-    assert (after.st_size, after.st_mtime_ns, after.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
-    assert [found.status for found in RunHistory(tmp_path).overview().runs] == ["timedOut"]
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -129,31 +112,6 @@ def test_a_damaged_index_is_made_anew(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "index.json").write_bytes(content)
     assert ids(RunHistory(tmp_path).overview()) == [stored.run_id]
     assert indexed(tmp_path) == {}
-
-
-LISTING = """
-import sys
-from pathlib import Path
-from zelda_ci.storage.history import RunHistory
-for _ in range(30):
-    history = RunHistory(Path(sys.argv[1])).overview()
-    assert not history.skipped, history.skipped
-    assert len(history.runs) >= 20, len(history.runs)
-"""
-
-
-def test_processes_that_list_while_runs_are_stored_do_not_disturb_each_other(tmp_path: Path) -> None:
-    for minute in range(20):
-        store(tmp_path, minute=minute)
-    command = [sys.executable, "-c", LISTING, str(tmp_path)]
-    readers = [subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.PIPE) for _ in range(3)]
-    for minute in range(20, 40):
-        store(tmp_path, minute=minute)
-    for reader in readers:
-        _, told = reader.communicate(timeout=PATIENCE)
-        assert reader.returncode == 0, told
-    assert len(RunHistory(tmp_path).overview().runs) == 40
-    assert [path.name for path in tmp_path.glob(".*")] == []
 
 
 def test_a_run_is_found_by_its_id_a_beginning_or_as_the_latest(tmp_path: Path) -> None:

@@ -9,14 +9,13 @@ import jsonschema
 import pytest
 
 from tests.builders import session
-from tests.support.command import environment, results, zelda
+from tests.support.command import environment, zelda
 from tests.support.history import PATCH, store, store_sides
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, folder, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from tests.support.warm import Process
 from tests.unit.compare.runs import efficiency, fulfillment
-from zelda_ci.domain.session import SessionStatus
 
 SCHEMA = Path(__file__).parents[2] / "schemas/zelda.comparison.schema.json"
 LIST_SCHEMA = SCHEMA.with_name("zelda.list.schema.json")
@@ -84,17 +83,6 @@ def test_runs_are_listed_and_chosen_by_suite_time_and_number(tmp_path: Path) -> 
     refused = zelda(project, "list", "--since", "yesterday")
     assert refused.returncode == 2
     assert "7d" in refused.stderr
-
-
-def test_a_run_is_shown_in_full(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    store(project.results, evaluations=[efficiency(), fulfillment("PF")])
-    done = zelda(project, "show", "alpha")
-    assert done.returncode == 0
-    for part in ("PASS", "Requirement fulfillment", RUN, "batch-1", "commit c0ffee", f".zelda/runs/{RUN}/result.json"):
-        assert part in done.stdout
-    shown = json.loads(zelda(project, "show", "latest", "--json").stdout)
-    assert shown == results(project)[0]
 
 
 def test_a_patch_goes_to_programs_as_it_is_and_to_people_harmless(tmp_path: Path) -> None:
@@ -190,16 +178,6 @@ def test_a_comparison_is_json_by_its_schema(tmp_path: Path) -> None:
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(found)
     assert found["verdict"] == "regressed"
     assert "gate: alpha: criterion 'criterion 2'" in done.stderr
-
-
-def test_a_candidate_without_a_valid_run_never_looks_green(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    store(project.results, evaluations=[efficiency()])
-    store(project.results, minute=1, batch="batch-2", status=SessionStatus.FAILED)
-    done = zelda(project, "compare", RUN, "latest")
-    assert done.returncode == 2
-    assert "1 failed (left out)" in done.stdout
-    assert "nothing was compared" in done.stderr
 
 
 def test_a_session_is_run_listed_shown_and_compared(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from tests.unit.compare.runs import correctness, fulfillment
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.storage import codec
 
-SCHEMA = Path(__file__).parents[2] / "schemas/zelda.history.schema.json"
 DAY = 24 * 60
 
 
@@ -74,16 +73,6 @@ def test_without_anything_to_show_there_is_a_helpful_sentence(tmp_path: Path) ->
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr
         assert "\x1b" not in done.stderr
-
-
-def test_one_row_claims_nothing_and_the_base_that_ran_beside_it_is_left_out(tmp_path: Path) -> None:
-    project = folder(tmp_path, {"zelda/test-alpha.yaml": "prompt: Do it.\n"})
-    kept(project, 0, "PP")
-    kept(project, 0, "FF", side="base")
-    done = zelda(project, "history", "alpha")
-    assert done.returncode == 0, done.stderr
-    assert [line.split()[2:5] for line in done.stdout.splitlines()[1:]] == [["1", "1/1", "3/3"]]
-    assert "Whether something fell is not known yet" in done.stderr
 
 
 def test_unpacked_artifacts_are_read_each_night_once_and_what_is_damaged_is_named(tmp_path: Path) -> None:

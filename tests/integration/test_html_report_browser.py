@@ -107,41 +107,12 @@ def test_keys_lead_from_item_to_item_and_from_failure_to_failure(reader: Reader)
     assert not reader.page.is_visible("#help")
 
 
-@pytest.mark.parametrize("session", ["rest-endpoint-head-1", PACKED])
-def test_the_search_of_a_session_opens_what_is_folded(reader: Reader, session: str) -> None:
-    reader.go(session)
-    press(reader, "/")
-    reader.page.keyboard.type("Review the handler")
-    reader.until("document.querySelector('#hits').textContent == '1 hit'")
-    # Enter does not wait for the pause after which a search begins by itself.
-    reader.page.keyboard.type(" twice")
-    reader.page.keyboard.press("Enter")
-    reader.until("document.querySelector('#hits').textContent == 'no hit'")
-    for _ in " twice":
-        reader.page.keyboard.press("Backspace")
-    reader.page.keyboard.press("Enter")
-    reader.until("document.querySelector('#hits').textContent == '1 of 1'")
-    assert reader.page.locator(
-        f"#{session} .key:has-text('description') + pre:has-text('Review the handler')"
-    ).is_visible()
-
-
 def test_a_citation_leads_to_the_very_line(reader: Reader) -> None:
     reader.go("suite-rest-endpoint")
     reader.page.locator("#suite-rest-endpoint .judged.edge-bad .places a").first.click()
     assert reader.shown() == "rest-endpoint-head-1"
     assert reader.page.inner_text(":target").strip() == f"+        {EXCEPTION}".strip()
     assert 0 <= reader.top(":target") < WIDE["height"]
-
-
-@pytest.mark.parametrize("place", [f"{PACKED}-t3-c2", f"{PACKED}-q2"])
-def test_a_link_into_a_packed_conversation_arrives(reader: Reader, place: str) -> None:
-    reader.go(place)
-    reader.wait_for(f"article #{place}, article#{place}, .file #{place}")
-    reader.until("place => document.querySelector(':target')?.id === place", place)
-    assert reader.shown() == PACKED
-    assert 0 <= reader.top(":target") < WIDE["height"]
-    assert not reader.page.query_selector(f"#{PACKED} [data-packed]")
 
 
 def test_two_sides_are_aligned_and_the_first_difference_is_a_key_away(reader: Reader) -> None:
@@ -193,16 +164,6 @@ def test_without_scripts_every_page_is_reached_and_failures_are_whole(plain_read
     assert reader.page.is_visible("#rest-endpoint-head-1 .thinking pre")
     reader.page.click("#rest-endpoint-head-1 .around >> text=base and head side by side")
     assert seen(reader, "The sides part here")
-
-
-def test_without_scripts_a_packed_session_is_an_outline_that_says_so(plain_reader: Reader) -> None:
-    reader = plain_reader
-    reader.go(PACKED)
-    assert seen(reader, "These are the steps of the session.")
-    assert reader.page.locator(f"#{PACKED} .outline li").count() > SAMPLE.turns
-    reader.go(f"{PACKED}-t4")
-    assert reader.page.is_visible(f"#{PACKED}-t4")
-    assert "python -m pytest -q tests/test_orders.py" in reader.page.inner_text(f"#{PACKED}-t4")
 
 
 # --- what is hostile --------------------------------------------------------------------------------------------
@@ -260,12 +221,3 @@ def test_a_narrow_page_does_not_scroll_sideways(browser: Browser, file: Path) ->
             reader.go(place)
             reader.until_unpacked()
             assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), place
-
-
-def test_what_is_folded_is_printed(browser: Browser, file: Path) -> None:
-    with reading(browser, file) as reader:
-        reader.go("rest-endpoint-head-1")
-        reader.page.emulate_media(media="print")
-        thinking = reader.page.locator("#rest-endpoint-head-1 .thinking pre").first
-        assert thinking.evaluate("element => element.getBoundingClientRect().height") > 10
-        assert not reader.page.is_visible("header.top")

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.test_init_and_validate import on_terminal
 from tests.support import needs
 from tests.support.command import after, ended, environment, gone, run, started
-from tests.support.projects import Project, folder, repository
+from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.config.project import load
 
@@ -79,36 +79,6 @@ def test_a_python_project_whose_packages_cannot_be_had_keeps_the_command_that_wo
     assert (load(project.path).config.setup_command, load(project.path).config.execution.path) == ((), ())
 
 
-def test_a_program_that_is_missing_is_named(tmp_path):
-    project = repository(tmp_path, {"go.mod": "module a\n", "a.go": "package a\n", "CLAUDE.md": "Use tabs.\n"})
-    shell = tmp_path / "bin"
-    shell.mkdir()
-    for program in ("bash", "sh", "git", "env", "cat", "uname", "getconf"):
-        found = shutil.which(program)
-        if found:
-            (shell / program).symlink_to(found)
-    said = init(project, PATH=str(shell))
-    assert said[0] == "Found: Go (go.mod)."
-    assert "testCommand: go test ./... - left out" in said
-    # Bash and dash, whichever the machine has, say it in words of their own.
-    assert any("go: command not found" in line or "go: not found" in line for line in said), "\n".join(said)
-    (suite,) = load(project.path).suites
-    assert (suite.resolved.name, load(project.path).config.test_command) == ("claude", None)
-
-
-def test_a_monorepo_names_its_packages_and_each_can_have_a_project(tmp_path):
-    files = {f"packages/{name}/{file}": text for name in ("api", "web") for file, text in NODE.items()}
-    project = repository(tmp_path, {"package.json": '{"workspaces": ["packages/*"]}', **files})
-    said = init(project, "--no-check")
-    assert "Packages below: packages/api, packages/web. To set up one alone: zelda init --project DIR" in said
-    api = project.path / "packages/api"
-    done = zelda(project, "init", "--no-check", cwd=api)
-    assert (done.returncode, done.stderr) == (
-        0, f"../.. is a project of Zelda's already. This will be another one, for {api} alone.\n",
-    )  # fmt: skip
-    assert zelda(project, "validate", cwd=api).stdout.splitlines()[-1] == "1 suite is valid."
-
-
 def test_in_a_subfolder_it_says_what_it_does_and_asks_at_a_terminal(tmp_path):
     project = repository(tmp_path, {**NODE, "src/a.js": ""})
     inner = project.path / "src"
@@ -123,18 +93,6 @@ def test_in_a_subfolder_it_says_what_it_does_and_asks_at_a_terminal(tmp_path):
     assert "2  the rule .claude/rules/api.md" in shown
     assert "wrote zelda/test-api.yaml, about the rule .claude/rules/api.md" in shown
     assert ((project.path / "zelda/test-api.yaml").exists(), (inner / "zelda").exists(), code) == (True, False, 0)
-
-
-@needs.NPM
-def test_a_folder_without_git_and_a_repository_without_a_commit(tmp_path):
-    plain = folder(tmp_path / "a", NODE)
-    assert "testCommand: npm test - works" in init(plain)
-    project = repository(tmp_path / "b", NODE)
-    shutil.rmtree(project.path / ".git")
-    project.git("init", "-q")
-    said = init(project)
-    assert any(line.startswith("not tried: ") for line in said), "\n".join(said)
-    assert load(project.path).config.test_command == "npm test"
 
 
 @pytest.mark.parametrize("name", ["$(touch evil)", "-rf", "ü\u202e\x1b[31m", "a\nb: c'\"`"])

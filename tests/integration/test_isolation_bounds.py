@@ -67,11 +67,3 @@ def running_in(folder: Path) -> list[str]:
 
 def test_who_stays_below_is_left_alone_and_leaves_no_report(tmp_path: Path) -> None:
     assert bounded(tmp_path, "import time; time.sleep(1.5); raise SystemExit(7)") == (7, None)
-
-
-def test_a_number_that_is_another_process_by_now_does_not_keep_a_group(tmp_path: Path) -> None:
-    earlier = bounds.group_name().rpartition("-")[0] + "-1"
-    for name in (earlier, bounds.group_name()):
-        (tmp_path / name).mkdir()
-    bounds.forget_dead(str(tmp_path))
-    assert [entry.name for entry in tmp_path.iterdir()] == [bounds.group_name()]

@@ -31,35 +31,12 @@ def three_batches(project: Project) -> None:
     store(project.results, "beta", 20, [efficiency()], batch="2026-02-13T14-50-00-cccc", status=SessionStatus.FAILED)
 
 
-@pytest.mark.parametrize("columns", ["60", "200"])
-def test_a_list_begins_with_the_verdict_and_names_trial_batch_and_commit(tmp_path: Path, columns: str) -> None:
-    project = project_with(tmp_path)
-    three_batches(project)
-    heading, *lines = zelda(project, "list", COLUMNS=columns).stdout.splitlines()
-    assert heading.split()[:6] == ["Verdict", "Run", "Suite", "Trial", "Batch", "Commit"]
-    assert [line.split()[0] for line in lines] == ["ERROR", "MEASURED", "FAIL", "FAIL", "PASS"]
-    assert lines[2].split()[2:6] == ["alpha", "2", "2026-02-13T14-40-00-bbbb", "c0ffee"]
-
-
 def test_runs_are_counted_back_from_the_latest(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     three_batches(project)
     for reference, run in (("latest~1", "beta-2026-02-13T14-40-00"), ("latest:alpha~2", "alpha-2026-02-13T14-30-00")):
         shown = zelda(project, "show", reference, "--json")
         assert json.loads(shown.stdout)["runId"] == run, shown.stderr
-
-
-def test_a_batch_is_shown_as_a_whole(tmp_path: Path) -> None:
-    project, reference = project_with(tmp_path), "2026-02-13T14-40"
-    three_batches(project)
-    shown = zelda(project, "show", reference)
-    assert shown.returncode == 0, shown.stderr
-    for part in ("alpha", "trial 1", "trial 2", "beta", "2026-02-13T14-40-00-bbbb", "Summary"):
-        assert part in shown.stdout, part
-    assert len(json.loads(zelda(project, "show", reference, "--json").stdout)["runs"]) == 3
-    refused = zelda(project, "show", reference, "--patch")
-    assert refused.returncode == 2
-    assert "alpha-2026-02-13T14-40-00-2" in refused.stderr
 
 
 def test_the_newest_batch_is_compared_with_the_one_before_and_a_suite_with_all_its_trials(tmp_path: Path) -> None:
@@ -164,13 +141,3 @@ def test_a_result_that_lost_its_tests_is_a_regression_although_all_that_are_left
     done = zelda(project, "compare")
     assert done.returncode == 1
     assert "alpha: number of tests that ran went from 50.0 to 1" in " ".join(done.stdout.split())
-
-
-def test_where_mixed_sides_may_be_compared_the_option_is_named(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    store(project.results, "alpha", 0, [efficiency(cost=0.1)], batch="old")
-    store(project.results, "alpha", 10, [efficiency(cost=0.2)], batch="new", model="model-2")
-    assert "`--allow-mixed`" in zelda(project, "compare").stdout
-    mixed = zelda(project, "compare", "--allow-mixed").stdout
-    assert "`--allow-mixed`" not in mixed
-    assert "+100.0%" in mixed

@@ -101,16 +101,6 @@ def test_a_server_that_never_answers_holds_the_prompt_up_no_longer_than_the_boun
     assert led.servers["never"].reason == "it was still connecting when the session ended"
 
 
-def test_a_server_that_connects_during_the_session_was_loaded_late(tmp_path: Path) -> None:
-    work = tool_call("Bash", {"command": "python3 -c 'import time; time.sleep(4)'"})
-    led = run(tmp_path, {"greeter": server(3)}, work, GREET, settings={"mcp_startup_seconds": 0.5})
-    assert "still connecting" in led.first_request
-    assert led.greeting == "Hello, Ada!"
-    assert led.servers["greeter"].loaded
-    assert led.servers["greeter"].tools == ("mcp__greeter__greet",)
-    assert str(led.servers["greeter"].note).startswith("it connected late: ")
-
-
 def test_a_session_that_is_ended_while_it_waits_never_asks_the_model(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path, {".mcp.json": json.dumps({"mcpServers": {"never": NEVER}})})
 

@@ -6,7 +6,6 @@ import threading
 import zlib
 from collections.abc import Callable
 
-import anyio
 import pytest
 
 from tests.support.proxied import BODY, ask, client, open_run, upstream
@@ -88,14 +87,6 @@ async def test_a_compressed_answer_is_metered_and_passed_on_readable(
     assert meter.usage().cost_usd == pytest.approx(COST)
 
 
-async def test_an_encoding_that_cannot_be_metered_is_an_error() -> None:
-    with ScriptedApi([raw(b"\x0b\x02\x80", headers={"content-encoding": "br"})]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter:
-            answer = await ask(meter)
-    assert answer.status_code == 502
-    assert "content encoding br, which cannot be metered" in answer.json()["error"]["message"]
-
-
 async def test_once_the_budget_is_spent_requests_are_refused_and_never_reach_the_api() -> None:
     with ScriptedApi([text("x", tokens=USED)]) as api:
         async with open_run(LiveMode(upstream(api.url)), budget_usd=COST) as meter:
@@ -126,18 +117,3 @@ async def test_an_answer_that_streams_when_the_budget_is_spent_may_end() -> None
             rest = b"".join([chunk async for chunk in chunks])
     assert b"message_stop" in rest
     assert meter.usage().cost_usd == pytest.approx(2 * COST)
-
-
-async def test_many_requests_at_once_are_all_answered_and_counted() -> None:
-    with ScriptedApi(lambda request: text(request.last_user_text, tokens=USED)) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter:
-            answers: dict[int, str] = {}
-
-            async def one(number: int) -> None:
-                answers[number] = (await ask(meter, f"number {number}.", stream=False)).json()["content"][0]["text"]
-
-            async with anyio.create_task_group() as group:
-                for number in range(60):
-                    group.start_soon(one, number)
-    assert answers == {number: f"number {number}." for number in range(60)}
-    assert meter.usage().cost_usd == pytest.approx(60 * COST)

@@ -1,8 +1,6 @@
 """Recording to a cassette and answering from it, over real HTTP."""
 
 import json
-import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +8,8 @@ import anyio
 import httpx2
 import pytest
 
-from tests.support.proxied import KEY, REDACT, ask, client, open_run, until, upstream
-from tests.support.scripted_api import Reply, ScriptedApi, Tokens, cut_after, http_error, raw, text, tool_call
+from tests.support.proxied import KEY, REDACT, ask, client, open_run, upstream
+from tests.support.scripted_api import Reply, ScriptedApi, http_error, raw, text, tool_call
 from zelda_ci.errors import ProxyError
 from zelda_ci.model_proxy.cassettes.cassette import load, partial_file
 from zelda_ci.model_proxy.meter import Meter
@@ -66,13 +64,6 @@ async def test_a_recording_answers_in_another_folder_without_key_or_network(tmp_
     assert meter.usage().models == recorded.usage().models
 
 
-async def test_an_answer_without_streaming_is_recorded_as_it_is(tmp_path: Path) -> None:
-    await record(tmp_path, text("At /here/ws."), stream=False)
-    async with open_run(ReplayMode(tmp_path), places=THERE) as meter:
-        message = (await ask(meter, f"Look into {THERE['workspace']}.", stream=False)).json()
-    assert message["content"] == [{"type": "text", "text": 'At /there/"other" place.'}]
-
-
 async def test_errors_and_retries_are_replayed_with_what_the_cli_acts_on(tmp_path: Path) -> None:
     recorded = await record(tmp_path, http_error(503, "busy", headers={"retry-after": "0", "x-other": "y"}), text("x"))
     async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
@@ -91,17 +82,6 @@ async def test_a_malformed_stream_is_replayed_as_it_was(tmp_path: Path, body: by
     await record(tmp_path, raw(body))
     async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
         assert (await ask(meter, "Look into /here/ws.")).content == body
-
-
-async def test_an_answer_that_broke_off_breaks_off_again(tmp_path: Path) -> None:
-    with ScriptedApi([cut_after(5, text("Some words that are cut.", tokens=Tokens(input=7)))]) as api:
-        async with open_run(RecordMode(upstream(api.url), tmp_path)) as meter:
-            with pytest.raises(httpx2.RemoteProtocolError):
-                await ask(meter)
-    async with open_run(ReplayMode(tmp_path)) as again:
-        with pytest.raises(httpx2.RemoteProtocolError):
-            await ask(again)
-    assert again.usage().models == meter.usage().models
 
 
 async def test_a_cassette_holds_no_path_no_secret_and_no_token(tmp_path: Path) -> None:
@@ -126,15 +106,6 @@ async def test_a_request_without_a_match_is_refused_for_good_and_shows_the_neare
     assert "-Look into {{workspace}}.\n+Look into /here/else." in message
     assert message.endswith(str(meter.failure))
     assert meter.unused == ("exchange 1 (main, after 0 model responses)",)
-
-
-async def test_another_version_of_the_cli_is_reported(tmp_path: Path) -> None:
-    await record(tmp_path, text("x"))
-    value = json.loads((tmp_path / "run.json").read_text())
-    (tmp_path / "run.json").write_text(json.dumps({**value, "cli": "claude-cli/1.0"}))
-    async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
-        await ask(meter, "Look into /here/ws.")
-    assert [note.split(",")[0] for note in meter.divergences] == ["the recording was made with claude-cli/1.0"]
 
 
 async def test_a_token_count_is_answered_and_not_recorded(tmp_path: Path) -> None:
@@ -162,37 +133,6 @@ async def test_a_crash_loses_at_most_the_exchange_on_the_way(tmp_path: Path) -> 
             assert len(load(partial_file(tmp_path / "run.json")).exchanges) == 2
             assert not (tmp_path / "run.json").exists()
     assert files(tmp_path) == ["run.json"]
-
-
-async def test_a_request_under_way_at_the_end_is_in_the_recording(tmp_path: Path) -> None:
-    gate = threading.Event()
-    with ScriptedApi([text("x"), replace(text("y"), gate=gate)]) as api:
-        async with (
-            ModelProxy(RecordMode(upstream(api.url), tmp_path), REDACT) as proxy,
-            anyio.create_task_group() as group,
-        ):
-            with proxy.session(run_label="run", budget_usd=None, placeholders={}) as meter:
-                await ask(meter)
-                before = meter.cost_usd
-                group.start_soon(_ask_in_vain, meter)
-                await until(lambda: meter.cost_usd > before)
-            after = (tmp_path / "run.json").read_bytes()
-            gate.set()
-    assert files(tmp_path) == ["run.json"]
-    assert (tmp_path / "run.json").read_bytes() == after
-    assert [exchange.response.cut for exchange in load(tmp_path / "run.json").exchanges] == [None, True]
-
-
-async def _ask_in_vain(meter: Meter) -> None:
-    with pytest.raises(httpx2.HTTPError):
-        await ask(meter, "Later.")
-
-
-@pytest.mark.parametrize("label", ["text/plain", "Text/Event-Stream"])
-async def test_a_stream_is_recorded_as_one_whatever_its_content_type_says(tmp_path: Path, label: str) -> None:
-    events = b'data: {"type":"message_start","message":{"id":"m"}}\n\ndata: {"type":"message_stop"}\n\n'
-    await record(tmp_path, raw(events, headers={"content-type": label}))
-    assert len(load(tmp_path / "run.json").exchanges[0].response.events or ()) == 2
 
 
 async def test_a_recording_that_is_interrupted_keeps_the_good_one_before_it(tmp_path: Path) -> None:
@@ -225,17 +165,6 @@ async def test_two_runs_cannot_be_recorded_to_one_file(tmp_path: Path) -> None:
             pass
 
 
-async def test_one_recording_serves_several_runs_at_once(tmp_path: Path) -> None:
-    await record(tmp_path, text("x"))
-    async with ModelProxy(ReplayMode(tmp_path), REDACT) as proxy:
-        with (
-            proxy.session(run_label="run", budget_usd=None, placeholders=HERE) as one,
-            proxy.session(run_label="run", budget_usd=None, placeholders=HERE) as other,
-        ):
-            answers = [await ask(meter, "Look into /here/ws.") for meter in (one, other)]
-    assert [answer.status_code for answer in answers] == [200, 200]
-
-
 def edit(folder: Path, response: dict[str, Any]) -> None:
     value = json.loads((folder / "run.json").read_text())
     value["exchanges"][0]["response"] = {"status": 200, **response}
@@ -256,24 +185,6 @@ async def test_a_strange_recording_never_breaks_the_proxy(tmp_path: Path, respon
     for streaming in (True, False):
         async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
             assert (await ask(meter, "Look into /here/ws.", stream=streaming)).status_code in (200, 500)
-
-
-async def test_a_streamed_recording_answers_without_streaming_too(tmp_path: Path) -> None:
-    await record(tmp_path, WRITE)
-    async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
-        message = (await ask(meter, "Look into /here/ws.", stream=False)).json()
-    assert message["content"][0] == {"type": "text", "text": "I write /here/ws/a.txt."}
-    assert message["content"][1]["input"] == WRITE.content[1]["input"]
-    assert (message["stop_reason"], message["usage"]["output_tokens"]) == ("tool_use", 20)
-    assert meter.usage().models["claude-sonnet-5-5"].output_tokens == 20
-
-
-async def test_the_same_words_with_other_options_are_answered_and_reported(tmp_path: Path) -> None:
-    await record(tmp_path, text("x"), system="Be good.")
-    async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
-        assert (await ask(meter, "Look into /here/ws.", system="Be bad.")).status_code == 200
-    assert meter.failure is None
-    assert meter.divergences == ("exchange 1 was used although these differ: the system prompt",)
 
 
 @pytest.mark.parametrize("response", [{}, {"text": "", "status": 7}])

@@ -14,13 +14,10 @@ import pytest
 from pydantic import BaseModel
 
 from tests.support.command import the_result, zelda
-from tests.support.judging import FAST
 from tests.support.patience import PATIENCE
 from tests.support.projects import repository
-from tests.support.proxied import BODY, REDACT, ask, client, open_run, until, upstream
-from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, Tokens, hang, http_error, text, tool_call
-from zelda_ci.judge.anthropic_judge import AnthropicJudge, JudgeAccess
-from zelda_ci.judge.base import JudgeQuestion
+from tests.support.proxied import REDACT, ask, open_run, upstream
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, hang, http_error, text, tool_call
 from zelda_ci.model_proxy.brake import Brakes
 from zelda_ci.model_proxy.cassettes.cassette import load
 from zelda_ci.model_proxy.meter import Meter
@@ -141,53 +138,6 @@ async def test_one_refusal_makes_all_sessions_and_judges_wait_and_none_hears_of_
     assert all(used.api_seconds < PAUSE for used in counted)
 
 
-async def test_a_limit_of_one_model_and_one_of_token_counts_leave_the_others_alone() -> None:
-    refusal = limited(60, anthropic_ratelimit_requests_remaining="0")
-    with ScriptedApi(lambda request: text("x") if "opus" in request.body["model"] else refusal) as api:
-        async with job(api.url) as made:
-            with made.session() as first, made.session() as second, made.judge() as judge:
-                async with anyio.create_task_group() as group:
-                    group.start_soon(ask, first)
-                    await until(lambda: bool(made.told))
-                    for meter in (second, judge):
-                        assert (await ask(meter, model="claude-opus-5-5")).status_code == 200
-                    async with client(second) as http:
-                        counted = await http.post("/v1/messages/count_tokens", json=BODY)
-                    assert counted.status_code == 200
-                    group.cancel_scope.cancel()
-    assert made.told == [
-        f"{api.url} refuses requests for their rate (HTTP 429): all requests for sonnet models wait for 1m 00s"
-    ]
-
-
-async def test_a_wait_without_end_is_no_wait() -> None:
-    """The session hears it, and that asking again is no use; others ask for themselves."""
-    limit = Limit(refusal=limited(10**9))
-    with ScriptedApi(limit) as api:
-        async with job(api.url) as made:
-            with made.session() as first, made.session() as second:
-                refused, answered = await ask(first), await ask(second)
-    assert (refused.status_code, refused.headers["x-should-retry"]) == (429, "false")
-    assert refused.json()["error"]["message"] == "slow down"
-    assert answered.status_code == 200
-    assert first.usage().errors == {"429": 1}
-
-
-async def test_a_session_that_may_not_wait_so_long_gets_the_refusal_and_one_that_came_later_a_reason() -> None:
-    limit = Limit(refusal=limited(60))
-    with ScriptedApi(limit) as api:
-        async with job(api.url) as made:
-            with made.session(Patience(5)) as first, made.session(Patience(5)) as second:
-                refused, later = await ask(first), await ask(second)
-    assert [answer.status_code for answer in (refused, later)] == [429, 429]
-    assert [answer.headers["x-should-retry"] for answer in (refused, later)] == ["false", "false"]
-    assert refused.json()["error"]["message"] == "slow down"
-    assert later.json()["error"]["message"] == (
-        f"{api.url} limits requests: this one would wait for longer than the 5.0 s that one run may"
-    )
-    assert len(limit.times) == 1
-
-
 async def test_a_check_waits_for_nothing() -> None:
     with ScriptedApi([], check=limited(60)) as api:
         async with job(api.url) as made:
@@ -211,23 +161,6 @@ async def test_a_recording_has_neither_the_refusal_nor_the_waiting(tmp_path: Pat
     assert (used.requests, used.throttled, used.wait_seconds, meter.failure, meter.unused) == (1, 0, 0, None, ())
 
 
-async def test_the_end_of_a_run_and_of_the_proxy_waits_for_nobody_who_waits() -> None:
-    async def in_vain(meter: Meter) -> None:
-        with pytest.raises(httpx2.TransportError):
-            await ask(meter)
-
-    with ScriptedApi(Limit(refusal=limited(60))) as api:
-        with anyio.fail_after(PATIENCE):
-            async with anyio.create_task_group() as group, job(api.url) as made:
-                with made.session() as first, made.session() as second:
-                    group.start_soon(in_vain, first)
-                    # Who asks before the refusal is answered at once.
-                    await until(lambda: bool(made.told))
-                    for meter in (second, second):
-                        group.start_soon(in_vain, meter)
-                    await until(lambda: first.usage().requests + second.usage().requests == 3)
-
-
 async def test_an_api_that_says_nothing_is_given_up_and_its_answer_has_a_price() -> None:
     """Claude Code waits for those who wait; so the proxy has to notice."""
     with ScriptedApi([hang()]) as api:
@@ -242,28 +175,6 @@ async def test_an_api_that_says_nothing_is_given_up_and_its_answer_has_a_price()
 
 class Colour(BaseModel):
     colour: str
-
-
-async def test_a_judge_bears_a_wait_that_is_longer_than_its_own_patience() -> None:
-    with ScriptedApi(
-        Limit(refusal=limited(3), answer=lambda _: tool_call("answer_colour", {"colour": "green"}))
-    ) as api:
-        async with job(api.url) as made:
-            with made.judge() as meter:
-                access = JudgeAccess(
-                    meter.base_url,
-                    meter.token,
-                    "claude-sonnet-5-5",
-                    200_000,
-                    8192,
-                    timeout_seconds=2.5,
-                    silence_seconds=2,
-                    time_limit=meter.patience.time_limit,
-                )
-                judge = AnthropicJudge(access, REDACT, lambda *_: 0.0, print, FAST)
-                found = await judge.ask(JudgeQuestion("x", "1", "You judge.", (), "How is it?"), Colour)
-    assert found.attempts == 1
-    assert meter.usage().requests == 1
 
 
 SUITE = """\
@@ -296,20 +207,3 @@ def test_waiting_takes_nothing_of_a_suites_time_and_is_told(tmp_path: Path) -> N
     output = done.stdout + done.stderr
     assert output.count("refuses requests for their rate (HTTP 429): all requests wait for") == 2
     assert "waited for the API's rate limit: " in output
-
-
-async def test_what_waits_is_not_asked_for_once_the_money_is_spent() -> None:
-    """Two requests of one run: the first to be let go takes all of it."""
-    dear = text("Dear.", tokens=Tokens(output=1000))
-    limit = Limit(answer=lambda _: dear)
-    with ScriptedApi(limit) as api:
-        async with job(api.url) as made:
-            with made.session(budget_usd=0.005) as meter:
-                async with anyio.create_task_group() as group:
-                    group.start_soon(ask, meter)
-                    await until(lambda: bool(made.told))
-                    answers = await all_at_once(meter, meter, meter)
-    # Of those that waited together the first few may have been let go before an answer had its price.
-    assert 402 in {answer.status_code for answer in answers}
-    assert meter.usage().requests == len(limit.times) - 1
-    assert meter.exhausted.is_set()

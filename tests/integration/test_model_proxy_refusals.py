@@ -91,17 +91,6 @@ async def test_what_may_pass_is_asked_again(status: int) -> None:
     assert meter.usage().retries == 1
 
 
-async def test_a_refusal_is_remembered_for_its_place_in_its_run_only() -> None:
-    with ScriptedApi(lambda _: http_error(400, "bad thing", headers={"request-id": "req_1"})) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter:
-            first, second, other = [await ask(meter, said) for said in ("Hello", "Hello", "Bye")]
-        async with open_run(LiveMode(upstream(api.url))) as meter:
-            await ask(meter)
-    assert (first.content, first.headers["request-id"]) == (second.content, second.headers["request-id"])
-    assert other.status_code == 400
-    assert len(api.requests) == 3
-
-
 # A redirect
 
 
@@ -197,50 +186,3 @@ async def test_credentials_in_the_address_are_not_told(tmp_path: Path) -> None:
             answer = await ask(meter)
     assert f"could not reach {url}/base: " in answer.json()["error"]["message"]
     assert "hunter2" not in answer.text
-
-
-async def test_the_http_proxy_on_the_way_is_named_too(tmp_path: Path) -> None:
-    async with dead("refused", tmp_path) as proxy:
-        environ = {"HTTP_PROXY": proxy.replace("//", "//me:hunter2@")}
-        async with open_run(LiveMode(upstream("http://api.example", environ))) as meter:
-            answer = await ask(meter)
-    message = answer.json()["error"]["message"]
-    assert f"could not reach http://api.example through the HTTP proxy {proxy}: connection refused" in message
-    assert "hunter2" not in message
-
-
-async def test_an_api_that_comes_back_is_no_longer_called_unreachable(tmp_path: Path) -> None:
-    async with dead("refused", tmp_path) as url:
-        port = int(url.rpartition(":")[2])
-    replies = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
-
-    async def serve(stream: AnyByteStream) -> None:
-        async with stream:
-            await stream.receive()
-            await stream.send(replies)
-
-    async with open_run(LiveMode(upstream(url))) as meter:
-        first = await ask(meter)
-        outage = meter.outage
-        async with (
-            await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port) as listener,
-            anyio.create_task_group() as group,
-        ):
-            group.start_soon(listener.serve, serve)
-            second = await ask(meter)
-            group.cancel_scope.cancel()
-    assert (first.status_code, second.status_code) == (502, 200)
-    assert outage
-    assert meter.outage is None
-    assert "x-should-retry" not in first.headers
-
-
-@pytest.mark.parametrize("location", ["http://[", "/other"])
-async def test_a_redirect_to_nowhere_is_an_error_too(location: str) -> None:
-    async with (
-        answering(f"HTTP/1.1 307 Moved\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n") as url,
-        open_run(LiveMode(upstream(url))) as meter,
-    ):
-        answer = await ask(meter)
-    assert answer.status_code == 502
-    assert "redirects (307)" in answer.json()["error"]["message"]

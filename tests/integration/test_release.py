@@ -113,21 +113,6 @@ def test_v1_follows_newer_releases_only_and_versions_are_compared_as_numbers(rep
     assert repository.tags()["v1"] == at
 
 
-def test_a_new_major_version_has_a_tag_of_its_own(repository: ReleaseRepository) -> None:
-    one = repository.commit("1.2.0")
-    release(repository, one, "1.2.0")
-    (tagged, moved) = release(repository, repository.commit("2.0.0"), "2.0.0")
-    assert moved.outputs == {"moving": "v2"}
-    assert tagged.outputs["kind"] == "--latest"
-    assert repository.tags()["v1"] == repository.tags()["v1.2.0"]
-    repository.git("checkout", "--quiet", "--detach", one)
-    patch = repository.commit("1.2.1", branch="maintenance/1.2")
-    (tagged, moved) = release(repository, patch, "1.2.1")
-    assert (tagged.outputs["kind"], moved.outputs) == ("--latest=false", {"moving": "v1"})
-    assert repository.tags()["v1"] == repository.tags()["v1.2.1"]
-    assert repository.tags()["v2"] == repository.tags()["v2.0.0"]
-
-
 def test_a_pre_release_moves_nothing_keeps_nothing_back_and_neither_does_0_x(repository: ReleaseRepository) -> None:
     release(repository, repository.commit("1.2.0"), "1.2.0")
     for version in ("1.3.0rc1", "1.3.0b12", "0.2.0"):
@@ -185,47 +170,6 @@ def test_a_v1_that_somebody_moved_is_brought_back_and_named(repository: ReleaseR
     assert repository.tags()["v1"] == repository.tags()["v1.2.4"]
 
 
-def test_v1_is_not_moved_over_a_release_that_came_in_between(repository: ReleaseRepository) -> None:
-    """Between looking and pushing another workflow moves v1: a hook of the remote, once."""
-    release(repository, repository.commit("1.1.0"), "1.1.0")
-    newer = repository.commit("1.3.0")
-    older = repository.commit("1.2.0")
-    where = repository.checkout(newer)
-    assert step(where, "tag", "1.3.0", "--image", IMAGE).code == 0
-    ahead = repository.tags()["v1.3.0"]
-    repository.git("update-ref", "-d", "refs/tags/v1.3.0", where=repository.remote)
-    late = repository.checkout(older)
-    assert step(late, "tag", "1.2.0", "--image", IMAGE).code == 0
-    hook = repository.remote / "hooks" / "pre-receive"
-    hook.write_text(
-        '#!/bin/sh\nrm "$0"\nunset GIT_QUARANTINE_PATH\n'
-        f"git update-ref refs/tags/v1.3.0 {ahead}\ngit update-ref refs/tags/v1 {ahead}\n"
-    )
-    hook.chmod(0o755)
-    moved = step(late, "move", "1.2.0")
-    assert not hook.exists()
-    assert (moved.code, moved.outputs) == (0, {"moving": ""}), moved.err
-    assert repository.tags()["v1"] == ahead
-
-
-def test_a_remote_that_refuses_is_an_error_with_its_words(repository: ReleaseRepository) -> None:
-    source = repository.commit("1.2.3")
-    hook = repository.remote / "hooks" / "pre-receive"
-    hook.write_text("#!/bin/sh\necho tags are protected >&2\nexit 1\n")
-    hook.chmod(0o755)
-    where = repository.checkout(source)
-    refused = step(where, "tag", "1.2.3", "--image", IMAGE)
-    assert refused.code == 1
-    assert "git push failed" in refused.err
-    assert "tags are protected" in refused.err
-    hook.unlink()
-    assert step(where, "tag", "1.2.3", "--image", IMAGE).code == 0
-    hook.write_text("#!/bin/sh\necho tags are protected >&2\nexit 1\n")
-    hook.chmod(0o755)
-    refused = step(where, "move", "1.2.3")
-    assert (refused.code, "tags are protected" in refused.err) == (1, True)
-
-
 def test_a_name_that_is_no_release_is_refused(whole: Path) -> None:
     for trigger, why in (
         *((f"release/v{version}", "is no release") for version in ("1.2", "01.2.3", "1.2.3.dev1")),
@@ -266,16 +210,6 @@ def test_the_notes_are_the_section_and_nothing_else(repository: ReleaseRepositor
     assert step(repository.checkout(source), "notes", "1.2.3").out == f"### Added\n\n{entry}\n"
 
 
-def test_the_first_version_stands_at_the_end_before_the_links(repository: ReleaseRepository) -> None:
-    repository.commit("1.2.3")
-    text = changelog("1.2.3").replace("## [0.0.1] - 2025-01-01\n\n- First.\n\n", "")
-    for link in ("releases/tag/v1.2.3", "compare/v0.0.1...v1.2.3"):
-        made = text.replace("releases/tag/v1.2.3\n", f"{link}\n")
-        where = repository.checkout(rewritten(repository, made), whole=True)
-        assert step(where, "check", "1.2.3").code == 0
-        assert step(where, "notes", "1.2.3").out == "### Added\n\n- It works.\n"
-
-
 def test_another_version_in_the_package_and_a_commit_that_was_not_merged_are_refused(
     repository: ReleaseRepository,
 ) -> None:
@@ -293,17 +227,6 @@ def test_only_an_image_by_digest_is_written(whole: Path) -> None:
         refused = step(whole, "tag", "1.2.3", "--image", image)
         assert (refused.code, "is no image by digest" in refused.err) == (1, True)
     assert step(whole, "move", "1.2.3").err == "error: v1.2.3 is not there: v1 can only follow a release\n"
-
-
-def test_a_branch_that_names_an_image_already_is_refused(repository: ReleaseRepository) -> None:
-    repository.write("action.yml", (REPOSITORY / "action.yml").read_text().replace("Dockerfile", f"docker://{IMAGE}"))
-    source = repository.commit("1.2.3")
-    for where, name, words in (
-        (repository.checkout(source, whole=True), "check", ()),
-        (repository.checkout(source), "tag", ("--image", IMAGE)),
-    ):
-        refused = step(where, name, "1.2.3", *words)
-        assert (refused.code, "must say `image: Dockerfile`" in refused.err) == (1, True)
 
 
 @contextmanager
@@ -353,15 +276,3 @@ def test_files_that_are_published_already_are_compared_and_others_stop_the_relea
             compared = step(whole, "compare", "1.2.3", str(tmp_path / "dist"), "--index", address)
         assert compared.code == 1
         assert f"the package index has {name} with other content" in compared.err
-
-
-def test_an_index_that_cannot_say_stops_the_release(whole: Path, tmp_path: Path) -> None:
-    built(tmp_path / "dist")
-    with package_index({}, status=503) as address:
-        compared = step(whole, "compare", "1.2.3", str(tmp_path / "dist"), "--index", address)
-    assert (compared.code, "answers 503" in compared.err) == (1, True)
-    compared = step(whole, "compare", "1.2.3", str(tmp_path / "dist"), "--index", address)
-    assert (compared.code, "cannot be read" in compared.err) == (1, True)
-    (tmp_path / "dist" / "zelda_ci-1.2.2.tar.gz").touch()
-    compared = step(whole, "compare", "1.2.3", str(tmp_path / "dist"), "--index", address)
-    assert (compared.code, "must hold the wheel and the sdist of 1.2.3" in compared.err) == (1, True)

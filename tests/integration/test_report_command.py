@@ -1,6 +1,5 @@
 """`zelda report` and `zelda run --report`: which runs, where to, and what is said."""
 
-import json
 import stat
 from pathlib import Path
 
@@ -47,15 +46,6 @@ def test_without_a_name_the_newest_batch_is_shown_alone(tmp_path: Path) -> None:
     assert suites == ["suite-alpha", "suite-beta", "suite-gamma"]
     assert "1 of 3 suites passes, 1 measured" in page.text
     assert "made without transcripts and patches" in page.text
-
-
-def test_a_batch_that_ran_two_commits_has_both_sides(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    runs = [store(project.path / ".zelda", "alpha", minute, batch="both") for minute in range(2)]
-    file = project.path / ".zelda" / "runs" / runs[1].run_id / "result.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"side": "base"}))
-    report(project)
-    assert "sides-alpha" in structure(unpacked(project.path / ".zelda" / "report.html")).ids
 
 
 def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path) -> None:

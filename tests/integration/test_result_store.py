@@ -41,13 +41,6 @@ def test_a_finished_run_is_a_result_and_a_transcript(tmp_path: Path) -> None:
     assert list(ResultStore(tmp_path).unfinished()) == []
 
 
-def test_a_name_that_is_taken_gets_a_number(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path)
-    (tmp_path / "runs" / "a-2026-02-13T14-30-00-2").mkdir(parents=True)
-    (tmp_path / "runs" / "a-2026-02-13T14-30-00-3").write_text("a file of somebody else's")
-    assert [store.begin("a", START).run_id[-4:] for _ in range(3)] == ["0-00", "00-4", "00-5"]
-
-
 @pytest.mark.parametrize("suite", ["../../up", "x" * 300, "."])
 def test_an_unusual_suite_name_stays_inside_the_results(tmp_path: Path, suite: str) -> None:
     folder = ResultStore(tmp_path).begin(suite, START)

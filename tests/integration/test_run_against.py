@@ -122,16 +122,6 @@ def test_a_suite_goes_on_while_a_session_of_another_is_still_open(tmp_path: Path
     assert {arms["suite"]: arms["reason"] for arms in batch["arms"]} == {"greeting": "regressed", "slow": "regressed"}
 
 
-def test_the_working_tree_against_the_last_commit(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE})
-    project.write({"CLAUDE.md": SILENT})
-    code, output, batch = against(project, "--working-tree", "--json", "--jobs", "4", "--trials", FEW, ref="HEAD")
-    assert code == 1, output
-    head = project.git("rev-parse", "HEAD")
-    assert {run["source"]["parent"] for run in batch["runs"]} == {head}
-    assert {run["source"]["commit"] for run in batch["baseRuns"]} == {head}
-
-
 def test_suites_and_settings_are_those_of_the_head_on_both_sides(tmp_path: Path) -> None:
     """A suite that the head adds runs on both, and a prompt that it changes is that of both."""
     project = repository(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-old.yaml": SUITE})
@@ -179,16 +169,6 @@ def test_a_budget_that_ends_is_kept_and_what_was_not_run_is_named(tmp_path: Path
     assert [each["reason"] for each in arms.values()].count("budget") == 2
     assert sum(each["unpaid"] for each in arms.values()) == 6
     assert "the budget ended before the first trial; 3 trials more were wanted: inconclusive" in output
-
-
-def test_a_budget_is_kept_without_a_base_too(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE})
-    with ScriptedApi(model) as api:
-        done = zelda(project, "run", "--trials", "5", "--jobs", "5", "--budget-usd", "0.000001", api=api.url)
-    assert done.returncode == 2, done.stdout
-    assert len(results(project)) == 1
-    assert "4 trials" in done.stdout
-    assert "budget" in done.stdout
 
 
 def test_a_dry_run_costs_nothing_and_says_the_most_that_it_could(tmp_path: Path) -> None:

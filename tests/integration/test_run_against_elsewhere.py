@@ -3,11 +3,9 @@
 import json
 from collections import Counter
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
-from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, against, cost_of, model, project_of
+from tests.integration.test_run_against import FEW, GREETS, SILENT, against, model, project_of
 from tests.support.command import results, zelda
-from tests.support.projects import Project, repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error
 
 
@@ -38,51 +36,6 @@ def test_a_recording_of_both_sides_is_replayed_and_says_that_nothing_is_spent(tm
         ("head", True): 1,
         ("base", True): 1,
     }
-
-
-def monorepo(tmp_path: Path) -> Project:
-    """Two projects, each with a suite of the same name."""
-    files = {"zelda.config.yaml": "", "CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE}
-    return repository(tmp_path, {f"{name}/{file}": text for name in "ab" for file, text in files.items()})
-
-
-def test_each_project_of_a_monorepo_is_compared_and_junit_names_what_regressed(tmp_path: Path) -> None:
-    project = monorepo(tmp_path)
-    project.write({"a/CLAUDE.md": SILENT})
-    project.commit()
-    with ScriptedApi(model) as api:
-        done = zelda(
-            project,
-            *("run", "--all-projects", "--against", "HEAD~1", "--trials", FEW, "--jobs", "3"),
-            *("--reporter", "junit=../out.xml", "--reporter", "json=../out.json"),
-            api=api.url,
-        )
-    assert done.returncode == 1, done.stdout
-    assert "Projects  a FAIL · b PASS" in done.stdout
-    batch = json.loads((project.path.parent / "out.json").read_bytes())
-    assert [(each["suite"], each["reason"]) for each in batch["arms"]] == [
-        ("a/greeting", "regressed"),
-        ("b/greeting", "asExpected"),
-    ]
-    *_, compared = ET.parse(project.path.parent / "out.xml").getroot()
-    assert compared.get("name") == "comparison with the baseline"
-    found = {str(case.get("name")): [str(child.get("type")) for child in case] for case in compared.iter("testcase")}
-    assert found == {"a/greeting": ["regression"], "b/greeting": []}
-    (baseline,) = compared.iter("property")
-    assert baseline.get("value") == project.git("rev-parse", "HEAD~1")
-
-
-def test_a_budget_holds_for_all_projects_together(tmp_path: Path) -> None:
-    """Nobody knows what the first trial costs: it is begun, and spends the whole budget."""
-    project = monorepo(tmp_path)
-    with ScriptedApi(model) as api:
-        arguments = ("run", "--all-projects", "--trials", "1", "--budget-usd", "0.0005", "--json")
-        done = zelda(project, *arguments, api=api.url)
-    assert done.returncode == 2, done.stderr
-    batch = json.loads(done.stdout)
-    assert [run["suite"] for run in batch["runs"]] == ["a/greeting"]
-    assert cost_of(batch["runs"][0]) > 0.0005
-    assert [(each["suite"], each["reason"], each["unpaid"]) for each in batch["arms"]] == [("b/greeting", "budget", 1)]
 
 
 def test_a_side_that_the_api_refuses_for_good_is_no_evidence_against_the_other(tmp_path: Path) -> None:

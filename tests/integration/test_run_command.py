@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from tests.support.scripted_api import (
     http_error,
     text,
     tool_call,
-    tool_calls,
 )
 from tests.support.suites import Suite, files, run_suites
 from zelda_ci.execution.launch import find_cli
@@ -103,40 +101,6 @@ def test_neither_a_key_nor_the_environment_nor_secrets_that_lie_about_reach_sess
         assert secret not in stored + done.stdout + done.stderr
 
 
-def tools_script(request: ApiRequest) -> Reply:
-    if request.agent is not None:
-        return (tool_call("Bash", {"command": "true"}), text("Nothing to say."))[request.index]
-    calls = [
-        ("Skill", {"skill": "greet"}),
-        ("Agent", {"description": "Look", "prompt": "Look around.", "subagent_type": "scout"}),
-        ("Bash", {"command": "exit 3"}),
-        ("mcp__greeter__greet", {"name": "Ada"}),
-    ]
-    return [tool_calls(calls), text("Done."), text("Done."), text("Done.")][request.index]
-
-
-def test_skills_sub_agents_tools_of_servers_and_tool_errors_are_counted_by_name(tmp_path: Path) -> None:
-    server = Path(__file__).parents[1] / "support" / "stdio_mcp_server.py"
-    settings = {"mcpServers": {"greeter": {"command": sys.executable, "args": ["server.py"]}}}
-    project = project_with(
-        tmp_path,
-        **{
-            ".claude/skills/greet/SKILL.md": "---\nname: greet\ndescription: How to greet\n---\nSay hello.\n",
-            ".claude/agents/scout.md": "---\nname: scout\ndescription: Looks around\n---\nYou look around.\n",
-            "server.py": server.read_text(),
-            ".mcp.json": json.dumps(settings),
-        },
-    )
-    with ScriptedApi(tools_script) as api:
-        code, output = untouched_after_run(project, api=api)
-    assert code == 0, output
-    details = the_result(project)["evaluations"]["efficiency"]["details"]
-    assert details["toolCalls"] == {"Skill(greet)": 1, "Agent(scout)": 1, "Bash": 2, "mcp__greeter__greet": 1}
-    assert details["toolErrors"] == 1
-    assert details["subagentTurns"] == 2
-    assert "mcp__greeter__greet 1" in output
-
-
 def of_bash(command: str, **how: Any) -> Reply:
     return tool_call("Bash", {"command": command}, **how)
 
@@ -189,19 +153,6 @@ def four_suites(tmp_path: Path) -> Project:
     return repository(tmp_path, {"README.md": "# Sample\n", **files})
 
 
-def test_an_api_that_is_not_there_is_named_as_it_was_configured(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    with ScriptedApi([]) as api:
-        dead = api.url
-    done = zelda(project, "run", api=dead)
-    failure = the_result(project)["failure"]
-    assert failure == {
-        "code": "API_UNREACHABLE",
-        "message": f"Zelda's model proxy could not reach {dead}: connection refused.",
-    }
-    assert f"could not reach {dead}" in " ".join(done.stdout.split())
-
-
 def test_suites_run_side_by_side_and_are_reported_in_order_as_confined_as_was_required(tmp_path: Path) -> None:
     best = levels.probe(os.environ, find_cli()).level
     project = four_suites(tmp_path)
@@ -212,14 +163,6 @@ def test_suites_run_side_by_side_and_are_reported_in_order_as_confined_as_was_re
     assert len({result["batchId"] for result in results(project)}) == 1
     assert {result["isolation"]["level"] for result in results(project)} == {best}
     assert f"isolation: {best}" in output
-
-
-def test_suites_are_chosen_by_name_and_tag_and_repeated(tmp_path: Path) -> None:
-    project = four_suites(tmp_path)
-    with ScriptedApi(by_prompt) as api:
-        code, output = untouched_after_run(project, "a", "zelda/test-b.yaml", "--tag", "b", "--trials", "2", api=api)
-    assert code == 0, output
-    assert [(result["suite"], result["trial"]) for result in results(project)] == [("b", 1), ("b", 2)]
 
 
 THINKING = """\
@@ -306,16 +249,6 @@ def test_what_cannot_be_run_is_refused_before_anything_is_spent(tmp_path: Path) 
         assert "Traceback" not in done.stderr
         assert results(project) == []
         assert project.fingerprint() == before
-
-
-def test_a_repository_without_a_commit_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    project.git("update-ref", "-d", "HEAD")
-    with ScriptedApi([]) as api:
-        code, output = untouched_after_run(project, api=api)
-    assert code == 2
-    assert "commit" in output
-    assert results(project) == []
 
 
 def test_a_result_says_how_it_was_confined_and_what_the_project_tried(tmp_path: Path) -> None:

@@ -3,13 +3,11 @@
 import json
 from pathlib import Path
 
-from tests.integration.test_base_commit import tree
 from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, against, model
 from tests.support.command import environment, run, the_result
-from tests.support.named_contents import add_submodule, clone, forget, keep, use_lfs
+from tests.support.named_contents import add_submodule, clone, forget, use_lfs
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
-from zelda_ci.workspace.base_commit import BaseOrder
 
 CONTENT = b"contents of a large file\n"
 LOOK = """\
@@ -71,20 +69,6 @@ def test_what_is_missing_is_said_before_anything_is_spent(tmp_path: Path) -> Non
     ]
     said = " ".join(done.stderr.split())
     assert said.index("lacks 1 submodule") < said.index("lacks 1 file of Git LFS") < said.index("look")
-
-
-def test_a_base_finds_its_own_versions_where_the_checkout_has_them(tmp_path: Path) -> None:
-    project = project_of(tmp_path)
-    keep(project.path / ".git", CONTENT)
-    inside = project.path / "lib"
-    (inside / "a.txt").write_text("newer\n")
-    project.git("commit", "-qam", "newer", cwd=inside)
-    project.write({"big.bin": b"newer content\n"})
-    project.commit()
-    found = tree(project, BaseOrder("HEAD~1"))
-    assert (found["lib/a.txt"], found["big.bin"]) == ("of the library\n", CONTENT.decode())
-    found = tree(project, None)
-    assert (found["lib/a.txt"], found["big.bin"]) == ("newer\n", "newer content\n")
 
 
 def test_a_base_that_lacks_what_the_head_has_does_not_run_beside_it(tmp_path: Path) -> None:

@@ -19,8 +19,6 @@ from tests.support.scripted_api import ScriptedApi
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHARDS = 2
-# Both examples have four; two tell as much.
-JOBS = " --jobs 4"
 
 
 def shell(project: Project, lines: list[str], programs: Path, **variables: str) -> subprocess.CompletedProcess[str]:

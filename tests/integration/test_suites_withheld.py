@@ -110,21 +110,6 @@ def test_what_the_configuration_says_today_counts_and_what_it_said_then(tmp_path
     assert seen(project, "cat old/code.py; git log --format=%s", historyDepth=9) == "x = 1\nmore\nmore\nfirst\n"
 
 
-def test_merges_keep_their_shape_and_every_commit_its_author_and_dates(tmp_path: Path) -> None:
-    project = repository(tmp_path, CODE)
-    project.git("checkout", "-qb", "side")
-    project.write({"zelda/test-a.yaml": SUITE})
-    project.commit("on the side")
-    project.git("checkout", "-q", "main")
-    project.write({"b.txt": "b"})
-    project.commit("on main")
-    project.git("merge", "-q", "--no-ff", "-m", "both\n\nwith a body", "side")
-    wanted = project.git("log", "--topo-order", "--format=%an %ae %ai %cn %ci %B%m")
-    script = "git log --topo-order --format='%an %ae %ai %cn %ci %B%m'; git rev-list --merges --count HEAD"
-    assert seen(project, script, historyDepth=9).strip() == f"{wanted}\n1"
-    assert seen(project, historyDepth=9) == ""
-
-
 def test_the_same_commit_becomes_the_same_commit_on_another_machine(tmp_path: Path) -> None:
     project = repository(tmp_path, CODE)
     # Without suites it stays what it is; with them the result names the user's own.
@@ -140,17 +125,6 @@ def test_the_same_commit_becomes_the_same_commit_on_another_machine(tmp_path: Pa
         return workspace.source.commit, workspace.source.dirty
 
     assert project.work(source) == (theirs, False)
-
-
-def test_a_signed_commit_is_no_longer_signed(tmp_path: Path) -> None:
-    project = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]})
-    body = project.git("cat-file", "commit", "HEAD")
-    head, _, message = body.partition("\n\n")
-    signed = f"{head}\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----\n\n{message}\n"
-    (tmp_path / "commit").write_text(signed)
-    project.git("reset", "-q", "--hard", project.git("hash-object", "-t", "commit", "-w", str(tmp_path / "commit")))
-    assert "gpgsig" not in seen(project, "git cat-file commit HEAD")
-    assert seen(project) == ""
 
 
 def test_history_is_cut_where_it_was_cut(tmp_path: Path) -> None:

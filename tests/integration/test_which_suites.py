@@ -1,17 +1,12 @@
 """Which suites `zelda run` runs: folders, patterns, text, what failed last, every project; what it says of others."""
 
 import json
-import os
-import signal
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
-import pytest
-
-from tests.support.command import after, ended, gone, results, started, zelda
+from tests.support.command import results, zelda
 from tests.support.history import store
 from tests.support.projects import Project, repository
-from tests.support.scripted_api import ScriptedApi, hang, text
+from tests.support.scripted_api import ScriptedApi, text
 from tests.unit.compare.runs import fulfillment
 
 SUITE = "prompt: {0}\nmetrics: {{toolUsage: false}}\nexecution: {{maxTurns: 2}}\n"
@@ -65,21 +60,6 @@ def test_a_broken_suite_stops_only_those_who_ask_for_it(tmp_path: Path) -> None:
     assert ran(project) == ["good"]
 
 
-@pytest.mark.parametrize(
-    ("file", "proper"),
-    [
-        ("zelda/test_login.yaml", "zelda/test-login.yaml"),
-        ("zelda/api/Test-login.YAML", "zelda/api/test-login.yaml"),
-        ("login.yaml", "zelda/test-login.yaml"),
-    ],
-)
-def test_a_file_that_looks_like_a_suite_and_is_none_is_named(tmp_path: Path, file: str, proper: str) -> None:
-    project = project_with(tmp_path, "test-good", **{file: SUITE.format("Log in.")})
-    code, output = run(project)
-    assert code == 0, output
-    assert f"{file} looks like a suite and is not run: call it {proper}" in " ".join(output.split())
-
-
 def test_suites_are_chosen_by_their_text_and_by_what_failed_last(tmp_path: Path) -> None:
     project = project_with(tmp_path, "test-alpha", "test-beta", "test-gamma")
     store(project.results, "alpha", 0, [fulfillment("F")], batch="1")
@@ -125,58 +105,3 @@ def test_every_project_of_a_monorepo_is_found_and_run(tmp_path: Path) -> None:
     none = zelda(project, "run", "--all-projects", "nothing", api="http://127.0.0.1:1")
     assert none.returncode == 2
     assert 'No suite is called "nothing"' in none.stderr
-
-
-def monorepo(tmp_path: Path, **files: str) -> Project:
-    """Two projects with a suite of one name in each, and what else a test wants."""
-    both = {f"packages/{name}/zelda/test-list.yaml": SUITE.format("List.") for name in ("api", "web")}
-    return repository(tmp_path, {"README.md": "# Mono\n", **both, **files})
-
-
-BROKEN = {
-    "a file that is wrong": ({"packages/aaa/zelda/test-x.yaml": "promt: typo\n"}, "promt is not a known key"),
-    "a command that is not there": (
-        {"packages/aaa/zelda/test-x.yaml": SUITE.format("X.") + "setupCommand: no-such-tool\n"},
-        "setupCommand `no-such-tool` cannot be run: no-such-tool is missing",
-    ),
-}
-
-
-@pytest.mark.parametrize("why", BROKEN)
-def test_projects_that_cannot_be_run_are_named_and_the_others_run(tmp_path: Path, why: str) -> None:
-    files, message = BROKEN[why]
-    project = monorepo(tmp_path, **files)
-    with ScriptedApi(lambda _: text("Hello.")) as api:
-        done = zelda(
-            *(project, "run", "--all-projects", "--reporter=line"),
-            *("--reporter=junit=out.xml", "--reporter=json=out.json"),
-            api=api.url,
-            ZELDA_NO_CHECK="",
-            COLUMNS="200",
-        )
-    output = done.stdout + done.stderr
-    assert done.returncode == 2, output
-    assert done.stderr.count(message) == 1
-    parts = ("packages/api MEASURED", "packages/web MEASURED", "packages/aaa could not be run", "exit code 2")
-    assert " ".join(done.stdout.partition("Projects")[2].split()) == " · ".join(parts)
-    for name in ("api", "web"):
-        assert len(list((project.path / "packages" / name / ".zelda/runs").glob("*/result.json"))) == 1
-    suites = {suite.get("name"): suite for suite in ET.parse(project.path / "out.xml").getroot()}
-    assert list(suites) == ["packages/api/list", "packages/web/list", "packages/aaa"]
-    assert [message in error.get("message", "") for error in suites["packages/aaa"].iter("error")] == [True]
-    batch = json.loads((project.path / "out.json").read_text())
-    assert len(batch["runs"]) == 2
-    assert message in batch["unusableProjects"]["packages/aaa"]
-
-
-def test_an_interruption_ends_all_projects_and_names_those_that_were_not_begun(tmp_path: Path) -> None:
-    project = monorepo(tmp_path)
-    options = ("run", "--all-projects", "--reporter=json=out.json")
-    with ScriptedApi([hang()]) as api, started(project, *options, api=api.url, COLUMNS="200") as process:
-        after(lambda: bool(api.requests))
-        os.killpg(process.pid, signal.SIGINT)
-        code, output = ended(process)
-    assert code == 130
-    assert "packages/api STOP · packages/web not begun · exit code 130" in " ".join(output.split())
-    assert json.loads((project.path / "out.json").read_text())["interrupted"] is True
-    assert gone(project)

@@ -108,22 +108,3 @@ def test_a_folder_that_is_not_committed_yet_can_be_tested(tmp_path: Path) -> Non
     assert "--working-tree" in refused.stderr
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the part" in json.dumps(api.requests[1].tool_results)
-
-
-def test_what_is_read_as_it_lies_there_is_not_said_to_be_left_out(tmp_path: Path) -> None:
-    """The configuration, suites and prompts that a newcomer has just written, in folders that git does not know yet."""
-    committed = {"README.md": "#\n", "app/main.py": "print(1)\n", "app/zelda/ask.md": "Hello.\n"}
-    project = repository(tmp_path, committed, name="mono")
-    app = Project(project.path / "app", project.home, project.environ)
-    prompted = "promptFile: ask.md\nmetrics: {toolUsage: false}\nexecution: {maxTurns: 2}\n"
-    app.write({"zelda.config.yaml": "trials: 1\n", "zelda/api/test-look.yaml": SUITE, "zelda/test-ask.yaml": prompted})
-    app.write({"zelda/ask.md": "Look around.\n"})
-    with ScriptedApi(lambda _: text("Done.")) as api:
-        done = run(["run"], app.path, environment(app, api.url))
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "uncommitted" not in done.stdout
-        app.write({"main.py": "print(2)\n", "zelda/notes.txt": "not a suite\n"})
-        done = run(["run", "look"], app.path, environment(app, api.url))
-    assert "2 uncommitted files will not be tested: app/main.py, app/zelda/notes.txt. Commit" in " ".join(
-        done.stdout.split()
-    )

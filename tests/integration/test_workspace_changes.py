@@ -249,26 +249,6 @@ def test_huge_files_are_named_and_not_read(project: Project) -> None:
     assert len(patch) < 1000
 
 
-def test_a_patch_that_grows_too_long_is_cut_between_files(project: Project, tmp_path: Path) -> None:
-    changes, patch = project.changes_after("for n in 1 2 3 4; do head -c 7000000 /dev/urandom > random$n; done")
-    assert len(changes.files) == 4
-    assert changes.truncated
-    assert changes.patch_bytes == len(patch) < 20 << 20
-    assert (applied(project, patch, tmp_path) / "random1").stat().st_size == 7_000_000
-
-
-def test_a_submodule_that_the_session_filled_is_named(project: Project, tmp_path: Path) -> None:
-    library = repository(tmp_path, name="library")
-    project.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.path), "lib")
-    project.commit()
-    project.git("submodule", "deinit", "-q", "lib")
-    assert not project.changes_after("true")[0].truncated
-    changes, patch = project.changes_after("echo x > new; git init -q lib; echo inside > lib/file")
-    assert changes.files == ("lib", "new")
-    assert changes.truncated
-    assert patch.startswith("# not in this patch: 'lib' (a submodule)\n")
-
-
 @pytest.mark.parametrize("make", [repository, folder])
 def test_an_edit_that_changes_neither_size_nor_second_is_found_each_time(tmp_path: Path, make: Any) -> None:
     files: dict[str, str | bytes] = {f"f{n}": "a" for n in range(30)}

@@ -42,10 +42,6 @@ def test_a_line_goes_to_the_shell_and_arguments_to_the_program(project: Project)
     assert (absent.exit_code, "not found" in absent.output) == (127, True)
 
 
-def test_a_program_that_does_not_exist_is_a_failure_of_the_command(project: Project) -> None:
-    assert run(project, ("no-such-program",)).exit_code == 127
-
-
 @pytest.mark.parametrize(("end", "seconds"), [("sleep 300", 1), ("exit 0", 60)], ids=["a deadline", "its own end"])
 def test_no_daemon_outlives_the_end_of_its_command(project: Project, tmp_path: Path, end: str, seconds: int) -> None:
     project.level = "none"

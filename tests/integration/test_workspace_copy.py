@@ -4,11 +4,10 @@ import os
 import socket
 from pathlib import Path
 
-import anyio
 import pytest
 
 from tests.support.patience import PATIENCE
-from tests.support.projects import Project, folder
+from tests.support.projects import folder
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace.workspaces import Workspaces
@@ -80,14 +79,6 @@ def test_links_stay_links_and_special_files_are_named(tmp_path: Path) -> None:
     assert "sock (not a file)" in note
 
 
-def test_an_empty_folder(tmp_path: Path) -> None:
-    project = folder(tmp_path)
-    (project.path / "README.md").unlink()
-    assert project.work(names) == set()
-    changes, _ = project.changes_after("echo first > file")
-    assert changes.files == ("file",)
-
-
 def test_a_folder_that_is_too_large_is_refused(tmp_path: Path) -> None:
     project = folder(tmp_path, {"a.txt": "a"})
     with (project.path / "huge").open("wb") as file:
@@ -99,12 +90,6 @@ def test_a_folder_that_is_too_large_is_refused(tmp_path: Path) -> None:
     assert "git init" in caught.value.hint
     assert project.leftovers() == []
     assert project.fingerprint() == before
-
-
-def test_a_project_that_is_not_there(tmp_path: Path) -> None:
-    project = Project(tmp_path / "nowhere", tmp_path / "home")
-    with pytest.raises(WorkspaceError, match="is not a folder"):
-        anyio.run(project.workspaces().inspect)
 
 
 def test_credentials_and_ignored_files_stay_behind_and_the_run_says_so(tmp_path: Path) -> None:
@@ -122,16 +107,6 @@ def test_credentials_and_ignored_files_stay_behind_and_the_run_says_so(tmp_path:
     )
     done, patch = project.changes_after("git cat-file --batch-all-objects --batch | grep -c s3cr3t | grep -x 0")
     assert (done.files, patch) == ((), "")
-
-
-def test_of_many_files_left_out_the_first_are_named(tmp_path: Path) -> None:
-    project = folder(tmp_path, {"a.py": "", **{f"{number}/.env": "" for number in range(40)}})
-
-    async def notes(_: Workspaces, workspace: Workspace) -> tuple[str, ...]:
-        return workspace.notes
-
-    (note,) = project.work(notes)
-    assert note.endswith(": 0/.env, 1/.env, 10/.env, 11/.env, 12/.env and 35 more.")
 
 
 LISTS: dict[str, str | bytes] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_workspace_submodules import CLEAN, files_of, inspected, look
-from tests.support.named_contents import add_submodule, clone, keep, pointer, use_lfs
+from tests.support.named_contents import clone, keep, pointer, use_lfs
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from zelda_ci.domain.workspace import Workspace
@@ -120,29 +120,6 @@ def test_what_a_session_does_to_large_files_is_in_the_patch_and_the_fresh_checko
     assert fresh == files_of(project.path) | {"data/other.bin": b"changed", "new.bin": b"x\n"}
 
 
-def test_large_files_of_a_submodule_are_those_of_its_own_attributes(tmp_path: Path) -> None:
-    library = repository(tmp_path, {"a.txt": "x"}, name="library")
-    use_lfs(library)
-    library.write({"big.bin": CONTENT, "small.dat": pointer(OTHER)})
-    library.commit()
-    project = repository(tmp_path, {".gitattributes": "*.dat filter=lfs\n", "own.dat": pointer(OTHER)})
-    add_submodule(project, library.path, "lib")
-    assert pointers(project) == {"lib/big.bin": "", "own.dat": ""}
-    keep(project.path / ".git/modules/lib", CONTENT)
-    keep(project.path / ".git", OTHER)
-    files, status, _ = look(project)
-    assert (files["lib/big.bin"], files["own.dat"]) == (CONTENT, OTHER)
-    assert files["lib/small.dat"] == pointer(OTHER).encode()
-    assert status == ""
-
-
-def test_large_files_beyond_the_limit_stay_pointers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = project_of(tmp_path)
-    monkeypatch.setattr("zelda_ci.workspace.checked_out.MAX_LFS_BYTES", len(CONTENT))
-    assert pointers(project) == {"data/other.bin": "more than Zelda takes"}
-    assert look(project)[0]["big.bin"] == CONTENT
-
-
 LIKE_POINTERS: dict[str, str | bytes] = {
     "extended.bin": pointer(CONTENT).replace("oid", "ext-0-x sha256:" + "0" * 64 + "\noid"),
     "negative.bin": pointer(CONTENT).replace(str(len(CONTENT)), "-1"),
@@ -159,23 +136,3 @@ def test_what_only_looks_like_a_pointer_is_a_file(tmp_path: Path) -> None:
     files = look(project)[0]
     assert {name: files[name].decode() for name in LIKE_POINTERS} == LIKE_POINTERS
     assert pointers(project) == {}
-
-
-def test_contents_are_copied_in_batches_in_a_repository_with_sha256_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("zelda_ci.workspace.large_files.BATCH_BYTES", 1000)
-    sha256 = ("--object-format=sha256",)
-    library = repository(tmp_path, {"a": "x\n"}, name="library", init=sha256)
-    project = repository(tmp_path, {".gitattributes": "*.bin filter=lfs -text\n"}, init=sha256)
-    add_submodule(project, library.path, "lib")
-    contents = {f"{number}.bin": b"%d" % (number // 2) * 500 for number in range(12)}
-    project.write({name: pointer(content) for name, content in contents.items()})
-    project.commit()
-    for content in contents.values():
-        keep(project.path / ".git", content)
-    files, status, _ = look(project)
-    assert {name: files[name] for name in contents} == contents
-    assert (files["lib/a"], status) == (b"x\n", "")
-    (store,) = project.base.glob("*/stores/*/contents.json")
-    assert "incoming" not in store.read_text()

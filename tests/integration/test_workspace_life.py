@@ -155,38 +155,18 @@ def test_cancelling_measurement_and_command_leaves_nothing_of_them(tmp_path: Pat
     assert any(cancelled), "no attempt was cut short"
 
 
-def test_many_runs_at_once_in_one_process(tmp_path: Path) -> None:
-    project = repository(tmp_path, {f"f{n}": str(n) for n in range(50)})
-    before = project.fingerprint()
-    seen: dict[str, Path] = {}
+def test_all_runs_of_one_invocation_test_the_same_commit_each_in_a_place_of_its_own(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    commit = project.git("rev-parse", "HEAD")
 
     async def main() -> None:
         workspaces = project.workspaces()
-        together = anyio.Event()
-
-        async def one(number: int) -> None:
-            async with workspaces.open(f"run-{number}", suite()) as workspace:
-                seen[workspace.start] = workspace.root
-                roots.add(workspace.root)
-                if len(roots) == 4:
-                    together.set()
-                await together.wait()
-                assert len(files(workspace.root)) == 51
-                (workspace.root / "f1").write_text(f"mine {number}")
-                patch = tmp_path / f"{number}.patch"
-                changes = await workspaces.changes(workspace, patch)
-                assert changes.files == ("f1",)
-                assert f"+mine {number}" in patch.read_text()
-
-        roots = set[Path]()
-        async with anyio.create_task_group() as tasks:
-            for number in range(4):
-                tasks.start_soon(one, number)
-        assert project.fingerprint() == before
-        # All runs of one invocation test the same commit.
-        project.commit("the developer goes on")
-        async with workspaces.open("run-9", suite()) as workspace:
-            assert {workspace.start} == {*seen}
+        async with workspaces.open("one", suite()) as one:
+            project.commit("the developer goes on")
+            async with workspaces.open("two", suite()) as two:
+                assert (one.start, two.start) == (commit, commit)
+                (one.root / "README.md").write_text("mine")
+                assert (two.root / "README.md").read_text() == "hello\n"
 
     anyio.run(main)
     assert project.leftovers() == []
@@ -241,27 +221,6 @@ def test_the_session_sees_no_object_but_those_of_the_tested_commit(tmp_path: Pat
     assert "stashed" not in said
     assert "older commit only" not in said
     assert str(project.path) not in said
-
-
-def test_a_session_may_do_with_its_repository_what_it_likes(tmp_path: Path) -> None:
-    project = repository(tmp_path)
-    project.git("config", "user.email", "developer@example.com")
-    project.git("branch", "precious")
-    before = project.fingerprint()
-    changes, patch = project.changes_after("""
-        set -e
-        git config user.email session@example.com
-        git checkout -q -b mine
-        echo new > new.txt; git add .; git commit -q -m 'the work'
-        echo more >> new.txt; git stash -q; git stash pop -q
-        git tag -f v1; git branch -D precious 2>/dev/null || true
-        git worktree add -q "$TMPDIR/other" HEAD; git gc -q --prune=now; git update-ref -d HEAD
-        mkdir -p .git-hooks; git config core.hooksPath .git-hooks
-    """)
-    assert changes.files == ("new.txt",)
-    assert "+new\n+more\n" in patch
-    assert project.fingerprint() == before
-    assert project.leftovers() == []
 
 
 def test_the_sessions_processes_are_gone_with_the_workspace(tmp_path: Path) -> None:

@@ -76,23 +76,6 @@ def test_links_are_removed_and_never_followed(tree: Path, tmp_path: Path) -> Non
     assert victim.stat().st_mode == mode
 
 
-def test_two_processes_may_empty_the_same_trash(tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    for number in range(300):
-        (tree / str(number)).mkdir(parents=True)
-        (tree / str(number) / "file").write_text("x")
-    trash = tmp_path / "trash"
-    trash.mkdir()
-    tree.rename(trash / "tree")
-    program = "import sys, anyio; from pathlib import Path; from zelda_ci.process import removal;"
-    program += "anyio.run(removal.empty, Path(sys.argv[1]))"
-    argv = [sys.executable, "-c", program, str(trash)]
-    children = [subprocess.Popen(argv, cwd=Path(__file__).parents[2]) for _ in range(2)]
-    for child in children:
-        child.wait()
-    assert list(trash.iterdir()) == []
-
-
 MOUNTS = """
 set -e
 mkdir -p {tree}/inner/mounted {victim}

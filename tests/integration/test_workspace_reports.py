@@ -140,13 +140,6 @@ def test_only_plain_files_are_read_whatever_bytes_their_names_have(project: Path
     assert {file.raw for file in found.files["test"]} == {b"<a/>", b"<b/>"}
 
 
-def test_git_and_node_modules_are_not_searched_unless_they_are_named(project: Path) -> None:
-    act = "mkdir -p node_modules/a .git_/b; echo x > node_modules/a/TEST-a.xml; echo x > .git_/b/TEST-b.xml"
-    assert names(written(project, act))["test"] == [".git_/b/TEST-b.xml"]
-    named = {"test": ("node_modules/a/TEST-a.xml",)}
-    assert names(written(project, act, patterns=named))["test"] == ["node_modules/a/TEST-a.xml"]
-
-
 def test_a_report_that_is_too_large_is_told_and_spoils_only_its_kind(project: Path) -> None:
     found = written(project, "truncate -s 1G junit.xml; mkdir reports; echo x > reports/a.xml; echo y > lcov.info")
     assert names(found) == {"coverage": ["lcov.info"]}

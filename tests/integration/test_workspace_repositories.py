@@ -8,10 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
-from tests.support import needs
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from zelda_ci.domain.workspace import Workspace
@@ -87,21 +85,6 @@ def test_a_shallow_clone_and_one_that_borrows_objects(tmp_path: Path) -> None:
     unchanged(at(origin, tmp_path / "clone"), historyDepth=5)
     origin.git("clone", "-q", "--shared", str(origin.path), str(tmp_path / "borrowing"))
     unchanged(at(origin, tmp_path / "borrowing"))
-
-
-def test_a_detached_merge_as_a_workflow_checks_it_out(tmp_path: Path) -> None:
-    project = repository(tmp_path)
-    project.git("checkout", "-q", "-b", "topic")
-    project.write({"topic.txt": "t"})
-    project.commit("topic")
-    project.git("checkout", "-q", "main")
-    project.write({"main.txt": "m"})
-    project.commit("main")
-    project.git("checkout", "-q", "--detach")
-    project.git("merge", "-q", "--no-edit", "topic")
-    source = anyio.run(project.workspaces().inspect)
-    assert (source.commit, source.branch) == (project.git("rev-parse", "HEAD"), None)
-    unchanged(project)
 
 
 def test_a_worktree_of_another_checkout_with_settings_of_its_own(tmp_path: Path) -> None:
@@ -186,25 +169,6 @@ def test_odd_names_inside_and_of_the_project_itself(tmp_path: Path) -> None:
     unchanged(project, work)
 
 
-@pytest.mark.parametrize("value", ["true", "input"])
-def test_line_endings_are_those_of_the_developers_checkout(tmp_path: Path, value: str) -> None:
-    project = repository(tmp_path, {"a.txt": "one\ntwo\n", "README.md": "hello\n"})
-    project.git("config", "core.autocrlf", value)
-    (project.path / "a.txt").unlink()
-    project.git("checkout", "-q", ".")
-    # Every form of index stays as it is, too.
-    project.git(
-        "update-index", *(("--split-index", "--untracked-cache") if value == "true" else ("--index-version=4",))
-    )
-    project.write({"staged": "x"})
-    project.git("add", "staged")
-
-    async def work(_: Workspaces, workspace: Workspace) -> None:
-        assert (workspace.root / "a.txt").read_bytes() == (project.path / "a.txt").read_bytes()
-
-    unchanged(project, work)
-
-
 def test_filters_hooks_and_monitors_of_the_developer_do_not_run(tmp_path: Path) -> None:
     project = repository(tmp_path)
     trace = tmp_path / "ran"
@@ -246,24 +210,6 @@ def test_variables_that_point_git_elsewhere(tmp_path: Path) -> None:
     assert other.fingerprint() == before
 
 
-def test_a_sparse_read_only_checkout_is_tested_in_full(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"a/x": "x", "b/y": "y", "README.md": "hello\n"})
-    project.git("sparse-checkout", "set", "a")
-    assert not (project.path / "b").exists()
-    for folder, _, files in os.walk(project.path):
-        for name in files:
-            Path(folder, name).chmod(0o444)
-        Path(folder).chmod(0o555)
-
-    async def work(_: Workspaces, workspace: Workspace) -> None:
-        assert (workspace.root / "b/y").read_text() == "y"
-
-    try:
-        unchanged(project, work)
-    finally:
-        subprocess.run(["chmod", "-R", "u+w", str(project.path)], check=True)
-
-
 def test_a_partial_clone_works_if_it_has_the_files(tmp_path: Path) -> None:
     origin = repository(tmp_path, {f"f{n}": str(n) * 1000 for n in range(5)} | {"README.md": "hello\n"})
     origin.write({"f1": "changed"})
@@ -277,27 +223,6 @@ def test_a_partial_clone_works_if_it_has_the_files(tmp_path: Path) -> None:
     error = refused(at(origin, tmp_path / "empty"))
     assert error.code == "PARTIAL_CLONE"
     assert "partial clone" in error.message
-
-
-@needs.ROOT
-def test_a_repository_of_another_user(tmp_path: Path) -> None:
-    project = repository(tmp_path)
-    subprocess.run(["chown", "-R", "65534", str(project.path)], check=True)
-    unchanged(project)
-
-
-def test_zeldas_results_may_be_tracked(tmp_path: Path) -> None:
-    project = repository(tmp_path)
-    project.write({".gitignore": "", ".zelda/runs/old/result.json": "{}", ".zelda/workspaces/run-9.json": "{}"})
-    project.commit()
-
-    async def work(_: Workspaces, workspace: Workspace) -> None:
-        assert not (workspace.root / ".zelda").exists()
-        assert not workspace.source.dirty
-
-    before = project.fingerprint()
-    project.work(work)
-    assert project.fingerprint() == before
 
 
 OPENING = """
@@ -334,14 +259,6 @@ def opening(project: Project, limit: str = "", *, before: tuple[str, ...] = ()) 
     done = subprocess.run(argv, capture_output=True, text=True, cwd=root, env=environ, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
-
-
-def test_a_write_that_fails_is_a_sentence_and_leaves_nothing(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"big": os.urandom(3_000_000)})
-    for limit in ("1000000", "100"):
-        said = opening(project, limit)
-        assert said.startswith("explained: ")
-        assert said.endswith("left:\n")
 
 
 @pytest.mark.parametrize("size", ["40k", "4m"])

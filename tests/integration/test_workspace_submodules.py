@@ -64,20 +64,6 @@ def test_a_session_finds_the_files_of_nested_submodules_and_a_clean_tree(tmp_pat
     assert (source.dirty, source.commit) == (False, project.git("rev-parse", "HEAD"))
 
 
-def test_modes_links_and_odd_names_of_a_submodule_are_kept(tmp_path: Path) -> None:
-    library = repository(tmp_path, {"run.sh": "echo ran\n", "new\nline": "x"}, name="library")
-    (library.path / "run.sh").chmod(0o755)
-    (library.path / "link").symlink_to("run.sh")
-    (library.path / os.fsdecode(b"\xff")).write_text("y")
-    library.commit()
-    project = repository(tmp_path, name='a:b "c"\\d\ne')
-    add_submodule(project, library.path, 'odd "name"')
-    files, output, _ = look(project, "./'odd \"name\"'/link; readlink './odd \"name\"/link'; " + CLEAN)
-    assert output == "ran\nrun.sh\n"
-    assert files['odd "name"/new\nline'] == b"x"
-    assert files[os.fsdecode(b'odd "name"/\xff')] == b"y"
-
-
 def test_a_workspace_has_no_remote_no_branch_and_no_object_of_a_submodule_but_its_files(tmp_path: Path) -> None:
     library = repository(tmp_path, {"a": "first\n"}, name="library")
     project = repository(tmp_path)
@@ -318,19 +304,3 @@ def test_a_submodule_with_files_that_git_refuses_is_left_out(tmp_path: Path) -> 
     project.git("commit", "-qm", "hostile")
     assert missing(project) == {"lib": "it has names that git refuses"}
     assert look(project)[2] == ("Submodules are empty folders in the workspace: lib.",)
-
-
-def test_submodules_of_a_linked_worktree_and_with_a_repository_of_their_own(tmp_path: Path) -> None:
-    main = with_nested(tmp_path)
-    main.git("worktree", "add", "-q", str(tmp_path / "linked"))
-    linked = Project(tmp_path / "linked", main.home)
-    (linked.path / ".zelda").mkdir()
-    linked.git("-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init", "--recursive")
-    assert look(linked)[0] == files_of(main.path)
-
-    # As it was before git kept them in one place, and as `git clone` inside a project and `git add` make it.
-    library = repository(tmp_path, {"a": "old form\n"}, name="old")
-    project = repository(tmp_path, name="embedding")
-    project.git("clone", "-q", str(library.path), "lib")
-    project.commit()
-    assert look(project)[0]["lib/a"] == b"old form\n"

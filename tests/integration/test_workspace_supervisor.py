@@ -63,15 +63,6 @@ def test_the_program_gets_exactly_the_environment_of_the_file(tmp_path: Path) ->
     assert sorted(out.split(b"\0")) == [b"", b"ONLY=this\nand that", b"PATH=" + os.fsencode(os.environ["PATH"])]
 
 
-def test_a_broken_environment_file_is_a_failure_of_its_own(tmp_path: Path) -> None:
-    file = tmp_path / "environment.json"
-    for content in ("", "[1]", "{"):
-        file.write_text(content)
-        code, _, err = finish("true", options=("--environment", str(file)))
-        assert code == 125
-        assert err.startswith(b"the supervisor failed: ")
-
-
 def test_no_descriptor_is_passed_on(tmp_path: Path) -> None:
     with (tmp_path / "secret").open("w") as secret:
         os.set_inheritable(secret.fileno(), True)  # noqa: FBT003  # the name of the call says it

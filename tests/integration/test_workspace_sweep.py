@@ -217,17 +217,6 @@ def test_a_hostile_session_cannot_make_the_sweep_delete_anything_else(tmp_path: 
     assert project.leftovers() == []
 
 
-def test_stores_that_nobody_used_for_long_are_removed(tmp_path: Path) -> None:
-    project = repository(tmp_path)
-    project.work(nothing)
-    (used,) = project.base.glob("*/stores/*/used")
-    sweep(project)
-    assert used.exists()
-    os.utime(used, (0, 0))
-    sweep(project)
-    assert not used.parent.exists()
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_no_process_outlives_zelda_even_before_a_sweep(tmp_path: Path, number: signal.Signals) -> None:
     project = repository(tmp_path)

@@ -157,22 +157,3 @@ def test_pushes_and_forks_store_nothing_when_they_are_cancelled(tmp_path: Path) 
         assert done.code == 130, done.printed
         cancelled(stage, stage.open_pull(fork=True), good)
         assert stage.stored == []
-
-
-def test_a_run_that_is_cancelled_while_its_report_is_stored_has_stored_its_results(
-    tmp_path: Path,
-) -> None:
-    with Stage(tmp_path) as stage:
-        upload = "POST */CreateArtifact"
-        stage.github.script_failures([slow(0, on=upload), slow(0, on=upload), slow(300, on=upload)])
-
-        def cancel(process: Process, _: ScriptedApi) -> None:
-            wait_until(lambda: not stage.github.failures)
-            os.kill(process.pid, signal.SIGINT)
-
-        done = stage.pull_request(stage.open_pull(), GOOD, during=cancel)
-        assert (done.code, done.outputs["verdict"]) == (130, "cancelled"), done.printed
-        assert [str(artifact.id) for artifact in stage.stored] == [done.outputs["artifact-id"]]
-        assert "transcripts-artifact-id" in done.outputs
-        assert "report-artifact-id" not in done.outputs
-        assert "Nothing was compared, and nothing is claimed of any suite." in done.summary

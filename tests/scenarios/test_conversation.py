@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -128,40 +127,6 @@ def test_programs_are_not_answered_zelda_itself_among_them(stage: Stage) -> None
     assert not stage.github.requests
 
 
-def test_unknown_words_get_help_once_and_questions_an_honest_answer(stage: Stage) -> None:
-    pull = stage.open_pull()
-    stage.comment(pull, "/zelda fly <b>@team</b> now")
-    assert "There is no command “fly”" in last(stage).body
-    assert "`/zelda rerun`" in last(stage).body
-    stage.comment(pull, "/zelda why")
-    assert "cannot say which of the changed files" in last(stage).body
-    assert stage.github.repository.comments(7)[2].reactions == ["eyes", "confused"]
-    pull.state = "closed"
-    stage.comment(pull, "/zelda rerun")
-    assert "is closed" in last(stage).body
-    assert len(replies(stage)) == 3
-
-
-def test_nothing_that_a_comment_says_is_a_command_a_mention_or_markup_in_the_answer(stage: Stage) -> None:
-    pull = stage.open_pull()
-    for body in (
-        "/zelda rerun $(touch${IFS}/tmp/pwned) `id`",
-        "/zelda accept @octo/team because x",
-        "/zelda ::error::forged <!--zelda-ci:sticky:v1 \u202e",
-        "/zelda " + "x" * 60_000,
-    ):
-        done = stage.comment(pull, body)
-        assert done.code == 0, done.printed
-        answer = last(stage).body.split("\n", 2)[2]
-        assert "Nothing was done." in answer
-        assert acting(answer) == []
-        assert "$(touch" not in answer.replace("\\", "") or "\\$" in answer
-        assert "<!--" not in answer
-        assert "\u202e" not in answer
-        assert len(answer) < 3_000
-    assert not reruns(stage)
-
-
 # --- edits, replays, troubles ----------------------------------------------------------------------------------------
 
 
@@ -189,40 +154,6 @@ def test_a_command_is_carried_out_once(stage: Stage) -> None:
         run.status, run.conclusion = "completed", "success"
     assert run.repeated == ["rerun"]
     assert len(replies(stage)) == 1
-
-
-def at_once(stage: Stage, pull: Pull, *commands: tuple[str, str]) -> None:
-    """Several people comment, and all jobs run at the same time."""
-    asked = [stage.github.repository.add_comment(7, body, author=login) for login, body in commands]
-    with ThreadPoolExecutor(len(asked)) as pool:
-        done = list(pool.map(lambda comment: stage.answer(pull, comment), asked))
-    assert [each.code for each in done] == [0] * len(asked), [each.printed for each in done]
-
-
-def test_two_who_ask_at_once_get_one_run(stage: Stage) -> None:
-    pull = stage.open_pull()
-    run = stage.run_of(pull, conclusion="failure")
-    at_once(stage, pull, ("maintainer", "/zelda rerun"), ("owner", "/zelda rerun"))
-    assert run.repeated == ["rerun-failed-jobs"]
-    assert len(replies(stage)) == 2
-
-
-def test_a_flood_that_arrives_at_once_is_answered_as_little_as_any_other(stage: Stage) -> None:
-    pull = stage.open_pull()
-    at_once(stage, pull, *(("mallory", "/zelda rerun") for _ in range(5)))
-    assert len(replies(stage)) == 3
-    stage.comment(pull, "/zelda rerun", login="mallory")
-    assert len(replies(stage)) == 3
-
-
-def test_without_the_right_to_run_again_or_to_react_the_rest_works(stage: Stage) -> None:
-    pull = stage.open_pull()
-    stage.run_of(pull, conclusion="failure")
-    stage.github.script_failures([answered(403, on="POST *reactions") for _ in range(2)])
-    stage.github.script_failures([answered(403, {"message": "Created over a month ago @team"}, on="POST *rerun*")])
-    assert stage.comment(pull, "/zelda rerun").code == 0
-    assert "over a month ago" in last(stage).body
-    assert acting(last(stage).body) == []
 
 
 def test_where_permission_cannot_be_asked_for_nothing_is_done(stage: Stage) -> None:
@@ -337,15 +268,6 @@ def test_some_suites_run_beside_the_check_in_a_comment_of_their_own(stage: Stage
     assert "all of its digits" in last(stage).body
 
 
-def test_a_suite_that_is_asked_for_runs_although_nothing_can_have_changed_it(stage: Stage) -> None:
-    pull = stage.open_pull({"NEWS.md": "Nothing.\n"})
-    asked = stage.github.repository.add_comment(7, "/zelda rerun greeting", author="maintainer")
-    stage.check_out(pull.head_sha, "refs/remotes/pull/7/head")
-    done = stage.run_requested(pull, asked, model)
-    assert done.code == 0, done.printed
-    assert len(json.loads(stage.stored[-1].files["zelda-results.json"])["runs"]) == 1
-
-
 # --- accept ----------------------------------------------------------------------------------------------------------
 
 
@@ -376,22 +298,6 @@ def test_an_accepted_criterion_turns_the_check_green_and_is_in_the_artifact(stag
     # It holds for the text of the criterion and for nothing else.
     stage.push_to(pull, {"zelda/test-greeting.yaml": SUITE.replace("It greets.", "It greets everybody.")})
     assert red(stage, pull).code == 1
-
-
-def test_a_proven_regression_is_accepted_with_its_score_and_costs_no_new_session(stage: Stage) -> None:
-    """Side by side with the base, as is the default."""
-    plan = {"trials": "adaptive", "jobs": "4"}
-    pull = stage.open_pull({"CLAUDE.md": SILENT})
-    done = red(stage, pull, **plan)
-    assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
-    stage.comment(pull, ACCEPT.replace("greeting because", "greeting#1 because"))
-    done = again(stage, pull, **plan)
-    assert done.code == 0, done.printed
-    found = json.loads((stage.project.path / done.outputs["results-path"]).read_bytes())
-    assert found["runs"] == []
-    origin = json.loads(stage.stored[-1].files["zelda-ci.json"])
-    assert {each["reason"]["kind"] for each in origin["accepted"]} >= {"regression"}
-    assert {each["acceptance"]["criterion"] for each in origin["accepted"]} == {"It greets."}
 
 
 def test_what_does_not_fail_or_is_not_known_cannot_be_accepted(stage: Stage) -> None:

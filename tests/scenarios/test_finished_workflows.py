@@ -128,32 +128,3 @@ def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
             assert all(
                 link.startswith("https://github.com/octo/shop/") for link in re.findall(r'href="([^"]*)', rendered)
             )
-
-
-def test_a_report_that_is_too_long_is_told_in_steps(tmp_path: Path) -> None:
-    def grow(batch: dict[str, Any]) -> None:
-        (template,) = batch["runs"]
-        batch["runs"] = [grown(template, number) for number in range(60)]
-
-    def grown(template: dict[str, Any], number: int) -> dict[str, Any]:
-        run = copy.deepcopy(template)
-        run |= {"suite": f"suite-{number}", "runId": f"suite-{number}"}
-        run["config"] |= {"name": f"suite-{number}", "file": f"zelda/test-suite-{number}.yaml"}
-        run["evaluations"]["requirementFulfillment"] = {
-            "metric": "requirementFulfillment",
-            "version": "1",
-            "score": 0,
-            "reasoning": "No.",
-            "details": {"criteria": [judged(f"Criterion {each} " + "x" * 200, "y" * 600) for each in range(12)]},
-        }
-        return run
-
-    with Stage(tmp_path) as stage:
-        pull = stage.open_pull(fork=True)
-        done = stage.finished(pull, stage.of_fork(pull, content=results(0, grow)))
-        assert done.code == 0, done.printed
-        (body,) = stage.bodies()
-        assert len(body.encode("utf-16-le")) // 2 <= 65_536
-        assert len(done.summary) > 70_000
-        assert "and 48 more suites" in body
-        assert body.count("<details") == body.count("</details>")

@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, model
 from tests.scenarios.stage import GOOD, Stage
-from tests.scenarios.test_side_by_side import batch
 from tests.support.named_contents import add_submodule, keep, pointer
 from tests.support.projects import repository
 
@@ -42,22 +40,3 @@ def test_what_the_job_checked_out_is_tested_and_what_it_did_not_is_said(tmp_path
         done = stage.pull_request(pull, GOOD)
         assert done.code == 0, done.printed
         assert "The checkout lacks" not in done.printed + stage.bodies()[0]
-
-
-def test_a_base_whose_submodule_the_job_does_not_have_does_not_run_beside_it(tmp_path: Path) -> None:
-    library = repository(tmp_path, {"a.txt": "the library\n"}, name="library")
-    library.git("config", "uploadpack.allowAnySHA1InWant", "true")
-    with Stage(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE}) as stage:
-        # By its address, since a path would be cloned whole.
-        add_submodule(stage.upstream, f"file://{library.path}", "lib")
-        stage.commit()
-        library.write({"a.txt": "the newer library\n"})
-        library.commit()
-        stage.upstream.git("pull", "-q", cwd=stage.upstream.path / "lib")
-        pull = stage.open_pull({"CLAUDE.md": SILENT})
-        # As actions/checkout does it: only the commit that the pull request names.
-        update = ("submodule", "update", "-q", "--init", "--depth=1", "--force")
-        stage.project.git("-c", "protocol.file.allow=always", *update)
-        done = stage.pull_request(pull, model, trials=FEW, jobs="4")
-        assert batch(stage, done)["baseRuns"] == []
-        assert "The checkout lacks 1 submodule of the base commit: lib" in stage.bodies()[0]

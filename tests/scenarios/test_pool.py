@@ -143,22 +143,3 @@ def test_a_push_runs_what_is_new_to_the_pool_and_nothing_else(tmp_path: Path) ->
         assert done.code == 1, done.printed
         assert done.outputs["baseline-sha"] == stage.tip
         assert (done.outputs["verdict"], done.outputs["regressions"]) == ("regressed", "1")
-
-
-def test_a_push_that_changes_steering_or_wants_more_trials_runs(
-    tmp_path: Path,
-) -> None:
-    with Stage(tmp_path) as stage:
-        stage.push(GOOD)
-        first = stage.tip
-        stage.commit({"CLAUDE.md": "Greet everybody.\n"})
-        done = stage.push(GOOD, before=first)
-        assert "Not run" not in done.printed
-        assert len(json.loads(stage.stored[-1].files["zelda-results.json"])["runs"]) == 1
-        # More trials are wanted than there are.
-        for number, script in enumerate(([*GOOD, *GOOD], [])):
-            before = stage.tip
-            stage.commit({"src/main.py": f"print({number})\n"})
-            done = stage.push(script, before=before, trials="2")
-            assert done.code == 0, done.printed
-            assert ("Not run" in done.printed) == (not script)

@@ -41,26 +41,6 @@ def test_the_first_push_becomes_the_baseline_of_the_next_pull_request(tmp_path: 
         assert done.outputs["comment-url"].endswith(str(stage.github.repository.comments(7)[0].id))
 
 
-def test_a_pull_request_that_makes_things_better(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        stage.store(stage.tip, score=0)
-        done = stage.pull_request(stage.open_pull(), GOOD, include_transcripts="false", junit_path="out/zelda.xml")
-        assert done.code == 0, done.printed
-        assert (done.outputs["verdict"], done.outputs["improvements"]) == ("improved", "1")
-        (body,) = stage.bodies()
-        assert "### Zelda: better in 1 of 1 suite" in body
-        assert stage.transcripts == []
-        assert "transcripts-artifact-id" not in done.outputs
-        (artifact,) = stage.stored
-        assert not [name for name in artifact.files if name.startswith("runs/")]
-        (report,) = stage.reports
-        assert "made without transcripts and patches" in report.content.decode()
-        comparison = json.loads((stage.project.path / done.outputs["comparison-path"]).read_bytes())
-        assert comparison["verdict"] == "improved"
-        assert done.outputs["junit-path"] == "out/zelda.xml"
-        assert "<testsuites" in (stage.project.path / "out/zelda.xml").read_text()
-
-
 def test_without_a_baseline_the_comment_says_so_and_the_gate_looks_at_the_run_alone(tmp_path: Path) -> None:
     """And what failed tests printed is in the log."""
     suite = GREETING.replace("test -f greeting.txt", "echo ::error::Nobody greets; exit 3")

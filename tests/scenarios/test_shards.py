@@ -7,7 +7,6 @@ import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -352,50 +351,3 @@ def test_a_trial_of_a_shard_that_is_run_again_still_counts(tmp_path: Path) -> No
         (stored,) = (artifact for artifact in stage.stored if artifact.name == "zelda-results")
         (kept_trial,) = json.loads(stored.files["zelda-pool.json"])["trials"]
         assert (kept_trial["suite"], kept_trial["evaluations"]["functionalCorrectness"]["score"]) == ("parting", 0)
-
-
-def test_a_push_and_a_night_are_shared_and_the_next_push_runs_what_is_new(tmp_path: Path) -> None:
-    with Stage(tmp_path, TWO) as stage:
-
-        def jobs(start: Callable[..., Done], run: Run) -> tuple[list[str], Done]:
-            """All jobs of a run: the matrix of its plan, and its merge."""
-
-            def job(name: str, **inputs: Any) -> Done:
-                shutil.rmtree(stage.project.path / ".zelda", ignore_errors=True)
-                return start(honest, run=run, job_id=name, comment_id="all", **inputs)
-
-            planned = job("plan", mode="plan", shards="2")
-            assert planned.code == 0, planned.printed
-            matrix: list[str] = json.loads(planned.outputs["matrix"])
-            plan = planned.outputs["plan"]
-            for shard in matrix:
-                done = job(f"leg {shard}", shard=shard, plan=plan)
-                assert done.code == 0, done.printed
-            return matrix, job("merge", mode="merge", plan=plan, variables={"ANTHROPIC_API_KEY": None})
-
-        def suites() -> list[list[str]]:
-            """Of the results that are stored, which were run and which are known from before."""
-            stored = [each for each in stage.stored if each.name == "zelda-results-all"][-1].files
-            held = (json.loads(stored[name]) for name in ("zelda-results.json", "zelda-pool.json"))
-            return [
-                sorted(trial["suite"] for trial in told[key])
-                for told, key in zip(held, ("runs", "trials"), strict=True)
-            ]
-
-        add_run = stage.github.repository.add_run
-        matrix, done = jobs(stage.push, add_run(stage.tip))
-        assert (matrix, done.code) == (["1/2", "2/2"], 0), done.printed
-        assert suites() == [["greeting", "parting"], []]
-
-        # Nothing is new: no shard, but results for the new commit.
-        before = stage.tip
-        stage.commit({"src/main.py": "print()\n"})
-        matrix, done = jobs(partial(stage.push, before=before), add_run(stage.tip))
-        assert (matrix, done.code) == ([], 0), done.printed
-        assert suites() == [[], ["greeting", "parting"]]
-
-        # A night adds to what there is, and is one shard.
-        matrix, done = jobs(stage.night, add_run(stage.tip, event="schedule"))
-        assert (matrix, done.code) == (["1/1"], 0), done.printed
-        assert suites() == [["greeting", "parting"], ["greeting", "parting"]]
-        assert "no change found in 2 suites" in done.printed

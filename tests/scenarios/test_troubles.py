@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.scenarios.stage import BAD, FILES, GOOD, GREETING, Stage
 from tests.support.command import after, gone, processes
-from tests.support.github_server import answered, slow, too_many_requests
-from tests.support.scripted_api import Reply, ScriptedApi, hang, tool_call
+from tests.support.github_server import slow
+from tests.support.scripted_api import ScriptedApi
 from tests.support.warm import Process
 from zelda_ci.pipeline.needed_programs import IMAGE
 
@@ -37,30 +37,6 @@ def test_a_token_that_may_not_do_something_costs_that_and_nothing_else(tmp_path:
         assert "The token is missing, wrong or no longer valid." in warning.data
 
 
-def test_on_a_pull_request_with_250_comments_ours_is_found_again_after_being_asked_to_wait(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        pull = stage.open_pull()
-        repository = stage.github.repository
-        for number in range(125):
-            repository.add_comment(7, f"Nice {number}")
-        first = stage.pull_request(pull, BAD)
-        for number in range(125):
-            repository.add_comment(7, f"Still nice {number}")
-        stage.github.script_failures(
-            [
-                too_many_requests(on="PATCH *"),
-                answered(502, on="POST /graphql"),
-                answered(503, on="GET */actions/artifacts"),
-            ]
-        )
-        stage.push_to(pull, {"CLAUDE.md": "Greet everybody.\n"})
-        again = stage.pull_request(pull, GOOD)
-        assert (first.code, again.code) == (1, 0), again.printed
-        ours = [comment for comment in repository.comments(7) if comment.body.startswith("<!-- zelda-ci")]
-        assert [comment.edits for comment in ours] == [1]
-        assert not stage.github.failures
-
-
 def test_github_enterprise_server_has_no_such_artifacts_and_everything_else(tmp_path: Path) -> None:
     with Stage(tmp_path, enterprise=True) as stage:
         stage.store(stage.tip)
@@ -72,28 +48,6 @@ def test_github_enterprise_server_has_no_such_artifacts_and_everything_else(tmp_
         assert len(stage.bodies()) == 1
         folder = (stage.project.path / done.outputs["results-path"]).parent
         assert json.loads((folder / "zelda-ci.json").read_bytes())["headSha"]
-
-
-def test_a_cancelled_run_keeps_and_tells_what_it_had_found(tmp_path: Path) -> None:
-    command = "echo hello > greeting.txt; (setsid sleep 300 &)"
-    script: list[Reply] = [tool_call("Bash", {"command": command}, text="I begin."), hang()]
-
-    def cancel(process: Process, api: ScriptedApi) -> None:
-        after(lambda: len(api.requests) == 2)
-        os.kill(process.pid, signal.SIGINT)
-
-    with Stage(tmp_path) as stage:
-        stage.store(stage.tip)
-        done = stage.pull_request(stage.open_pull(), script, during=cancel)
-        assert done.code == 130, done.printed
-        assert done.outputs["verdict"] == "cancelled"
-        assert "cancelled" in done.summary
-        assert done.told("error")
-        batch = json.loads((stage.project.path / done.outputs["results-path"]).read_bytes())
-        assert batch["interrupted"]
-        assert [run["status"] for run in batch["runs"]] == ["interrupted"]
-        assert stage.github.requests == []
-        assert gone(stage.project)
 
 
 def test_a_step_that_is_killed_while_github_is_slow_has_told_its_results_already(tmp_path: Path) -> None:
@@ -126,18 +80,6 @@ def test_results_that_cannot_be_written_are_in_the_summary_all_the_same(tmp_path
         assert done.outputs["verdict"] == "broken"
         assert "| greeting |" in done.summary
         assert "could not do its work" in done.summary
-
-
-def test_files_for_the_runner_that_cannot_be_written_are_named_once(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        nowhere = {f"GITHUB_{name}": str(tmp_path / "nowhere" / name) for name in ("OUTPUT", "STEP_SUMMARY")}
-        done = stage.pull_request(stage.open_pull(), GOOD, variables=nowhere)
-        assert done.code == 0, done.printed
-        told = [warning.data for warning in done.told("warning")]
-        assert told == [
-            f"The {what} could not be written: No such file or directory." for what in ("summary", "outputs")
-        ]
-        assert stage.bodies()
 
 
 def test_a_run_that_is_cancelled_in_its_tests_ends_them(tmp_path: Path) -> None:

@@ -62,12 +62,3 @@ def test_two_runners_in_parallel_are_told_apart_by_their_labels(one: Fixture, ot
     woven += left[len(right) :] + right[len(left) :]
     found = numbers(one.read(b"\n".join(woven)))
     assert sorted(map(str, found)) == sorted(map(str, expected_numbers(one) + expected_numbers(other)))
-
-
-@for_each(PAIRS)
-def test_a_runner_after_another_is_counted_on_its_own(one: Fixture, other: Fixture) -> None:
-    found = numbers(one.read(one.output + b"\n" + other.output))
-    wanted = expected_numbers(one) + expected_numbers(other)
-    if one.about["runner"] == other.about["runner"] == "cargo":
-        wanted = [{key: value if key == "format" else value + wanted[1][key] for key, value in wanted[0].items()}]
-    assert found == wanted

@@ -48,7 +48,7 @@ def _is_traced() -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def characters() -> None:
-    """Have hypothesis make its table of characters before a test is measured: it takes seconds in a fresh clone."""
+    """Have hypothesis read its table of characters before a test is measured."""
     find(st.text(), lambda _: True)
 
 

@@ -4,9 +4,8 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from math import exp, fsum, lgamma, log, log1p
 from statistics import fmean
-
-from scipy.stats import binomtest
 
 from tests.unit.compare.runs import efficiency, fulfillment, tool_usage, trials
 from zelda_ci.compare.comparison import compare
@@ -106,5 +105,25 @@ def bounds(events: Iterable[bool]) -> tuple[float, float]:
     and each bound is wrong in at most 1 % of simulations.
     """
     outcomes = list(events)
-    interval = binomtest(sum(outcomes), len(outcomes)).proportion_ci(confidence_level=0.98, method="exact")
-    return 100 * interval.low, 100 * interval.high
+    happened, of = sum(outcomes), len(outcomes)
+    low = _crossing(lambda p: at_most(happened - 1, of, p) - 0.99) if happened else 0.0
+    high = _crossing(lambda p: at_most(happened, of, p) - 0.01) if happened < of else 1.0
+    return 100 * low, 100 * high
+
+
+def at_most(happened: int, of: int, probability: float) -> float:
+    """The chance that so many of the independent events, or fewer, happen."""
+    odds, ways = log(probability), [lgamma(each + 1) for each in range(of + 1)]
+    return fsum(
+        exp(ways[of] - ways[each] - ways[of - each] + each * odds + (of - each) * log1p(-probability))
+        for each in range(happened + 1)
+    )
+
+
+def _crossing(falling: Callable[[float], float]) -> float:
+    """The place between 0 and 1 where a falling function is zero."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
+    return low

@@ -18,7 +18,7 @@ from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Measure, Metric
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.domain.test_run import CorrectnessDetails, RunnerCounts, TestSummary
-from zelda_ci.domain.trials import DoneReason, FixedTrials, Side, TrialPlan
+from zelda_ci.domain.trials import DoneReason, Side, TrialPlan
 
 PLAN = TrialPlan()
 
@@ -160,11 +160,6 @@ def test_tests_that_are_gone_lead_to_more_trials_and_are_a_regression_once_prove
     assert (found.verdict, regressions(found)) == (Verdict.REGRESSED, ["regression"])
 
 
-def test_as_many_tests_as_sessions_usually_write_are_as_expected():
-    known = SuiteTrials("alpha", head=with_tests(12, 15, 9), pool=with_tests(16, 12, 14, label="old"))
-    assert next_trials(PLAN, [known]).done == {"alpha": DoneReason.AS_EXPECTED}
-
-
 def test_what_was_not_run_for_lack_of_money_is_inconclusive_never_unchanged():
     known = SuiteTrials("alpha", pool=made("P", "P", label="old"))
     found = compare_trials(PLAN, [known])
@@ -182,12 +177,6 @@ def test_results_are_taken_by_suite_with_the_plan_that_they_were_run_with():
     assert [suite.plan for suite in suites] == [TrialPlan(looks=(6,)), TrialPlan(), None]
     found = compare_trials(PLAN, suites)
     assert [suite.verdict for suite in found.suites] == [Verdict.REGRESSED, Verdict.INCONCLUSIVE]
-
-
-def test_a_suite_that_the_base_lacks_is_new():
-    for verdict in "PF":
-        found = compare_trials(PLAN, [SuiteTrials("alpha", head=made(*[verdict] * 3), has_base=False)])
-        assert (found.suites[0].verdict, first(found).verdict) == (Verdict.NEW, Verdict.NEW)
 
 
 def test_stored_trials_of_another_platform_that_were_given_as_the_pool_blame_nobody():
@@ -235,12 +224,6 @@ def test_a_slower_hour_than_that_of_the_stored_trials_blames_nobody():
     assert (found.verdict, regressions(found)) == (Verdict.UNCHANGED, [])
 
 
-def test_a_fixed_number_is_compared_as_ever():
-    head, base = made(*["F"] * 10), made(*["P"] * 10, label="base")
-    found = compare_trials(FixedTrials(trials=10), [SuiteTrials("alpha", head=head, base=base)])
-    assert (found.verdict, found.suites[0].sources) == (Verdict.REGRESSED, None)
-
-
 @pytest.mark.parametrize("tolerance", [{}, {"requirement_fulfillment": 10}, {"requirement_fulfillment": 30}])
 def test_what_ends_a_suite_is_what_turns_the_check_red(tolerance):
     settings = GateSettings(tolerance=ScoreLimits(**tolerance))
@@ -265,20 +248,6 @@ def test_a_look_at_sides_that_cannot_be_compared_ends_no_suite_as_regressed():
         known = [SuiteTrials("alpha", head, pool=made(*["PP"] * 20, label="old", **differs))]
         assert DoneReason.REGRESSED not in next_trials(PLAN, known).done.values()
         assert regressions(compare_trials(PLAN, known)) == []
-
-
-def test_what_was_read_in_earlier_rounds_says_the_same_as_what_is_read_anew():
-    chance = random.Random(4)
-    for fallen_to in (None, 0.4):
-        request = PullRequest(chance, Truth(MIXED, 20), 2, fallen_to)
-        while wanted := next_trials(PLAN, request.suites).wanted:
-            request.run(budget=request.sessions + len(wanted))
-            anew = [
-                SuiteTrials(each.suite, tuple(each.head), tuple(each.base), tuple(each.pool), tuple(each.hints))
-                for each in request.suites
-            ]
-            assert next_trials(PLAN, request.suites) == next_trials(PLAN, anew)
-            assert compare_trials(PLAN, request.suites) == compare_trials(PLAN, anew)
 
 
 def test_a_budget_that_ends_blames_nobody_and_decides_nothing():

@@ -7,7 +7,7 @@ from typing import Any
 from tests.builders import START, result, safe, suite
 from zelda_ci.compare.drift import night_of, with_night
 from zelda_ci.compare.impact import FileText, ProjectFiles, part_of
-from zelda_ci.compare.pool import grouped, pool_of, same_as, stored_trials
+from zelda_ci.compare.pool import pool_of, same_as, stored_trials
 from zelda_ci.domain.fingerprint import Fingerprint, Host, SteeringFile, TreeFile, digest_tree, fingerprint
 from zelda_ci.domain.manifest import ItemKind
 from zelda_ci.domain.nights import NightlyHistory
@@ -66,19 +66,6 @@ def trial(number: int, own: Fingerprint, *, felt: Sequence[str] = (), how: str =
 
 def three(own: Fingerprint | None = None, **fields: Any) -> list[RunResult]:
     return [trial(number, own or state(), **fields) for number in range(3)]
-
-
-def counts(trials: Sequence[RunResult], wanted: Fingerprint) -> int:
-    return len(grouped(trials).alike("example", wanted))
-
-
-def test_a_text_that_a_suite_never_felt_may_be_another_one_and_one_that_it_felt_may_not() -> None:
-    other = state(edited(DEPLOY))
-    assert counts(three(), other) == 3
-    for trials in (three(felt=[DEPLOY]), three(steering=None), three()[:2]):
-        assert counts(trials, other) == 0
-    for side in (edited("CLAUDE.md"), edited("tools/server.py"), edited(DEPLOY, text=FileText("other"))):
-        assert counts(three(), state(side)) == 0
 
 
 def test_the_pool_and_the_night_go_by_it() -> None:

@@ -18,7 +18,7 @@ from zelda_ci.compare.drift import (
     with_night,
 )
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.nights import MAX_ROWS, WINDOW, IssueAuthor, Night, NightlyHistory, Passes, split_nights
+from zelda_ci.domain.nights import WINDOW, Night, NightlyHistory, Passes
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.trials import MAX_TRIALS
@@ -88,14 +88,6 @@ def test_a_night_makes_no_more_trials_than_it_needs_and_never_more_than_nine() -
     assert needing_more(history, fewer, {"s": PLATFORM}) == ("s",)
 
 
-def test_a_new_platform_gets_three_trials() -> None:
-    history = history_of(GOOD)
-    for made, wanted in ((1, ("s",)), (3, ())):
-        first = nights("PP", first=12, trials=made, platform=NEW)[0]
-        assert needing_more(history, first, {"s": PLATFORM}) == wanted
-    assert needing_more(history, nights("PP", first=12, trials=1, platform=NEW)[0], {"s": NEW}) == ()
-
-
 def test_a_drift_stays_until_most_of_it_is_made_good() -> None:
     fallen = history_of([*GOOD, *nights("PF", "PF", "PF", first=12)])
     assert told(fallen) == [("s", "c1", "36/36", "0/9")]
@@ -137,25 +129,6 @@ def test_a_suite_that_is_gone_is_waited_for_a_few_nights_only() -> None:
     assert waited == WINDOW
 
 
-def test_what_is_over_is_not_brought_back_by_a_history_whose_clock_was_ahead() -> None:
-    known = history_of([*GOOD, *nights("PF", first=12)])
-    over = with_night(known, nights("PP", first=13)[0]).replace(drifts=())
-    ahead = with_night(known, nights("PP", first=400)[0])
-    assert merged([over, ahead], nights("P", first=20)[0].at).drifts == ()
-
-
-def test_of_very_many_trials_the_newest_are_looked_at() -> None:
-    many = [night(number, {"s": {"c0": (MAX_TRIALS // 2 + number, MAX_TRIALS)}}) for number in range(60)]
-    assert watch(NightlyHistory(nights=tuple(many))).drifts == ()
-    assert [split.of(split.before, "c0").trials for split in split_nights(many, "s")] == [MAX_TRIALS] * 2
-
-
-def test_a_drift_of_the_last_suites_is_found_although_the_file_is_full() -> None:
-    good = [night(number, {"s": {f"c{each}": (3, 3) for each in range(MAX_ROWS + 9)}}) for number in range(12)]
-    bad = night(12, {"s": {f"c{each}": (0, 9) for each in range(MAX_ROWS + 9)}})
-    assert len(watch(NightlyHistory(nights=(*good, bad))).drifts) == MAX_ROWS
-
-
 def test_nights_are_bounded_merged_once_each_and_never_of_the_future() -> None:
     many = nights(*["P"] * (MAX_NIGHTS + 5))
     history = NightlyHistory()
@@ -169,19 +142,6 @@ def test_nights_are_bounded_merged_once_each_and_never_of_the_future() -> None:
         assert both.nights == tuple(many[:5])
         assert both.drifts == newer.drifts
     assert merged([], many[0].at) == NightlyHistory()
-
-
-def test_a_night_that_could_not_read_the_history_makes_no_drift_forgotten() -> None:
-    known = history_of([*GOOD, *nights("PF", first=12)])
-    (drift,) = known.drifts
-    known = known.replace(drifts=(drift.replace(issue=7),), author=IssueAuthor(login="bot"))
-    alone = history_of(nights("PF", first=13))
-    after = nights("PF", first=20)[0].at
-    both = merged([alone, known], after)
-    assert (len(both.nights), both.drifts, both.author) == (14, known.drifts, known.author)
-    # One that was over by then, and known to be, stays over.
-    over = with_night(known, nights("PP", first=13)[0]).replace(drifts=())
-    assert merged([over, known], after).drifts == ()
 
 
 def trial(run_id: str, *evaluations: Any, outcome: str = "a", at: int = 0, **fields: Any) -> RunResult:

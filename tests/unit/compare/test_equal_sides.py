@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from tests.unit.compare.runs import START, efficiency, fulfillment, run, trials
+from tests.unit.compare.runs import START, efficiency, fulfillment, run
 from zelda_ci.ci import outputs
 from zelda_ci.ci.context import CiResult
 from zelda_ci.compare.comparison import compare
@@ -106,15 +106,6 @@ def test_not_even_a_change_of_all_suites_at_once_or_beyond_a_tolerance_counts():
     doubtful = [row for row in rows(found) if row.measure in {Measure.EFFICIENCY, Measure.COST, Measure.TURNS}]
     assert {row.verdict for row in doubtful} == {Verdict.INCONCLUSIVE}
     assert all(SINGLE_TRIAL in row.reasons and row.change for row in doubtful)
-
-
-def test_one_suite_with_a_single_trial_takes_the_overall_row_with_it():
-    old = [found for n in range(8) for found in trials(*[[efficiency(cost=0.1)]] * 3, suite=f"s{n}")]
-    new = [found for n in range(8) for found in trials(*[[efficiency(cost=0.9)]] * 3, suite=f"s{n}", label="b")]
-    assert overall(compare(old, new)).verdict is Verdict.REGRESSED
-    lone = [found for found in new if found.suite != "s7" or found.trial == 1][:22]
-    found = compare(old, lone)
-    assert (overall(found).verdict, found.single_trial) == (Verdict.INCONCLUSIVE, True)
 
 
 def overall(comparison: Comparison) -> MeasureDelta:

@@ -32,8 +32,3 @@ def test_a_suite_may_switch_the_tests_of_the_project_off_but_not_measure_them_th
     loaded(tmp_path / "a", config=config, test_a=GOOD + "testCommand: []\n")
     make(tmp_path / "b", config=config, test_a=GOOD + "testCommand: []\ntestReport: a.xml\n")
     assert problems(tmp_path / "b") == ["zelda/test-a.yaml:3:1: testReport has no effect: the suite has no testCommand"]
-
-
-def test_nothing_is_said_of_the_project_while_a_suite_cannot_be_read(tmp_path):
-    make(tmp_path, config="coverageThreshold: 80\n", test_a=GOOD, test_b="prompt: [")
-    assert not [line for line in problems(tmp_path) if "coverageThreshold" in line]

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from tests.unit.config.folder import GOOD, about_suite, loaded, make, problems
+from tests.unit.config.folder import GOOD, about_suite, make, problems
 
 
 def test_a_file_of_just_1_mb_is_read(tmp_path):
@@ -32,12 +32,6 @@ def test_a_file_of_just_1_mb_is_read(tmp_path):
 )
 def test_other_bytes_than_utf8_text_are_refused_at_their_place(content, line, tmp_path):
     assert about_suite(tmp_path, content) == [line]
-
-
-def test_a_byte_order_mark_and_windows_line_ends_are_fine(tmp_path):
-    (suite,) = loaded(tmp_path, test_x=b"\xef\xbb\xbfprompt: |\r\n  one\r\n  two\r\ntrials: 2\r\n").suites
-    assert suite.resolved.prompt == "one\ntwo\n"
-    assert str(suite.provenance["trials"]) == "zelda/test-x.yaml:4"
 
 
 def test_what_is_not_a_regular_file_is_named_and_never_opened(tmp_path):

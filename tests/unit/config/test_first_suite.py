@@ -55,20 +55,6 @@ def test_a_rule_names_a_file_that_it_applies_to_and_its_first_order(tmp_path):
     assert 'this sentence of .claude/rules/api.md.md: "Always validate."' in suite.resolved.acceptance_criteria[0]
 
 
-def test_what_is_called_comes_first_and_what_tells_nothing_is_left_out():
-    silent = item(ItemKind.MEMORY, "CLAUDE.md", text="# About\n\nThis is a shop.\n")
-    memory = item(ItemKind.MEMORY, "CLAUDE.md", text="Use tabs.\n")
-    rule = item(ItemKind.RULE, "r", text="Never log passwords.")
-    agent = item(ItemKind.AGENT, "reviewer", description="Reviews.")
-    broken = skill("Broken.", problem="it lies too deep")
-    shadowed = skill("Shadowed.", shadowed=True)
-    nested = skill("Nested.", below="web")
-    good = skill("Good.")
-    found = subjects([silent, agent, memory, rule, broken, shadowed, nested, good, skill("\n\x00")])
-    assert found == [good, nested, rule, memory, agent]
-    assert subjects([silent]) == []
-
-
 @pytest.mark.parametrize(
     ("text", "order"),
     [
@@ -103,12 +89,6 @@ def test_the_first_order_is_a_sentence_of_the_text(text, order):
 )
 def test_of_a_description_the_task_is_taken_and_not_the_occasion(description, wanted):
     assert task(description) == wanted
-
-
-def test_long_texts_are_cut_and_cost_little():
-    assert len(task("word " * 10_000) or "") <= 240
-    assert len(first_order("always " + "a" * 100_000) or "") <= 240
-    assert first_order("<!--" * 10_000 + "- " * 10_000) is None
 
 
 def problems_of(root: Path, name: str, text: str, config: str = "") -> list[str]:

@@ -132,14 +132,3 @@ COLON = "a colon followed by a blank cannot stand in a text without quotes: put 
 )
 def test_syntax_errors_say_what_to_do(text, line, parser):
     assert said(text, parser) == [line]
-
-
-@pytest.mark.parametrize("text", ['a: "\\ud800"\n', 'a: "\\U00110000"\n', "%YAML " + "1" * 5000 + ".1\n---\na: 1\n"])
-def test_impossible_numbers_are_problems_and_no_crash(text, parser):
-    assert len(said(text, parser)) == 1
-
-
-def test_a_wrong_escape_is_explained_beside_what_was_found_before_it(parser):
-    twice, wrong = said('a: {x: 1, x: 2}\nb: "C:\\users"\n', parser)
-    assert twice == "f:1:11: x is given twice; the first time at 1:5"
-    assert "and this is none: write it twice, or use single quotes" in wrong

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.config.folder import GOOD, loaded, make, problems
+from tests.unit.config.folder import GOOD, make, problems
 from zelda_ci.config.project import load
-from zelda_ci.config.schema import ProjectConfig
 from zelda_ci.errors import ConfigError
 
 PLAN = "a group of keys such as {first: 3, looks: [6, 10, 16]}"
@@ -26,13 +25,6 @@ def test_suites_are_found_by_name_in_order_and_called_after_their_files(tmp_path
     (tmp_path / "zelda/.hidden").mkdir()
     (tmp_path / "zelda/.hidden/test-f.yaml").write_text("[")
     assert names(tmp_path) == ["e", "a", "b", "c", "rest-endpoint"]
-
-
-@pytest.mark.parametrize("text", ["", "trials:\nexecution:\n"])
-def test_an_empty_configuration_is_all_defaults(text, tmp_path):
-    read = loaded(tmp_path, config=text, test_a=GOOD)
-    assert read.config == ProjectConfig()
-    assert (read.root, read.results_dir) == (tmp_path.resolve(), tmp_path.resolve() / ".zelda")
 
 
 @pytest.mark.parametrize(
@@ -134,36 +126,6 @@ def test_a_file_that_is_almost_a_suite_is_pointed_out(tmp_path):
             "zelda: holds no suites: write one to zelda/test-<name>.yaml, or let `zelda init` make an example "
             "(rest.yaml is none: the name must begin with test-)"
         )
-    ]
-
-
-@pytest.mark.parametrize("name", ["zelda.config.yml", ".zelda.yml"])
-def test_a_misnamed_configuration_is_not_ignored_silently(name, tmp_path):
-    make(tmp_path, test_a=GOOD)
-    (tmp_path / name).write_text("trials: 3\n")
-    assert problems(tmp_path) == [
-        (
-            f"{name}: is not read: rename it to zelda.config.yaml, or, if it is not Zelda's, put an empty "
-            "zelda.config.yaml beside it"
-        )
-    ]
-    make(tmp_path, config="")
-    assert problems(tmp_path) == []
-
-
-def test_the_folder_of_suites_can_be_another(tmp_path):
-    make(tmp_path, config="testDir: e2e/steering\nresultsDir: out/zelda\n")
-    (tmp_path / "e2e/steering").mkdir(parents=True)
-    (tmp_path / "e2e/steering/test-a.yaml").write_text(GOOD)
-    read = load(tmp_path)
-    assert read.suites[0].resolved.file == "e2e/steering/test-a.yaml"
-    assert read.results_dir == tmp_path.resolve() / "out/zelda"
-
-
-@pytest.mark.parametrize("value", [".", "./zelda/", ".git/zelda"])
-def test_results_need_a_folder_of_their_own(value, tmp_path):
-    assert problems(make(tmp_path, config=f"resultsDir: {value}\n", test_a=GOOD)) == [
-        "zelda.config.yaml:1:13: resultsDir must be a folder of its own in the project, outside .git"
     ]
 
 

@@ -2,10 +2,10 @@
 
 import json
 
-from tests.unit.config.folder import GOOD, loaded, only_suite
-from zelda_ci.config.merge import DEFAULT, Origin
+from tests.unit.config.folder import loaded, only_suite
+from zelda_ci.config.merge import DEFAULT
 from zelda_ci.config.schema import entries, keys
-from zelda_ci.domain.suite import DEFAULT_MODEL, ResolvedSuite
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import TrialPlan
 
 PROJECT = """\
@@ -64,12 +64,6 @@ def test_groups_merge_by_key_lists_are_replaced_and_every_value_says_where_it_ca
     assert str(DEFAULT) == "default"
 
 
-def test_an_empty_list_takes_a_command_away(tmp_path):
-    suite = only_suite(tmp_path, config=PROJECT, test_a="prompt: x\nsetupCommand: []\n")
-    assert suite.resolved.setup_command is None
-    assert suite.provenance["setupCommand"] == Origin("zelda/test-a.yaml", 2)
-
-
 def test_the_two_spellings_of_the_judges_model_are_one_setting(tmp_path):
     cases = {
         "test_a": "prompt: x\n",
@@ -85,12 +79,6 @@ def test_the_two_spellings_of_the_judges_model_are_one_setting(tmp_path):
         "zelda/test-c.yaml:3",
     ]
     assert {suite.resolved.judge.votes for suite in suites} == {3}
-
-
-def test_defaults_are_the_domains(tmp_path):
-    resolved = only_suite(tmp_path, test_a=GOOD).resolved
-    plain = ResolvedSuite(name="a", file="zelda/test-a.yaml", prompt="Do it.")
-    assert resolved == plain.model_copy(update={"judge": plain.judge.model_copy(update={"model": DEFAULT_MODEL})})
 
 
 def test_a_resolved_suite_survives_storing(tmp_path):

@@ -38,13 +38,6 @@ def test_the_templates_name_the_schema_of_this_version_on_their_first_line():
     assert templates.example_suite().splitlines()[0] == f"{first}{address}/{SUITE}"
 
 
-def test_the_configuration_template_says_only_what_differs_from_the_defaults(tmp_path):
-    read = loaded(tmp_path, config=templates.project_config(), test_x="prompt: x\n").config
-    assert list(entries(read)) == list(entries(ProjectConfig()))
-    assert len(templates.project_config().splitlines()) < 30
-    assert max(map(len, templates.project_config().splitlines()[1:])) <= 102
-
-
 @pytest.mark.parametrize(
     ("commands", "programs"),
     [

@@ -31,14 +31,6 @@ def test_a_suite_is_meant_by_name_or_by_file(name, suites):
     assert chosen(suites, [name]) == ["endpoint"]
 
 
-def test_one_of_the_tags_is_enough_and_names_narrow_further(suites):
-    assert chosen(suites, []) == ["a", "b", "endpoint"]
-    assert chosen(suites, ["endpoint", "a", "zelda/test-a.yaml"]) == ["a", "endpoint"]
-    assert chosen(suites, [], ["api"]) == ["a", "endpoint"]
-    assert chosen(suites, [], ["fast", "slow"]) == ["a", "b"]
-    assert chosen(suites, ["a", "b"], ["api"]) == ["a"]
-
-
 @pytest.mark.parametrize(
     ("names", "tags", "message"),
     [

@@ -19,12 +19,8 @@ WRONG = {
         {
             '"5"': ", not text: remove the quotes",
             "true": ", not true",
-            "5.0": ", not 5.0",
-            "0": ", not 0",
             "10001": ", not 10001",
             "1e3": ", not 1e3: write it in plain digits",
-            "010": ", not 010: write it in plain digits",
-            '""': ", not empty",
             "[5]": ", not a list",
             "{a: 5}": ", not a group of keys",
             "9" * 100_000: f", not {'9' * 57}...: write it in plain digits",
@@ -34,8 +30,6 @@ WRONG = {
         "1:29: execution.timeoutSeconds must be a number above 0, at most 604800",
         {
             ".nan": ", not .nan: write it in plain digits",
-            "0": ", not 0",
-            "1800000": ", not 1800000",
             "30s": ", not text",
         },
     ),
@@ -44,8 +38,6 @@ WRONG = {
         {
             "1.5": ", not 1.5",
             "yes": ", not yes: write it in plain digits",
-            "2026-02-13": ", not 2026-02-13: write it in plain digits",
-            "[3]": ", not a list",
             "adaptiv": " (did you mean adaptive?)",
         },
     ),
@@ -53,9 +45,7 @@ WRONG = {
         "1:17: trials.looks must be ",
         {
             "[6, 3]": "numbers that rise",
-            "[3, 3]": "numbers that rise",
             "5": f"{LOOKS}, not 5",
-            "[]": f"{LOOKS}, not 0",
             str([*range(4, 15)]): f"{LOOKS}, not 11",
         },
     ),
@@ -65,8 +55,6 @@ WRONG = {
             "{first: 0}": "17: trials.first must be a whole number from 1 to 1000, not 0",
             "{fist: 2}": "10: fist is not a known key (did you mean first?)",
             "{first: 16}": "9: trials must have a look above first: first is 16, and the last look 16",
-            "{looks: [3.5]}": "18: item 1 of trials.looks must be a whole number from 1 to 1000, not 3.5",
-            "{budgetUsd: -1}": "21: trials.budgetUsd must be a number above 0, not -1",
         },
     ),
     "testCommand: %s": (
@@ -77,9 +65,6 @@ WRONG = {
             "[npm, 5]": "1:20: item 2 of testCommand must be text: put 5 in quotes",
             "['', x]": "1:14: testCommand must begin with the program to start",
             "{a: b}": f"{COMMAND}, not a group of keys: {KEY}",
-            # A key that is called like a type confuses nobody.
-            "{str: [x]}": f"{COMMAND}, not a group of keys: {KEY}",
-            "{'tuple[str, ...]': [x]}": f"{COMMAND}, not a group of keys: {KEY}",
         },
     ),
     "execution: {env: %s}": (
@@ -87,7 +72,6 @@ WRONG = {
         {
             "[FOO=value]": "19: item 1 of execution.env must be the name of an environment variable, without a value",
             "[HOME, anthropic_api_key]": f"25: item 2 of execution.env {HELD}",
-            "[PORTKEY_API_KEY]": f"19: item 1 of execution.env {HELD}",
             "{FOO: [bar]}": "24: execution.env.FOO must be text, not a list",
         },
     ),
@@ -96,11 +80,9 @@ WRONG = {
         {
             "execution: {model: sonnet}": f"20: {MODEL}",
             "execution: {permissionMode: bypass}": f"29: {MODES} (did you mean bypassPermissions?)",
-            "execution: {permissionMode: x}": f"29: {MODES}",
             "execution: fast": "12: execution must be a group of keys",
             "metrics: {efficiency: on}": "23: metrics.efficiency must be true or false, not on",
             "metrics: {toolUsage: 'true'}": "22: metrics.toolUsage must be true or false, not text: remove the quotes",
-            "metrics: [efficiency]": "10: metrics must be a group of keys, not a list",
             "judge: {votes: 2}": "16: judge.votes must be one of 1, 3, 5, not 2",
             "coverageThreshold: 101": "20: coverageThreshold must be a number from 0 to 100, not 101",
         },
@@ -144,12 +126,6 @@ def test_what_is_in_quotes_is_text_and_a_list_of_texts_is_one(tmp_path):
     assert about_suite(tmp_path, "prompt: x\ntags: a\n") == ["2:7: tags must be a list of texts"]
     (line,) = about_suite(tmp_path, "prompt: '  '\n")
     assert line.startswith("1:9: prompt must be text")
-
-
-def test_full_ids_of_models_are_fine(tmp_path):
-    model = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
-    text = f"prompt: x\nexecution: {{model: '{model}'}}\njudgeModel: '@team/claude-opus-5-5'\n"
-    assert only_suite(tmp_path, test_x=text).resolved.execution.model == model
 
 
 @pytest.mark.parametrize("value", ["/etc", "a/../../x", "~/x", "a\\b"])

@@ -159,11 +159,6 @@ def test_a_server_that_was_lost_was_loaded_and_lost(last: str) -> None:
     assert str(item.note).endswith(": Connection closed")
 
 
-def test_a_server_that_failed_after_the_init_message_has_failed() -> None:
-    item = server_after(init("pending"), report("failed", 9, "Connection closed"), init("failed", 10))
-    assert (item.loaded, item.reason) == (False, "it could not be started or reached: Connection closed")
-
-
 def called(output: str | None, *, is_error: bool = False) -> list[SessionRecord]:
     call = ToolCalled(
         at=2, message_id=safe("m"), model=safe("x"), id=safe("t"), name=safe("mcp__one__go"), input=safe.json({})
@@ -171,12 +166,6 @@ def called(output: str | None, *, is_error: bool = False) -> list[SessionRecord]
     if output is None:
         return [call]
     return [call, ToolReturned(at=3, id=safe("t"), output=safe(output), is_error=is_error)]
-
-
-def test_a_call_that_was_answered_shows_a_server_whatever_its_status() -> None:
-    assert server_after(init("pending"), *called("done")).loaded
-    assert not server_after(init("pending"), *called(None)).loaded
-    assert not server_after(init("pending"), *called("No such tool available", is_error=True)).loaded
 
 
 def test_rules_are_there_from_the_start_and_a_server_has_its_tools_whatever_its_name() -> None:

@@ -12,7 +12,6 @@ from tests.golden.ci_reports import REPORTS
 from zelda_ci.domain.history import History, at_a_glance
 from zelda_ci.domain.measures import MEASURES, METRICS, Measure, Metric, values
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.suite import ScoreLimits
 from zelda_ci.report.builders.ci import ci_view
 from zelda_ci.report.builders.comparison import amount
 from zelda_ci.report.builders.history import history_view
@@ -34,15 +33,6 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     for measure, spec in MEASURES.items():
         failing = replace(spec, read=fail, write=fail, brief=fail, write_difference=fail)
         monkeypatch.setitem(MEASURES, measure, failing)
-
-
-def test_scores_have_limits_and_resources_have_none() -> None:
-    limits = ScoreLimits(efficiency=1, functional_correctness=2, requirement_fulfillment=3, tool_usage=4)
-    assert list(MEASURES) == list(Measure)
-    assert [limits.of(measure) for measure in MEASURES] == [1, 2, 3, 4, None, None, None, None, None]
-    scale = MEASURES[Measure.TOOL_USAGE].scale
-    assert scale.tolerating(limits.of(Measure.TOOL_USAGE)).threshold(80, -10) == 4
-    assert scale.tolerating(limits.of(Measure.TOOL_USAGE)).threshold(80, 10) == scale.amount
 
 
 def test_numbers_are_read_from_the_result_without_those_that_cannot_be_meant(measured: RunResult) -> None:

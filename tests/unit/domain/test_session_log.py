@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import MODEL, records, safe
-from zelda_ci.domain.images import SessionImage
 from zelda_ci.domain.session import (
     AssistantSaid,
     Denied,
@@ -176,34 +175,3 @@ def test_which_of_several_threads_speaks_first_does_not_change_the_transcript() 
     ]
     read = [[(e.index, e.text) if isinstance(e, Turn) else e.type for e in folded(*order).entries] for order in orders]
     assert read[0] == read[1] == [(1, None), (2, "a"), (3, "b"), "noticed", (4, "c"), (5, "d"), (6, "end")]
-
-
-def test_a_thread_inside_a_thread_follows_its_call_and_a_circle_loses_nothing() -> None:
-    inner = called("inner", "m-b", parent_tool_call_id=safe("outer"))
-    nested = folded(called("outer", "m0"), inner, said("after", "m1"), in_thread("deep", "inner"))
-    assert [turn.text for turn in nested.turns] == [None, None, "deep", "after"]
-    circle = folded(called("x", "m1", parent_tool_call_id=safe("y")), called("y", "m2", parent_tool_call_id=safe("x")))
-    assert len(circle.turns) == 2
-
-
-def test_what_belongs_to_nothing_stays_an_entry_and_what_is_repeated_counts_once() -> None:
-    lost = returned("nobody")
-    assert folded(said("a"), lost, said("b", "m2")).entries[1] == lost
-    image = SessionImage(media_type="image/png", size_bytes=7, sha256="ab" * 32)
-    first, second = folded(called(), called(), returned(images=(image,)), called("t2")).tool_calls
-    assert (first.images, second.output, second.ended_at, second.is_error) == ((image,), None, None, False)
-    [turn] = folded(ResponseEnded(at=3, message_id=safe("m1"), usage=Usage(output_tokens=2))).turns
-    assert (turn.text, turn.model, turn.synthetic) == (None, "unknown", False)
-    assert folded(said("API Error", model="<synthetic>")).turns[0].synthetic
-    assert (folded().entries, folded().started, folded().ended) == ((), None, None)
-
-
-def test_many_records_are_folded() -> None:
-    """A fold that looked back over what it has would not come to an end within the time of a test."""
-    happened: list[SessionRecord] = []
-    for n in range(2_000):
-        happened += [said("x", f"m{n}"), called(f"t{n}", f"m{n}")]
-    happened += [returned(f"t{n}") for n in reversed(range(2_000))]
-    transcript = folded(*happened)
-    assert len(transcript.entries) == 2_000
-    assert all(call.output == "ok" for call in transcript.tool_calls)

@@ -90,15 +90,6 @@ def test_what_is_called_or_read_is_used(tmp_path: Path, step: str, names: set[st
     assert used(felt(tmp_path, step)) == names
 
 
-def test_a_nested_file_and_a_rule_are_loaded_with_the_files_they_wait_for(tmp_path: Path) -> None:
-    outcome = felt(tmp_path, "Read /tree/api/a.money.py", "Bash sed -i s/a/b/ lib/x.py", changed=("made/by.sh",))
-    loaded = uses(outcome)
-    assert loaded["api/CLAUDE.md"].loaded
-    assert loaded[".claude/rules/money.md"].loaded
-    assert outcome.touched is not None
-    assert {"api/a.money.py", "lib/x.py", "made/by.sh"} <= set(outcome.touched)
-
-
 def test_the_judge_says_what_was_missed_and_broken(tmp_path: Path) -> None:
     remark = {"reasoning": "so"}
     judged = {

@@ -1,6 +1,5 @@
 """When a session is over, and in what order it is closed: on a line without a CLI behind it."""
 
-import dataclasses
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
@@ -156,13 +155,6 @@ def test_what_will_never_connect_is_not_waited_for(request_: SessionRequest, sta
     facts, _ = lead(request_, PaperLine([SAID, RESULT, IDLE], servers=[status]))
     assert judge(facts).status is SessionStatus.COMPLETED
     assert facts.stop_reason is None
-
-
-def test_the_wait_takes_at_most_half_of_the_time_that_is_left(request_: SessionRequest) -> None:
-    brief = dataclasses.replace(request_, execution=ExecutionSettings(timeout_seconds=1))
-    facts, records = lead(brief, PaperLine([SAID, RESULT, IDLE], servers=["pending"]))
-    assert judge(facts).status is SessionStatus.COMPLETED
-    assert statuses(records) == ["serversReported pending"]
 
 
 def test_the_last_state_is_asked_for_when_the_session_has_ended(request_: SessionRequest) -> None:

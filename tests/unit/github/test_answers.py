@@ -39,29 +39,6 @@ def test_a_refusal_has_a_code(status: int, body: Any, headers: dict[str, str], c
     assert (error.code, error.status) == (code, status)
 
 
-def test_a_missing_permission_is_named() -> None:
-    error = refused(
-        403, {"message": "no"}, x_accepted_github_permissions="issues=write,contents=read; pull_requests=write"
-    )
-    assert error.hint is not None
-    assert "issues: write and contents: read or pull_requests: write" in error.hint
-
-
-def test_the_end_of_a_limit_is_told() -> None:
-    limited = refused(403, {"message": "no"}, x_ratelimit_remaining="0", x_ratelimit_reset="1800000000")
-    assert limited.hint == "GitHub limits how often it may be asked; run the job again after 08:00 UTC."
-    for odd in ("soon", "9" * 30, ""):
-        error = refused(403, {"message": "no"}, x_ratelimit_remaining="0", x_ratelimit_reset=odd)
-        assert "again later" in str(error.hint)
-
-
-def test_a_permission_that_is_no_permission_is_not_printed() -> None:
-    error = refused(403, {"message": "no"}, x_accepted_github_permissions="::error::x=y\x1b[31m")
-    assert error.hint is not None
-    assert "::" not in error.hint
-    assert "\x1b" not in error.hint
-
-
 def test_what_github_says_is_told_with_its_details() -> None:
     errors = [{"code": "unprocessable", "message": "Body is too long"}, {"code": "other"}, "odd"]
     error = refused(422, {"message": "Validation Failed", "errors": errors})
@@ -82,8 +59,3 @@ def test_hostile_words_are_one_short_line_without_secrets() -> None:
     assert error.detail.isprintable()
     assert error.detail.startswith("first ::error::second [31m *** xxx")
     assert len(error.message) < 400
-
-
-def test_an_answer_that_is_no_json_says_so() -> None:
-    with pytest.raises(GitHubError, match=r"The answer to GET api\.github\.com/x cannot be used: not JSON"):
-        ApiResponse(200, {}, b"<html>", "GET api.github.com/x").json()

@@ -28,12 +28,6 @@ def test_a_found_baseline_is_named_with_distance_and_age(
     assert baseline.found("main", SHA, behind, age) == sentence
 
 
-def test_a_branch_that_never_stored_one_is_told_how_to() -> None:
-    origin = baseline.never_stored("main", SHA)
-    assert origin.state is BaselineState.NONE_YET
-    assert origin.sentence == "no baseline yet: main has not stored one (push to main or run the workflow there once)"
-
-
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -64,9 +58,3 @@ def test_what_github_does_not_tell_is_told_without_its_words(code: str, state: B
     assert origin.state is state
     assert said in origin.sentence
     assert "foreign" not in origin.sentence
-
-
-def test_a_token_that_is_not_valid_is_told_as_such() -> None:
-    origin = baseline.not_readable("main", SHA, GitHubError("foreign words", code="GITHUB_NOT_PERMITTED", status=401))
-    assert origin.state is BaselineState.NOT_PERMITTED
-    assert "the token is wrong" in origin.sentence

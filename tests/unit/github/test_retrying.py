@@ -1,11 +1,8 @@
 """When a request is sent again."""
 
 import json
-import time
-from email.utils import formatdate
 
 import pytest
-from urllib3.exceptions import MaxRetryError
 
 from zelda_ci.github.http import MAX_ATTEMPTS, GitHubRetry, assess
 from zelda_ci.github.schemas import ApiResponse, HttpRequest
@@ -54,21 +51,11 @@ def test_a_limit_means_that_nothing_happened(method: str, status: int) -> None:
     assert pause_after(answer(status, retry_after="7"), 3, HttpRequest(method, GET.url, {})) == 7
 
 
-def test_retry_after_may_be_a_date() -> None:
-    soon = pause_after(answer(429, retry_after=formatdate(time.time() + 30, usegmt=True)))
-    assert soon == pytest.approx(30, abs=10)
-    assert pause_after(answer(429, retry_after="Wed, 21 Oct 2015 07:28:00 GMT")) == 0
-
-
 @pytest.mark.parametrize("garbage", ["soon", "-1", "", "1e3", "²", "99 bottles", "9" * 5000, "Wed, 99 Oct 99999 99:99"])
 def test_a_retry_after_that_makes_no_sense_is_no_reason_to_hurry(garbage: str) -> None:
     pause = pause_after(answer(429, "rate limit", retry_after=garbage))
     assert pause is not None
     assert pause >= 4
-
-
-def test_a_limit_without_a_word_gets_more_time_each_time() -> None:
-    assert [pause_after(answer(429), attempts) for attempts in range(1, MAX_ATTEMPTS)] == [4, 8, 16, 30]
 
 
 def test_the_hours_limit_is_waited_for_until_it_ends() -> None:
@@ -78,21 +65,6 @@ def test_the_hours_limit_is_waited_for_until_it_ends() -> None:
     assert pause_after(answer(403, "API rate limit exceeded", **past)) == 1
 
 
-def test_the_secondary_limit_gets_a_minute_and_then_more() -> None:
-    limited = answer(403, "You have exceeded a secondary rate limit.", x_ratelimit_remaining="4000")
-    assert [pause_after(limited, attempts) for attempts in (1, 2, 3)] == [60, 120, 240]
-
-
 def test_a_used_up_quota_is_not_waited_for() -> None:
     quota = b'{"code": "resource_exhausted", "msg": "insufficient usage to create artifact"}'
     assert pause_after(ApiResponse(429, {}, quota, "POST x")) is None
-
-
-def test_silence_gets_more_time_each_time_and_comes_to_an_end() -> None:
-    retry, pauses = GitHubRetry.of(GET), list[float]()
-    for _ in range(1, MAX_ATTEMPTS):
-        retry = retry.increment(GET.method, GET.asked)
-        pauses.append(retry.pause(None, NOW))
-    assert pauses == [1, 2, 4, 8]
-    with pytest.raises(MaxRetryError):
-        retry.increment(GET.method, GET.asked)

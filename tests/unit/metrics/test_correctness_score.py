@@ -133,12 +133,6 @@ def test_what_is_not_configured_or_not_reached_is_absent_and_a_note_is_kept() ->
     assert (details.test, details.tests) == (None, None)
 
 
-def test_no_part_is_shown_as_full_beside_a_failure() -> None:
-    nearly = COVERAGE | {"coverageThreshold": 99.999}
-    _, details = weigh(suite(**nearly), CommandEvidence(None, BAD, counts(999_999, 1), covered(99.998)))
-    assert details.parts == {"tests": 99.99, "coverage": 99.99}
-
-
 NUMBERS = st.integers(0, 10**6)
 SUMMARIES = st.one_of(
     st.builds(counts, NUMBERS, NUMBERS, errored=NUMBERS, skipped=NUMBERS),

@@ -65,17 +65,6 @@ def test_a_score_is_stored_with_its_masked_details() -> None:
     assert result.details == {"someText": f"x {MASK}"}
 
 
-def test_unscored_keeps_its_reason_and_numbers_and_is_no_failure() -> None:
-    result = evaluated(Unscored("nothing to see", Found(some_text="x")))
-    assert (result.score, result.reasoning, result.details, result.failed) == (
-        None,
-        "nothing to see",
-        {"someText": "x"},
-        False,
-    )
-    assert evaluated(Unscored("nothing")).details == {}
-
-
 @pytest.mark.parametrize(
     ("failure", "reasoning"),
     [

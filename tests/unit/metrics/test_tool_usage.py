@@ -17,7 +17,7 @@ from zelda_ci.domain.evaluation import EvalContext, EvalResult
 from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest
 from zelda_ci.domain.session import ApiUsage, SessionStatus, SessionTranscript
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import JudgeQuestion, PromptTooLongError
+from zelda_ci.judge.base import JudgeQuestion
 from zelda_ci.judge.prompts import mark_of, new_nonce
 from zelda_ci.metrics.base import run_evaluator
 from zelda_ci.metrics.tool_claims import CREDIT, ORDER, Use, score
@@ -101,13 +101,6 @@ def test_a_skill_that_was_called_and_whose_instructions_were_ignored_is_a_findin
     assert result.score == 50
     assert [(one.tool, one.evidence[0].where) for one in details.instructions_ignored] == [(SKILL, "turn 1 call 1")]
     assert "used but its instructions ignored" in result.reasoning
-
-
-def test_where_nothing_applies_there_is_no_score_and_no_failure() -> None:
-    result, details = judged(finds())
-    assert (result.score, result.failed) == (None, False)
-    assert "applies" in result.reasoning
-    assert len(details.not_applicable) == 3
 
 
 USES = st.lists(st.sampled_from(list(Use)), max_size=30)
@@ -448,29 +441,3 @@ def test_where_nobody_can_conclude_the_worst_that_holds_counts() -> None:
     assert [rule.verdict for rule in details.rules] == [RuleVerdict.BROKEN, RuleVerdict.FOLLOWED]
     assert result.score == pytest.approx(200 / 3)
     assert any("conservative rule" in note for note in details.notes)
-
-
-def test_a_prompt_that_is_too_long_is_cut_anew_and_read() -> None:
-    judge = by_part(nothing, saying(CALLED))
-    fits, say = 12_000, judge.say
-
-    def limited(question: JudgeQuestion) -> dict[str, Any]:
-        if question.tokens > fits:
-            raise PromptTooLongError("prompt is too long")
-        return say(question)
-
-    judge.say = limited
-    result, details = judged(judge, long_session())
-    assert (result.score, result.failed) == (100, False)
-    assert details.parts > 2
-    assert max(question.tokens for question in judge.asked) > fits
-
-
-def test_a_prompt_that_is_always_too_long_ends_in_a_failure_after_few_questions() -> None:
-    def refuse(question: JudgeQuestion) -> dict[str, Any]:
-        raise PromptTooLongError("prompt is too long")
-
-    judge = ScriptedJudge(refuse)
-    result, _ = judged(judge, long_session())
-    assert (result.score, result.failed) == (None, True)
-    assert len(judge.asked) <= 5

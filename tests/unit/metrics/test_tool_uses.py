@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import records, safe, session, transcript
 from zelda_ci.domain.details import ToolUse
-from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest, label, server
+from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest, label
 from zelda_ci.domain.session import ToolCall, UserSaid
 from zelda_ci.metrics.tool_usage import count_uses
 
@@ -57,15 +57,3 @@ def test_a_skill_or_command_that_was_written_with_a_slash_counts() -> None:
     assert slashed("/deploy now", manifest=offered("deploy", kind=ItemKind.COMMAND)) == {"Skill(deploy)": 1}
     named = "<command-name>/deploy</command-name>"
     assert slashed("Do it.", named, manifest=offered("deploy")) == {"Skill(deploy)": 1}
-
-
-def test_other_words_with_a_slash_do_not() -> None:
-    manifest = offered("deploy")
-    assert slashed("/etc/passwd is wrong", manifest=manifest) == {}
-    assert slashed("Do not /deploy", manifest=manifest) == {}
-    assert slashed("/deploy", manifest=offered("deploy", loaded=False)) == {}
-    assert slashed("/", manifest=manifest) == slashed("", manifest=manifest) == {}
-
-
-def test_the_names_of_a_servers_tools_begin_with_its_own() -> None:
-    assert server("we ird.x") == "mcp__we_ird_x"

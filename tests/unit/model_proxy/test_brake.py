@@ -3,21 +3,18 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
-from itertools import pairwise
 
 import anyio
 import pytest
 
 from zelda_ci.model_proxy import brake as module
 from zelda_ci.model_proxy.brake import (
-    Brake,
     Brakes,
     QueuedCall,
     RequestQueue,
     SpentError,
     Throttle,
     TooLongError,
-    family,
 )
 from zelda_ci.model_proxy.patience import CallWait, Patience
 from zelda_ci.model_proxy.wire import Call
@@ -83,65 +80,7 @@ def test_the_limits_that_are_used_up_say_when_they_begin_anew() -> None:
     assert seconds(anthropic_ratelimit_unified_reset="then", anthropic_ratelimit_tokens_remaining="0") is None
 
 
-def test_limits_are_a_models_where_the_headers_are_the_apis() -> None:
-    plain, own, overload = throttle(), throttle(anthropic_ratelimit_requests_remaining="0"), throttle(529)
-    assert (plain and plain.is_for_model, own and own.is_for_model, overload and overload.is_for_model) == (0, 1, 1)
-
-
-def test_models_share_a_limit_by_family() -> None:
-    same = ["claude-sonnet-5-5", "claude-sonnet-4-5-20250929", "us.anthropic.claude-3-5-sonnet-20241022-v2:0"]
-    assert {family(name) for name in same} == {"sonnet"}
-    assert family("claude-opus-5-5") == "opus"
-    assert family("gpt-7") == "gpt-7"
-
-
 # --- one brake --------------------------------------------------------------------------------------------------------
-
-
-def test_pauses_double_where_nothing_is_said_and_begin_anew_after_an_answer() -> None:
-    brake, now, pauses = Brake(), 0.0, []
-    for _ in range(9):
-        now += 1000
-        pauses.append(brake.engage(now, now - 1, None))
-    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    brake.ease(now + 1)
-    assert brake.engage(now + 10, now + 5, None) == 1
-
-
-def test_who_says_zero_again_and_again_is_asked_more_and_more_seldom() -> None:
-    brake = Brake()
-    assert [brake.engage(now, now - 1, 0.0) for now in (10, 20, 30)] == [0, 2, 4]
-
-
-def test_requests_are_halved_and_return_one_by_one() -> None:
-    """One brake for all that were under way together, and for the longest of their pauses."""
-    brake = Brake()
-    brake.active = 8
-    assert [brake.engage(*told) for told in ((10, 5, 20), (11, 6, 30), (12, 7, 1))] == [20, None, None]
-    assert (brake.streak, brake.delay(12, 0)) == (1, 29)
-    rooms = []
-    for answers in range(12):
-        brake.active = 0
-        while brake.has_room:
-            brake.active += 1
-        rooms.append(brake.active)
-        brake.ease(50 + answers)
-    assert rooms[0] == 4
-    assert rooms == sorted(rooms)
-    assert all(after - before <= 1 for before, after in pairwise(rooms))
-    assert rooms[-1] == 6
-    brake.ease(9)  # asked before the refusal
-    assert rooms[-1] == 6
-
-
-def test_with_enough_answers_the_brake_is_off() -> None:
-    brake = Brake()
-    brake.active = 2
-    brake.engage(10, 5, 1)
-    for _ in range(3000):
-        brake.ease(20)
-    brake.active = 1000
-    assert brake.has_room
 
 
 # --- the queue, by a clock that the test moves ------------------------------------------------------------------------
@@ -202,53 +141,6 @@ def test_one_refusal_holds_all_until_its_time_has_come_and_is_told_once() -> Non
     assert world.told == ["the API refuses requests for their rate (HTTP 429): all requests wait for 42.0 s"]
 
 
-def test_requests_do_not_all_return_in_the_same_instant() -> None:
-    world = World()
-    many = [world.ask() for _ in range(16)]
-    world.now += 1
-    assert world.refuse(many[0], 30)
-    world.luck = 0.9
-    late = world.ask()
-    world.luck = 0.1
-    early = world.ask()
-    for queued in many[1:]:
-        world.answer(queued)
-    world.pass_by(30.4)
-    assert (early.admitted.is_set(), late.admitted.is_set()) == (True, False)
-    world.pass_by(2.5)
-    assert late.admitted.is_set()
-
-
-def test_a_limit_of_one_model_leaves_the_others_alone() -> None:
-    world = World()
-    assert not world.refuse(world.ask(), 1e9), "longer than anybody may wait"
-    assert world.ask().admitted.is_set()
-    sonnet, opus = world.ask(), world.ask(model="claude-opus-5-5")
-    world.now += 1
-    world.refuse(sonnet, 42, is_for_model=True)
-    assert not world.ask(model="claude-sonnet-4-5").admitted.is_set()
-    assert world.ask(model="claude-opus-4-5").admitted.is_set()
-    assert opus.admitted.is_set()
-    assert world.told == [
-        "the API refuses requests for their rate (HTTP 429): all requests for sonnet models wait for 42.0 s"
-    ]
-
-
-def test_a_session_that_asks_for_everything_does_not_keep_the_others_waiting() -> None:
-    """Refusals are the API's; but who may ask next is not decided by who asks most."""
-    world, greedy, modest = World(), Patience(), Patience()
-    first = world.ask(greedy)
-    world.now += 1
-    world.refuse(first, 10)
-    flood = [world.ask(greedy) for _ in range(24)]
-    one = world.ask(modest)
-    world.pass_by(11)
-    assert [queued.admitted.is_set() for queued in (flood[0], one)] == [True, False]
-    world.answer(flood[0])
-    # Two may be under way now; the flood had come before.
-    assert [queued.admitted.is_set() for queued in (*flood[1:3], one)] == [True, False, True]
-
-
 def test_an_overload_without_end_is_passed_on_in_the_end() -> None:
     world = World()
     queued = world.ask()
@@ -265,21 +157,6 @@ def test_an_overload_without_end_is_passed_on_in_the_end() -> None:
         f"all requests for sonnet models wait for {pause}"
         for pause in ("1.0 s", "16.0 s", "32.0 s", "1m 00s", "1m 00s")
     ]
-
-
-def test_refusals_for_the_rate_are_bounded_by_time_alone() -> None:
-    """Where many machines share a limit, a request may meet many; it asks ever more seldom, though told otherwise."""
-    world = World()
-    run = Patience(clock=lambda: world.now)
-    queued, attempts = world.ask(run), 0
-    while attempts < 100 and world.refuse(queued, 0.0):
-        attempts += 1
-        with run.pause():
-            world.queue.stand(queued)
-            while not queued.admitted.is_set():
-                world.pass_by(1)
-    assert 15 < attempts < 25
-    assert run.seconds <= run.max_seconds
 
 
 def test_a_run_that_may_not_wait_so_long_gets_the_refusal_and_the_others_wait() -> None:
@@ -342,35 +219,12 @@ async def test_who_waits_is_let_go_and_the_clock_of_its_run_stands_still() -> No
 
 
 @pytest.mark.anyio
-async def test_after_the_waiting_the_time_limit_goes_on_where_it_stood() -> None:
-    held = Held(0.05)
-    queued = await held.begin()
-    with anyio.fail_after(5), held.run.time_limit(0.05) as limit:
-        await held.queue.enter(queued)
-        await anyio.sleep_forever()
-    assert limit.cancelled_caught
-
-
-@pytest.mark.anyio
 async def test_a_run_waits_no_longer_than_it_may() -> None:
     held = Held(50, max_seconds=60)
     queued = await held.begin()
     held.run.max_seconds = 1
     with pytest.raises(TooLongError, match=r"the API limits requests: .* longer than the 1\.0 s that one run may"):
         await held.queue.enter(queued)
-
-
-@pytest.mark.anyio
-async def test_what_is_given_up_while_it_waits_leaves_no_trace() -> None:
-    held = Held(0.1)
-    queued = await held.begin()
-    with anyio.move_on_after(0.02):
-        await held.queue.enter(queued)
-    assert not queued.admitted.is_set()
-    assert not queued.wait.is_with_api
-    following = held.queue.queue(queued.call)
-    await held.queue.enter(following)
-    assert following.admitted.is_set()
 
 
 @pytest.mark.anyio

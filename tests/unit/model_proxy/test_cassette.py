@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ from zelda_ci.model_proxy.cassettes.cassette import (
     Exchange,
     RecordedRequest,
     RecordedResponse,
-    cassette_file,
     dump,
     load,
     partial_file,
@@ -47,24 +45,6 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     write_whole(tmp_path / "new" / "a.json", dump(CASSETTE))
     assert load(tmp_path / "new" / "a.json") == CASSETTE
     assert [file.name for file in (tmp_path / "new").iterdir()] == ["a.json"]
-
-
-def test_short_values_stand_on_one_line_and_long_ones_on_several() -> None:
-    lines = dump(CASSETTE).splitlines()
-    assert '          {"type": "message_stop"}' in lines
-    assert '        "said": "Add a route.\\nPlease: ä"' in lines
-    assert '        "cut": true' in lines
-    assert json.loads(dump(CASSETTE))["exchanges"][1]["response"] == {
-        "status": 529,
-        "headers": {},
-        "arrivals": 0,
-        "body": {"type": "error"},
-    }
-
-
-def test_a_label_names_its_file() -> None:
-    folder = Path("cassettes")
-    assert cassette_file(folder, "rest-endpoint") == folder / "rest-endpoint.json"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.unit.model_proxy.requests import (
     said,
 )
 from zelda_ci.model_proxy.cassettes import match
-from zelda_ci.model_proxy.cassettes.match import NOTHING_SAID, Fingerprints
+from zelda_ci.model_proxy.cassettes.match import Fingerprints
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders, without_circumstances
 from zelda_ci.redact import Redactor
 
@@ -89,10 +89,8 @@ def test_every_other_change_is_in_the_part_it_belongs_to(other: dict[str, Any], 
 @for_each(
     [
         ("3 passed in 0.03s", "3 passed in 1.2s"),
-        ("[main abd758e] first", "[main 1234567] first"),
         ("Date:   Sat Nov 21 05:12:38 2026 +0000", "Date:   Tue Jan 5 15:12:00 2027 -0130"),
         ("Sat Nov 21 05:12:38 UTC 2026", "Sun Nov 22 11:00:00 CET 2026"),
-        ("at 2026-11-21T05:12:38.123Z", "at 2027-01-02 10:00:00+01:00"),
         (
             "total 20\n-rw-r--r-- 1 root root   16 Nov 21 05:12 CLAUDE.md",
             "total 8\n-rw-rw-r--. 1 me staff 16 Jan  2  2027 CLAUDE.md",
@@ -103,35 +101,22 @@ def test_every_other_change_is_in_the_part_it_belongs_to(other: dict[str, Any], 
         ),
         ("<Route object at 0x7f3a2b4c>", "<Route object at 0x10ffee>"),
         ("listening on 127.0.0.1:43123", "listening on localhost:80"),
-        ("wrote /tmp/pytest-of-root/x-1", "wrote /var/folders/a1/b_c/T/x"),
         ("agentId: a261dd97fa5c6f07d\nduration_ms: 2998", "agentId: ad4659d5a9c57cb76\nduration_ms: 4"),
         ("git version 2.43.0", "git version 2.50.1"),
-        ("pid 123 started", "pid 99 started"),
-        ("# duration_ms 3.626865", "# duration_ms 12.5"),
         ("  duration_ms: 0.505774", "  duration_ms: 1505.7"),
         ('{"duration": 0.5057741, "elapsed_ms": 505}', '{"duration": 12, "elapsed_ms": 99105}'),
         ('<testcase name="a" time="0.003"/>', '<testcase name="a" time="1.2"/>'),
         ("BUILD SUCCESSFUL in 5s", "BUILD SUCCESSFUL in 1m 12s"),
         ("real\t0m0.505s\nuser\t0m0.1s", "real\t1m10.5s\nuser\t0m10.123s"),
-        ("real 0.50\nsys 0.00", "real 11.02\nsys 1.10"),
-        ("==== 3 passed in 0.12s ====", "=== 3 passed in 112.34s (0:01:52) ==="),
         ("\x1b[32m3 passed\x1b[0m in \x1b[33m0.12s\x1b[0m", "\x1b[32m3 passed\x1b[0m in \x1b[33m1.2s\x1b[0m"),
         ("  ✓ adds numbers", "  ✓ adds numbers (78ms)"),
-        ("ok  \texample.org/shop\t0.003s", "ok  \texample.org/shop\t(cached)"),
         ('"Output":"ok\\t0.003s"', '"Output":"ok\\t1.3s"'),
         ("Time: 00:00.123, Memory: 6.00 MB", "Time: 01:10.004, Memory: 12.5 MB"),
-        ("1620.7455 runs/s, 3241.4911 assertions/s", "16 runs/s, 32 assertions/s"),
-        ("Test #1: adds ...   Passed    0.01 sec", "Test #1: adds ...   Passed   10.01 sec"),
-        ("Executed 3 tests in 0.001 (0.002) seconds", "Executed 3 tests in 1.501 (1.502) seconds"),
         (
             "0 wallclock secs ( 0.02 usr +  0.03 cusr =  0.06 CPU)",
             "12 wallclock secs ( 1.02 usr + 10.03 cusr = 11.06 CPU)",
         ),
-        ("Using --randomly-seed=123", "Using --randomly-seed=98765"),
-        ("started at 1795320299", "started at 1795320300.25"),
         ("took 1.2e-05s", "took 3µs"),
-        ("bound to 0.0.0.0:41234, port 41234", "bound to [::]:51000, port 51000"),
-        ("[1] 12345", "[1] 777"),
         ("  PID TTY\n 1234 pts/0 bash", "  PID TTY\n99 pts/1 bash"),
         (
             "Output too large (105.9KB). Full output\nline\n0.12 and mo\n...\n</persisted-output>",
@@ -149,16 +134,10 @@ def test_circumstances_in_a_tools_output_do_not_count(one: str, other: str) -> N
         ("3 passed in 0.03s", "2 passed, 1 failed in 0.03s"),
         ("-rw-r--r-- 1 root root 16 Nov 21 05:12 a.md", "-rw-r--r-- 1 root root 16 Nov 21 05:12 b.md"),
         ("[main abd758e] first", "[main abd758e] second"),
-        ("status 200", "status 404"),
-        ("12 rows", "13 rows"),
         ("total 2.49", "total 2.50"),
         ("coverage: 57.14%", "coverage: 66.67%"),
-        ("lines | 57.14 | 50", "lines | 57.14 | 60"),
-        ("port 8080", "port 8081"),
         ("mean 0.333333333", "mean 0.333333334"),
-        ("retries: 3", "retries: 4"),
         ("3 files changed, 5 insertions(+)", "3 files changed, 6 insertions(+)"),
-        ("timeout = 30", "timeout = 60"),
         ("5 m wide", "6 m wide"),
     ],
 )
@@ -175,41 +154,6 @@ def test_parallel_results_are_the_same_in_any_order() -> None:
     swapped = [returned("b", call="toolu_1"), returned("a", call="toolu_2")]
     assert differing(body(PROMPT, CALL, *both), body(PROMPT, CALL, *reversed(both))) == set()
     assert differing(body(PROMPT, CALL, *both), body(PROMPT, CALL, *swapped)) == {"last"}
-
-
-def test_notes_are_a_set_of_paragraphs_wherever_they_stand() -> None:
-    early = body(PROMPT, noted("Skills: a", "Agents: b"), CALL, returned("ok"))
-    late = body(PROMPT, noted("Agents: b"), CALL, returned("ok"), noted("Skills: a"))
-    assert differing(early, late) == set()
-
-
-@pytest.mark.parametrize("tell", [said, noted], ids=["user", "system"])
-def test_when_the_news_of_a_background_task_come_does_not_count(tell: Any) -> None:
-    known = fingerprint(body(PROMPT, CALL, returned("ok"), tell(f"[SYSTEM NOTIFICATION]\n\n{news('b1', '4', 12)}")))
-    before = fingerprint(body(PROMPT, CALL, returned("ok")))
-    assert known.digest == before.digest
-    assert list(known.news) == ["toolu_7"]
-    assert before.news == {}
-
-
-def test_whether_two_tasks_are_told_of_together_does_not_count() -> None:
-    """Claude Code puts the same words before each, and before the first of a session a list of tools."""
-    tools = "<tools-used-before-summary>Bash</tools-used-before-summary>"
-    warning = "[SYSTEM NOTIFICATION - NOT USER INPUT]\nThis is an automated event.\nNo human input has been received."
-    one, other = (f"{warning}\n\n{news(task, '4', 9)}" for task in ("a261dd97fa5c6f07d", "ad4659d5a9c57cb76"))
-    told = [
-        [said(reminder(tools)), said(reminder(one))],
-        [said(reminder(one)), said(reminder(other))],
-        [noted(f"{tools}\n{one}"), noted(other)],
-        [],
-    ]
-    assert len({fingerprint(body(PROMPT, *notes)).digest for notes in told}) == 1
-    assert fingerprint(body(*told[0])).parts["last"] == fingerprint(body(*told[1])).parts["last"] == NOTHING_SAID
-    assert fingerprint(body(PROMPT)).parts["last"] != NOTHING_SAID
-
-
-def reminder(words: str) -> str:
-    return f"<system-reminder>\n{words}\n</system-reminder>"
 
 
 def news(task: str, result: str, milliseconds: int) -> str:
@@ -253,14 +197,6 @@ def judged(*units: str, mark: str = "1a2b3c4d") -> dict[str, Any]:
     """What a judge is asked about a session of these pieces."""
     inner = "\n\n".join(f"[{mark} {unit}" for unit in units)
     return body(said(f'<evidence-{mark * 4} kind="transcript">\n{inner}\n</evidence-{mark * 4}>'))
-
-
-def test_which_background_tasks_had_ended_by_the_end_does_not_count_for_the_judge() -> None:
-    told = 'notice]\ntask_notification: completed: Background command "make"\n\nAll built.'
-    whole = judged("turn 1]\nmake", told, "turn 2]\nDone.")
-    assert differing(whole, judged("turn 1]\nmake", "turn 2]\nDone.", mark="99999999")) == set()
-    assert differing(judged("turn 1]\nmake", told), judged("turn 1]\nmake")) == set()
-    assert differing(whole, judged("turn 1]\nmake", told, "turn 2]\nNot done.")) == {"last"}
 
 
 @pytest.mark.parametrize(

@@ -25,14 +25,6 @@ def test_handles_are_named_after_the_call_that_made_them(output: Any, handle: st
     assert named(call(body(said("x"), returned(output, call="toolu_01-A")))) == {"handle_toolu_01_A": handle}
 
 
-def test_the_session_is_named_too() -> None:
-    assert named(call(body(), x_claude_code_session_id="c2bd")) == {"sessionId": "c2bd"}
-
-
 @pytest.mark.parametrize("output", ["deployed with ID: production", "agentId: none", "", None, 7, [{"type": "image"}]])
 def test_other_output_names_nothing(output: Any) -> None:
     assert named(call(body(returned(output)))) == {}
-
-
-def test_only_tool_results_count() -> None:
-    assert named(call(body(said("agentId: a261dd97fa5c6f07d")))) == {}

@@ -115,22 +115,7 @@ def test_a_sub_agent_is_recognised_by_its_first_request_not_by_its_arrival() -> 
     assert match(matcher, body(said("alpha"), CALL, returned("ok")), "y") == Match(2)
 
 
-def test_the_main_thread_never_gets_a_sub_agents_answer() -> None:
-    assert isinstance(match(Matcher([recorded(FIRST, "agent-1")]), FIRST), Mismatch)
-    assert isinstance(match(Matcher([recorded(FIRST)]), FIRST, "x"), Mismatch)
-
-
 def told(summary: str) -> dict[str, Any]:
     """A request after which the CLI has told how a command in the background ended."""
     news = f"<tool-use-id>toolu_7</tool-use-id><summary>{summary}</summary>"
     return body(PROMPT, CALL, returned("a.py"), noted(f"<task-notification>{news}</task-notification>"))
-
-
-def test_news_of_a_task_in_the_background_may_come_earlier_or_later() -> None:
-    assert match(Matcher([recorded(SECOND)]), told("exit code 0")) == Match(0)
-    assert match(Matcher([recorded(told("exit code 0"))]), SECOND) == Match(0)
-
-
-def test_a_task_in_the_background_that_ends_otherwise_is_another_session() -> None:
-    found = match(Matcher([recorded(told("exit code 0"))]), told("exit code 1"))
-    assert "how tasks in the background ended (toolu_7)" in reason(found)

@@ -19,12 +19,6 @@ def test_the_longest_path_wins() -> None:
     assert moved("cat /here/ws/.home/x /here/ws/y") == "cat /h/x /there/other place/y"
 
 
-def test_a_path_ends_where_its_name_ends() -> None:
-    assert HERE.blank("/here/ws2 /here/ws-2 /here/ws.") == "{{root}}/ws2 {{workspace}}-2 {{workspace}}."
-    assert Placeholders({"workspace": "/a/b", "root": "/a/b"}).blank("/a/b") == "{{workspace}}"
-    assert Placeholders({"workspace": "/ws"}).blank("/ws2/x /ws_3 /ws") == "/ws2/x /ws_3 {{workspace}}"
-
-
 @pytest.mark.parametrize(
     ("spelled", "mark"),
     [
@@ -40,12 +34,6 @@ def test_other_spellings_are_taken_out_and_put_back(spelled: str, mark: str) -> 
     assert places.blank(spelled) == mark
     assert places.fill(places.blank(spelled)) == spelled
     assert plain(places.blank(spelled)).count("{{p}}") == 1
-
-
-def test_marks_that_were_in_the_text_stay_what_they_were() -> None:
-    template = "Hello {{workspace}} and {{literal:workspace}} and {{home:json}} and {{ workspace }} and {{name}}"
-    assert HERE.blank(template).startswith("Hello {{literal:workspace}} and {{literal:literal:workspace}}")
-    assert moved(template) == template
 
 
 def test_keys_and_nested_values_are_mapped() -> None:

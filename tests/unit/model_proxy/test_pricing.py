@@ -1,14 +1,8 @@
 import pytest
 
-from zelda_ci.model_proxy.pricing import PRICES, Tokens, base_name, cost_usd, is_known
+from zelda_ci.model_proxy.pricing import Tokens, base_name, cost_usd, is_known
 
 MILLION = 1_000_000
-
-
-def test_kinds_add_up() -> None:
-    tokens = Tokens(input=1000, output=2000, cache_read=3000, cache_write_5m=4000, cache_write_1h=5000, web_searches=1)
-    expected = (1000 * 2 + 2000 * 10 + 3000 * 0.1 + 4000 * 2.5 + 5000 * 4) / MILLION + 0.01
-    assert cost_usd("claude-sonnet-5-5", tokens) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +53,3 @@ def test_a_model_is_known_in_every_spelling(spelling: str) -> None:
 def test_an_unknown_model_costs_what_the_default_model_costs(model: str) -> None:
     assert not is_known(model)
     assert cost_usd(model, Tokens(input=MILLION)) == pytest.approx(4)
-
-
-def test_every_name_in_the_table_is_its_own_base_name() -> None:
-    assert [name for name in PRICES if base_name(name) != name] == []

@@ -27,18 +27,6 @@ def test_events_are_the_same_however_the_network_cuts_them(cuts: list[int], line
     assert (reader.rest, reader.malformed) == (b"", False)
 
 
-def test_data_of_several_lines_is_joined_and_comments_are_skipped() -> None:
-    reader = EventReader()
-    assert list(reader.feed(b': hello\n\nid: 7\ndata: {"a":\ndata:1}\n\n')) == [b'{"a":\n1}']
-    assert not reader.malformed
-
-
-def test_an_event_that_has_not_ended_is_kept() -> None:
-    reader = EventReader()
-    assert list(reader.feed(b'data: {"a": 1}\n')) == []
-    assert reader.rest == b'data: {"a": 1}\n'
-
-
 @pytest.mark.parametrize("garbage", [b"<html><body>502</body>\n\n</html>", b"HTTP 1.1\n\n"])
 def test_garbage_is_noticed(garbage: bytes) -> None:
     reader = EventReader()
@@ -53,7 +41,3 @@ def test_an_endless_event_does_not_eat_the_memory(monkeypatch: pytest.MonkeyPatc
         assert list(reader.feed(b"x" * (1 << 12))) == []
     assert len(reader.rest) <= wire.MAX_EVENT_BYTES
     assert reader.malformed
-
-
-def test_a_half_emoji_can_be_written() -> None:
-    assert wire.written({"type": "x", "text": "\ud83d"}) == b'event: x\ndata: {"type":"x","text":"\\ud83d"}\n\n'

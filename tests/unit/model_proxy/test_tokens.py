@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from zelda_ci.model_proxy.pricing import Tokens, from_usage, merged
+from zelda_ci.model_proxy.pricing import Tokens, from_usage
 
 
 def test_cache_writes_are_split_by_lifetime() -> None:
@@ -25,9 +25,3 @@ def test_cache_writes_are_split_by_lifetime() -> None:
 def test_what_is_no_count_is_zero(nonsense: Any) -> None:
     keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation", "server_tool_use")
     assert from_usage(dict.fromkeys(keys, nonsense)) == Tokens()
-
-
-def test_later_counts_replace_earlier_ones_and_missing_ones_do_not() -> None:
-    start = {"input_tokens": 100, "cache_read_input_tokens": 7, "output_tokens": 1}
-    end = {"input_tokens": 0, "cache_read_input_tokens": None, "output_tokens": 50}
-    assert merged(start, end) == {"input_tokens": 100, "cache_read_input_tokens": 7, "output_tokens": 50}

@@ -74,11 +74,6 @@ def test_the_score_is_the_mean_of_suites_whatever_their_trials_and_metrics() -> 
     assert outputs.mean_score(batch()) is None
 
 
-def test_what_was_judged_does_not_speak_for_what_was_not() -> None:
-    assert outputs.mean_score(batch(scored("a", 100), incomplete())) is None
-    assert outputs.mean_score(batch(failed(), incomplete())) is None
-
-
 def test_sessions_and_judges_cost_together() -> None:
     spent = {"m": ModelUsage(cost_usd=0.25)}
     run = result(api=ApiUsage(models=spent), judge=JudgeUsage(models=spent))
@@ -115,9 +110,3 @@ def test_the_exit_code_is_the_gates_unless_the_run_is_broken_or_cancelled(
     assert (found.exit_code, outputs.verdict(found)) == (code, verdict)
     report = CiReport(batch=found.batch, gate=found.gate, baseline=NO_BASELINE, comparison=found.comparison)
     assert str(code) in closing_line(report, code) or code == 0
-
-
-def test_figures_that_are_not_known_are_left_out() -> None:
-    assert set(outputs.step_outputs(CiResult(batch(), NO_BASELINE))) == {"verdict", "cost-usd"}
-    told = outputs.step_outputs(CiResult(batch(), NO_BASELINE, compared=compared(Verdict.REGRESSED), artifact_id=7))
-    assert (told["regressions"], told["improvements"], told["artifact-id"]) == ("2", "1", "7")

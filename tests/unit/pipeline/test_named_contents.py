@@ -4,7 +4,7 @@ import pytest
 
 from zelda_ci.domain.workspace import NamedContents, Parts
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.pipeline.named_contents import about_contents, check_fair
+from zelda_ci.pipeline.named_contents import check_fair
 
 
 def of(parts: tuple[str, str], *, lfs: bool) -> NamedContents:
@@ -43,10 +43,3 @@ def test_a_comparison_is_fair_where_neither_side_lacks_what_the_other_has(
         with pytest.raises(WorkspaceError) as caught:
             check_fair(*sides)
         assert caught.value.code == "BASE_UNAVAILABLE"
-
-
-def test_only_the_first_of_many_are_named_with_their_reasons() -> None:
-    missing = {f"m{number}": "" for number in range(9)} | {"m1": "its repository lacks 123"}
-    (sentence,) = about_contents(NamedContents(submodules=Parts(frozenset(), missing)))
-    assert "lacks 9 submodules" in sentence
-    assert ": m0, m1 (its repository lacks 123), m2, m3, m4 and 4 more." in sentence

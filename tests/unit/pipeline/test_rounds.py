@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.compare.runs import judged
 from zelda_ci.compare.pool import StoredTrials
-from zelda_ci.domain.arms import SuiteDone, TrialPrice
+from zelda_ci.domain.arms import TrialPrice
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.suite import NAME
 from zelda_ci.domain.trials import Side, TrialPlan
@@ -53,16 +53,6 @@ def test_a_suite_goes_on_while_another_is_still_in_its_round() -> None:
         rounds.take(each, ran(each, "F" if each.side is Side.HEAD else "P"))
     assert rounds.next() == []
     assert {arms.suite: arms.reason for arms in rounds.ends()} == {"fallen": "regressed", "slow": "interrupted"}
-
-
-def test_a_suite_that_is_done_is_told_at_once_and_once() -> None:
-    emitted: list[Event] = []
-    rounds = rounds_of("fine", "slow", emitted=emitted)
-    for each in of(rounds.next(), "fine"):
-        rounds.take(each, ran(each, "P"))
-        rounds.next()
-    rounds.next()
-    assert emitted == [SuiteDone("fine", "asExpected", 3, 0)]
 
 
 @pytest.mark.parametrize(("sessions", "goes_on"), [(20, True), (14, False)])

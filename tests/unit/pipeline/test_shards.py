@@ -1,19 +1,16 @@
 """Plans that everybody makes alike, how evenly they deal, and what is made of parts."""
 
 import random
-from dataclasses import replace
-from datetime import timedelta
 from itertools import pairwise
 from statistics import fmean
 
 import pytest
 
-from tests.builders import START, result, suite
-from zelda_ci.compare.shards import budget_of, deal, differences, longest_suite, trial_seconds
+from tests.builders import START, suite
+from zelda_ci.compare.shards import budget_of, deal, differences, longest_suite
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.shards import ShardPlan, shard_of
-from zelda_ci.pipeline.shards import PlanFacts, make_plan, merged_id, told
+from zelda_ci.pipeline.shards import PlanFacts, make_plan, merged_id
 
 
 def facts(seconds: dict[str, float], trials: int = 1, **more: object) -> PlanFacts:
@@ -51,29 +48,6 @@ def test_stored_durations_spread_the_work_evenly_over_many_random_plans() -> Non
     assert fmean(spreads) <= 1.05
 
 
-def test_without_durations_every_suite_is_taken_for_a_usual_one() -> None:
-    known = make_plan(facts({"a": 30, "b": 90, "c": 60}), 2)
-    nothing = PlanFacts(suites=[suite(name=name) for name in "abcd"], commit=None, tree=None, base=None, sides=0)
-    unknown = make_plan(nothing, 2)
-    assert [each.seconds for each in known.suites] == [30, 90, 60]
-    assert [each.seconds for each in unknown.suites] == [60] * 4
-    one_new = make_plan(replace(facts({"a": 0, "b": 0, "c": 0}), trial_seconds={"a": 30, "c": 90}), 2)
-    assert [each.seconds for each in one_new.suites] == [30, 60, 90]
-
-
-def test_a_suite_that_takes_longer_than_its_share_is_named_since_it_is_never_split() -> None:
-    plan = make_plan(facts({"long": 100, "a": 10, "b": 10, "c": 10}), 3)
-    assert [each.shard for each in plan.suites] == [1, 2, 3, 2]
-    *_, said = told(plan)
-    assert said.startswith("long alone takes about 100 s of 130 s, and a suite is never split")
-
-
-def test_no_shard_of_a_plan_is_left_without_work() -> None:
-    assert make_plan(facts({"a": 1, "b": 1}), 8, at_most=True).shards == 2
-    assert make_plan(facts({}), 8, at_most=True).shards == 1
-    assert make_plan(facts({"a": 1, "b": 1}), 8).shards == 8
-
-
 def test_a_budget_is_divided_as_the_time_is_and_never_exceeded() -> None:
     plan = make_plan(facts({"a": 60, "b": 30, "c": 10}, budget_usd=10.0), 3)
     assert [budget_of(plan, number) for number in (1, 2, 3)] == [6.0, 3.0, 1.0]
@@ -102,17 +76,6 @@ def test_two_plans_that_differ_say_in_what_and_what_to_do() -> None:
     for said, other in others.items():
         assert differences(plan, other)[0].startswith(said)
     assert differences(plan, plan) == ()
-
-
-def test_a_trials_duration_is_that_of_the_newest_that_ran_to_their_end() -> None:
-    made = [
-        result(f"a-{number}", suite="a", started_at=START, finished_at=START + timedelta(seconds=10 * number))
-        for number in range(1, 10)
-    ]
-    broken = result("b", suite="a", status=SessionStatus.FAILED, finished_at=START + timedelta(days=1))
-    # The newest five of nine, each counted once.
-    assert trial_seconds([*made, *made, broken], replayed=False) == {"a": 70}
-    assert trial_seconds(made, replayed=True) == trial_seconds([broken], replayed=False) == {}
 
 
 @pytest.mark.parametrize("text", ["", "0/2", "3/2", "1", "1/0", "a/b", "1/2/3", "01/2", "1/257", "-1/2", "1 / 2"])

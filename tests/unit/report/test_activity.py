@@ -11,14 +11,11 @@ from zelda_ci.domain.session import (
     ToolReturned,
 )
 from zelda_ci.events import (
-    BatchStarted,
     Event,
     Phase,
     PhaseStarted,
-    RunFinished,
     RunStarted,
     SessionProgressed,
-    Warned,
 )
 from zelda_ci.report.terminal.progress import ProgressState
 
@@ -51,10 +48,6 @@ def returned(number: int = 1) -> ToolReturned:
     return ToolReturned(at=2, id=safe(f"t{number}"), output=safe("ok"))
 
 
-def test_a_session_shows_phase_time_turns_cost_and_the_tool_at_work() -> None:
-    assert facts(called("Read", file_path="src/app.py")) == ["session", "1:23", "3 turns", "$0.5000", "Read src/app.py"]
-
-
 @pytest.mark.parametrize(
     ("records", "doing"),
     [
@@ -74,31 +67,3 @@ def test_a_session_shows_phase_time_turns_cost_and_the_tool_at_work() -> None:
 )
 def test_what_the_session_is_at(records: list[SessionRecord], doing: str) -> None:
     assert facts(*records)[-1] == doing
-
-
-def test_a_finished_run_is_no_longer_under_way_and_its_cost_stays() -> None:
-    kept = board(
-        BatchStarted(("a", "b"), 2),
-        RunStarted(RUN.run_id, "a"),
-        SessionProgressed(RUN.run_id, called("Read"), 1, 0.25),
-        SessionProgressed(RUN.run_id, returned(), 2, 0.5),
-        RunFinished(RUN),
-    )
-    assert kept.running == {}
-    assert kept.plan() == "2 runs, 2 at a time"
-    assert kept.progress() == "1 of 2 done, $0.5000 so far"
-
-
-def test_events_are_about_the_run_they_name() -> None:
-    kept = board(RunStarted(RUN.run_id, "rest (trial 2)"))
-    assert kept.subject(RunFinished(RUN)) == "rest (trial 2)"
-    assert kept.subject(Warned("x", RUN.run_id)) == "rest (trial 2)"
-    assert kept.subject(Warned("x", "stranger")) == "stranger"
-    assert kept.subject(Warned("x")) == ""
-
-
-def test_events_of_a_run_that_was_never_announced_do_no_harm() -> None:
-    kept = board(
-        SessionProgressed("stranger", returned(), 1, 0.1), PhaseStarted("other", Phase.SETUP), RunFinished(RUN)
-    )
-    assert list(kept.running) == ["stranger", "other"]

@@ -32,4 +32,4 @@ def test_rows_beyond_the_limit_are_counted() -> None:
     assert len(rows) == 21
     assert rows[-1].cells[0].text == "and 11 more"
     assert len(changes.sections) == 21
-    assert changes.sections[-1].rows[0].cells[0].text == "and 90 more suites"
+    assert changes.sections[-1].rows[0].cells[0].text == "and 40 more suites"

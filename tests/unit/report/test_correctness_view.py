@@ -25,10 +25,6 @@ def row(shown: RunView, label: str) -> Row:
     return next(row for section in shown.sections for row in section.rows if row.label == label)
 
 
-def texts(row: Row) -> list[str]:
-    return [cell.text for cell in row.cells]
-
-
 def counted(**counts: Any) -> TestSummary:
     return TestSummary(runners=(RunnerCounts(format="pytest", source="report", **counts),))
 

@@ -146,12 +146,6 @@ def test_without_transcripts_no_word_of_a_session_is_in_it(tmp_path: Path) -> No
     assert {link for link in html.links if link.removeprefix("#") not in html.ids} == set()
 
 
-def test_a_session_whose_transcript_is_gone_says_so(tmp_path: Path) -> None:
-    html = structure(unpacked(written(tmp_path, SMALL.report, Kept())))
-    assert "Its transcript is not stored here." in html.text
-    assert {link for link in html.links if link.removeprefix("#") not in html.ids} == set()
-
-
 def test_beyond_its_bound_the_longest_texts_are_cut_and_the_page_says_so(tmp_path: Path) -> None:
     lines = "one line of a file\n" * 6_000
     kept = Kept(session(f"Read big.txt -> {lines}", "Read small.txt -> short and whole", '"Done."'))
@@ -176,7 +170,3 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         write_report(path, SMALL.report, Failing(session('"Done."')))
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_the_same_runs_make_the_same_file(tmp_path: Path, small: Path) -> None:
-    assert written(tmp_path, SMALL.report, SMALL).read_bytes() == small.read_bytes()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.builders import safe
 from tests.golden import batches
-from tests.golden.batches import command, correctness, efficiency, run, unscored
+from tests.golden.batches import command, correctness, efficiency, run
 from tests.golden.ci_reports import CRITERIA, REPORTS, report, trial, written_by
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, joined
@@ -117,14 +117,6 @@ def test_the_session_is_a_case_whether_it_says_why_it_failed_or_not(status: Sess
     assert cases(junit(run(evaluations={Metric.EFFICIENCY: efficiency()})))["session"] == "skipped"
 
 
-def test_what_was_not_reached_is_skipped_and_what_is_not_correct_a_failure_also_without_a_command() -> None:
-    found = correctness(0.0, "x", build=command("make", 1), parts={"build": 0.0, "tests": 0.0, "coverage": 0.0})
-    shown = cases(junit(run(evaluations={found.metric: found})))
-    assert (shown["tests"], shown["coverage"]) == ("skipped", "skipped")
-    found = correctness(0.0, "In the fresh checkout setupCommand failed.", parts={"tests": 0.0})
-    assert cases(junit(run(evaluations={found.metric: found})))["score: Functional correctness"] == "failure"
-
-
 def test_build_tests_and_coverage_that_fail_are_failures() -> None:
     counts = RunnerCounts(format="pytest", source="summary", passed=2, failed=1, failures=(safe("test_x"),))
     found = correctness(
@@ -176,19 +168,6 @@ def test_a_criterion_that_fails_on_the_base_too_is_skipped_and_says_so() -> None
     assert "src/routes/orders.py:18-21 \u201cexcept KeyError" in str(skipped.text)
 
 
-def test_it_is_skipped_in_every_trial_and_by_its_number_where_a_text_occurs_twice() -> None:
-    twice: dict[str, Any] = {"criteria": ["It greets.", "It greets."]}
-    heads = [trial("hello", letters, number, **twice) for number, letters in enumerate(("FF", "PF", "PF"), start=1)]
-    told = beside(*heads, bases=[trial("hello", "PF", **twice)])
-    root = parsed(render_junit(told))
-    outcomes = [cases(root, suite) for suite in root]
-    assert [(found["1. It greets."], found["2. It greets."]) for found in outcomes] == [
-        ("failure", "skipped"),
-        ("passed", "skipped"),
-        ("passed", "skipped"),
-    ]
-
-
 def test_what_is_proven_to_be_worse_is_a_failure_although_it_fails_on_the_base_too() -> None:
     bases = [trial("rest-endpoint", "PFP" if number % 2 else "PPP", number, label="old") for number in range(1, 21)]
     told = beside(*(trial("rest-endpoint", "PFP", number) for number in range(1, 21)), bases=bases)
@@ -220,26 +199,6 @@ def test_what_somebody_has_accepted_is_skipped_and_names_them() -> None:
     accepted = [str(it.get("message")) for it in root.iter("skipped")]
     assert accepted
     assert {message[:20] for message in accepted} == {"accepted by octocat:"}
-
-
-def test_a_metric_without_a_score_is_skipped_unless_it_broke() -> None:
-    calm = unscored(Metric.FUNCTIONAL_CORRECTNESS, "nothing is configured")
-    broken = unscored(Metric.TOOL_USAGE, "the judge did not answer", failed=True)
-    shown = cases(junit(run(evaluations={found.metric: found for found in (calm, broken)})))
-    assert shown == {
-        "session": "passed",
-        "score: Functional correctness": "skipped",
-        "score: Tool usage": "error",
-    }
-
-
-def test_properties_say_which_run_it_was_and_what_it_cost() -> None:
-    root = junit(trial("rest-endpoint", "PPP", cost=0.25))
-    properties = {found.get("name"): found.get("value") for found in root[0].iter("property")}
-    assert properties["runId"] == "rest-endpoint-2026-02-13T14-30-00"
-    assert properties["commit"] == "9f3b2c1d4e5f60718293a4b5c6d7e8f901234567"
-    assert (properties["costUsd"], properties["judgeCostUsd"]) == ("0.250000", "0.021000")
-    assert properties["requirementFulfillment"] == "100.0"
 
 
 @settings(max_examples=10)

@@ -10,9 +10,6 @@ import pytest
 from tests.unit.compare.nights import FIRST, PLATFORM, history_of, night
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.report.builders.nights import (
-    drift_notes,
-    issue_title,
-    nights_view,
     sparkline,
     trend_details,
 )
@@ -46,25 +43,6 @@ def test_what_fell_comes_first_in_the_trend() -> None:
     assert list(trend_details(NightlyHistory())) == []
 
 
-def test_few_drifts_are_told_one_by_one_and_accepted_ones_not_at_all() -> None:
-    good = [night(number, {"a": {f"c{each}": (3, 3) for each in range(9)}}) for number in range(40)]
-    drifts = history_of([*good, night(40, {"a": {f"c{each}": (0, 3) for each in range(9)}})]).drifts
-    assert len(drifts) == 9
-    notes = list(drift_notes(drifts[:1], drifts))
-    assert len(notes) == 6
-    assert notes[0].startswith("Drift (still): a, c0 120/120 → 0/3")
-    assert notes[1].startswith("Drift (new): a, c1")
-    assert notes[-1] == "Drift: 4 more."
-    assert list(drift_notes((), [drift.replace(accepted=True) for drift in drifts])) == []
-
-
-def test_titles_name_the_first_and_count_the_others() -> None:
-    good = [night(number, {"a": {"c": (3, 3), "d": (3, 3)}}) for number in range(15)]
-    new = {**PLATFORM, "cli": "2.2"}
-    history = history_of([*good, night(15, {"a": {"c": (0, 3), "d": (0, 3)}}, platform=new)])
-    assert issue_title(history.drifts) == "Zelda: a, c 45/45 → 0/3 since Claude Code 2.2 and 1 more"
-
-
 @pytest.mark.parametrize("text", ["@octocat", "`rm -rf`", "a\nb", "deadbeef01", "x" * 999, "\u202e"])
 def test_a_title_is_one_line_that_calls_nobody(text: str) -> None:
     title = render_title(text)
@@ -93,15 +71,6 @@ def test_what_no_history_has_is_damage_in_one_short_line(name: str) -> None:
     with pytest.raises(codec.UnreadableError) as refused:
         codec.decode_nights(text.replace(*DAMAGE[name]).encode(), "history.json")
     assert len(refused.value.message) < 400
-
-
-def test_rows_say_what_changed() -> None:
-    first = night(0, {"a": {"c": (1, 1)}})
-    second = night(1, {"a": {"c": (1, 1)}}, platform={**PLATFORM, "models": "new\x1b"}, tree="t2", outcome="o2")
-    view = nights_view(NightlyHistory(nights=(first, second)), "a", 30)
-    newest, oldest = ([cell.text for cell in line.cells] for line in view.table.lines)
-    assert newest[-1] == "suite or steering files, code, answering models new\\x1b"
-    assert oldest[-1] == ""
 
 
 def test_a_history_survives_its_file_and_fits_its_schema_and_its_room() -> None:

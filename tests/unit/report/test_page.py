@@ -21,12 +21,6 @@ def cells(*texts: str) -> tuple[Cell, ...]:
     return tuple(map(Cell, texts))
 
 
-def test_facts_go_to_the_next_line_as_a_whole() -> None:
-    sheet = page(40)
-    sheet.beside(Text("Label  "), cells("12,345 in", "2,345 out", "100,000 cache read"))
-    assert shown(sheet) == ["Label  12,345 in · 2,345 out", "       100,000 cache read"]
-
-
 def test_a_sentence_wraps_under_itself() -> None:
     sheet = page(40)
     sheet.row(Row("Why", cells("One sentence that is longer than a line of this page.")), indent=2, label_width=4)
@@ -43,9 +37,3 @@ def test_what_is_to_be_copied_is_never_broken() -> None:
     sheet = page(40)
     sheet.beside(Text("Label  "), (Cell("a/" * 100, whole=True),))
     assert shown(sheet) == ["Label  " + "a/" * 100]
-
-
-def test_a_label_that_leaves_no_room_stands_alone() -> None:
-    sheet = page(40)
-    sheet.beside(Text("  A label that is rather long  "), cells("and its text"))
-    assert shown(sheet) == ["  A label that is rather long", "        and its text"]

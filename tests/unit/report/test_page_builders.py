@@ -10,11 +10,11 @@ from zelda_ci.domain.run import ChangeSummary, RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.builders.page_anchors import PageAnchors, SessionCitations, citations
-from zelda_ci.report.builders.page_conversation import EntryBuilder, working_folder
+from zelda_ci.report.builders.page_conversation import EntryBuilder
 from zelda_ci.report.builders.page_pictures import pictures
 from zelda_ci.report.builders.page_sides import SideSession, chosen_pair, sides_page
 from zelda_ci.report.builders.page_suite import SuiteSession, SuiteSessions
-from zelda_ci.report.builders.page_text import Quotes, fair_limit, patched_files, plain, shortened
+from zelda_ci.report.builders.page_text import plain, shortened
 from zelda_ci.report.page_model import CallView, EntryView, FoldedText, PageLink, SidesPage
 
 
@@ -45,49 +45,6 @@ def test_a_cut_text_keeps_whole_lines_of_both_ends_and_says_how_much_is_missing(
     assert text.endswith("\n" + last)
     assert len(first) + len(last) <= limit
     assert len(first) + len(last) + int(missing.replace(",", "")) == len(text)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "room", "limit"),
-    [
-        ([], 10, None),
-        ([5, 5], 10, None),
-        ([5, 6], 10, 5),
-        ([1, 100, 100], 101, 50),
-        ([100], 7, 7),
-        ([3, 3, 90], 30, 24),
-    ],
-)
-def test_the_longest_texts_are_cut_first(sizes: list[int], room: int, limit: int | None) -> None:
-    assert fair_limit(sizes, room) == limit
-    if limit is not None:
-        assert sum(min(size, limit) for size in sizes) <= room
-
-
-PATCH = b"""diff --git a/x.py b/x.py
-index 1..2 100644
---- a/x.py
-+++ b/x.py
-@@ -1,2 +1,2 @@
- same
--old
-+new
-diff --git a/gone.txt b/gone.txt
-deleted file mode 100644
---- a/gone.txt
-+++ /dev/null
-@@ -1 +0,0 @@
--diff --git a/not b/a header
-"""
-
-
-def test_a_patch_is_shown_file_by_file_and_a_line_of_it_is_no_header() -> None:
-    quotes = Quotes()
-    quotes.add("new", "there")
-    files = patched_files(PATCH, {"x.py": quotes}, 10_000)
-    assert [(file.name, file.added, file.removed) for file in files] == [("x.py", 1, 1), ("gone.txt", 0, 1)]
-    assert [span.text for span in files[0].spans if span.anchor == "there"] == ["+new\n"]
-    assert lines(files[1].lines)[-1] == ("del", "-diff --git a/not b/a header")
 
 
 # --- anchors and citations --------------------------------------------------------------------------------------
@@ -146,40 +103,6 @@ def test_a_citation_leads_to_its_line_or_else_to_its_call_or_turn() -> None:
 # --- sessions ---------------------------------------------------------------------------------------------------
 
 
-def test_sub_agents_are_inside_of_the_call_that_began_them() -> None:
-    shown = entries(session("Agent reviewer", "> Read a.py", "Bash ls -> error", '"Done."'))
-    assert [(entry.depth, entry.thread, entry.tone) for entry in shown[1:]] == [
-        (0, "", ""),
-        (1, "reviewer", ""),
-        (0, "", "bad"),
-        (0, "", ""),
-    ]
-
-
-def test_how_a_call_ended_is_said_unless_it_went_well() -> None:
-    shown = calls(session("Bash a + Bash b -> error + Bash c -> denied + Bash d -> nothing"))
-    assert [call.status.text if call.status else "" for call in shown] == ["", "error", "denied", "never returned"]
-
-
-def test_paths_are_shown_from_the_folder_in_which_the_session_worked() -> None:
-    talk = session("Read /tmp/x/ws/src/a.py", "Read /etc/hosts")
-    root = working_folder(talk, ("README.md", "src/a.py"))
-    assert root == "/tmp/x/ws/"
-    shown = [call.target for entry in entries(talk, root=root) for call in entry.calls]
-    assert shown == ["src/a.py", "/etc/hosts"]
-    assert working_folder(talk, ("b.py",)) == ""
-
-
-def test_of_too_many_steps_the_middle_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zelda_ci.report.builders.page_conversation.MAX_ENTRIES", 10)
-    shown = entries(session(*["Read a.py"] * 30))
-    assert [entry.anchor for entry in shown if entry.anchor] == [
-        "s-prompt",
-        *(f"s-t{number}" for number in (1, 2, 3, 4, 5, 26, 27, 28, 29, 30)),
-    ]
-    assert [entry.author for entry in shown if not entry.anchor] == ["20 steps of this session are left out here"]
-
-
 def test_the_time_line_shows_who_was_busy_within_its_scale() -> None:
     talk = session("Read a.py", "Agent x", "> Read b.py", "Bash ls -> error", '"Done."', seconds=30)
     line, tokens = pictures(talk, "")
@@ -217,11 +140,6 @@ def test_turns_are_aligned_by_what_they_called() -> None:
     assert shown.rows[1].head is None
     assert shown.first == shown.rows[1].anchor == "sides-example-first"
     assert shown.summary == "3 of 5 steps alike."
-
-
-def test_the_same_command_that_fails_on_one_side_is_where_they_part() -> None:
-    shown = page(session("Bash make test -> ok", '"Done."'), session("Bash make test -> error", '"Done."'))
-    assert kinds(shown) == ["differs", "same"]
 
 
 def test_other_text_is_marked_where_there_is_no_other_step_and_shown_as_a_difference() -> None:

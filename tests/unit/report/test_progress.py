@@ -87,31 +87,12 @@ def test_a_log_gets_a_line_for_each_phase_and_each_run() -> None:
     ]
 
 
-def test_a_log_gets_a_sign_of_life_from_runs_that_are_silent() -> None:
-    stream = Screen()
-    with PlainProgress(log(stream), heartbeat_seconds=0.01) as emit:
-        story(emit)
-        assert stream.wait_for("5 turns · $0.0123 · trying again in 4.0 s after HTTP 529")
-        assert stream.wait_for("fix-typo  session · 0:00")
-
-
 def test_a_terminal_shows_every_run_under_way() -> None:
     stream = Screen()
     with LiveProgress(terminal(stream)) as emit:
         story(emit)
         assert stream.wait_for("5 turns    $0.0123  trying again")
         assert stream.wait_for("0 of 2 done, $0.0123 so far")
-
-
-def test_finished_runs_and_warnings_stay_above_the_moving_lines() -> None:
-    stream = Screen()
-    with LiveProgress(terminal(stream)) as emit:
-        story(emit)
-        end(emit)
-    shown = stream.getvalue()
-    assert " ✗ fix-typo  failed · 1.9 s\n   The API stayed overloaded (529).\n" in shown
-    assert " ✓ rest-endpoint  completed · 9 turns · $0.1789 · 1m 25s\n" in shown
-    assert "warning rest-endpoint: the patch is cut\n" in shown
 
 
 def test_the_terminal_is_clean_and_its_cursor_visible_afterwards() -> None:
@@ -123,25 +104,6 @@ def test_the_terminal_is_clean_and_its_cursor_visible_afterwards() -> None:
     shown = stream.getvalue()
     assert re.findall(r"\x1b\[\?25[lh]", shown)[-1] == "\x1b[?25h"
     assert shown.endswith("\x1b[2K")
-
-
-def test_a_burst_of_events_is_not_a_burst_of_drawing() -> None:
-    stream = Screen()
-    with LiveProgress(terminal(stream)) as emit:
-        story(emit)
-        before = stream.tell()
-        for _ in range(10_000):
-            emit(SessionProgressed(GOOD.run_id, NOISE, 5, 0.0123))
-        assert stream.tell() - before < 100_000
-
-
-def test_more_runs_than_lines_are_counted() -> None:
-    stream = Screen()
-    with LiveProgress(terminal(stream, height=8)) as emit:
-        emit(BatchStarted(("x",) * 50, 50))
-        for number in range(50):
-            emit(RunStarted(f"run-{number}", f"suite-{number}"))
-        assert stream.wait_for("45 more under way")
 
 
 @pytest.mark.parametrize("width", [30, 45, 60, 80])

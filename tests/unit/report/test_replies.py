@@ -1,13 +1,9 @@
 """What Zelda answers in a conversation: plain words, in which nothing from a comment acts."""
 
-from datetime import UTC, datetime
-
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.github_html import ACTS, page
-from tests.unit.compare.runs import redact
-from zelda_ci.domain.comparison import Acceptance, AcceptedReason, CriterionFailed
 from zelda_ci.report.builders import replies
 from zelda_ci.report.markdown import render_reply
 
@@ -40,16 +36,6 @@ def test_an_acceptance_names_who_why_and_every_criterion() -> None:
         "To take it back, delete or edit the comment that asks for it, or hide this one.\n\n"
         "The jobs that failed run again, so that the check can turn green.\n\n[The run](https://x.example/1)\n"
     )
-
-
-def test_what_was_accepted_is_one_line_in_the_log() -> None:
-    acceptance = Acceptance(
-        suite="greeting", criterion="It greets.", by="dev", because=redact("one\n::error::two"), at=datetime.now(UTC)
-    )
-    reason = CriterionFailed(suite="greeting", criterion="It greets.", trials=1, of=1)
-    told = replies.accepted_sentence(AcceptedReason(reason=reason, acceptance=acceptance))
-    assert told.startswith("accepted by dev: greeting: ")
-    assert "\n" not in told
 
 
 @settings(max_examples=30)

@@ -1,7 +1,6 @@
 from typing import Any
 
-from tests.golden.batches import batch, broken, crowd, efficiency, files, run, suite
-from zelda_ci.domain.measures import Metric
+from tests.golden.batches import batch, broken, crowd, files, run
 from zelda_ci.domain.run import BatchResult, TestedSource
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.summary import report_view
@@ -25,23 +24,6 @@ def test_runs_are_grouped_by_suite_in_the_order_they_came() -> None:
     assert [(suite.name, len(suite.runs)) for suite in view(batch(*runs)).suites] == [("b", 2), ("a", 1)]
 
 
-def test_one_trial_is_one_trial_whatever_the_suite_asks_for() -> None:
-    shown = view(batch(run(config=suite(trials=3)))).suites[0]
-    assert (shown.runs[0].trial, shown.spread) == ("", None)
-    assert shown.facts[0].text == "completed"
-
-
-def test_a_spread_says_where_a_trial_lacks_the_number() -> None:
-    scores: list[float | None] = [70.0, 90.0, None]
-    runs = [
-        run(trial=trial, evaluations={Metric.EFFICIENCY: efficiency(score)}) for trial, score in enumerate(scores, 1)
-    ]
-    spread = view(batch(*runs)).suites[0].spread
-    assert spread
-    assert spread.rows[0].mean == "80.0"
-    assert [cell.text for cell in spread.rows[0].span] == ["70.0 to 90.0", "2 of them have it"]
-
-
 def test_alike_problems_are_told_once() -> None:
     troubles = view(crowd()).summary.troubles
     assert [trouble.names for trouble in troubles] == [
@@ -61,13 +43,6 @@ def test_a_plan_that_was_cut_short_says_so() -> None:
     assert row(result, "Suites") == ["1 passed", "2 runs not started"]
     assert row(result, "Exit code") == ["130, interrupted"]
     assert row(result.model_copy(update={"planned": 1}), "Suites") == ["1 passed"]
-
-
-def test_suites_and_trials_are_counted_by_outcome() -> None:
-    assert row(crowd(), "Suites") == ["10 errors", "10 passed", "20 in all"]
-    assert row(crowd(), "Trials") == ["50 errors", "50 passed", "100 in all"]
-    assert row(batch(run()), "Suites") == ["1 passed"]
-    assert "Trials" not in labels(batch(run("a"), run("b")))
 
 
 def source(**fields: Any) -> list[str]:

@@ -2,13 +2,11 @@ from typing import Any
 
 import pytest
 
-from tests.golden.batches import broken, efficiency, run, safe, suite, unscored
-from zelda_ci.domain import numbers
+from tests.golden.batches import broken, efficiency, run, suite, unscored
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import ChangeSummary, Failure, RunResult
+from zelda_ci.domain.run import ChangeSummary, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.report.builders.run import run_view
 from zelda_ci.report.model import Cell, Row, RunFiles, RunView, Tone
 
@@ -47,19 +45,6 @@ def test_unscored_is_not_zero() -> None:
     assert shown.note.text == "no tools at all"
 
 
-def test_a_metric_of_a_newer_zelda_is_shown_under_its_key() -> None:
-    newer = run(evaluations=used()).model_copy(update={"unknown_metrics": ("codeReview",)})
-    assert [(row.label, row.score.text) for row in view(newer).scores] == [
-        ("Efficiency", numbers.format_score(efficiency().score or 0.0)),
-        ("Code review", "not read"),
-    ]
-
-
-@pytest.mark.parametrize(("score", "tone"), [(80, Tone.GOOD), (79.9, Tone.WARN), (50, Tone.WARN), (49.9, Tone.BAD)])
-def test_the_tone_of_a_score(score: float, tone: Tone) -> None:
-    assert view(run(evaluations=used(score=score))).scores[0].score.tone is tone
-
-
 def test_targets_are_met_at_their_value_and_missed_above() -> None:
     config = suite(efficiency_targets={"turns": 9, "tokens": 100_000, "durationSeconds": 83.1})
     result = run(config=config)
@@ -75,26 +60,6 @@ def test_a_session_that_changed_nothing_is_remarkable_and_a_guessed_cost_says_wh
     assert row(run(evaluations=used(cost_known=False)), "Cost") == ["about $0.1789", "no list price known"]
 
 
-def test_tools_are_listed_the_most_used_first_and_not_without_end() -> None:
-    calls = {f"tool-{number:02}": number for number in range(1, 61)}
-    shown = row(run(evaluations=used(tool_calls=calls)), "Tools")
-    assert shown[:3] == ["1,830 calls", "tool-60 60", "tool-59 59"]
-    assert shown[-1] == "and 40 more tools"
-    assert len(shown) == 22
-
-
-def test_without_an_evaluation_what_the_proxy_counted_is_shown() -> None:
-    result = run(evaluations={})
-    assert row(result, "Tokens")[0] == "164,257"
-    assert "Turns" not in [row.label for row in rows(result)]
-    assert view(result).scores == ()
-
-
-def test_paths_are_whole_and_only_of_files_that_exist() -> None:
-    shown = run_view(run(), RunFiles(result="r/result.json")).files
-    assert shown == (Row("Result", (Cell("r/result.json", Tone.DIM, whole=True),)),)
-
-
 @pytest.mark.parametrize(
     ("code", "word"),
     [("AUTHENTICATION_FAILED", "ANTHROPIC_API_KEY"), ("CLI_KILLED", "memory"), ("NEVER_HEARD_OF", "transcript")],
@@ -104,25 +69,3 @@ def test_every_problem_comes_with_a_next_step(code: str, word: str) -> None:
     assert problem
     assert problem.sentence == "It failed."
     assert word in problem.advice
-
-
-def test_the_one_who_failed_knows_best_what_to_do() -> None:
-    failure = Failure(code="CLI_MISSING", message=safe("No CLI."), hint=safe("Do this."))
-    problem = view(run(status=SessionStatus.FAILED, failure=failure)).problem
-    assert problem
-    assert problem.advice == "Do this."
-
-
-def test_where_the_session_never_began_there_is_no_transcript_to_look_at() -> None:
-    fields = broken("WORKSPACE_FAILED", "No place.") | {"phase_seconds": {"workspace": 0.1}}
-    problem = view(run(**fields)).problem
-    assert problem
-    assert problem.look == "r/result.json"
-
-
-def test_a_failed_setup_shows_the_last_lines_it_printed() -> None:
-    printed = "".join(f"line {number}\n\n" for number in range(1, 30))
-    setup = CommandResult(command=safe("make"), exit_code=1, seconds=1, output=safe(printed), output_bytes=1)
-    problem = view(run(status=SessionStatus.FAILED, setup=setup)).problem
-    assert problem
-    assert problem.output == tuple(f"line {number}" for number in range(20, 30))

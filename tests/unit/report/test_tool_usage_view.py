@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from tests.builders import result, safe
 from zelda_ci.domain.details import (
     JudgeIdentity,
@@ -34,25 +32,6 @@ def rows(score: float | None = 80.0, **details: Any) -> dict[str, Row]:
 def test_a_project_without_anything_has_no_section() -> None:
     assert rows(manifest=()) == {}
     assert tool_usage_section(result()) == ()
-
-
-@pytest.mark.parametrize("details", [{"used": 5}, {"manifest": [{"kind": "dream"}]}, {"uses": "x"}, {}])
-def test_details_of_another_zelda_are_not_shown(details: dict[str, Any]) -> None:
-    evaluated = EvalResult(metric=Metric.TOOL_USAGE, version="9", reasoning=safe("x"), details=safe.json(details))
-    assert tool_usage_section(result(evaluations={Metric.TOOL_USAGE: evaluated})) == ()
-
-
-def test_a_session_that_called_none_of_the_projects_tools_says_so() -> None:
-    called = rows(uses=(ToolUse(tool=safe("Bash"), calls=1),))["Called"]
-    assert [cell.text for cell in called.cells] == ["no skill, sub-agent or MCP tool", "1 call of built-in tools"]
-
-
-def test_long_lists_are_cut_and_say_so() -> None:
-    missed = tuple(MissedTool(tool=safe(f"Skill(s{n})"), reasoning=safe("x")) for n in range(30))
-    uses = tuple(ToolUse(tool=safe(f"mcp__a__{n}"), calls=1) for n in range(30))
-    shown = rows(missed=missed, uses=uses)
-    assert shown["Missed"].lines[-1].text == "and 18 more"
-    assert shown["Called"].cells[-1].text == "and 18 more"
 
 
 def test_nothing_that_a_file_or_a_judge_says_can_act() -> None:

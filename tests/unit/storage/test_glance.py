@@ -41,15 +41,6 @@ def test_a_glance_sees_what_the_whole_result_says(result: RunResult) -> None:
     assert summarize_run(codec.encode_result(result), NAME) == at_a_glance(result)
 
 
-def test_numbers_are_the_sessions_own_or_those_of_the_wire_and_the_judge_is_counted_apart() -> None:
-    wire = summarize_run(codec.encode_result(RESULTS["wire only"]), NAME)
-    assert (wire.cost_usd, wire.cost_known, wire.turns) == (0.25, False, None)
-    seen = summarize_run(codec.encode_result(RESULTS["judged"]), NAME)
-    assert (seen.cost_usd, seen.judge_cost_usd, seen.whole_cost_usd, seen.cost_known) == (0.5, 0.25, 0.75, True)
-    alone = summarize_run(codec.encode_result(RESULTS["judged at a guess, and no session"]), NAME)
-    assert (alone.cost_usd, alone.whole_cost_usd, alone.cost_known) == (None, 0.25, False)
-
-
 def changed(**fields: object) -> bytes:
     return orjson.dumps(orjson.loads(codec.encode_result(FULL)) | fields)
 

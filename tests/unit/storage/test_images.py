@@ -81,14 +81,6 @@ def test_an_image_is_known_by_its_bytes_and_named_by_its_digest(
     assert (folder.path / f"{digest}.{ending}").read_bytes() == data
 
 
-def test_where_nothing_can_be_written_the_session_goes_on_without_the_image(tmp_path: Path) -> None:
-    folder = ImageFolder(tmp_path, Redactor())
-    folder.path.write_text("in the way")
-    why = folder.keep(encoded(PNG))
-    assert isinstance(why, str)
-    assert why.startswith("it could not be stored: ")
-
-
 def test_only_images_of_ours_are_published(folder: ImageFolder, tmp_path: Path) -> None:
     kept = folder.keep(encoded(PNG))
     assert isinstance(kept, SessionImage)

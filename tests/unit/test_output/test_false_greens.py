@@ -90,22 +90,6 @@ def test_a_junit_report_is_not_taken_for_another_format_because_of_a_name(name: 
     assert not green(read("", ("junit.xml", RED_JUNIT.format(name))))
 
 
-def test_a_runner_that_announces_each_file_and_closes_once_is_no_run_without_an_end() -> None:
-    text = "running 1 test from ./a.ts\na ... ok (1ms)\nrunning 2 tests from ./b.ts\nb ... ok (1ms)\nc ... ok (1ms)\n"
-    summary = read(f"{text}\nok | 3 passed | 0 failed (5ms)\n")
-    assert (summary.total, summary.unclear, summary.formats) == (3, (), ("Deno",))
-
-
-def test_ctest_that_shows_what_its_tests_print_counts_them_once() -> None:
-    text = (
-        "Test project /build\ntest 1\n    Start 1: unit\n\n1: Test command: /build/unit\n1: [==========] Running 4 tests from 1 test suite.\n"
-        "1: [==========] 4 tests from 1 test suite ran. (0 ms total)\n1: [  PASSED  ] 4 tests.\n"
-        "1/1 Test #1: unit .............................   Passed    0.00 sec\n\n100% tests passed, 0 tests failed out of 1\n"
-    )
-    summary = read(text)
-    assert (summary.total, summary.formats) == (1, ("CTest",))
-
-
 @pytest.mark.parametrize("action", ['["pass"]', '{"a":1}'])
 def test_hostile_events_give_no_number_and_no_crash(action: str) -> None:
     assert not read(f'{{"Action":{action},"Package":"p","Test":"T"}}\n').total
@@ -197,11 +181,6 @@ def test_a_failing_runner_between_the_lines_of_a_green_one_is_not_hidden(failing
     begun, ended = GREEN.split("tests/test_a.py", 1)
     summary = read(f"{begun}{failing}tests/test_a.py{ended}")
     assert summary.unclear or contradictions(summary, 0)
-
-
-def test_a_printed_failure_is_unclear_though_the_middle_of_the_output_is_missing() -> None:
-    summary = read_tests(Output("compiling\n" * 9, "log\nBUILD FAILURE\ndone\n"), [], 0, Redactor())
-    assert summary.unclear
 
 
 @pytest.mark.parametrize(

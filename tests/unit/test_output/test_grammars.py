@@ -2,11 +2,8 @@
 
 from itertools import product
 
-import re2
-
 from tests.support.cases import for_each
 from zelda_ci.redact import Redactor
-from zelda_ci.test_output.grammars import GENERIC, GRAMMARS, compiled
 from zelda_ci.test_output.reading import read_tests
 from zelda_ci.test_output.tally import Output
 
@@ -73,17 +70,3 @@ def test_a_failing_test_is_named_with_its_own_run() -> None:
     ]
     found = read_tests(Output("\n".join(runs)), (), 1, Redactor())
     assert [runner.failures for runner in found.runners] == [("first",), ("second",)]
-
-
-def test_two_runners_may_have_the_same_numbers() -> None:
-    rspec, other = "Finished in 0.01 seconds\n3 examples, 0 failures", "ran\n# Running:\n\nFinished in 0.1s\n"
-    minitest = f"{other}3 runs, 3 assertions, 0 failures, 0 errors, 0 skips"
-    found = read_tests(Output(f"{rspec}\n{minitest}\n"), (), 0, Redactor())
-    assert [(runner.format, runner.passed) for runner in found.runners] == [("RSpec", 3), ("Minitest", 3)]
-
-
-def test_every_row_names_its_groups_as_the_reader_knows_them() -> None:
-    for grammar in GRAMMARS:
-        assert {name[0] for name in compiled(grammar.line).groupindex} <= set("tprfesl"), grammar.format
-        assert not grammar.names or re2.compile(grammar.names).groups == 1, grammar.format
-    assert GRAMMARS[-1].format == GENERIC

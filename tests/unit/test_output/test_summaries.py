@@ -5,7 +5,7 @@ import pytest
 from zelda_ci.domain.test_run import RunnerCounts, TestSummary
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.coverage.reading import read_coverage
-from zelda_ci.test_output.reading import contradictions, read_tests, well_known_reports
+from zelda_ci.test_output.reading import contradictions, read_tests
 from zelda_ci.test_output.reports import ReportFile
 from zelda_ci.test_output.tally import Output
 
@@ -75,11 +75,6 @@ def test_interleaved_sessions_of_the_same_runner_are_both_counted() -> None:
     assert sorted(runner.total for runner in found.runners) == [2, 5]
 
 
-def test_well_known_places_are_relative_globs() -> None:
-    assert well_known_reports()
-    assert not [glob for glob in well_known_reports() if glob.startswith("/") or ".." in glob]
-
-
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
@@ -113,17 +108,3 @@ def test_coverage_of_several_modules_is_added_up_by_lines() -> None:
                {"one": (0, 10), "two": (90, 0)}.items()]  # fmt: skip
     found = read_coverage(Output(""), reports)
     assert (found.lines, found.branches, found.format) == (10.0, 75.0, "JaCoCo XML")
-
-
-def test_percentages_without_numbers_are_not_averaged() -> None:
-    go = "ok  \tx/a\t0.1s\tcoverage: 50.0% of statements\nok  \tx/b\t0.1s\tcoverage: 100.0% of statements\n"
-    found = read_coverage(Output(go), ())
-    assert found.lines is None
-    assert "50%, 100%" in str(found.note)
-
-
-def test_several_formats_of_one_folder_count_once() -> None:
-    lcov = "SF:a.js\nLF:10\nLH:5\nend_of_record\n"
-    clover = '<coverage><project><metrics statements="20" coveredstatements="20"/></project></coverage>'
-    reports = [ReportFile("coverage/lcov.info", lcov.encode()), ReportFile("coverage/clover.xml", clover.encode())]
-    assert read_coverage(Output(""), reports).lines == 50.0
