@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.baselines import JOB, NAME, World, five_commits, look, provenance, store
+from tests.support.baselines import STORED_AS, World, five_commits, look, provenance, store
 from tests.support.github_clients import artifacts_of
 from tests.support.github_server import answered
-from zelda_ci.ci.baseline_search import MAX_ELSEWHERE
-from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS, JobIdentity
+from zelda_ci.ci.baseline_search import MAX_RUNS, MAX_TRIED
+from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS
 from zelda_ci.domain.ci import BaselineState
 
 
@@ -91,8 +91,8 @@ NOT_OURS: dict[str, tuple[dict[str, Any], dict[str, Any], BaselineState, str]] =
     "a pull request of it": ({"fork": True, "event": "pull_request"}, {}, BaselineState.NONE_YET, ""),
     "a deleted fork's": ({"deleted_fork": True, "event": "pull_request"}, {}, BaselineState.NONE_YET, ""),
     "a tag called main": ({"elsewhere": True}, {}, BaselineState.NONE_YET, ""),
-    "a pull request": ({"event": "pull_request"}, {}, BaselineState.INVALID, "by a pull_request run"),
-    "another workflow": ({"workflow": "other.yml"}, {}, BaselineState.INVALID, "another workflow"),
+    "a pull request": ({"event": "pull_request"}, {}, BaselineState.NONE_YET, ""),
+    "another workflow": ({"workflow": "other.yml"}, {"workflow": None}, BaselineState.INVALID, "another workflow"),
     "another commit": ({}, {"sha": "f" * 40}, BaselineState.INVALID, "another commit"),
     "another run": ({}, {"run_id": 1}, BaselineState.INVALID, "another run"),
     "another repository": ({}, {"repository_id": 1}, BaselineState.INVALID, "another repository"),
@@ -113,13 +113,10 @@ def test_what_is_not_a_trusted_run_of_the_branch_is_passed_over_with_a_reason(wo
         store(world.repository.add_run(world.commits[2]), "honest")
         assert look(world.github, world.own, world.commits[4]).results == "honest", name
         world.repository.artifacts.clear()
-    run = world.repository.add_run(world.commits[4])
-    world.repository.add_artifact(NAME, {PROVENANCE: provenance(run), RESULTS: b'{"results": ""}'}, run=None)
-    assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.NONE_YET
 
 
 def test_of_several_refusals_the_nearest_is_told(world: World) -> None:
-    store(world.repository.add_run(world.commits[3], workflow="other.yml"))
+    store(world.repository.add_run(world.commits[3], workflow="other.yml"), lies={"workflow": None})
     store(world.repository.add_run(world.commits[4]), lies={"complete": False})
     sentence = look(world.github, world.own, world.commits[4]).origin.sentence
     assert f"main@{world.commits[4][:7]} were refused: its run was interrupted" in sentence
@@ -136,7 +133,7 @@ def test_what_cannot_be_read_is_refused_with_the_reason(world: World) -> None:
         *((blob, "no zip archive") for blob in (b"", b"PK", b"<html>not a zip</html>")),
     ):
         world.repository.artifacts.clear()
-        world.repository.add_artifact(NAME, files, run=run)
+        world.repository.add_artifact(STORED_AS, files, run=run)
         origin = look(world.github, world.own, world.commits[4]).origin
         assert (origin.state, reason in origin.sentence) == (BaselineState.INVALID, True), origin.sentence
     world.repository.artifacts.clear()
@@ -152,7 +149,7 @@ def test_a_zip_bomb_is_refused_unexploded(world: World) -> None:
         with archive.open(RESULTS, "w") as member:
             for _ in range(80):
                 member.write(bytes(1 << 20))
-    world.repository.add_artifact(NAME, bomb.getvalue(), run=run)
+    world.repository.add_artifact(STORED_AS, bomb.getvalue(), run=run)
 
     found = look(world.github, world.own, world.commits[4])
     assert found.origin.state is BaselineState.INVALID
@@ -164,7 +161,7 @@ def test_a_zip_bomb_is_refused_unexploded(world: World) -> None:
 
 @pytest.mark.parametrize("blob", [b"", b"PK", b"<html>not a zip</html>"])
 def test_what_is_no_archive_is_no_baseline(world: World, blob: bytes) -> None:
-    world.repository.add_artifact(NAME, blob, run=world.repository.add_run(world.commits[4]))
+    world.repository.add_artifact(STORED_AS, blob, run=world.repository.add_run(world.commits[4]))
     assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.INVALID
 
 
@@ -182,7 +179,12 @@ def test_an_expired_baseline_is_told_apart_from_none_and_an_older_one_is_better(
 
 def test_a_token_that_may_not_read_is_told_what_it_needs(world: World) -> None:
     store(world.repository.add_run(world.commits[3]))
-    for path, status in (("*/actions/runs/*", 403), ("*/actions/artifacts", 404), ("*/zip", 403), ("*/commits", 403)):
+    for path, status in (
+        ("*/actions/runs/*", 403),
+        ("*/actions/workflows/*/runs", 404),
+        ("*/zip", 403),
+        ("*/commits", 403),
+    ):
         world.github.script_failures([answered(status, on=f"GET {path}")])
         found = look(world.github, world.own, world.commits[4])
         assert found.origin.state is BaselineState.NOT_PERMITTED, path
@@ -208,7 +210,7 @@ def test_a_wanted_commit_that_was_rewritten_has_no_ancestors(world: World) -> No
 
 @pytest.mark.parametrize("status", [400, 500])
 def test_a_github_that_does_not_answer_is_no_error(world: World, status: int) -> None:
-    world.github.script_failures([answered(status, on="GET */actions/artifacts") for _ in range(9)])
+    world.github.script_failures([answered(status, on="GET */actions/workflows/*/runs") for _ in range(9)])
     found = look(world.github, world.own, world.commits[4])
     assert (found.origin.state, found.results) == (BaselineState.UNREACHABLE, None)
 
@@ -219,6 +221,7 @@ NONSENSE: tuple[Any, ...] = (
     "text",
     [None],
     {"artifacts": [{"id": "x"}]},
+    {"workflow_runs": [{"id": "x"}]},
     [{"sha": 1}],
     b"<html>",
     b"null",
@@ -226,7 +229,9 @@ NONSENSE: tuple[Any, ...] = (
 )
 
 
-@pytest.mark.parametrize("path", ["*/runs/*", "*/actions/artifacts", "*/commits", "*/compare/*", "*/zip"])
+@pytest.mark.parametrize(
+    "path", ["*/runs/*", "*/workflows/*/runs", "*/runs/*/artifacts", "*/commits", "*/compare/*", "*/zip"]
+)
 def test_a_github_that_answers_nonsense_is_no_error(world: World, path: str) -> None:
     store(world.repository.add_run(world.commits[3]), "stored")
     for body in NONSENSE:
@@ -244,34 +249,35 @@ def test_an_unknown_distance_is_no_reason_to_do_without(world: World) -> None:
     assert found.origin.sentence == f"baseline main@{world.commits[3][:7]}, 2 days old"
 
 
-@pytest.mark.parametrize(("job", "requests"), [(JOB, 8), (JobIdentity(NAME), 7)])
-def test_a_usual_lookup_is_eight_requests_or_one_less_where_there_is_one_name(
-    world: World, job: JobIdentity, requests: int
-) -> None:
+def test_a_usual_lookup_is_nine_requests(world: World) -> None:
     store(world.repository.add_run(world.commits[3]))
-    look(world.github, world.own, world.commits[4], job=job)
-    assert len(world.github.calls("GET")) == requests
+    look(world.github, world.own, world.commits[4])
+    assert len(world.github.calls("GET")) == 9
 
 
-def test_many_refused_artifacts_do_not_cost_many_requests(world: World) -> None:
-    for commit in world.commits * 3:
-        store(world.repository.add_run(commit, workflow="other.yml"))
+def test_many_refused_artifacts_and_runs_without_any_do_not_cost_many_requests(world: World) -> None:
+    for commit in world.commits * 20:
+        store(world.repository.add_run(commit), lies={"complete": False})
+        world.repository.add_run(commit, workflow="other.yml")
     found = look(world.github, world.own, world.commits[4])
     assert found.origin.state is BaselineState.INVALID
-    assert len(world.github.calls("GET")) <= 14 + 2 * MAX_ELSEWHERE
+    assert len(world.github.calls("GET")) <= 12 + 2 * MAX_RUNS + 2 * MAX_TRIED
 
 
-def test_hundreds_of_pull_requests_do_not_hide_the_baseline(world: World) -> None:
+def test_nothing_that_others_store_hides_the_baseline(world: World) -> None:
+    """A fork may store artifacts of any name, in as many runs and workflows as it likes, from a branch called main."""
     store(world.repository.add_run(world.commits[4], created_at=datetime(2026, 1, 1, tzinfo=UTC)), "hidden")
-    for _ in range(250):
-        store(world.repository.add_run(world.own.head_sha, branch="feature", event="pull_request"), "noise")
+    fork = world.fork()
+    for number in range(600):
+        how: dict[str, Any] = {"head_repository": fork} if number % 2 else {"branch": "feature"}
+        store(world.repository.add_run(world.own.head_sha, event="pull_request", **how), "noise")
     assert look(world.github, world.own, world.commits[4]).results == "hidden"
 
 
 def test_what_one_run_uploads_the_next_one_finds(world: World) -> None:
     run = world.repository.add_run(world.commits[4])
     files = {PROVENANCE: provenance(run), RESULTS: b'{"results": "uploaded"}', "runs/a/result.json": b"{}"}
-    uploaded = artifacts_of(world.github, run).upload(NAME, files, retention_days=None)
+    uploaded = artifacts_of(world.github, run).upload(STORED_AS, files, retention_days=None)
 
     found = look(world.github, world.own, world.commits[4])
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders import result
-from tests.support.baselines import JOB, NAME, NOW, STORED_AT, World, five_commits, provenance
+from tests.support.baselines import JOB, NAME, NOW, STORED_AS, STORED_AT, World, five_commits, provenance
 from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, Repository, Run, answered
 from zelda_ci.ci.baseline import BatchBaseline, pooled_baseline, stored_for
@@ -65,7 +65,7 @@ def store(
         POOL: encode_pool(pool, 1 << 20),
         "runs/one/transcript.json": b"{}",
     }
-    return run.repository.add_artifact(NAME, members, run=run, **{"created_at": STORED_AT, **more})
+    return run.repository.add_artifact(STORED_AS, members, run=run, **{"created_at": STORED_AT, **more})
 
 
 def test_one_artifact_brings_its_own_trials_and_those_of_earlier_runs(world: PoolWorld) -> None:
@@ -101,7 +101,7 @@ def forgeries(world: PoolWorld) -> dict[str, tuple[Run, dict[str, Any]]]:
         "pull request": (world.run(event="pull_request"), {}),
         "push of a fork": (world.run(head_repository=fork), {}),
         "deleted fork": (world.run(event="pull_request", deleted_fork=True), {}),
-        "other workflow": (world.run(workflow="other.yml"), {}),
+        "other workflow": (world.run(workflow="other.yml"), {"lies": {"workflow": None}}),
         "other branch": (world.run(branch="feature"), {}),
         "comment": (world.run(event="issue_comment"), {}),
         "tag called main": (world.repository.add_run(elsewhere, branch="main"), {}),
@@ -144,7 +144,7 @@ def test_trials_from_the_future_and_of_last_month_are_left_out(world: PoolWorld)
 def test_a_pool_that_is_damaged_is_no_baseline(world: PoolWorld) -> None:
     artifact = store(world.run(), trial("good"))
     members = {**artifact.files, POOL: b'{"schemaVersion": 1, "trials": [{}]}'}
-    world.repository.add_artifact(NAME, members, run=artifact.run, created_at=STORED_AT)
+    world.repository.add_artifact(STORED_AS, members, run=artifact.run, created_at=STORED_AT)
     assert world.pooled() == ["good"]
 
 
@@ -251,7 +251,8 @@ def test_trials_of_the_base_that_ran_beside_the_head_count_again_and_never_as_th
 def test_at_most_three_earlier_artifacts_are_read(world: PoolWorld) -> None:
     store(world.run(), trial("base"))
     for number in range(6):
-        store(world.own, trial(f"r{number}", fingerprint=HEAD), lies={"pull_request": 7})
+        earlier = world.repository.add_run(world.own.head_sha, branch="feature", event="pull_request")
+        store(earlier, trial(f"r{number}", fingerprint=HEAD), lies={"pull_request": 7})
     before = len(world.github.calls("GET */zip"))
     assert found_before(world)[0] == ["r3", "r4", "r5"]
     assert len(world.github.calls("GET */zip")) - before == 1 + MAX_EARLIER

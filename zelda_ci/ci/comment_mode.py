@@ -13,8 +13,7 @@ from zelda_ci.ci.acceptances import apply_acceptances
 from zelda_ci.ci.baseline import of_chosen
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import BaselineTarget, number, text
-from zelda_ci.ci.settings import DEFAULT_ARTIFACT
-from zelda_ci.ci.stored_artifacts import TRANSCRIPTS, Opened, opened
+from zelda_ci.ci.stored_artifacts import Opened, artifacts_of_run, is_results_name, opened
 from zelda_ci.ci.stored_results import read_batch
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.run import BatchResult
@@ -22,7 +21,7 @@ from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import Api
 from zelda_ci.github.comments import CommentOrder
 from zelda_ci.github.revisions import merge_base, of_workflow_run
-from zelda_ci.github.schemas import Artifact, understand
+from zelda_ci.github.schemas import Artifact
 from zelda_ci.pipeline.comparing import compare_sides
 from zelda_ci.report.builders import baseline as words
 from zelda_ci.report.builders.ci import FOREIGN, ci_view
@@ -31,6 +30,8 @@ from zelda_ci.storage.references import SideReference
 
 # Of one run: whoever opened the pull request may have stored any number, and each would be a comment.
 MAX_JOBS = 10
+# Of their attempts together.
+MAX_OPENED = 30
 
 UNKNOWN_COMMIT = frozenset({"GITHUB_NOT_FOUND", "GITHUB_REFUSED"})
 
@@ -79,41 +80,20 @@ def _api(case: CiContext) -> Api:
 
 
 def _stored(case: CiContext, api: Api) -> list[tuple[Artifact, Opened]]:
-    """The newest of each job of the run that ended, as each says of itself.
+    """The newest results of each job of the run, as each says of itself.
 
     Raises:
-        ArtifactError: What lies under the wanted name is not what Zelda stores.
+        ArtifactError: What has the name of results is not what Zelda stores.
     """
+    name = case.settings.artifact_name
+    listed = artifacts_of_run(api, _run_id(case))
+    named = [each for each in listed if not each.expired and is_results_name(each.name, name)]
     found: dict[str | None, tuple[Artifact, Opened]] = {}
-    for artifact in _artifacts(case, api):
-        is_named = artifact.name == case.settings.artifact_name
-        try:
-            contents = opened(api, artifact)
-        except ArtifactError:
-            if is_named:
-                raise
-            continue
-        # Those of jobs with a comment-id begin with the same words.
-        if contents.provenance.artifact == case.settings.artifact_name or (
-            is_named and not contents.provenance.artifact
-        ):
+    for artifact in named[:MAX_OPENED]:
+        contents = opened(api, artifact)
+        if contents.provenance.artifact == name:
             found.setdefault(contents.provenance.job, (artifact, contents))
-    return [*found.values()]
-
-
-def _artifacts(case: CiContext, api: Api) -> list[Artifact]:
-    """Those of the run that may be asked for, the newest first: a job that is run again may store another one."""
-    name, others = case.settings.artifact_name, case.settings.artifact_name == DEFAULT_ARTIFACT
-    asked_for = None if others else name
-    listed = api.pages(f"actions/runs/{_run_id(case)}/artifacts", key="artifacts", limit=3, name=asked_for)
-    artifacts = sorted((understand(Artifact, item) for item in listed), key=lambda artifact: artifact.id, reverse=True)
-    usable = [artifact for artifact in artifacts if not artifact.expired and _may_be(artifact.name, name)]
-    return usable[:MAX_JOBS]
-
-
-def _may_be(name: str, wanted: str) -> bool:
-    is_second = wanted == DEFAULT_ARTIFACT and name.startswith(f"{wanted}-") and not name.endswith(TRANSCRIPTS)
-    return name == wanted or is_second
+    return [*found.values()][:MAX_JOBS]
 
 
 def _check(case: CiContext, origin: Provenance) -> None:

@@ -56,7 +56,7 @@ def publish_results(case: CiContext, files: Files, result: CiResult) -> None:
     severities = _annotate(case, report)
     # A step that ends with a code has no message of its own.
     if result.exit_code and "error" not in severities:
-        case.log.report("error", closing_line(report, result.exit_code), title="Zelda")
+        case.log.report("error", closing_line(report), title="Zelda")
 
 
 def _show_output(case: CiContext, result: CiResult) -> None:
@@ -168,7 +168,7 @@ def refused(case: CiContext, result: CiResult, problem: GitHubError) -> None:
 def finish(case: CiContext, files: Files, result: CiResult) -> None:
     """What is known only now, and why the step ends as it does."""
     record(case, files, result)
-    case.log.say(closing_line(report_of(case, result), result.exit_code))
+    case.log.say(closing_line(report_of(case, result)))
 
 
 def report_of(case: CiContext, result: CiResult) -> CiReport:

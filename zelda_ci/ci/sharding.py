@@ -171,7 +171,7 @@ def hand_in(
         with_files = case.settings.include_transcripts and not batch.interrupted
         held = part_members(part, batch, case.results_dir, with_files=with_files)
         service = case.hurried_artifacts if batch.interrupted else case.artifacts
-        name, members = part_name(case.settings, shard), {**held, PROVENANCE: json_of(origin)}
+        name, members = part_name(case.settings, shard, origin.run_attempt), {**held, PROVENANCE: json_of(origin)}
         uploaded = storing.upload_as(case, name, members, service)
         _tell(case, shard, plan, batch, uploaded.id)
     return _exit_code(batch)

@@ -9,6 +9,7 @@ from pydantic import AwareDatetime
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import AcceptedReason, Comparison, GateResult
 from zelda_ci.domain.nights import NightlyHistory
+from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.pool import PoolSummary
 from zelda_ci.domain.run import BatchResult
 
@@ -179,6 +180,24 @@ class CiReport:
     """Of a nightly run, what suites showed in this night and those before."""
     notes: tuple[str, ...] = ()
     """What happened on the way and readers should know, in sentences."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the check ends: exit code, headline, annotations, JUnit, HTML report and outputs follow this one value.
+
+        A cancelled run's first, then a broken or incomplete run's, which must not look green, then the gate's.
+        """
+        ran = Outcome.INTERRUPTED if self.is_cut_short else batch_outcome(self.batch)
+        if ran >= Outcome.INCOMPLETE:
+            return ran
+        if self.gate.exit_code:
+            return Outcome.FAILED if self.gate.exit_code == Outcome.FAILED.exit_code else Outcome.INCOMPLETE
+        return Outcome.MEASURED if ran is Outcome.MEASURED and self.comparison is None else Outcome.PASSED
+
+    @property
+    def is_red(self) -> bool:
+        """Whether the check is."""
+        return self.outcome.exit_code != 0
 
     @property
     def is_cut_short(self) -> bool:

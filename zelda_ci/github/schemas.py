@@ -20,16 +20,6 @@ class Described(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class ArtifactRun(Described):
-    """What a list of artifacts tells of the run that stored one."""
-
-    id: int
-    repository_id: int | None = None
-    head_repository_id: int | None = None
-    head_branch: str | None = None
-    head_sha: str = ""
-
-
 class Artifact(Described):
     id: int
     name: str = ""
@@ -38,7 +28,6 @@ class Artifact(Described):
     created_at: AwareDatetime | None = None
     digest: str | None = None
     """`sha256:` and hex; absent where it was stored in the old way."""
-    workflow_run: ArtifactRun | None = None
 
 
 class GitHubRepository(Described):
@@ -69,6 +58,11 @@ class WorkflowRun(Described):
     def workflow(self) -> str:
         """Path of the workflow's file."""
         return self.path.partition("@")[0]
+
+    def is_of(self, branch: str, repository_id: int) -> bool:
+        """Whether it was for a branch of the repository itself, and not for a fork's of the same name."""
+        is_own = self.head_repository is not None and self.head_repository.id == repository_id
+        return is_own and self.head_branch == branch
 
 
 class Commit(Described):

@@ -126,8 +126,9 @@ def run_again(call: Call) -> Reply:
 
 
 def list_runs(call: Call) -> Reply:
-    wanted = call.text("workflow_id")
-    of_workflow = [each for each in reversed(call.repository.runs) if wanted in {each.workflow, str(each.workflow_id)}]
+    wanted = call.operation.path.get("workflow_id")
+    newest = reversed(call.repository.runs)
+    of_workflow = [each for each in newest if wanted in {None, each.workflow, str(each.workflow_id)}]
     found = [each for each in of_workflow if _is_asked_for(each, call.query)]
     return call.page([rendering.run(each) for each in found], "workflow_runs")
 
@@ -358,6 +359,7 @@ ROUTES: dict[str, tuple[Handler, str]] = {
     f"GET {_REPO}/actions/artifacts": (list_artifacts, "actions=read"),
     f"GET {_REPO}/actions/artifacts/{{artifact_id}}": (get_artifact, "actions=read"),
     f"GET {_REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}": (download_artifact, "actions=read"),
+    f"GET {_REPO}/actions/runs": (list_runs, "actions=read"),
     f"GET {_REPO}/actions/runs/{{run_id}}": (get_run, "actions=read"),
     f"POST {_REPO}/actions/runs/{{run_id}}/rerun": (run_again, "actions=write"),
     f"POST {_REPO}/actions/runs/{{run_id}}/rerun-failed-jobs": (run_again, "actions=write"),

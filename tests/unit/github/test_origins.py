@@ -31,7 +31,10 @@ def test_a_found_baseline_is_named_with_distance_and_age(
 def test_a_branch_that_never_stored_one_is_told_how_to() -> None:
     origin = baseline.never_stored("main", SHA)
     assert origin.state is BaselineState.NONE_YET
-    assert origin.sentence == "no baseline yet: main has not stored one (push to main or run the workflow there once)"
+    assert origin.sentence == (
+        f"no baseline yet: main has stored none for {SHA[:7]} or a commit shortly before it "
+        "(push to main or run the workflow there once)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,7 +42,7 @@ def test_a_branch_that_never_stored_one_is_told_how_to() -> None:
     [
         (ArtifactError("it names another run than GitHub"), "refused: it names another run than GitHub"),
         (StorageError("The results are damaged."), "refused: the results are damaged"),
-        (StorageError(""), "refused: "),
+        (StorageError("GitHub gave no archive."), "refused: GitHub gave no archive"),
     ],
 )
 def test_a_refused_baseline_is_told_with_its_reason(error: ZeldaError, said: str) -> None:
