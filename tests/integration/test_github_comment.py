@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -18,9 +19,9 @@ from tests.support.github_server import (
     lose_answer,
     truncated,
 )
-from zelda_ci.ci.comment import Published, Sharing, publish_comment
+from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.comments import CommentOrder, claiming, is_marked, marker, sealed
+from zelda_ci.github.comments import CommentOrder, marker, sealed
 
 HEAD = "a" * 40
 KEY = "suite"
@@ -190,6 +191,25 @@ def test_invented_runs_and_attempts_silence_nobody(github: GitHubServer, pull: P
         assert [shown(each) for each in pull.comments] == ["true"]
 
 
+def test_what_is_told_last_are_the_newest_results_and_nobody_has_any_of_the_future(
+    github: GitHubServer, pull: Pull
+) -> None:
+    """An old run that is run again, as after an acceptance, turns its check green: the comment must not stay red."""
+    old, newer = run_of(github), run_of(github)
+
+    def told(run: Run, body: str, made_at: int) -> str:
+        order = replace(order_of(run), made_at=made_at)
+        return publish_comment(api_of(github), 1, key=KEY, order=order, body=body).action
+
+    assert told(newer, "red", 1_000) == "created"
+    assert told(old, "of before", 900) == "outdated"
+    assert told(old, "green, run again", 2_000) == "updated"
+    assert told(newer, "red", 1_000) == "outdated"
+    assert [shown(each) for each in pull.comments] == ["green, run again"]
+    pull.comments[0].body = sealed(KEY, replace(order_of(newer), made_at=10**11), "for ever")
+    assert told(old, "true", 3_000) == "updated"
+
+
 def test_a_spoilt_second_line_is_written_anew(github: GitHubServer, pull: Pull) -> None:
     github.repository.add_comment(1, f"{marker(KEY)}\nspoilt", author=github.login)
     assert tell(github, "new").action == "updated"
@@ -277,88 +297,9 @@ def test_an_enterprise_server_is_asked_where_it_answers() -> None:
 
 # --- jobs that share something ---------------------------------------------------------------------------------------
 
-FORMER = "workflow"
-
 
 def tell_as(github: GitHubServer, key: str, body: str, run: Run, *, once: bool = True) -> Published:
-    sharing = Sharing(FORMER, once=once)
-    return publish_comment(api_of(github), 1, key=key, order=order_of(run), body=body, sharing=sharing)
-
-
-def former(github: GitHubServer, order: CommentOrder | None = None) -> Comment:
-    """What a version before jobs were told apart has left."""
-    old = order or CommentOrder(run_of(github).id, 1, "c" * 40)
-    return github.repository.add_comment(1, sealed(FORMER, old, "old"), author=github.login)
-
-
-@by_both_ways
-def test_a_comment_with_the_former_key_is_taken_over(github: GitHubServer, pull: Pull, refusals: list[Failure]) -> None:
-    old = former(github)
-    run = run_of(github)
-    github.script_failures(refusals)
-    published = tell_as(github, "job", "new", run)
-    assert (published.action, published.left_over) == ("updated", 0)
-    assert str(published.url).endswith(f"#issuecomment-{old.id}")
-    assert pull.comments == [old]
-    assert old.body == sealed("job", order_of(run), "new")
-    assert tell_as(github, "job", "newer", run_of(github)).url == published.url
-    assert [shown(each) for each in pull.comments] == ["newer"]
-
-
-def test_jobs_that_want_the_former_comment_at_once_end_with_one_each(github: GitHubServer, pull: Pull) -> None:
-    jobs = ("one", "two", "three")
-    for _ in range(3):
-        pull.comments.clear()
-        old, run = former(github), run_of(github)
-        done: dict[str, Published] = {}
-
-        def tell_of(key: str, run: Run = run, done: dict[str, Published] = done) -> None:
-            done[key] = tell_as(github, key, f"of {key}", run)
-
-        at_once(*(partial(tell_of, key) for key in jobs))
-        assert sorted(published.action for published in done.values()) == ["created", "created", "updated"]
-        assert pull.comments[0] is old
-        for key in jobs:
-            (comment,) = (each for each in pull.comments if is_marked(each.body, key))
-            assert comment.body.endswith(f"of {key}")
-            assert str(done[key].url).endswith(f"#issuecomment-{comment.id}")
-        assert len(pull.comments) == len(jobs)
-
-
-def test_the_oldest_claim_gets_the_former_comment(github: GitHubServer, pull: Pull) -> None:
-    old, run = former(github), run_of(github)
-    rival = sealed("one", order_of(run), claiming(FORMER, "of one"))
-    github.repository.add_comment(1, rival, author=github.login)
-    assert tell_as(github, "two", "of two", run).action == "created"
-    assert shown(old) == "old"
-    # The one who claimed it was killed: its next run goes on with its own, and removes what nobody wants.
-    assert tell_as(github, "one", "again", run_of(github)).action == "updated"
-    assert pull.comments[0] is not old
-    assert [each.body.split("\n")[-1] for each in pull.comments] == ["again", "of two"]
-
-
-def test_a_claim_of_somebody_else_is_no_rival(github: GitHubServer, pull: Pull) -> None:
-    old, run = former(github), run_of(github)
-    forged = sealed("one", order_of(run), claiming(FORMER, "forged"))
-    github.repository.add_comment(1, forged, author="mallory")
-    assert tell_as(github, "two", "of two", run).action == "updated"
-    assert shown(old) == "of two"
-
-
-def test_a_former_comment_that_tells_of_a_newer_run_is_left_alone(github: GitHubServer, pull: Pull) -> None:
-    run, newer = run_of(github), run_of(github)
-    old = former(github, order_of(newer))
-    assert tell_as(github, "job", "late", run).action == "outdated"
-    assert [shown(each) for each in pull.comments] == ["old"]
-    assert pull.comments == [old]
-
-
-def test_a_former_comment_that_is_deleted_at_that_moment_costs_nothing(github: GitHubServer, pull: Pull) -> None:
-    former(github)
-    github.script_failures([answered(404, on="PATCH *")])
-    assert tell_as(github, "job", "new", run_of(github)).action in {"created", "updated"}
-    (comment,) = (each for each in pull.comments if is_marked(each.body, "job"))
-    assert comment.body.endswith("new")
+    return publish_comment(api_of(github), 1, key=key, order=order_of(run), body=body, once=once)
 
 
 def test_a_second_job_with_the_same_key_does_not_overwrite_the_first(github: GitHubServer, pull: Pull) -> None:

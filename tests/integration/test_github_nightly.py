@@ -151,16 +151,9 @@ def test_the_same_night_again_writes_nothing(github: GitHubServer) -> None:
     assert first.nights.drifts[0].issue == issue.number
 
 
-def test_the_issue_of_a_version_that_named_no_job_is_kept(github: GitHubServer) -> None:
-    before = fallen(case_of(github, job=""))
-    fallen(case_of(github))
-    (issue,) = github.repository.issues
-    assert before.nights.drifts[0].issue == issue.number
-    # It has its job's mark now, so that it is no other job's.
-    assert issue.edits == 1
-    fallen(case_of(github))
-    assert issue.edits == 1
-    fallen(case_of(github, job="other"))
+def test_each_job_has_an_issue_of_its_own(github: GitHubServer) -> None:
+    for job in ("one", "other", "one"):
+        fallen(case_of(github, job=job))
     assert len(github.repository.issues) == 2
 
 

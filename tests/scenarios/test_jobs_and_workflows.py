@@ -7,7 +7,6 @@ from tests.integration.test_run_against import SILENT, model
 from tests.scenarios.stage import BAD, GOOD, Done, Stage
 from tests.scenarios.test_side_by_side import FILES as ADAPTIVE
 from tests.support.github_server import answered
-from zelda_ci.github.comments import CommentOrder, sealed
 
 WORKFLOW = ".github/workflows/zelda.yml"
 
@@ -83,22 +82,15 @@ def test_the_jobs_of_a_matrix_overwrite_nothing_and_are_told_what_they_need(tmp_
         assert stage.bodies()[1].count("@team") == stage.bodies()[1].count("`@team`") > 0
 
 
-def test_a_renamed_workflow_and_a_comment_of_the_version_before_are_found(tmp_path: Path) -> None:
+def test_a_renamed_workflow_keeps_its_baseline(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         run = stage.github.repository.add_run(stage.tip, workflow="before.yml")
         assert stage.push(GOOD, run=run).code == 0
-        pull = stage.open_pull()
-        # sha256 of the workflow's path and an empty comment-id, as versions before named a comment.
-        order = CommentOrder(run.id, 1, stage.tip)
-        old = stage.github.repository.add_comment(
-            7, sealed("acb903264c532e80", order, "old"), author=stage.github.login
-        )
-        done = stage.pull_request(pull, GOOD)
+        done = stage.pull_request(stage.open_pull(), GOOD)
         assert done.code == 0, done.printed
         assert done.outputs["baseline-sha"] == stage.tip
         assert "stored by the workflow before.yml" in told_by(done)
         assert "stored by the workflow before.yml" in stage.bodies()[0]
-        assert stage.github.repository.comments(7) == [old]
 
 
 def test_a_stacked_pull_request_is_compared_with_the_default_branch_and_says_so(tmp_path: Path) -> None:

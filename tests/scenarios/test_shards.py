@@ -248,7 +248,7 @@ def test_a_cancelled_shard_is_named_and_run_again_alone(tmp_path: Path) -> None:
         assert run.shard("2/2").code == 0
         done = run.merge()
         assert done.code == 0, done.printed
-        assert "shard-1-of-2: 1 trial, on" in done.printed
+        assert "shard-1-of-2.1: 1 trial, on" in done.printed
         assert "could not put the shards together" not in stage.bodies()[0]
 
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import IO, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
@@ -196,8 +196,6 @@ class HttpRequest:
     """Whether it may be sent again even if it was carried out, although its method does not promise that."""
     redirects: bool = True
     """Whether a redirect is an answer, or a refusal; it is followed in no case."""
-    to_file: bool = False
-    """Whether the body of a good answer goes into a file instead of memory."""
 
     @property
     def redactor(self) -> Redactor:
@@ -235,8 +233,6 @@ class ApiResponse:
     body: bytes = field(repr=False)
     asked: str
     """Method and address without the query, for messages."""
-    file: IO[bytes] | None = field(default=None, repr=False)
-    """The body where it was to go into a file: at its beginning, and without a name that anybody else could open."""
 
     def json(self) -> Any:
         """The value in the body.
