@@ -198,7 +198,7 @@ def test_a_part_that_is_missing_doubled_or_foreign_is_named_and_never_green(tmp_
 
         # A plan whose hash nobody handed on is no plan, and a shard of another number is none of it.
         done = run.job("merge", mode="merge", plan="0" * 64)
-        assert (done.code, "does not hold the plan with the hash 000000000000" in done.printed) == (2, True)
+        assert (done.code, "holds the plan with the hash 000000000000" in done.printed) == (2, True)
         done = run.shard("1/3")
         assert done.code == 2
         assert "Number of shards: 2 and 3 (give all jobs the same number of shards)" in done.printed
