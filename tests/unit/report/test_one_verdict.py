@@ -8,6 +8,8 @@ import pytest
 from rich.console import Console
 
 from tests.golden.ci_reports import LINKS, REASONS, REPORTS, batch, report, trial
+from zelda_ci.cli.programs import of_projects
+from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, fulfillment
 from zelda_ci.report.builders.annotations import annotations, closing_line
 from zelda_ci.report.builders.ci import ci_view
@@ -99,3 +101,16 @@ def test_rows_of_nothing_print_nothing() -> None:
     page = Page(Console(file=io.StringIO()))
     print_rows(page, (), indent=2)
     assert page.lines == []
+
+
+def test_of_several_projects_verdict_and_counts_are_those_of_all() -> None:
+    """One that became better must not speak for one that became worse."""
+    told = {name: REPORTS[name]() for name in ("improvement", "regression")}
+    whole = of_projects(told, batch([run for each in told.values() for run in each.batch.runs]))
+    each = [one.comparison for one in told.values() if one.comparison]
+    assert whole.comparison
+    assert whole.comparison.verdict is Verdict.REGRESSED
+    assert whole.comparison.counts.regressed == sum(one.counts.regressed for one in each) > 0
+    assert whole.comparison.counts.improved == sum(one.counts.improved for one in each) > 0
+    assert whole.comparison.family.hypotheses == sum(one.family.hypotheses for one in each)
+    assert whole.is_red
