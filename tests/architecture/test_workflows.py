@@ -24,7 +24,7 @@ NEWER_THAN_ACTIONLINT = re.compile(
 )
 # Whoever copies a sample names a full commit here. Nothing of this name exists, so that forgetting it fails.
 PLACEHOLDER, COMMIT = "@COMMIT", f"@{'c' * 40}"
-USES = re.compile(r"uses: *([\w./-]+@\S+)")
+USES = re.compile(r"uses: *([\w./-]+@\w[\w.-]*)")
 ASKED_FOR = {"contents", "actions", "pull-requests", "issues"}
 CHOSEN = "${{ inputs.timeout-minutes }}"
 WRITTEN_BY_THE_RELEASE = {
