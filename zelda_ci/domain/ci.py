@@ -33,13 +33,12 @@ class Provenance(Record):
     run_attempt: int = 1
     pull_request: int | None = None
     workflow: str | None = None
-    """Path of the workflow's file; of a reusable workflow, the file that calls it. Absent in files of older versions,
-    as the three that follow."""
+    """Path of the workflow's file; of a reusable workflow, the file that calls it. Absent where the runner does not
+    say, as the id of the job."""
     job: str | None = None
     """Id of the job in its workflow; the jobs of a matrix share it."""
     artifact: str | None = None
-    """The name under which the job looks for a baseline; where another job of the run had taken it, the artifact itself
-    has a longer one."""
+    """What the input artifact-name or comment-id says; the name of the artifact itself holds job and attempt, too."""
     folder: str | None = None
     """Of the project, below the workspace; `.` where it is the workspace."""
     batch_id: str
