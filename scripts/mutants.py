@@ -44,7 +44,7 @@ PARTS = {
 UNITS = "cli compare config domain execution files github judge metrics pipeline redact report storage"
 TESTS = [
     *(f"unit/{name}" for name in UNITS.split()),
-    *("golden", "slow", "hostile/test_redaction.py", "integration/test_base_as_an_archive.py"),
+    *("golden", "slow", "hostile/test_redaction.py"),
     *("integration/test_base_commit.py", "integration/test_judge_cases.py"),
     "integration/test_requirement_fulfillment.py",
 ]

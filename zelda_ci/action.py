@@ -42,10 +42,9 @@ from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import ConfigError, GitHubError
 from zelda_ci.events import Emit
-from zelda_ci.github import source_tree
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.github.revisions import merge_parents, tree_in
+from zelda_ci.github.revisions import merge_parents, tree_in, tree_of
 from zelda_ci.github.workflow_commands import Log, Severity
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.overrides import Given
@@ -282,7 +281,7 @@ def _against(case: CiContext, environ: Mapping[str, str]) -> BaseOrder | None:
     source = source_of(case, environ)
     if commit is None or settings.baseline or case.decision.target is None or source.is_foreign:
         return None
-    return BaseOrder(commit, bring(source, case.log.say))
+    return BaseOrder(commit, bring(source))
 
 
 def _with_rights(loaded: LoadedProject, case: CiContext, environ: Mapping[str, str]) -> Overruled:
@@ -372,7 +371,7 @@ def _told_tree(settings: ActionSettings, commit: str, log: Log) -> str | None:
     """The tree of a commit that a clone of depth 1 lacks, from GitHub."""
     api = _quick_api(settings, log)
     try:
-        return source_tree.read_commit(api, commit).tree.sha if api else None
+        return tree_of(api, commit) if api else None
     except GitHubError as problem:
         log.say(f"The files of the commit {commit[:7]} are not known: {problem.message}")
         return None

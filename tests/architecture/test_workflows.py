@@ -19,7 +19,12 @@ OWN = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
 EXAMPLES = sorted((REPOSITORY / "examples").glob("zelda*.yml"))
 ACTIONS = [REPOSITORY / "action.yml", REPOSITORY / "runner" / "action.yml"]
 RELEASE = REPOSITORY / ".github" / "workflows" / "release.yml"
-NEWER_THAN_ACTIONLINT = re.compile(r'label "ubuntu-24\.04(-arm)?" is unknown|unknown permission scope "attestations"')
+NEWER_THAN_ACTIONLINT = re.compile(
+    r'label "ubuntu-24\.04(-arm)?" is unknown|unknown permission scope "attestations"|action "\$/" in invalid format'
+)
+# Whoever copies a sample names a full commit here. Nothing of this name exists, so that forgetting it fails.
+PLACEHOLDER, COMMIT = "@COMMIT", f"@{'c' * 40}"
+USES = re.compile(r"uses: *([\w./-]+@\w[\w.-]*)")
 ASKED_FOR = {"contents", "actions", "pull-requests", "issues"}
 CHOSEN = "${{ inputs.timeout-minutes }}"
 WRITTEN_BY_THE_RELEASE = {
@@ -53,32 +58,46 @@ def actionlint(folder: Path, *files: Path) -> list[str]:
     return [each for each in told if not NEWER_THAN_ACTIONLINT.search(each)]
 
 
-def of_the_pages(tmp_path: Path) -> Path:
-    """The workflow that the page for newcomers shows."""
+def samples(folder: Path) -> list[Path]:
+    """The workflows that others are to copy, with a commit named: the examples, and that of the first page."""
     page = (REPOSITORY / "docs/your-first-suite.md").read_text("utf-8")
     blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (shown,) = [block for block in blocks if "jobs:" in block]
-    file = tmp_path / "page.yml"
-    file.write_text(shown)
-    return file
+    texts = {file.name: file.read_text("utf-8") for file in EXAMPLES} | {"page.yml": shown}
+    for name, text in texts.items():
+        (folder / name).write_text(text.replace(PLACEHOLDER, COMMIT), "utf-8")
+    return [folder / name for name in texts]
 
 
 def test_zizmor_finds_nothing(tmp_path: Path) -> None:
-    checked = zizmor(REPOSITORY / ".github", *ACTIONS, *EXAMPLES, of_the_pages(tmp_path))
+    checked = zizmor(REPOSITORY / ".github", *ACTIONS, *samples(tmp_path))
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def test_zizmor_would_find_an_unpinned_action(tmp_path: Path) -> None:
     careless = tmp_path / "careless.yml"
-    careless.write_text(EXAMPLES[0].read_text().replace("zelda-ci/zelda-ci@", "somebody/else@"))
+    careless.write_text(EXAMPLES[0].read_text().replace(PLACEHOLDER, "@v1"))
     assert "unpinned-uses" in zizmor(careless).stdout
+
+
+def test_no_text_names_an_action_by_a_tag() -> None:
+    """Neither a sample nor a message: what gets the key is a commit, and a tag may not even exist."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, check=True).stdout
+    # Tests need texts that are wrong, and the changelog says what was.
+    names = [name for name in listed.decode().split("\0") if name and not name.startswith(("tests/", "CHANGELOG.md"))]
+    texts = {name: (REPOSITORY / name).read_text("utf-8", "replace") for name in names if (REPOSITORY / name).is_file()}
+    pinned = re.compile(rf"[\w./-]+@[0-9a-f]{{40}}|zelda-ci/zelda-ci[\w./-]*{PLACEHOLDER}")
+    named = {(name, uses) for name, text in texts.items() for uses in USES.findall(text)}
+    assert len(named) > 20
+    named |= {(name, ours) for name, text in texts.items() for ours in re.findall(r"zelda-ci/[\w./-]*@[\w.]+", text)}
+    assert [each for each in sorted(named) if not pinned.fullmatch(each[1]) and "@sha256" not in each[1]] == []
 
 
 def test_actionlint_finds_nothing_but_what_it_ought_to(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.yml"
     right = (REPOSITORY / "examples" / "zelda-fork-comment.yml").read_text()
     wrong.write_text(right.replace("types: [completed]", "types: [nonsense]"))
-    (found,) = actionlint(tmp_path / "actionlint", *OWN, *EXAMPLES, of_the_pages(tmp_path), wrong)
+    (found,) = actionlint(tmp_path / "actionlint", *OWN, *samples(tmp_path), wrong)
     assert found.startswith("wrong.yml:")
 
 
@@ -90,7 +109,7 @@ def test_every_workflow_asks_for_as_little_as_it_can(file: Path) -> None:
     for job in workflow["jobs"].values():
         if job.get("uses", "").startswith("zelda-ci/"):
             # One of our own, which is looked at here as well.
-            assert re.fullmatch(r"zelda-ci/zelda-ci/\.github/workflows/[a-z-]+\.yml@v1", job["uses"])
+            assert re.fullmatch(rf"zelda-ci/zelda-ci/\.github/workflows/[a-z-]+\.yml{PLACEHOLDER}", job["uses"])
             continue
         # A workflow that is called says itself how long its jobs may take.
         minutes = job.get("timeout-minutes")
@@ -99,7 +118,7 @@ def test_every_workflow_asks_for_as_little_as_it_can(file: Path) -> None:
             assert set(job["permissions"]) <= ASKED_FOR
         for step in job.get("steps", []):
             uses = step.get("uses", "")
-            if not uses.startswith(("./", "zelda-ci/")):
+            if not uses.startswith(("./", "$/", "zelda-ci/")):
                 assert re.fullmatch(r"([a-z-]+/[a-z-]+@[0-9a-f]{40})?", uses)
             if uses.startswith("actions/checkout@"):
                 assert step["with"]["persist-credentials"] is False

@@ -80,18 +80,6 @@ def test_an_artifact_of_another_job_is_not_touched(github: GitHubServer, run: Ru
     assert github.repository.artifacts[0].files == FILES
 
 
-@pytest.mark.parametrize("unique_per_run", [False, True])
-def test_a_job_that_is_run_again_stores_again(github: GitHubServer, run: Run, *, unique_per_run: bool) -> None:
-    """Reports of what GitHub does here disagree, so that both ways are understood."""
-    artifacts_of(github, run).upload("zelda", FILES, retention_days=None)
-    run.attempt = 2
-    if unique_per_run:
-        github.repository.artifacts[0].attempt = 2
-    artifacts_of(github, run).upload("zelda", {"second": b""}, retention_days=None)
-    first = [] if unique_per_run else [FILES]
-    assert [artifact.files for artifact in github.repository.artifacts] == [*first, {"second": b""}]
-
-
 def test_a_creation_whose_answer_was_lost_is_done_again(github: GitHubServer, run: Run) -> None:
     github.script_failures([lose_answer(on=f"POST {SERVICE}/CreateArtifact")])
     artifacts_of(github, run).upload("zelda", FILES, retention_days=None)

@@ -3,11 +3,12 @@
 import io
 import zipfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from tests.support.baselines import NAME, World, five_commits, look, provenance, store
+from tests.support.baselines import STORED_AS, World, five_commits, look, provenance, store
 from tests.support.github_server import answered
 from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS
 from zelda_ci.domain.ci import BaselineState
@@ -88,8 +89,8 @@ NOT_OURS: dict[str, tuple[dict[str, Any], dict[str, Any], BaselineState, str]] =
     "a pull request of it": ({"fork": True, "event": "pull_request"}, {}, BaselineState.NONE_YET, ""),
     "a deleted fork's": ({"deleted_fork": True, "event": "pull_request"}, {}, BaselineState.NONE_YET, ""),
     "a tag called main": ({"elsewhere": True}, {}, BaselineState.NONE_YET, ""),
-    "a pull request": ({"event": "pull_request"}, {}, BaselineState.INVALID, "by a pull_request run"),
-    "another workflow": ({"workflow": "other.yml"}, {}, BaselineState.INVALID, "another workflow"),
+    "a pull request": ({"event": "pull_request"}, {}, BaselineState.NONE_YET, ""),
+    "another workflow": ({"workflow": "other.yml"}, {"workflow": None}, BaselineState.INVALID, "another workflow"),
     "another commit": ({}, {"sha": "f" * 40}, BaselineState.INVALID, "another commit"),
     "another run": ({}, {"run_id": 1}, BaselineState.INVALID, "another run"),
     "another repository": ({}, {"repository_id": 1}, BaselineState.INVALID, "another repository"),
@@ -110,9 +111,6 @@ def test_what_is_not_a_trusted_run_of_the_branch_is_passed_over_with_a_reason(wo
         store(world.repository.add_run(world.commits[2]), "honest")
         assert look(world.github, world.own, world.commits[4]).results == "honest", name
         world.repository.artifacts.clear()
-    run = world.repository.add_run(world.commits[4])
-    world.repository.add_artifact(NAME, {PROVENANCE: provenance(run), RESULTS: b'{"results": ""}'}, run=None)
-    assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.NONE_YET
 
 
 def test_what_cannot_be_read_is_refused_with_the_reason(world: World) -> None:
@@ -126,7 +124,7 @@ def test_what_cannot_be_read_is_refused_with_the_reason(world: World) -> None:
         *((blob, "no zip archive") for blob in (b"", b"PK", b"<html>not a zip</html>")),
     ):
         world.repository.artifacts.clear()
-        world.repository.add_artifact(NAME, files, run=run)
+        world.repository.add_artifact(STORED_AS, files, run=run)
         origin = look(world.github, world.own, world.commits[4]).origin
         assert (origin.state, reason in origin.sentence) == (BaselineState.INVALID, True), origin.sentence
     world.repository.artifacts.clear()
@@ -142,7 +140,7 @@ def test_a_zip_bomb_is_refused_unexploded(world: World) -> None:
         with archive.open(RESULTS, "w") as member:
             for _ in range(80):
                 member.write(bytes(1 << 20))
-    world.repository.add_artifact(NAME, bomb.getvalue(), run=run)
+    world.repository.add_artifact(STORED_AS, bomb.getvalue(), run=run)
 
     found = look(world.github, world.own, world.commits[4])
     assert found.origin.state is BaselineState.INVALID
@@ -154,7 +152,7 @@ def test_a_zip_bomb_is_refused_unexploded(world: World) -> None:
 
 @pytest.mark.parametrize("blob", [b"", b"PK", b"<html>not a zip</html>"])
 def test_what_is_no_archive_is_no_baseline(world: World, blob: bytes) -> None:
-    world.repository.add_artifact(NAME, blob, run=world.repository.add_run(world.commits[4]))
+    world.repository.add_artifact(STORED_AS, blob, run=world.repository.add_run(world.commits[4]))
     assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.INVALID
 
 
@@ -172,7 +170,12 @@ def test_an_expired_baseline_is_told_apart_from_none_and_an_older_one_is_better(
 
 def test_a_token_that_may_not_read_is_told_what_it_needs(world: World) -> None:
     store(world.repository.add_run(world.commits[3]))
-    for path, status in (("*/actions/runs/*", 403), ("*/actions/artifacts", 404), ("*/zip", 403), ("*/commits", 403)):
+    for path, status in (
+        ("*/actions/runs/*", 403),
+        ("*/actions/workflows/*/runs", 404),
+        ("*/zip", 403),
+        ("*/commits", 403),
+    ):
         world.github.script_failures([answered(status, on=f"GET {path}")])
         found = look(world.github, world.own, world.commits[4])
         assert found.origin.state is BaselineState.NOT_PERMITTED, path
@@ -191,7 +194,7 @@ def test_a_token_that_is_wrong_is_not_told_to_ask_for_permissions(world: World) 
 
 @pytest.mark.parametrize("status", [400, 500])
 def test_a_github_that_does_not_answer_is_no_error(world: World, status: int) -> None:
-    world.github.script_failures([answered(status, on="GET */actions/artifacts") for _ in range(9)])
+    world.github.script_failures([answered(status, on="GET */actions/workflows/*/runs") for _ in range(9)])
     found = look(world.github, world.own, world.commits[4])
     assert (found.origin.state, found.results) == (BaselineState.UNREACHABLE, None)
 
@@ -202,6 +205,7 @@ NONSENSE: tuple[Any, ...] = (
     "text",
     [None],
     {"artifacts": [{"id": "x"}]},
+    {"workflow_runs": [{"id": "x"}]},
     [{"sha": 1}],
     b"<html>",
     b"null",
@@ -209,7 +213,9 @@ NONSENSE: tuple[Any, ...] = (
 )
 
 
-@pytest.mark.parametrize("path", ["*/runs/*", "*/actions/artifacts", "*/commits", "*/compare/*", "*/zip"])
+@pytest.mark.parametrize(
+    "path", ["*/runs/*", "*/workflows/*/runs", "*/runs/*/artifacts", "*/commits", "*/compare/*", "*/zip"]
+)
 def test_a_github_that_answers_nonsense_is_no_error(world: World, path: str) -> None:
     store(world.repository.add_run(world.commits[3]), "stored")
     for body in NONSENSE:
@@ -217,3 +223,13 @@ def test_a_github_that_answers_nonsense_is_no_error(world: World, path: str) -> 
         world.github.script_failures([answered(200, body, on=f"GET {path}")])
         found = look(world.github, world.own, world.commits[4])
         assert (found.results == "stored") == (found.origin.state is BaselineState.FOUND), body
+
+
+def test_nothing_that_others_store_hides_the_baseline(world: World) -> None:
+    """A fork may store artifacts of any name, in as many runs and workflows as it likes, from a branch called main."""
+    store(world.repository.add_run(world.commits[4], created_at=datetime(2026, 1, 1, tzinfo=UTC)), "hidden")
+    fork = world.fork()
+    for number in range(600):
+        how: dict[str, Any] = {"head_repository": fork} if number % 2 else {"branch": "feature"}
+        store(world.repository.add_run(world.own.head_sha, event="pull_request", **how), "noise")
+    assert look(world.github, world.own, world.commits[4]).results == "hidden"

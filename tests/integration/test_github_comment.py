@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -18,7 +19,7 @@ from tests.support.github_server import (
     lose_answer,
     truncated,
 )
-from zelda_ci.ci.comment import Published, Sharing, publish_comment
+from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.comments import CommentOrder, marker, sealed
 
@@ -154,6 +155,25 @@ def test_invented_runs_and_attempts_silence_nobody(github: GitHubServer, pull: P
         assert [shown(each) for each in pull.comments] == ["true"]
 
 
+def test_what_is_told_last_are_the_newest_results_and_nobody_has_any_of_the_future(
+    github: GitHubServer, pull: Pull
+) -> None:
+    """An old run that is run again, as after an acceptance, turns its check green: the comment must not stay red."""
+    old, newer = run_of(github), run_of(github)
+
+    def told(run: Run, body: str, made_at: int) -> str:
+        order = replace(order_of(run), made_at=made_at)
+        return publish_comment(api_of(github), 1, key=KEY, order=order, body=body).action
+
+    assert told(newer, "red", 1_000) == "created"
+    assert told(old, "of before", 900) == "outdated"
+    assert told(old, "green, run again", 2_000) == "updated"
+    assert told(newer, "red", 1_000) == "outdated"
+    assert [shown(each) for each in pull.comments] == ["green, run again"]
+    pull.comments[0].body = sealed(KEY, replace(order_of(newer), made_at=10**11), "for ever")
+    assert told(old, "true", 3_000) == "updated"
+
+
 def test_duplicates_are_folded_into_the_oldest(github: GitHubServer, pull: Pull) -> None:
     kept = github.repository.add_comment(1, sealed(KEY, CommentOrder(1, 1, HEAD), "one"), author=github.login)
     for body in ("two", "three"):
@@ -226,32 +246,9 @@ def test_what_github_refuses_has_a_code(github: GitHubServer) -> None:
 
 # --- jobs that share something ---------------------------------------------------------------------------------------
 
-FORMER = "workflow"
-
 
 def tell_as(github: GitHubServer, key: str, body: str, run: Run, *, once: bool = True) -> Published:
-    sharing = Sharing(FORMER, once=once)
-    return publish_comment(api_of(github), 1, key=key, order=order_of(run), body=body, sharing=sharing)
-
-
-def former(github: GitHubServer, order: CommentOrder | None = None) -> Comment:
-    """What a version before jobs were told apart has left."""
-    old = order or CommentOrder(run_of(github).id, 1, "c" * 40)
-    return github.repository.add_comment(1, sealed(FORMER, old, "old"), author=github.login)
-
-
-@by_both_ways
-def test_a_comment_with_the_former_key_is_taken_over(github: GitHubServer, pull: Pull, refusals: list[Failure]) -> None:
-    old = former(github)
-    run = run_of(github)
-    github.script_failures(refusals)
-    published = tell_as(github, "job", "new", run)
-    assert (published.action, published.left_over) == ("updated", 0)
-    assert str(published.url).endswith(f"#issuecomment-{old.id}")
-    assert pull.comments == [old]
-    assert old.body == sealed("job", order_of(run), "new")
-    assert tell_as(github, "job", "newer", run_of(github)).url == published.url
-    assert [shown(each) for each in pull.comments] == ["newer"]
+    return publish_comment(api_of(github), 1, key=key, order=order_of(run), body=body, once=once)
 
 
 def test_a_second_job_with_the_same_key_does_not_overwrite_the_first(github: GitHubServer, pull: Pull) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders import result
-from tests.support.baselines import JOB, NAME, NOW, STORED_AT, World, five_commits, provenance
+from tests.support.baselines import JOB, NAME, NOW, STORED_AS, STORED_AT, World, five_commits, provenance
 from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, Repository, Run
 from zelda_ci.ci.baseline import BatchBaseline, pooled_baseline, stored_for
@@ -64,7 +64,7 @@ def store(
         POOL: encode_pool(pool, 1 << 20),
         "runs/one/transcript.json": b"{}",
     }
-    return run.repository.add_artifact(NAME, members, run=run, **{"created_at": STORED_AT, **more})
+    return run.repository.add_artifact(STORED_AS, members, run=run, **{"created_at": STORED_AT, **more})
 
 
 def test_one_artifact_brings_its_own_trials_and_those_of_earlier_runs(world: PoolWorld) -> None:
@@ -85,7 +85,7 @@ def forgeries(world: PoolWorld) -> dict[str, tuple[Run, dict[str, Any]]]:
         "pull request": (world.run(event="pull_request"), {}),
         "push of a fork": (world.run(head_repository=fork), {}),
         "deleted fork": (world.run(event="pull_request", deleted_fork=True), {}),
-        "other workflow": (world.run(workflow="other.yml"), {}),
+        "other workflow": (world.run(workflow="other.yml"), {"lies": {"workflow": None}}),
         "other branch": (world.run(branch="feature"), {}),
         "comment": (world.run(event="issue_comment"), {}),
         "tag called main": (world.repository.add_run(elsewhere, branch="main"), {}),
@@ -128,7 +128,7 @@ def test_trials_from_the_future_and_of_last_month_are_left_out(world: PoolWorld)
 def test_a_pool_that_is_damaged_is_no_baseline(world: PoolWorld) -> None:
     artifact = store(world.run(), trial("good"))
     members = {**artifact.files, POOL: b'{"schemaVersion": 1, "trials": [{}]}'}
-    world.repository.add_artifact(NAME, members, run=artifact.run, created_at=STORED_AT)
+    world.repository.add_artifact(STORED_AS, members, run=artifact.run, created_at=STORED_AT)
     assert world.pooled() == ["good"]
 
 

@@ -117,7 +117,7 @@ def test_a_program_is_looked_for_where_the_run_will_look(tmp_path: Path) -> None
 
 
 HELP: dict[str, dict[str, str]] = {
-    "use zelda-ci/zelda-ci/runner@v1 in its place, after actions/": {"GITHUB_ACTIONS": "true", IMAGE: "1"},
+    "use zelda-ci/zelda-ci/runner in its place, after actions/": {"GITHUB_ACTIONS": "true", IMAGE: "1"},
     "put actions/setup-node before this step": {"GITHUB_ACTIONS": "true"},
     "examples/image/Dockerfile": {IMAGE: "1"},
     "Install npm where PATH leads": {},
@@ -145,7 +145,7 @@ def test_a_missing_toolchain_ends_a_run_before_a_model_is_asked(tmp_path: Path) 
     said = " ".join((done.stdout + done.stderr).split())
     assert "zelda/test-one.yaml:2: " in said
     assert "cannot be run: no-such-npm is missing. PATH in the run: /" in said
-    assert "The container action has no no-such-npm: use zelda-ci/zelda-ci/runner@v1" in said
+    assert "The container action has no no-such-npm: use zelda-ci/zelda-ci/runner" in said
     assert not results(project)
 
 

@@ -159,7 +159,7 @@ class Stage:
         content = how.pop("content", None) or results(score)
         of_artifact = {name: how.pop(name) for name in ("expired", "digest", "created_at") if name in how}
         pool = how.pop("pool", None)
-        name, told = how.pop("name", "zelda-results"), how.pop("told", {})
+        name, told = how.pop("name", "zelda-results.job.1"), how.pop("told", {})
         run = self.github.repository.add_run(commit, **{"branch": "main", "event": "push", **how})
         provenance = {
             "schemaVersion": 1,
@@ -171,6 +171,10 @@ class Stage:
             "runId": run.id,
             "batchId": "earlier",
             "createdAt": datetime.now(UTC).isoformat(),
+            "workflow": f".github/workflows/{run.workflow}",
+            "job": "job",
+            "artifact": "zelda-results",
+            "folder": ".",
             **told,
         }
         members = {"zelda-ci.json": json.dumps(provenance).encode(), "zelda-results.json": content}

@@ -21,10 +21,10 @@ def test_two_jobs_of_one_workflow_keep_apart_without_a_comment_id(tmp_path: Path
         assert stage.push(GOOD, run=run, job_id="linux").code == 0
         done = stage.push(BAD, run=run, job_id="mac")
         assert done.code == 1, done.printed
-        assert [artifact.name for artifact in stage.stored] == ["zelda-results", "zelda-results-mac"]
+        assert [artifact.name for artifact in stage.stored] == ["zelda-results.linux.1", "zelda-results.mac.1"]
         assert [artifact.name for artifact in stage.transcripts] == [
-            "zelda-results.transcripts",
-            "zelda-results-mac.transcripts",
+            "zelda-results.linux.1.transcripts",
+            "zelda-results.mac.1.transcripts",
         ]
         says = [json.loads(artifact.files["zelda-ci.json"]) for artifact in stage.stored]
         assert [(each["workflow"], each["job"], each["artifact"], each["folder"]) for each in says] == [
@@ -59,7 +59,7 @@ def test_the_jobs_of_a_matrix_overwrite_nothing_and_are_told_what_they_need(tmp_
             pull, BAD, run=run, variables={"ACTIONS_RUNTIME_TOKEN": environ["ACTIONS_RUNTIME_TOKEN"]}
         )
         assert second.code == 1, second.printed
-        assert [artifact.name for artifact in stage.stored] == ["zelda-results"]
+        assert [artifact.name for artifact in stage.stored] == ["zelda-results.job.1"]
         assert len(stage.transcripts) == 1
         warnings = [warning.data for warning in second.told("warning")]
         assert any("already exists in this run" in warning for warning in warnings)
@@ -76,7 +76,7 @@ def test_the_jobs_of_a_matrix_overwrite_nothing_and_are_told_what_they_need(tmp_
             comment_id="opus @team",
             variables={"ACTIONS_RUNTIME_TOKEN": environ["ACTIONS_RUNTIME_TOKEN"]},
         )
-        assert [artifact.name for artifact in stage.stored] == ["zelda-results", "zelda-results-opus @team"]
+        assert [artifact.name for artifact in stage.stored] == ["zelda-results.job.1", "zelda-results-opus @team.1"]
         assert third.told("warning") == []
         assert len(stage.bodies()) == 2
         assert stage.bodies()[1].count("@team") == stage.bodies()[1].count("`@team`") > 0
@@ -135,13 +135,14 @@ def test_an_artifact_that_cannot_be_stored_costs_only_itself(tmp_path: Path) -> 
 
 def test_results_of_two_jobs_of_a_fork_are_both_told(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
-        stage.store(stage.tip)
+        for job in ("linux", "mac"):
+            stage.store(stage.tip, told={"job": job}, name=f"zelda-results.{job}.1")
         pull = stage.open_pull(fork=True)
         stage.github.permissions["pull_requests"] = "read"
         run = stage.run_of(pull)
         stage.pull_request(pull, GOOD, run=run, job_id="linux")
         stage.pull_request(pull, BAD, run=run, job_id="mac")
-        assert [artifact.name for artifact in stage.stored] == ["zelda-results", "zelda-results-mac"]
+        assert [artifact.name for artifact in stage.stored] == ["zelda-results.linux.1", "zelda-results.mac.1"]
         stage.github.permissions["pull_requests"] = "write"
         done = stage.finished(pull, stage.stored[-1])
         assert done.code == 0, done.printed

@@ -89,7 +89,7 @@ def test_trials_of_other_pull_requests_workflows_and_forks_are_not_added(tmp_pat
         content, pool = honest.files["zelda-results.json"], honest.files["zelda-pool.json"]
         own = {"content": content, "pool": pool}
         stage.of_fork(pull, **own, told={"pullRequest": 8})
-        stage.of_fork(pull, **own, workflow="other.yml")
+        stage.of_fork(pull, **own, workflow="other.yml", told={"workflow": ".github/workflows/zelda.yml"})
         stage.of_fork(pull, **own, branch="elsewhere")
         stage.of_fork(pull, **own, event="push")
         stage.of_fork(pull, **own, head_repository=stage.fork)

@@ -187,10 +187,10 @@ def test_the_report_is_a_page_of_its_own_to_which_the_comment_leads(tmp_path: Pa
             report = stage.reports[-1]
             assert done.outputs["report-artifact-id"] == str(report.id)
             if archives_only:
-                assert (report.name, report.mime_type) == ("zelda-results.report", "application/zip")
+                assert (report.name, report.mime_type) == ("zelda-results.job.1.report", "application/zip")
                 html = report.files["report.html"].decode()
             else:
-                assert (report.name, report.mime_type) == ("zelda-results.report.html", "text/html")
+                assert (report.name, report.mime_type) == ("zelda-results.job.1.report.html", "text/html")
                 html = report.content.decode()
             assert "worse in 1 of 1 suite" in html
             (body,) = stage.bodies(pull.number)

@@ -104,16 +104,13 @@ def test_a_shared_pull_request_is_told_as_one_job_would_have_told_it(tmp_path: P
             name: done.outputs[name] for name in ("verdict", "score", "cost-usd")
         }
         names = sorted(artifact.name for artifact in stage.github.repository.artifacts)
-        parts = ["zelda-results.plan", "zelda-results.shard-1-of-2", "zelda-results.shard-2-of-2"]
-        assert names == [
-            "zelda-results",
-            *parts[:1],
-            "zelda-results.report.html",
-            *parts[1:],
-            "zelda-results.transcripts",
-        ]
+        kinds = ("1", "1.report.html", "1.transcripts", "plan.1", "shard-1-of-2.1", "shard-2-of-2.1")
+        assert names == [f"{STEM}.{kind}" for kind in kinds]
         (transcripts,) = stage.transcripts
         assert {name.split("/")[1].partition("-")[0] for name in transcripts.files if "/" in name} == set(NAMES)
+
+
+STEM = "zelda-results.zelda-shards"
 
 
 def kept(stage: Stage, name: str) -> Artifact:
@@ -127,7 +124,7 @@ Change = Callable[[dict[str, Any], dict[str, Any]], None]
 
 def forge(stage: Stage, run: Run, change: Change) -> None:
     """Somebody else's part in the place of the second one."""
-    was = kept(stage, "zelda-results.shard-2-of-2")
+    was = kept(stage, f"{STEM}.shard-2-of-2.1")
     part, batch = (json.loads(was.files[each]) for each in ("zelda-shard.json", "zelda-results.json"))
     change(part, batch)
     files = {"zelda-shard.json": json.dumps(part).encode(), "zelda-results.json": json.dumps(batch).encode()}
@@ -182,14 +179,14 @@ def test_a_part_that_is_missing_doubled_or_foreign_is_named_and_never_green(tmp_
         assert "Re-run failed jobs" in none.printed
 
         assert run.shard("2/2").code == 0
-        honest_part = kept(stage, "zelda-results.shard-2-of-2")
+        honest_part = kept(stage, f"{STEM}.shard-2-of-2.1")
         for change, said in FORGERIES:
             forge(stage, run.run, change)
             done = run.merge()
             assert (done.code, said in done.printed) == (2, True), (said, done.printed)
             stage.github.repository.artifacts.remove(kept(stage, honest_part.name))
             stage.github.repository.artifacts.append(honest_part)
-        assert [artifact.name for artifact in stage.stored if artifact.name == "zelda-results"] == []
+        assert [artifact.name for artifact in stage.stored if artifact.name == f"{STEM}.1"] == []
         assert not stage.bodies()
 
         # Twice under the same name, which the service itself would not take.
@@ -200,7 +197,7 @@ def test_a_part_that_is_missing_doubled_or_foreign_is_named_and_never_green(tmp_
 
         # A plan whose hash nobody handed on is no plan, and a shard of another number is none of it.
         done = run.job("merge", mode="merge", plan="0" * 64)
-        assert (done.code, "does not hold the plan with the hash 000000000000" in done.printed) == (2, True)
+        assert (done.code, "holds the plan with the hash 000000000000" in done.printed) == (2, True)
         done = run.shard("1/3")
         assert done.code == 2
         assert "Number of shards: 2 and 3 (give all jobs the same number of shards)" in done.printed
@@ -241,7 +238,7 @@ def test_a_cancelled_shard_is_named_and_run_again_alone(tmp_path: Path) -> None:
         assert "cancelled before its end: run it again" in cancelled.summary
         done = run.merge()
         assert done.code == 2, done.printed
-        assert "zelda-results.shard-2-of-2: shard 2 was cancelled before its end" in done.printed
+        assert f"{STEM}.shard-2-of-2.1: shard 2 was cancelled before its end" in done.printed
         (body,) = stage.bodies()
         assert "could not put the shards together" in body
         assert "shard 2 was cancelled before its end" in body
@@ -250,7 +247,7 @@ def test_a_cancelled_shard_is_named_and_run_again_alone(tmp_path: Path) -> None:
         assert run.shard("2/2").code == 0
         done = run.merge()
         assert done.code == 0, done.printed
-        assert "shard-1-of-2: 1 trial, on" in done.printed
+        assert "shard-1-of-2.1: 1 trial, on" in done.printed
         assert "could not put the shards together" not in stage.bodies()[0]
 
 
@@ -274,7 +271,9 @@ def test_shards_run_beside_the_base_that_the_plan_has_pinned(tmp_path: Path) -> 
         # A run that overlaps ends now, and what it has measured of the base is newer.
         batch_id = json.loads(before.files["zelda-results.json"])["batchId"].encode()
         further = before.files["zelda-results.json"].replace(batch_id, b"2026-01-01T00-00-00-abcd")
-        newer = stage.store(stage.tip, content=further, name="zelda-results-all")
+        newer = stage.store(
+            stage.tip, content=further, name="zelda-results-all.1", told={"artifact": "zelda-results-all"}
+        )
         assert run.shard("2/2").code == 0
         done = run.merge()
         assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
@@ -348,6 +347,6 @@ def test_a_trial_of_a_shard_that_is_run_again_still_counts(tmp_path: Path) -> No
         done = run.merge()
         assert done.code == 0, done.printed
         assert "1 trial of 1 earlier run of this pull request" in done.printed
-        (stored,) = (artifact for artifact in stage.stored if artifact.name == "zelda-results")
+        (stored,) = (artifact for artifact in stage.stored if artifact.name == f"{STEM}.2")
         (kept_trial,) = json.loads(stored.files["zelda-pool.json"])["trials"]
         assert (kept_trial["suite"], kept_trial["evaluations"]["functionalCorrectness"]["score"]) == ("parting", 0)

@@ -6,7 +6,6 @@ from typing import Any
 
 from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, cost_of, model
 from tests.scenarios.stage import Done, Stage
-from tests.support.github_server import answered
 from tests.support.scripted_api import ApiRequest, Reply, tool_call
 
 FILES: dict[str, str | bytes] = {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE}
@@ -43,31 +42,12 @@ def test_a_base_that_cannot_be_had_leaves_the_stored_baseline_and_a_sentence(tmp
         # What decides over rights is there, the files of the base are not, and nobody can be asked.
         stage.project.git("fetch", "-q", "--depth=1", "--filter=blob:none", "origin", stage.tip)
         stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
-        stage.github.script_failures([answered(404, on="GET /repos/octo/shop/git/commits/*")])
         done = stage.pull_request(pull, model, trials="adaptive")
         assert done.code == 0, done.printed
         assert len(batch(stage, done)["runs"]) == 1
         assert f"The base commit {stage.tip[:7]} could not be had" in done.printed
         assert "othing ran side by side with the base" in stage.bodies()[0], stage.bodies()[0]
         assert "nothing to compare with yet" in stage.bodies()[0]
-
-
-def test_a_base_that_git_cannot_fetch_runs_from_an_archive(tmp_path: Path) -> None:
-    """A checkout of depth 1 without credentials: rights, changes and the base's files come through the API."""
-    with Stage(tmp_path, {**FILES, "data.txt": "data\n" * 1000}) as stage:
-        pull = stage.open_pull({"CLAUDE.md": SILENT})
-        stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
-        done = stage.pull_request(pull, model, trials=FEW, jobs="4")
-        assert done.code == 1, done.printed
-        assert done.outputs["verdict"] == "regressed"
-        found = batch(stage, done)
-        assert (len(found["runs"]), len(found["baseRuns"])) == (4, 4)
-        assert {run["source"]["commit"] for run in found["baseRuns"]} == {stage.tip}
-        assert "4 trials of the head, 4 of the base, side by side" in stage.bodies()[0]
-        assert f"The base commit {stage.tip[:7]} came as an archive through GitHub's API" in done.printed
-        (archive,) = (seen for seen in stage.github.requests if seen.path.startswith("/codeload/"))
-        assert "authorization" not in archive.headers
-        assert archive.query["token"] not in done.printed.replace(f"::add-mask::{archive.query['token']}", "")
 
 
 def test_a_second_attempt_goes_on_where_the_first_ended(tmp_path: Path) -> None:

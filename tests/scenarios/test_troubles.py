@@ -112,5 +112,5 @@ def test_a_subscription_runs_suites_and_a_check_that_fails_ends_the_step_before_
         refused = stage.push([], variables={**checked, IMAGE: "1"})
         assert refused.code == 2
         assert "zelda/test-greeting.yaml:4: testCommand `no-such-tool -f greeting.txt` cannot be run" in refused.printed
-        assert "The container action has no no-such-tool: use zelda-ci/zelda-ci/runner@v1" in refused.printed
+        assert "The container action has no no-such-tool: use zelda-ci/zelda-ci/runner" in refused.printed
         assert refused.outputs["verdict"] == "broken"

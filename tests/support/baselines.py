@@ -15,6 +15,7 @@ from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import StorageError
 
 NAME = "zelda-results"
+STORED_AS = f"{NAME}.zelda.1"
 JOB = JobIdentity(NAME, "zelda", ".")
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 STORED_AT = datetime(2026, 11, 19, 8, tzinfo=UTC)
@@ -49,7 +50,7 @@ def five_commits() -> Iterator[World]:
 
 
 def provenance(run: Run, **lies: Any) -> bytes:
-    """What an artifact of a version before jobs were named tells of itself."""
+    """What an artifact tells of itself."""
     told = Provenance(
         repository=run.repository.full_name,
         repository_id=run.repository.id,
@@ -59,14 +60,12 @@ def provenance(run: Run, **lies: Any) -> bytes:
         run_id=run.id,
         batch_id="batch",
         created_at=STORED_AT,
+        workflow=f".github/workflows/{run.workflow}",
+        job="zelda",
+        artifact=NAME,
+        folder=".",
     )
     return told.model_copy(update=lies).model_dump_json(by_alias=True, exclude_none=True).encode()
-
-
-def named(run: Run, job: str = "zelda", **lies: Any) -> dict[str, Any]:
-    """What an artifact of today says besides."""
-    workflow = f".github/workflows/{run.workflow}"
-    return {"workflow": workflow, "job": job, "artifact": NAME, "folder": ".", **lies}
 
 
 def store(run: Run, results: str = "results", lies: dict[str, Any] | None = None, **more: Any) -> Artifact:
@@ -76,7 +75,7 @@ def store(run: Run, results: str = "results", lies: dict[str, Any] | None = None
         RESULTS: json.dumps({"results": results}).encode(),
         "runs/one/transcript.json": b"{}",
     }
-    name = more.pop("name", NAME)
+    name = more.pop("name", STORED_AS)
     return run.repository.add_artifact(name, members, run=run, **{"created_at": STORED_AT, **more})
 
 

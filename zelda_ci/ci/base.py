@@ -1,7 +1,6 @@
-"""The configuration of the commit that a pull request is merged into: from the workspace, or else from GitHub.
+"""The configuration of the commit that a pull request is merged into: from the workspace, or else fetched by git.
 
 Commits and files are named by their hashes, and git checks what it fetches: it does not matter who hands them over.
-Where git cannot fetch, GitHub's API is asked.
 """
 
 import base64
@@ -15,7 +14,6 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from zelda_ci.ci.base_api import supply
 from zelda_ci.ci.nested import NestedRepository, repository_top
 from zelda_ci.config import trust
 from zelda_ci.config.discovery import DEFAULT_TEST_DIR, is_suite
@@ -25,8 +23,7 @@ from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.config.trust import BaseSettings, KeyChange, SettledProject
 from zelda_ci.domain.ci import NOTHING_CHANGED, PullRequestChanges, RuleChange
 from zelda_ci.domain.workspace import SettingFinding
-from zelda_ci.errors import ConfigError, GitHubError
-from zelda_ci.github.api import Api
+from zelda_ci.errors import ConfigError
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.workspace.git import Git, prepare
 
@@ -53,8 +50,6 @@ class BaseSource:
     repository: str
     token: Secret | None
     environ: Mapping[str, str]
-    api: Api | None = None
-    """Asked where git cannot fetch."""
     nested: NestedRepository | None = None
     """Where the project lies in another repository than the event's."""
 
@@ -115,27 +110,25 @@ class _Chosen:
 
 async def _gather(git: Git, commit: str, source: BaseSource, chosen: _Chosen, files: Path) -> None:
     if not await _write_files(git.within(source.top), commit, chosen, files):
-        try:
-            fetched = await _fetch(git, commit, source, chosen, files.with_name("fetched"))
-        except GitHubError as problem:
-            raise missing(commit, source, f" {problem.message}") from problem
-        if not (fetched and await _write_files(fetched.git, fetched.commit, chosen, files)):
-            raise missing(commit, source)
+        fetched = await _fetch(git, commit, source, chosen, files.with_name("fetched"))
+        if fetched and await _write_files(fetched, commit, chosen, files):
+            return
+        raise missing(commit, source)
 
 
-def missing(commit: str, source: BaseSource, why: str = "") -> ConfigError:
+def missing(commit: str, source: BaseSource) -> ConfigError:
     """The error for a base that cannot be had."""
     base = commit[:7]
     if source.nested and source.nested.named:
         return ConfigError(
             "On a pull request, rights come from the commit that it is merged into. It names the commit "
-            f"{base} of the submodule {source.nested.path}, which could not be read.{why}",
+            f"{base} of the submodule {source.nested.path}, which could not be read.",
             hint="Give actions/checkout `submodules: recursive` and `fetch-depth: 0`, or a github-token that may read "
             "the submodule's repository.",
             code="BASE_UNREADABLE",
         )
     return ConfigError(
-        f"On a pull request, rights come from the commit that it is merged into, and {base} could not be read.{why}",
+        f"On a pull request, rights come from the commit that it is merged into, and {commit[:7]} could not be read.",
         hint="Give actions/checkout `fetch-depth: 2`. Or let the step fetch it: with github-token, and contents: read.",
         code="BASE_UNREADABLE",
     )
@@ -195,35 +188,16 @@ def _batch(output: bytes) -> Iterator[tuple[str, bytes]]:
             start += length + 1
 
 
-@dataclass(frozen=True)
-class FetchedCommit:
-    """A repository of our own with a commit, its folders, and those files that matter."""
-
-    git: Git
-    commit: str
-    """The commit that was wanted, or one of ours with the very same tree."""
-
-
-async def _fetch(git: Git, commit: str, source: BaseSource, chosen: _Chosen, folder: Path) -> FetchedCommit | None:
-    """The commit by git, or else through the API; absent where nobody can be asked any more.
-
-    Raises:
-        GitHubError: The API was asked last, and what came of it.
-    """
+async def _fetch(git: Git, commit: str, source: BaseSource, chosen: _Chosen, folder: Path) -> Git | None:
+    """A repository of our own with a commit, its folders, and the files that matter; absent where none can be had."""
     await git("init", "-q", "--bare", str(folder))
     fetching = networked(git.within(folder, GIT_DIR=str(folder)), source)
     for address in await addresses(git.within(source.top), source):
         for setting in (("remote.origin.url", address), ("remote.origin.promisor", "true")):
             await fetching("config", *setting)
         if await _fetched(fetching, "--depth=1", "origin", commit) and await _complete(fetching, commit, chosen):
-            return FetchedCommit(fetching, commit)
-    if source.api is None:
-        return None
-    place = folder.with_name("supplied")
-    await git("init", "-q", "--bare", str(place))
-    supplied = git.within(place, GIT_DIR=str(place))
-    held = await supply(supplied, source.api, commit, lambda path: chosen.has(PurePosixPath(path)))
-    return FetchedCommit(supplied, held)
+            return fetching
+    return None
 
 
 @dataclass(frozen=True)
@@ -238,12 +212,8 @@ class _Wanted(_Chosen):
 
 async def fetch_files(
     git: Git, commit: str, source: BaseSource, folder: Path, wanted: Callable[[PurePosixPath], bool]
-) -> FetchedCommit | None:
-    """A repository of our own with a commit, its folders, and wanted files; absent where nobody has it.
-
-    Raises:
-        GitHubError: The API was asked last, and what came of it.
-    """
+) -> Git | None:
+    """A repository of our own with a commit, its folders, and wanted files; absent where none can be had."""
     return await _fetch(git, commit, source, _Wanted(frozenset(), frozenset(), wanted), folder)
 
 

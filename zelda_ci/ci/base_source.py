@@ -24,8 +24,6 @@ def source_of(case: CiContext, environ: Mapping[str, str]) -> BaseSource:
         repository=context.repository,
         token=settings.github_token,
         environ=environ,
-        # The API is asked about the event's repository, which knows nothing of a submodule's commits.
-        api=None if nested and nested.named else case.api,
         nested=nested,
     )
 
@@ -60,4 +58,4 @@ async def _named(commit: str, path: str, around: BaseSource, place: Path, redact
     fetched = await fetch_files(git, commit, around, place / "fetched", lambda _: False)
     if fetched is None:
         raise missing(commit, around)
-    return gitlink(await fetched.git("ls-tree", "-z", "--full-tree", fetched.commit, "--", path))
+    return gitlink(await fetched("ls-tree", "-z", "--full-tree", commit, "--", path))

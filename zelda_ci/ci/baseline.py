@@ -153,8 +153,7 @@ def resolve_baseline(case: CiContext, target: BaselineTarget | None, own_run_id:
     if baseline.origin.state in _NOTHING_USABLE:
         baseline = _of_default_branch(case, case.api, search, baseline.origin) or baseline
     if baseline.origin.state is BaselineState.NONE_YET:
-        names = " or ".join(reversed(search.job.names))
-        case.log.say(f"Looked for: the artifact {names} of this workflow's runs on {search.branch}.")
+        case.log.say(f"Looked for: the artifacts {search.job.stem}.* of this workflow's runs on {search.branch}.")
     return _counted(baseline)
 
 

@@ -1,4 +1,4 @@
-"""The stored results to compare with: which artifacts of the base branch are trusted, and which fits best.
+"""The stored results to compare with: which runs of the base branch are trusted, and whose results fit best.
 
 Results of the job's own workflow come first. Where it has stored none that can be used, those of other workflows of
 the repository may stand in: the file was renamed, or pushes and pull requests have workflows of their own.
@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import Generic, TypeVar
 
 from zelda_ci.ci.stored_artifacts import (
-    OTHER_WORKFLOW,
+    TRUSTED_EVENTS,
     Candidate,
     JobIdentity,
     Opened,
-    candidates,
     distrust_of_provenance,
-    distrust_of_run,
     opened,
     refuse,
+    results_of_run,
+    runs_of,
 )
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.errors import ArtifactError, GitHubError, StorageError
@@ -32,13 +32,10 @@ from zelda_ci.report.builders import baseline as words
 
 T = TypeVar("T")
 
-# Artifacts that are looked into. So a lookup is usually 8 requests, and never more than 56: one for the run itself, 10
-# pages of artifacts, 4 of commits, three per artifact, two for each of another workflow and one for the distance. Each
-# run carries pool and history on: a week of nights that broke for want of a key must not hide them.
+# Runs whose artifacts are listed, and artifacts of them that are looked into, for the own workflow and again for all
+# others. Each run carries pool and history on: a week of nights that broke for want of a key must not hide them.
+MAX_RUNS = 30
 MAX_TRIED = 10
-
-# Of those, artifacts of other workflows whose contents are read.
-MAX_ELSEWHERE = 5
 
 # Runs that overlap do not know each other's trials, so that the nearest artifact may lack those of the newest.
 MAX_FURTHER = 2
@@ -91,120 +88,103 @@ def find_baseline(api: Api, search: Search, *, read: Callable[[Opened], T], now:
         return StoredBaseline(words.not_readable(search.branch, search.commit, error), None)
 
 
-# What was refused, by artifact, the nearest first.
-_Refusals = dict[int, tuple[Candidate, ArtifactError | StorageError]]
-
-
 @dataclass(frozen=True)
 class _Lookup(Generic[T]):
     api: Api
     search: Search
     read: Callable[[Opened], T]
     now: datetime
-    runs: dict[int, WorkflowRun] = field(default_factory=dict)
-    """What GitHub has told of them."""
+    refusals: list[tuple[Candidate, ArtifactError | StorageError]] = field(default_factory=list)
+    """What was refused, the nearest first."""
 
     def find(self) -> StoredBaseline[T]:
         search = self.search
-        own = self._run(search.own_run_id)
-        stored = candidates(self.api, search.job.names, search.branch, search.repository_id)
-        others = [candidate for candidate in stored if candidate.run.id != search.own_run_id]
-        if not others:
-            return StoredBaseline(words.never_stored(search.branch, search.commit), None)
-        if all(candidate.artifact.expired for candidate in others):
-            return StoredBaseline(words.all_expired(search.branch, search.commit), None)
-        return self._nearest([candidate for candidate in others if not candidate.artifact.expired], own.workflow_id)
-
-    def _nearest(self, stored: list[Candidate], own: int) -> StoredBaseline[T]:
-        branch = self.search.branch
-        base_commit = self.search.commit or next(ancestors(self.api, branch), branch)
-        refusals: _Refusals = {}
-        line = islice(self._in_line(stored, base_commit), MAX_TRIED)
-        for each, is_own in ((line, True), (_elsewhere(refusals), False)):
-            if found := self._first(each, refusals, own, is_own=is_own):
+        own = understand(WorkflowRun, self.api.get(f"actions/runs/{search.own_run_id}")).workflow_id
+        base_commit = search.commit or next(ancestors(self.api, search.branch), search.branch)
+        for runs in self._runs(own):
+            stored = self._stored(runs, base_commit)
+            if found := self._first(stored, own):
                 candidate, results = found
-                further = tuple(self._further(each, own, is_own=is_own))
+                further = tuple(self._further(stored, own))
                 return StoredBaseline(self._origin(candidate, base_commit, own), results, further)
-        for candidate, error in refusals.values():
-            return StoredBaseline(words.refused(branch, base_commit, candidate.commit, error), None)
-        return StoredBaseline(words.none_related(branch, base_commit), None)
+        # What has expired says less than what was refused for a reason.
+        for candidate, error in sorted(self.refusals, key=lambda each: each[1].code == "ARTIFACT_EXPIRED"):
+            return StoredBaseline(words.refused(search.branch, base_commit, candidate.run.head_sha, error), None)
+        return StoredBaseline(words.never_stored(search.branch, base_commit), None)
 
-    def _first(
-        self, line: Iterator[Candidate], refusals: _Refusals, own: int, *, is_own: bool
-    ) -> tuple[Candidate, T] | None:
+    def _runs(self, own: int) -> Iterator[list[WorkflowRun]]:
+        """The branch's runs of the own workflow, then those of all others, which are only asked for if need be."""
+        search = self.search
+        for workflow in (own, None):
+            runs = runs_of(self.api, search.branch, TRUSTED_EVENTS, search.repository_id, workflow)
+            is_own = workflow is not None
+            yield [run for run in runs if run.id != search.own_run_id and (run.workflow_id == own) == is_own]
+
+    def _stored(self, runs: list[WorkflowRun], base_commit: str) -> Iterator[Candidate]:
+        in_line = islice(self._in_line(runs, base_commit), MAX_RUNS)
+        return islice(chain.from_iterable(results_of_run(self.api, run, self.search.job) for run in in_line), MAX_TRIED)
+
+    def _in_line(self, runs: list[WorkflowRun], base_commit: str) -> Iterator[WorkflowRun]:
+        """Runs for the wanted commit, then for its ancestors, which are only asked for when those do not do."""
+        by_commit = defaultdict(list)
+        for run in runs:
+            by_commit[run.head_sha].append(run)
+        yield from by_commit.pop(base_commit, ())
+        line = ancestors(self.api, base_commit)
+        while by_commit and (commit := next(line, None)):
+            yield from by_commit.pop(commit, ())
+
+    def _first(self, stored: Iterator[Candidate], own: int) -> tuple[Candidate, T] | None:
         """The first that can be trusted and read."""
-        for candidate in line:
+        for candidate in stored:
             try:
-                return candidate, self._results(candidate, own, is_own=is_own)
+                return candidate, self._results(candidate, own)
             except (ArtifactError, StorageError) as error:
-                refusals[candidate.artifact.id] = candidate, error
+                self.refusals.append((candidate, error))
         return None
 
-    def _further(self, line: Iterator[Candidate], own: int, *, is_own: bool) -> Iterator[T]:
+    def _further(self, stored: Iterator[Candidate], own: int) -> Iterator[T]:
         """What lies behind the baseline, as trusted as it; what cannot be had or read of it is only missing."""
         wanted = self.search.further
         # The end of what GitHub tells of the line is the end of it.
         with suppress(GitHubError):
-            while wanted and (candidate := next(line, None)):
+            while wanted and (candidate := next(stored, None)):
                 if candidate.artifact.size_in_bytes > MAX_FURTHER_BYTES:
                     continue
                 with suppress(ArtifactError, StorageError):
-                    yield self._results(candidate, own, is_own=is_own)
+                    yield self._results(candidate, own)
                     wanted -= 1
 
-    def _results(self, candidate: Candidate, own: int, *, is_own: bool) -> T:
+    def _results(self, candidate: Candidate, own: int) -> T:
         """The results in a candidate.
-
-        Args:
-            candidate: What was stored.
-            own: The id of the job's own workflow.
-            is_own: Whether it must be of that one.
 
         Raises:
             ArtifactError: It is no baseline, or damaged; the message says which condition failed.
             StorageError: `read` could not read the results.
             GitHubError: GitHub did not give it.
         """
-        run = self._run(candidate.run.id)
-        refuse(distrust_of_run(run, candidate.run))
-        if is_own and run.workflow_id != own:
-            refuse("it was stored by another workflow", OTHER_WORKFLOW)
+        if candidate.artifact.expired:
+            raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED")
         stored = opened(self.api, candidate.artifact)
-        refuse(distrust_of_provenance(stored.provenance, run))
-        refuse(self.search.job.distrust(stored.provenance, run, own))
+        refuse(distrust_of_provenance(stored.provenance, candidate.run))
+        refuse(self.search.job.distrust(stored.provenance, candidate.run, own))
         return self.read(stored)
 
-    def _run(self, run_id: int) -> WorkflowRun:
-        if run_id not in self.runs:
-            self.runs[run_id] = understand(WorkflowRun, self.api.get(f"actions/runs/{run_id}"))
-        return self.runs[run_id]
-
-    def _in_line(self, stored: list[Candidate], base_commit: str) -> Iterator[Candidate]:
-        """Candidates for the wanted commit, then for its ancestors, which are only asked for when those do not do."""
-        by_commit = defaultdict(list)
-        for candidate in stored:
-            by_commit[candidate.commit].append(candidate)
-        yield from by_commit.pop(base_commit, ())
-        line = ancestors(self.api, base_commit)
-        while by_commit and (commit := next(line, None)):
-            yield from by_commit.pop(commit, ())
-
     def _origin(self, candidate: Candidate, base_commit: str, own: int) -> BaselineOrigin:
-        created_at = candidate.artifact.created_at
-        distance = self._distance(candidate.commit, base_commit)
+        created_at, run = candidate.artifact.created_at, candidate.run
+        distance = self._distance(run.head_sha, base_commit)
         age = self.now - created_at if created_at else None
-        run = self._run(candidate.run.id)
         workflow = run.workflow if run.workflow_id != own else None
         return BaselineOrigin(
             state=BaselineState.FOUND,
-            sentence=words.found(self.search.branch, candidate.commit, distance, age, workflow),
+            sentence=words.found(self.search.branch, run.head_sha, distance, age, workflow),
             branch=self.search.branch,
             workflow=workflow,
             wanted=base_commit,
-            commit=candidate.commit,
+            commit=run.head_sha,
             behind=distance,
             created_at=created_at,
-            run_id=candidate.run.id,
+            run_id=run.id,
             artifact_id=candidate.artifact.id,
         )
 
@@ -214,9 +194,3 @@ class _Lookup(Generic[T]):
             return behind(self.api, commit, base_commit)
         except GitHubError:
             return None
-
-
-def _elsewhere(refusals: _Refusals) -> Iterator[Candidate]:
-    """What other workflows have stored, of all that was refused; asked only after the own workflow's have failed."""
-    others = [candidate for candidate, error in refusals.values() if error.code == OTHER_WORKFLOW]
-    yield from others[:MAX_ELSEWHERE]

@@ -26,14 +26,14 @@ def store_trials(case: CiContext, result: CiResult) -> None:
     """
     batch = result.batch
     trials = sum(map(is_usable, (*batch.runs, *batch.base_runs)))
-    if not trials or not _counts_later(case, result):
+    if not trials or not _counts_later(case):
         return
     origin = provenance(case, batch, case.decision.target.commit if case.decision.target else None)
     members = {PROVENANCE: json_of(origin), RESULTS: json_of(batch)}
     if result.knows_earlier:
         members[POOL] = encode_pool(pool_to_store(case, result), MAX_MEMBER_BYTES)
     try:
-        uploaded = upload(case, result, members, service=case.hurried_artifacts)
+        uploaded = upload(case, members, service=case.hurried_artifacts)
     except GitHubError as problem:
         note = f"{words.CANCELLED_LOST} {problem.message}"
     else:
@@ -43,10 +43,7 @@ def store_trials(case: CiContext, result: CiResult) -> None:
     case.log.say(note)
 
 
-def _counts_later(case: CiContext, result: CiResult) -> bool:
-    """Whether a later run could count these trials, and none is lost by storing them."""
+def _counts_later(case: CiContext) -> bool:
+    """Whether a later run could count these trials: of a fork's, its author would choose them."""
     own, event = own_run(case), case.settings.event
-    if own is None or number(event, "pull_request", "head", "repo", "id") != own.repository_id:
-        return False
-    # The artifact takes the place of that of an earlier attempt, whose trials it has to carry.
-    return own.attempt == 1 or result.knows_earlier
+    return own is not None and number(event, "pull_request", "head", "repo", "id") == own.repository_id

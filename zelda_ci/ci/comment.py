@@ -1,5 +1,6 @@
 """The one comment that a job keeps: found again, updated in place, and never overwritten by an older run."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,10 +13,7 @@ from zelda_ci.github.comments import (
     Comment,
     CommentOrder,
     Thread,
-    claiming,
-    claims,
     comment_in,
-    is_marked,
     length,
     order_in,
     read_thread,
@@ -27,16 +25,6 @@ from zelda_ci.github.schemas import WorkflowRun, understand
 Action = Literal["created", "updated", "unchanged", "outdated", "taken"]
 
 _GONE = frozenset({"GITHUB_NOT_FOUND", "GITHUB_GONE"})
-
-
-@dataclass(frozen=True)
-class Sharing:
-    """What other jobs may have to do with the comment."""
-
-    former: str | None = None
-    """The key that versions before gave it, which the jobs of a workflow shared: one of them takes it over."""
-    once: bool = False
-    """Whether only another job with the same key can have told of this very attempt."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +42,7 @@ class Published:
 
 
 def publish_comment(
-    api: Api, number: int, *, key: str, order: CommentOrder, body: str, sharing: Sharing | None = None
+    api: Api, number: int, *, key: str, order: CommentOrder, body: str, once: bool = False
 ) -> Published:
     """Make the comment of a pull request tell `body`.
 
@@ -64,17 +52,15 @@ def publish_comment(
         key: Tells apart the comments of several jobs.
         order: Of the run that `body` tells of.
         body: Markdown without the hidden lines.
-        sharing: With which other jobs.
+        once: Whether only another job with the same key can have told of this very attempt.
 
     Raises:
         GitHubError: `COMMENT_TOO_LONG`, `GITHUB_NOT_PERMITTED`, or what else hindered.
     """
     text = sealed(key, order, body)
-    sharing = sharing or Sharing()
-    claim = sealed(key, order, claiming(sharing.former, body)) if sharing.former else text
-    if length(claim) > MAX_BODY_LENGTH:
+    if length(text) > MAX_BODY_LENGTH:
         raise _too_long()
-    return _Draft(api, number, key, sharing, order, text, claim).publish()
+    return _Draft(api, number, key, order, text, once=once).publish()
 
 
 @dataclass(frozen=True)
@@ -82,67 +68,26 @@ class _Draft:
     api: Api
     number: int
     key: str
-    sharing: Sharing
     order: CommentOrder
     text: str
-    claim: str
-    """The text with a claim to the comment with the former key."""
+    once: bool
 
     def publish(self) -> Published:
         thread = self._thread()
-        ours = thread.marked(*filter(None, (self.key, self.sharing.former)))
-        comments, former = self._split(ours)
+        ours = thread.marked(self.key)
         # The pull request has a newer commit, whose own run will say what there is to say.
         if self.order.head_sha not in ("", thread.head_sha):
-            return Published(next((comment.url for comment in (*comments, *former)), None), "outdated")
-        if comments:
-            published = self._reconcile(comments)
-            # Of a run that was killed before it could go on with it. Whoever else wants it creates one of its own.
-            spare = self._remove(former) if published.action in {"updated", "unchanged"} else 0
-            return replace(published, left_over=published.left_over + spare)
-        if self._is_beaten(former):
-            return Published(former[0].url, "outdated")
-        return self._take_over() if former else self._create(self.text)
+            return Published(next((comment.url for comment in ours), None), "outdated")
+        return self._reconcile(ours) if ours else self._create()
 
-    def _create(self, text: str) -> Published:
+    def _create(self) -> Published:
         # Another job may do so at this moment: look again, since all see the same comments and all keep the oldest.
-        created = self._post_once(text)
-        return self._settle(created, self._thread_after(created))
-
-    def _settle(self, created: list[Comment], thread: Thread) -> Published:
-        ours, _ = self._split(thread.comments)
+        created = self._post_once(self.text)
+        # Who we are, GitHub may have told only now.
+        ours = self._thread(created[0].author if created else None).marked(self.key)
         by_id = {comment.id: comment for comment in (*ours, *created)}
         published = self._reconcile([by_id[number] for number in sorted(by_id)], created)
-        # Without its claim it was written once more.
-        is_new = published.action == "updated" and published.url in {comment.url for comment in created}
-        return replace(published, action="created") if is_new or published.action == "unchanged" else published
-
-    def _take_over(self) -> Published:
-        """Go on with the comment that had the former key, which other jobs may want at this moment, too.
-
-        GitHub has no conditional writes, but an order in which comments are created. So everybody creates one with a
-        claim. All see the same claims, and the oldest gets it.
-        """
-        created = self._post_once(self.claim)
-        thread = self._thread_after(created)
-        (_, former), mine = self._split(thread.comments), min((comment.id for comment in created), default=None)
-        rivals = [comment.id for comment in thread.comments if claims(comment.body, self.sharing.former or "")]
-        if mine is None or not former or min(rivals, default=mine) < mine:
-            return self._settle(created, thread)
-        try:
-            self._write(former[0])
-        except GitHubError as error:
-            if error.code not in _GONE:
-                raise
-            return self._settle(created, thread)
-        return Published(former[0].url, "updated", self._remove((*former[1:], *created)))
-
-    def _split(self, comments: Iterable[Comment]) -> tuple[list[Comment], list[Comment]]:
-        """Those with the key, and those with the former one."""
-        former = self.sharing.former
-        listed = [*comments]
-        ours = [comment for comment in listed if is_marked(comment.body, self.key)]
-        return ours, [comment for comment in listed if former and is_marked(comment.body, former)]
+        return replace(published, action="created") if published.action == "unchanged" else published
 
     def _post_once(self, text: str) -> list[Comment]:
         """What was created, if anything had to be."""
@@ -154,16 +99,12 @@ class _Draft:
         # A request whose answer was lost may have been carried out.
         return [] if self._thread().marked(self.key) else [self._post(text)]
 
-    def _thread_after(self, created: list[Comment]) -> Thread:
-        # Who we are, GitHub may have told only now.
-        return self._thread(created[0].author if created else None)
-
     def _reconcile(self, comments: list[Comment], created: Sequence[Comment] = ()) -> Published:
         """Tell it in the oldest comment, unless one of them tells of a newer run, or another job has written it."""
         oldest, *others = comments
         if self._is_beaten(comments):
             # Only those of this very run: what others have written is not ours to judge.
-            remaining = self._remove(other for other in others if order_in(other.body) == self.order)
+            remaining = self._remove(other for other in others if self._is_of_this_attempt(other))
             return Published(oldest.url, "outdated", remaining)
         if self._is_taken(oldest, created):
             return Published(oldest.url, "taken", self._remove(other for other in others if other in created))
@@ -172,18 +113,23 @@ class _Draft:
         except GitHubError as error:
             if error.code not in _GONE:
                 raise
-            return self._reconcile(others, created) if others else self._create(self.text)
+            return self._reconcile(others, created) if others else self._create()
         return Published(oldest.url, action, self._remove(others))
 
     def _is_taken(self, comment: Comment, created: Sequence[Comment]) -> bool:
         """Whether another job with our key has told of this attempt, as the jobs of a matrix would."""
-        ours = {visible_text(self.text), visible_text(self.claim)}
-        is_other = comment.id not in {each.id for each in created} and visible_text(comment.body) not in ours
-        return self.sharing.once and is_other and order_in(comment.body) == self.order
+        is_ours = comment in created or visible_text(comment.body) == visible_text(self.text)
+        return self.once and not is_ours and self._is_of_this_attempt(comment)
+
+    def _is_of_this_attempt(self, comment: Comment) -> bool:
+        told = order_in(comment.body)
+        return told is not None and replace(told, made_at=self.order.made_at) == self.order
 
     def _is_beaten(self, comments: list[Comment]) -> bool:
         claimed = {order for comment in comments if (order := order_in(comment.body))}
-        return any(order.is_after(self.order) and self._exists(order) for order in claimed)
+        # Nobody makes results in the future: who says so wants to be the last for ever.
+        past = (order for order in claimed if order.made_at <= time.time())
+        return any(order.is_after(self.order) and self._exists(order) for order in past)
 
     def _exists(self, claimed: CommentOrder) -> bool:
         # People can write a run into a comment that never was; it must not silence all that come.

@@ -10,19 +10,21 @@ from typing import Any
 
 from zelda_ci.ci import baseline, publish
 from zelda_ci.ci.acceptances import apply_acceptances
-from zelda_ci.ci.baseline import of_chosen
+from zelda_ci.ci.baseline import BatchBaseline, of_chosen
 from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.evaluate import compare_beside
 from zelda_ci.ci.event import BaselineTarget, number, text
-from zelda_ci.ci.settings import DEFAULT_ARTIFACT
-from zelda_ci.ci.stored_artifacts import TRANSCRIPTS, Opened, opened
-from zelda_ci.ci.stored_results import read_batch
+from zelda_ci.ci.stored_artifacts import Opened, artifacts_of_run, is_results_name, opened
+from zelda_ci.ci.stored_results import StoredResults, read_stored
+from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.domain.ci import Provenance
-from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import Api
 from zelda_ci.github.comments import CommentOrder
 from zelda_ci.github.revisions import merge_base, of_workflow_run
-from zelda_ci.github.schemas import Artifact, understand
+from zelda_ci.github.schemas import Artifact
 from zelda_ci.pipeline.comparing import compare_sides
 from zelda_ci.report.builders import baseline as words
 from zelda_ci.report.builders.ci import FOREIGN, ci_view
@@ -31,6 +33,8 @@ from zelda_ci.storage.references import SideReference
 
 # Of one run: whoever opened the pull request may have stored any number, and each would be a comment.
 MAX_JOBS = 10
+# Of their attempts together.
+MAX_OPENED = 30
 
 UNKNOWN_COMMIT = frozenset({"GITHUB_NOT_FOUND", "GITHUB_REFUSED"})
 
@@ -50,12 +54,12 @@ def comment(case: CiContext) -> int:
         pull_request = of_workflow_run(api, case.settings.event, contents.provenance.pull_request)
         if pull_request is None:
             return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
-        batch = read_batch(contents.results)
-        if batch.interrupted:
+        stored_results = read_stored(contents)
+        if stored_results.batch.interrupted:
             _nothing(case, "That run was cancelled: what it stored is for the next run of the pull request.")
             continue
         of_job = replace(case, evaluated=contents.provenance)
-        result = _findings(of_job, batch, artifact)
+        result = _findings(of_job, stored_results, artifact)
         result.told_apart_by = of_job.job if len(stored) > 1 else ""
         _report(of_job, api, result, pull_request)
     return 0
@@ -67,7 +71,7 @@ def _report(case: CiContext, api: Api, result: CiResult, pull_request: int) -> N
     apply_acceptances(case, result, pull_request)
     summary = render_summary(ci_view(publish.report_of(case, result)))
     publish.warn(case.log, publish.summarise(case.settings.context, summary))
-    publish.publish_to(case, api, result, pull_request, _order(case))
+    publish.publish_to(case, api, result, pull_request, _order(case, result))
     if result.comment_url:
         publish.warn(case.log, publish.hand_over(case.settings.context, {"comment-url": result.comment_url}))
 
@@ -79,41 +83,20 @@ def _api(case: CiContext) -> Api:
 
 
 def _stored(case: CiContext, api: Api) -> list[tuple[Artifact, Opened]]:
-    """The newest of each job of the run that ended, as each says of itself.
+    """The newest results of each job of the run, as each says of itself.
 
     Raises:
-        ArtifactError: What lies under the wanted name is not what Zelda stores.
+        ArtifactError: What has the name of results is not what Zelda stores.
     """
+    name = case.settings.artifact_name
+    listed = artifacts_of_run(api, _run_id(case))
+    named = [each for each in listed if not each.expired and is_results_name(each.name, name)]
     found: dict[str | None, tuple[Artifact, Opened]] = {}
-    for artifact in _artifacts(case, api):
-        is_named = artifact.name == case.settings.artifact_name
-        try:
-            contents = opened(api, artifact)
-        except ArtifactError:
-            if is_named:
-                raise
-            continue
-        # Those of jobs with a comment-id begin with the same words.
-        if contents.provenance.artifact == case.settings.artifact_name or (
-            is_named and not contents.provenance.artifact
-        ):
+    for artifact in named[:MAX_OPENED]:
+        contents = opened(api, artifact)
+        if contents.provenance.artifact == name:
             found.setdefault(contents.provenance.job, (artifact, contents))
-    return [*found.values()]
-
-
-def _artifacts(case: CiContext, api: Api) -> list[Artifact]:
-    """Those of the run that may be asked for, the newest first: a job that is run again may store another one."""
-    name, others = case.settings.artifact_name, case.settings.artifact_name == DEFAULT_ARTIFACT
-    asked_for = None if others else name
-    listed = api.pages(f"actions/runs/{_run_id(case)}/artifacts", key="artifacts", limit=3, name=asked_for)
-    artifacts = sorted((understand(Artifact, item) for item in listed), key=lambda artifact: artifact.id, reverse=True)
-    usable = [artifact for artifact in artifacts if not artifact.expired and _may_be(artifact.name, name)]
-    return usable[:MAX_JOBS]
-
-
-def _may_be(name: str, wanted: str) -> bool:
-    is_second = wanted == DEFAULT_ARTIFACT and name.startswith(f"{wanted}-") and not name.endswith(TRANSCRIPTS)
-    return name == wanted or is_second
+    return [*found.values()][:MAX_JOBS]
 
 
 def _check(case: CiContext, origin: Provenance) -> None:
@@ -124,8 +107,11 @@ def _check(case: CiContext, origin: Provenance) -> None:
         raise ArtifactError("The stored results say that they are of another run.", code="ARTIFACT_INVALID")
 
 
-def _findings(case: CiContext, batch: BatchResult, artifact: Artifact) -> CiResult:
-    result = CiResult(batch, words.NOT_ASKED_FOR, artifact_id=artifact.id, run_id=_run_id(case))
+def _findings(case: CiContext, told: StoredResults, artifact: Artifact) -> CiResult:
+    result = CiResult(told.batch, words.NOT_ASKED_FOR, artifact_id=artifact.id, run_id=_run_id(case))
+    # Those of earlier runs of the pull request, which the check has counted, too.
+    result.earlier = tuple(run for run in told.pool.trials if run.side is Side.HEAD)
+    result.earlier_base = tuple(run for run in told.pool.trials if run.side is Side.BASE)
     own = case.settings.context.repository_id
     if number(case.settings.event, "workflow_run", "head_repository", "id") != own:
         result.notes.append(FOREIGN)
@@ -155,19 +141,40 @@ def _candidates(api: Api, branch: str, origin: Provenance) -> Iterator[str]:
 def _compare(case: CiContext, result: CiResult, target: BaselineTarget) -> None:
     chosen_target = replace(target, branch=case.settings.baseline_branch or target.branch)
     stored = baseline.resolve_baseline(case, chosen_target if case.settings.compare else None, _run_id(case))
+    if result.head and result.batch.is_planned_by_looks:
+        compare_beside(case, result, stored, _counted(case, result, stored))
+        return
     stored = of_chosen(case, stored, result.batch).against(result.batch.runs, case.now())
     result.baseline, result.stored = stored.origin, stored.results
     case.log.say(stored.origin.sentence)
     result.notes += words.worth_a_note(stored.origin)
     if stored.results:
-        sides = SideReference("the baseline", stored.results.runs), SideReference("the pull request", result.batch.runs)
+        sides = SideReference("the baseline", stored.results.runs), SideReference("the pull request", result.head)
         result.compared = compare_sides(*sides, {})
 
 
-def _order(case: CiContext) -> CommentOrder:
+def _counted(case: CiContext, result: CiResult, stored: BatchBaseline) -> dict[str, StoredTrials]:
+    """By suite, what counts beside the run's own trials, as in the job that made them."""
+    heads = {run.suite: run for run in result.head if run.fingerprint}
+    settings = {name: run.config.pool for name, run in heads.items()}
+    found = baseline.stored_for(case, stored, baseline.heads_of(heads.values()), settings)
+
+    def of(runs: tuple[RunResult, ...], suite: str) -> tuple[RunResult, ...]:
+        return tuple(run for run in runs if run.suite == suite)
+
+    return {
+        name: replace(
+            found.get(name, StoredTrials()), head=of(result.earlier, name), base=of(result.earlier_base, name)
+        )
+        for name in dict.fromkeys(run.suite for run in (*result.head, *result.earlier_base))
+    }
+
+
+def _order(case: CiContext, result: CiResult) -> CommentOrder:
     event = case.settings.event
     attempt = number(event, "workflow_run", "run_attempt") or 1
-    return CommentOrder(_run_id(case), attempt, text(event, "workflow_run", "head_sha"))
+    made_at = int(result.batch.finished_at.timestamp())
+    return CommentOrder(_run_id(case), attempt, text(event, "workflow_run", "head_sha"), made_at)
 
 
 def _run_id(case: CiContext) -> int:

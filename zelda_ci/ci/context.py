@@ -21,10 +21,9 @@ from zelda_ci.domain.ci import (
 from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.outcome import Outcome, batch_outcome
+from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.shards import PinnedPlan
-from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.workflow_commands import Log
@@ -106,12 +105,10 @@ class CiResult:
     """Of the artifact with the transcripts."""
     report_id: int | None = None
     """Of the artifact with the HTML report."""
-    stored_as: str = ""
-    """The name under which the results are stored; empty where they are not."""
     is_unstorable: bool = False
     """Whether the results have no place on GitHub, so that nothing else of the run has one."""
     told_apart_by: str = ""
-    """Id of the job, where another job of the run has stored results under the same name; empty where none has."""
+    """Id of the job, where another job of the run had stored results before; empty where none had."""
     run_id: int | None = None
     """The run that made the results, where that is not this one."""
     comment_url: str | None = None
@@ -143,12 +140,14 @@ class CiResult:
         return self.compared.comparison if self.compared else None
 
     @property
+    def outcome(self) -> Outcome:
+        """How the check ends."""
+        known = CiReport(self.batch, self.gate, self.baseline, comparison=self.comparison, cancelled=self.cancelled)
+        return known.outcome
+
+    @property
     def exit_code(self) -> int:
-        """A cancelled run's, then a broken or incomplete run's, which must not look green, then the gate's."""
-        if self.cancelled or self.batch.interrupted:
-            return EXIT_INTERRUPTED
-        outcome = batch_outcome(self.batch)
-        return outcome.exit_code if outcome >= Outcome.INCOMPLETE else self.gate.exit_code
+        return self.outcome.exit_code
 
     def report(self, case: CiContext) -> CiReport:
         """What is told of it."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 from zelda_ci.ci.context import CiContext
@@ -12,25 +12,23 @@ from zelda_ci.ci.stored_artifacts import (
     Candidate,
     JobIdentity,
     Opened,
-    candidates,
-    distrust_of_origin,
+    artifacts_of_run,
     identity_of,
     opened,
-    provenance_in,
     refuse,
+    results_of_run,
+    runs_of,
 )
 from zelda_ci.errors import ArtifactError, StorageError
 from zelda_ci.github.api import Api
-from zelda_ci.github.schemas import Artifact, WorkflowRun, understand
+from zelda_ci.github.schemas import WorkflowRun, understand
 from zelda_ci.report.builders import baseline as words
 
 # Artifacts of earlier runs of one pull request that are read; each with a pool carries the trials of those before it.
 MAX_EARLIER = 3
-# That are looked at for it: a branch has artifacts of other events and pull requests, too, and more of them must not
-# push those of this one out of sight.
-MAX_EARLIER_TRIED = 30
-# Of those, artifacts of other workflows whose contents are read.
-MAX_ELSEWHERE = 5
+# Runs whose artifacts are listed for it, of the own workflow and again of all others: a branch has runs of other pull
+# requests, too, and more of them must not push those of this one out of sight.
+MAX_RUNS = 30
 
 T = TypeVar("T")
 
@@ -65,13 +63,12 @@ def earlier_results(api: Api, own: OwnRun, read: Callable[[Opened], T]) -> list[
     run = understand(WorkflowRun, api.get(f"actions/runs/{own.run_id}"))
     if run.head_repository is None or run.head_repository.id != own.repository_id or not run.head_branch:
         return []
-    stored = candidates(api, own.job.names, run.head_branch, own.repository_id)
-    # Also those of newer runs: who runs an old one again must not get rid of what came after it.
-    usable = (each for each in stored if not each.artifact.expired)
     found: list[T] = []
     carrying = 0
-    for earlier in _trusted(api, [*islice(usable, MAX_EARLIER_TRIED)], own, run):
+    # Also those of newer runs: who runs an old one again must not get rid of what came after it.
+    for candidate in _stored(api, own, run, run.head_branch):
         with suppress(ArtifactError, StorageError):
+            earlier = _opened(api, candidate, own, run)
             found.append(read(earlier))
             # One of a run that was cancelled may carry nothing, and must not hide those before it.
             carrying += earlier.pool is not None
@@ -92,44 +89,22 @@ def lost_attempts(case: CiContext) -> str:
     if case.pinned and case.pinned.origin.run_attempt < own.attempt:
         # Some shards ran in that attempt, and count.
         return ""
-    path = f"actions/runs/{own.run_id}/artifacts"
-    for name in own.job.names:
-        listed = case.api.pages(path, key="artifacts", limit=1, name=name)
-        if any(_is_left(case.api, understand(Artifact, entry), own) for entry in listed):
-            return ""
-    return words.ATTEMPTS_LOST
+    earlier = {own.job.stored_as(attempt) for attempt in range(1, own.attempt)}
+    is_left = any(each.name in earlier and not each.expired for each in artifacts_of_run(case.api, own.run_id))
+    return "" if is_left else words.ATTEMPTS_LOST
 
 
-def _is_left(api: Api, artifact: Artifact, own: OwnRun) -> bool:
-    if artifact.expired:
-        return False
-    try:
-        stored_by = provenance_in(api, artifact).job
-    except ArtifactError:
-        return True
-    # The default name may be another job's.
-    return own.job.second_name is None or stored_by in {None, own.job.job}
-
-
-def _trusted(api: Api, stored: list[Candidate], own: OwnRun, own_run: WorkflowRun) -> Iterator[Opened]:
+def _stored(api: Api, own: OwnRun, own_run: WorkflowRun, branch: str) -> Iterator[Candidate]:
     """The results of the own workflow's runs, then of those of others that say they are of this job."""
-    elsewhere: list[tuple[Candidate, WorkflowRun]] = []
-    for candidate in stored:
-        run = understand(WorkflowRun, api.get(f"actions/runs/{candidate.run.id}"))
-        if run.event != own_run.event or distrust_of_origin(run, candidate.run):
-            continue
-        if run.workflow_id != own_run.workflow_id:
-            elsewhere.append((candidate, run))
-            continue
-        with suppress(ArtifactError):
-            yield _earlier(api, candidate, run, own, own_run)
-    for candidate, run in elsewhere[:MAX_ELSEWHERE]:
-        with suppress(ArtifactError):
-            yield _earlier(api, candidate, run, own, own_run)
+    for workflow in (own_run.workflow_id, None):
+        runs = runs_of(api, branch, (own_run.event,), own.repository_id, workflow)
+        new = (run for run in runs if (run.workflow_id == own_run.workflow_id) == (workflow is not None))
+        stored = chain.from_iterable(results_of_run(api, run, own.job) for run in islice(new, MAX_RUNS))
+        yield from (candidate for candidate in stored if not candidate.artifact.expired)
 
 
-def _earlier(api: Api, candidate: Candidate, run: WorkflowRun, own: OwnRun, own_run: WorkflowRun) -> Opened:
-    stored = opened(api, candidate.artifact)
+def _opened(api: Api, candidate: Candidate, own: OwnRun, own_run: WorkflowRun) -> Opened:
+    stored, run = opened(api, candidate.artifact), candidate.run
     told = stored.provenance
     if (told.repository_id, told.run_id, told.head_sha) != (own.repository_id, run.id, run.head_sha):
         refuse("it names another run than GitHub")

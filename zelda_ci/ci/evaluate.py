@@ -103,7 +103,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
     files = Files.of(case)
     files.clear()
     baseline_given = baseline.given(case)
-    batch = run()
+    batch = emptying(case, run)
     for note in batch.notes:
         case.log.report("warning", note, title="Not in the tested tree")
     case = replace(case, notes=(*case.notes, *batch.notes))
@@ -112,8 +112,6 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
     result.planned = planned.fingerprints
     _add_planned(result, planned)
     with undisturbed():
-        # Whatever ran in the sessions may have found the files in which we speak to the runner.
-        empty(case.settings.context.command_files.values())
         try:
             write(files.results, json_of(batch))
         finally:
@@ -176,7 +174,8 @@ def _compare(
     if result.batch.base and result.batch.base.problem:
         result.notes.append(f"nothing ran side by side with the base: {result.batch.base.problem}")
     if result.head and result.batch.is_planned_by_looks:
-        _compare_arms(case, files, result, planned)
+        compare_beside(case, result, planned.baseline, planned.stored or {})
+        _write_comparison(files, result)
         return
     stored = baseline_given or planned.baseline or baseline.resolve_baseline(case, case.decision.target, case.run_id)
     if result.batch.runs:
@@ -192,27 +191,40 @@ def _compare(
         return
     sides = SideReference("the baseline", stored.results.runs), SideReference("this run", result.head)
     result.compared = compare_sides(*sides, {})
-    write(files.comparison, json_of(result.compared.comparison))
+    _write_comparison(files, result)
 
 
-def _compare_arms(case: CiContext, files: Files, result: CiResult, planned: PushPlan) -> None:
-    """With the base that ran in this very job, and what is stored of it."""
-    stored, batch = planned.stored or {}, result.batch
-    bases = (*result.earlier_base, *batch.base_runs)
+def _write_comparison(files: Files, result: CiResult) -> None:
+    if result.comparison:
+        write(files.comparison, json_of(result.comparison))
+
+
+def compare_beside(
+    case: CiContext, result: CiResult, found: BatchBaseline | None, stored: Mapping[str, StoredTrials]
+) -> None:
+    """Compare with the base that ran beside the head, in this job or in the one whose results are told.
+
+    Args:
+        case: The run.
+        result: What was run; told what the comparison shows.
+        found: The stored baseline, where it was looked for.
+        stored: By suite, what counts beside the trials of the run.
+    """
+    batch, bases = result.batch, (*result.earlier_base, *result.batch.base_runs)
     result.compared = compare_arms(batch, stored)
-    branch = case.decision.target.branch if case.decision.target else ""
-    origin = planned.baseline.origin if planned.baseline else result.baseline
+    branch = found.origin.branch if found else ""
+    origin = found.origin if found else result.baseline
     if batch.base and batch.base.commit:
+        branch = (case.decision.target.branch if case.decision.target else branch) or ""
         origin = words.side_by_side(branch, batch.base.commit, len(result.head), len(bases))
-    if planned.baseline and planned.baseline.origin.stands_for:
-        origin = words.only_usual(origin, planned.baseline.origin)
+    if found and found.origin.stands_for:
+        origin = words.only_usual(origin, found.origin)
     if pool := _pool_of(result.compared.comparison, stored):
         origin = words.with_pool(origin, pool, case.now())
     result.baseline = origin
     case.log.say(origin.sentence)
     result.notes.append(origin.sentence)
     result.stored = batch_of(bases) if bases else None
-    write(files.comparison, json_of(result.compared.comparison))
 
 
 def _pool_of(comparison: Comparison, stored: Mapping[str, StoredTrials]) -> PoolSummary | None:
@@ -240,6 +252,19 @@ def _attempt(case: CiContext, result: CiResult, step: Callable[[], None]) -> Non
     except ZeldaError as problem:
         result.notes.append(problem.message)
         case.log.report("warning", problem.user_message, title="Zelda")
+
+
+def emptying(case: CiContext, run: Callable[[], BatchResult]) -> BatchResult:
+    """What a run of suites gives; however it ends, nothing stays in the files in which we speak to the runner.
+
+    Whatever ran in the sessions may have found them.
+    """
+    try:
+        with handlers_kept():
+            return run()
+    finally:
+        with undisturbed():
+            empty(case.settings.context.command_files.values())
 
 
 @contextmanager

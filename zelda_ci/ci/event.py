@@ -33,7 +33,6 @@ def number(event: Mapping[str, Any], *path: str) -> int | None:
 
 
 DEPENDABOT = "dependabot[bot]"
-NO_COMMIT = "0" * 40
 _COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
@@ -237,7 +236,7 @@ def _base(settings: ActionSettings, checkout: Checkout) -> str | None:
 
 def _pull_request_target(settings: ActionSettings, checkout: Checkout) -> Decision:
     """Here the token may write and secrets are there: the code of strangers must not be."""
-    if text(settings.event, "action") == "closed" or "fork" not in _whose(settings):
+    if text(settings.event, "action") == "closed" or not _is_of_fork(settings):
         return _pull_request(settings, checkout)
     why = "This workflow was started by pull_request_target for a fork, and "
     if checkout.head == settings.context.sha:
@@ -320,10 +319,8 @@ def _merge_group(settings: ActionSettings, _: Checkout) -> Decision:
     if branch == base and commit:
         target, how = BaselineTarget(branch, commit), f"{branch}@{commit[:7]}, on which it stands"
     else:
-        target, how = (
-            BaselineTarget(branch, meeting=(branch, settings.context.sha)),
-            f"the commit of {branch} on which it is based",
-        )
+        target = BaselineTarget(branch, meeting=(branch, settings.context.sha))
+        how = f"the commit of {branch} on which it is based"
     return Decision("run", f"Merge queue: suites run and are compared with {how}.", target=target)
 
 
@@ -331,7 +328,7 @@ def _on_demand(settings: ActionSettings, _: Checkout) -> Decision:
     context = settings.context
     how = {"schedule": "Scheduled run", "workflow_dispatch": "Run on demand"}[context.event_name]
     branch = settings.baseline_branch or default_branch(settings)
-    if context.ref_name == branch:
+    if context.ref_name == branch and context.ref_type != "tag":
         sentence = f"{how} on {branch}: suites run, are compared with the results before, and become the baseline."
         target = BaselineTarget(branch, context.sha)
         return Decision("run", sentence, target=target, head_sha=context.sha, is_of_base=True)
@@ -367,10 +364,15 @@ def _other(settings: ActionSettings, checkout: Checkout) -> Decision:
 
 def _whose(settings: ActionSettings) -> str:
     """Why secrets may be missing; empty for a pull request of this repository."""
-    head, own = path_in(settings.event, "pull_request", "head", "repo"), settings.context.repository_id
-    if not isinstance(head, dict) or head.get("id") != own:
+    if _is_of_fork(settings):
         return "comes from a fork"
     return "was opened by Dependabot" if settings.context.actor == DEPENDABOT else ""
+
+
+def _is_of_fork(settings: ActionSettings) -> bool:
+    """Whether somebody wrote its code who may not write here; of a deleted repository nobody knows."""
+    head = path_in(settings.event, "pull_request", "head", "repo")
+    return not isinstance(head, dict) or head.get("id") != settings.context.repository_id
 
 
 def _can_run(settings: ActionSettings) -> bool:

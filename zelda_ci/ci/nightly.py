@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.inputs import Nightly
-from zelda_ci.ci.publish import comment_key, former_key
+from zelda_ci.ci.publish import comment_key
 from zelda_ci.compare.drift import MAX_ROUNDS, TRIALS_A_ROUND, needing_more, night_of, watch, with_night
 from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.fingerprint import PLATFORM
@@ -130,12 +130,12 @@ class _DriftIssue:
 
     def __init__(self, case: CiContext, api: Api, before: NightlyHistory, now: NightlyHistory) -> None:
         self._case, self._api, self._before, self._now = case, api, before, now
-        self._key, self._former = f"drift-{comment_key(case)}", f"drift-{former_key(case)}"
+        self._key = f"drift-{comment_key(case)}"
 
     def keep(self) -> NightlyHistory:
         """The history with what is known of the issue."""
         author = self._now.author
-        ours = find_issues(self._api, self._key, author.login if author else None, self._former)
+        ours = find_issues(self._api, self._key, author.login if author else None)
         numbers = {issue.number for issue in ours}
         drifts = [_accepted(drift, numbers) for drift in self._now.drifts]
         told = [drift for drift in drifts if not drift.accepted]

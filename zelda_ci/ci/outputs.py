@@ -14,10 +14,9 @@ from zelda_ci.ci.stored_artifacts import NIGHTS, POOL, PROVENANCE, RESULTS
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.comparison import Verdict
-from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.files.ownership import make_folder
@@ -50,16 +49,14 @@ def skipped_outputs(settings: ActionSettings) -> dict[str, str]:
 
 def verdict(result: CiResult) -> str:
     """In one word: how the run compares, or without a comparison how it went. Nothing beside a red gate looks green."""
-    if result.exit_code == EXIT_INTERRUPTED:
+    outcome, compared = result.outcome, result.comparison
+    if outcome is Outcome.INTERRUPTED:
         return "cancelled"
-    outcome = batch_outcome(result.batch)
     if outcome >= Outcome.INCOMPLETE:
-        return "incomplete" if outcome is Outcome.INCOMPLETE else "broken"
-    if result.comparison and (not result.gate.reasons or result.comparison.verdict is Verdict.REGRESSED):
-        return result.comparison.verdict.value
-    if result.gate.reasons:
-        return "failed"
-    return "measured" if outcome is Outcome.MEASURED else "passed"
+        return outcome.name.lower()
+    if compared and (outcome is not Outcome.FAILED or compared.verdict is Verdict.REGRESSED):
+        return compared.verdict.value
+    return outcome.name.lower()
 
 
 def mean_score(batch: BatchResult) -> float | None:

@@ -3,10 +3,11 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from zelda_ci.ci.comment import Published, Sharing, publish_comment
+from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.inputs import CommentWhen
 from zelda_ci.ci.outputs import Files, step_outputs, write
@@ -56,7 +57,7 @@ def publish_results(case: CiContext, files: Files, result: CiResult) -> None:
     severities = _annotate(case, report)
     # A step that ends with a code has no message of its own.
     if result.exit_code and "error" not in severities:
-        case.log.report("error", closing_line(report, result.exit_code), title="Zelda")
+        case.log.report("error", closing_line(report), title="Zelda")
 
 
 def _show_output(case: CiContext, result: CiResult) -> None:
@@ -110,7 +111,7 @@ def comment(case: CiContext, result: CiResult) -> None:
     if case.api is None:
         refused(case, result, GitHubError("No token was given.", hint="Pass github-token, or set comment: off."))
         return
-    order = CommentOrder(case.run_id, case.settings.context.run_attempt, decision.head_sha)
+    order = _order(case, result.batch.finished_at)
     try:
         number = decision.pull_request or of_commit(case.api, decision.pull_request_of or "")
         if number is None:
@@ -123,10 +124,7 @@ def comment(case: CiContext, result: CiResult) -> None:
 
 def replace_comment(case: CiContext, body: str) -> None:
     """Have an earlier comment, which may have ceased to be true, say this instead; no new one is made for it."""
-    number, order = (
-        case.decision.pull_request,
-        CommentOrder(case.run_id, case.settings.context.run_attempt, case.decision.head_sha),
-    )
+    number, order = case.decision.pull_request, _order(case, case.now())
     if number is None or case.api is None:
         return
     try:
@@ -168,7 +166,7 @@ def refused(case: CiContext, result: CiResult, problem: GitHubError) -> None:
 def finish(case: CiContext, files: Files, result: CiResult) -> None:
     """What is known only now, and why the step ends as it does."""
     record(case, files, result)
-    case.log.say(closing_line(report_of(case, result), result.exit_code))
+    case.log.say(closing_line(report_of(case, result)))
 
 
 def report_of(case: CiContext, result: CiResult) -> CiReport:
@@ -179,27 +177,23 @@ def report_of(case: CiContext, result: CiResult) -> CiReport:
 def _has_comment(case: CiContext, api: Api, number: int) -> bool:
     """Whether a comment of an earlier run is there."""
     # What it says may have ceased to be true.
-    return bool(read_thread(api, number).marked(comment_key(case), former_key(case)))
+    return bool(read_thread(api, number).marked(comment_key(case)))
 
 
 def _publish(case: CiContext, api: Api, number: int, order: CommentOrder, body: str) -> Published:
-    key, former = comment_key(case), former_key(case)
     # Whoever evaluates, and comments in the same job, comments once in each attempt.
-    sharing = Sharing(former if former != key else None, once=case.evaluated is None)
-    return publish_comment(api, number, key=key, order=order, body=body, sharing=sharing)
+    once = case.evaluated is None
+    return publish_comment(api, number, key=comment_key(case), order=order, body=body, once=once)
+
+
+def _order(case: CiContext, made_at: datetime) -> CommentOrder:
+    attempt = case.settings.context.run_attempt
+    return CommentOrder(case.run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
 
 
 def comment_key(case: CiContext) -> str:
     """What tells comments apart: the workflow that evaluated, its job, and what its author says."""
-    return _key(_workflow(case), case.job, case.settings.comment_id) if case.job else former_key(case)
-
-
-def former_key(case: CiContext) -> str:
-    """The key of versions that did not count the job."""
-    return _key(_workflow(case), case.settings.comment_id)
-
-
-def _key(*parts: str) -> str:
+    parts = (_workflow(case), case.job, case.settings.comment_id)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

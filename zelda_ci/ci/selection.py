@@ -116,8 +116,8 @@ async def _read(git: Git, before: str, source: BaseSource, prefix: str) -> Chang
     fetched = await fetch_files(git, before, source, git.cwd / "fetched", lambda path: may_steer(str(path)))
     if fetched is None:
         return unknown(f"{before[:7]}, which results are compared with, could not be fetched")
-    both = fetched.git.within(fetched.git.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=objects)
-    return await read_changes(both, fetched.commit, head, prefix)
+    both = fetched.within(fetched.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=objects)
+    return await read_changes(both, before, head, prefix)
 
 
 def report_nothing(case: CiContext, chosen: ChosenSuites) -> int:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from zelda_ci.ci import baseline, evaluate, publish, storing
 from zelda_ci.ci.baseline import BatchBaseline
@@ -27,7 +28,6 @@ from zelda_ci.domain.shards import (
     ShardPlan,
 )
 from zelda_ci.errors import EXIT_INTERRUPTED, StorageError, ZeldaError
-from zelda_ci.github.workflow_commands import empty
 from zelda_ci.pipeline.parts import PartFile, part_members
 from zelda_ci.pipeline.shards import (
     bring_in,
@@ -158,10 +158,8 @@ def hand_in(
     kept = kept_trials(case, shard, plan) if run else ()
     if kept:
         case.log.say(f"Of an earlier attempt of this shard {format_count(len(kept), 'trial')} can be counted, too.")
-    batch = run(kept) if run else empty_batch(case.now())
+    batch = evaluate.emptying(case, partial(run, kept)) if run else empty_batch(case.now())
     with evaluate.undisturbed():
-        # Whatever ran in the sessions may have found the files in which we speak to the runner.
-        empty(case.settings.context.command_files.values())
         write(files.results, json_of(batch))
         origin = provenance(case, batch, plan.base)
         counted = counted_trials(with_trials({}, kept), plan.names_of(shard.number))
@@ -170,7 +168,7 @@ def hand_in(
         with_files = case.settings.include_transcripts and not batch.interrupted
         held = part_members(part, batch, case.results_dir, with_files=with_files)
         service = case.hurried_artifacts if batch.interrupted else case.artifacts
-        name, members = part_name(case.settings, shard), {**held, PROVENANCE: json_of(origin)}
+        name, members = part_name(case.settings, shard, origin.run_attempt), {**held, PROVENANCE: json_of(origin)}
         uploaded = storing.upload_as(case, name, members, service)
         _tell(case, shard, plan, batch, uploaded.id)
     return _exit_code(batch)

@@ -1,9 +1,9 @@
-"""Artifacts that jobs have stored: their names and contents, whose they are, and what of it is believed."""
+"""Artifacts that jobs have stored: their names and contents, the runs that stored them, and which of it is believed."""
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 
 from pydantic import ValidationError
 
@@ -12,8 +12,8 @@ from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import ArtifactError
 from zelda_ci.github import schemas
 from zelda_ci.github.api import Api
-from zelda_ci.github.archives import artifact_name, read_members
-from zelda_ci.github.schemas import Artifact, ArtifactRun, WorkflowRun, understand
+from zelda_ci.github.archives import read_members
+from zelda_ci.github.schemas import Artifact, WorkflowRun, understand
 
 PROVENANCE = "zelda-ci.json"
 RESULTS = "zelda-results.json"
@@ -21,25 +21,15 @@ POOL = "zelda-pool.json"
 NIGHTS = "history.json"
 
 # What runs on commits that are already on a branch of this repository; pull requests are not.
-TRUSTED_EVENTS = frozenset({"push", "schedule", "workflow_dispatch"})
+TRUSTED_EVENTS = ("push", "schedule", "workflow_dispatch")
 
-# At the end of the name of an artifact with transcripts.
-TRANSCRIPTS = ".transcripts"
-
-# The code of the error for results that may count nevertheless, by what they say of themselves.
-OTHER_WORKFLOW = "OTHER_WORKFLOW"
-
-# Of 100 each: every pull request stores one under the same name, and GitHub cannot filter by branch.
-PAGES_OF_ARTIFACTS = 5
+# Of 100 each: as many runs of an event as commits that are looked at, and all artifacts that one job may store.
+PAGES_OF_RUNS = 3
+PAGES_OF_ARTIFACTS = 10
 
 MAX_ARCHIVE_BYTES = 256 << 20
 MAX_MEMBER_BYTES = 64 << 20
 MAX_MEMBERS = 20_000
-
-
-def transcripts_name(name: str) -> str:
-    """The artifact with the transcripts that belong to the results in `name`; nobody who looks for results lists it."""
-    return artifact_name(f"{name}{TRANSCRIPTS}")
 
 
 @dataclass(frozen=True)
@@ -50,7 +40,7 @@ class JobIdentity:
     job and folder count, too.
 
     Attributes:
-        artifact: The name under which it looks for results.
+        artifact: What the input artifact-name or comment-id says, or the default.
         job: Its id in the workflow; nothing where the runner does not say.
         folder: Of the project, below the workspace.
     """
@@ -60,15 +50,13 @@ class JobIdentity:
     folder: str | None = None
 
     @property
-    def second_name(self) -> str | None:
-        """Under which it stores where another job of the run has taken the default name."""
-        has_default = self.artifact == DEFAULT_ARTIFACT and self.job
-        return artifact_name(f"{DEFAULT_ARTIFACT}-{self.job}") if has_default else None
+    def stem(self) -> str:
+        """The beginning of all names of its artifacts: no other job's."""
+        return f"{self.artifact}.{self.job}" if self.artifact == DEFAULT_ARTIFACT and self.job else self.artifact
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Under which its artifacts may lie; first the one that no other job uses."""
-        return tuple(name for name in (self.second_name, self.artifact) if name)
+    def stored_as(self, attempt: int) -> str:
+        """The artifact with the results of an attempt: each attempt has its own, and none replaces another's."""
+        return f"{self.stem}.{attempt}"
 
     def distrust(self, stored: Provenance, run: WorkflowRun, workflow_id: int) -> str | None:
         """Why results are not this job's own; absent where they are.
@@ -78,23 +66,15 @@ class JobIdentity:
             run: What GitHub says of the run that stored them.
             workflow_id: Of the job's own workflow.
         """
-        if run.workflow_id != workflow_id:
-            return self._distrust_elsewhere(stored, run)
-        # Versions before this one did not say.
-        if stored.artifact not in {None, self.artifact}:
-            return "it belongs to another artifact-name or comment-id"
-        if self.second_name and stored.job not in {None, self.job}:
-            return "it was stored by another job of this workflow (jobs that belong together need one comment-id)"
-        return None
-
-    def _distrust_elsewhere(self, stored: Provenance, run: WorkflowRun) -> str | None:
-        if stored.workflow is None or stored.workflow != run.workflow:
+        if run.workflow_id != workflow_id and (stored.workflow is None or stored.workflow != run.workflow):
             return "it was stored by another workflow"
         if stored.artifact != self.artifact:
-            return "it was stored by another workflow, for another artifact-name or comment-id"
-        is_same = bool(self.job) and (stored.job, stored.folder) == (self.job, self.folder)
-        if self.artifact == DEFAULT_ARTIFACT and not is_same:
-            return "it was stored by another job of another workflow (jobs that belong together need one comment-id)"
+            return "it belongs to another artifact-name or comment-id"
+        if self.artifact != DEFAULT_ARTIFACT:
+            return None
+        is_same = stored.job == self.job if self.job else run.workflow_id == workflow_id
+        if not is_same or (run.workflow_id != workflow_id and stored.folder != self.folder):
+            return "it was stored by another job (jobs that belong together need one comment-id)"
         return None
 
 
@@ -105,6 +85,12 @@ def identity_of(settings: ActionSettings, evaluated: Provenance | None = None) -
     return JobIdentity(settings.artifact_name, settings.context.job or None, settings.folder)
 
 
+def is_results_name(name: str, artifact: str) -> bool:
+    """Whether an artifact may hold the results of a job that stores under `artifact`, whichever job that is."""
+    job = r"(\.[^.]+)?" if artifact == DEFAULT_ARTIFACT else ""
+    return re.fullmatch(rf"{re.escape(artifact)}{job}\.[0-9]+", name) is not None
+
+
 @dataclass(frozen=True)
 class Opened:
     """What an artifact holds, as bytes."""
@@ -112,7 +98,7 @@ class Opened:
     provenance: Provenance
     results: bytes
     pool: bytes | None = None
-    """Trials of earlier runs; absent in artifacts of older versions."""
+    """Trials of earlier runs; absent where GitHub could not be asked for them."""
     stored_at: datetime | None = None
     nights: bytes | None = None
     """What suites showed night by night; absent where no scheduled run was before it."""
@@ -120,59 +106,41 @@ class Opened:
 
 @dataclass(frozen=True)
 class Candidate:
-    """An artifact that a run for the branch stored, as far as a list tells."""
+    """An artifact with results, and the run that stored it."""
 
     artifact: Artifact
-    run: ArtifactRun
-
-    @property
-    def commit(self) -> str:
-        """The commit that it is about."""
-        return self.run.head_sha
+    run: WorkflowRun
 
 
-def candidates(api: Api, names: Sequence[str], branch: str, repository_id: int) -> list[Candidate]:
-    """What runs for a branch stored, expired or not; the newest run first, since GitHub promises no order.
+def runs_of(
+    api: Api, branch: str, events: Collection[str], repository_id: int, workflow_id: int | None = None
+) -> list[WorkflowRun]:
+    """The newest runs for a branch of the repository itself, of one workflow or of all, the newest first.
 
-    Of one run, what lies under the first name: the other is likely to be another job's.
+    Runs are listed by event. So runs of pull requests, which anybody may cause in any number from a branch of the same
+    name, push no run of another event out of the list.
     """
-    found = [_candidates(api, name, branch, repository_id) for name in names]
-    newest: dict[int, int] = {}
-    for candidate in chain(*found):
-        newest[candidate.run.id] = max(newest.get(candidate.run.id, 0), candidate.artifact.id)
-    # Sorting keeps the order of names within a run.
-    return sorted(chain(*found), key=lambda candidate: newest[candidate.run.id], reverse=True)
+    path = "actions/runs" if workflow_id is None else f"actions/workflows/{workflow_id}/runs"
+    listed = (
+        understand(WorkflowRun, entry)
+        for event in events
+        for entry in api.pages(path, key="workflow_runs", limit=PAGES_OF_RUNS, branch=branch, event=event)
+    )
+    # GitHub promises neither the order nor that its index is of this moment.
+    runs = {run.id: run for run in listed if run.event in events and run.is_of(branch, repository_id)}
+    return sorted(runs.values(), key=lambda run: run.id, reverse=True)
 
 
-def _candidates(api: Api, name: str, branch: str, repository_id: int) -> list[Candidate]:
-    listed = api.pages("actions/artifacts", key="artifacts", limit=PAGES_OF_ARTIFACTS, name=name)
-    artifacts = sorted((understand(Artifact, entry) for entry in listed), key=lambda entry: entry.id, reverse=True)
-    return [
-        Candidate(artifact, run)
-        for artifact in artifacts
-        if (run := artifact.workflow_run) and is_of_branch(run, branch, repository_id)
-    ]
+def artifacts_of_run(api: Api, run_id: int) -> list[Artifact]:
+    """The artifacts of a run, of all its attempts, expired or not, the newest first."""
+    listed = api.pages(f"actions/runs/{run_id}/artifacts", key="artifacts", limit=PAGES_OF_ARTIFACTS)
+    return sorted((understand(Artifact, entry) for entry in listed), key=lambda entry: entry.id, reverse=True)
 
 
-def is_of_branch(run: ArtifactRun, branch: str, repository_id: int) -> bool:
-    """Whether a run was for this repository's own branch, as far as a list of artifacts tells."""
-    return run.repository_id == run.head_repository_id == repository_id and run.head_branch == branch
-
-
-def distrust_of_run(run: WorkflowRun, listed: ArtifactRun) -> str | None:
-    """Why the results of a run are nobody's baseline; absent where they may be one."""
-    if run.event not in TRUSTED_EVENTS:
-        return f"it was stored by a {run.event} run"
-    return distrust_of_origin(run, listed)
-
-
-def distrust_of_origin(run: WorkflowRun, listed: ArtifactRun) -> str | None:
-    """Why a run is not what a list says of it."""
-    if run.head_repository is None or run.head_repository.id != listed.repository_id:
-        return "it was stored by a run for another repository"
-    if (run.id, run.head_branch, run.head_sha) != (listed.id, listed.head_branch, listed.head_sha):
-        return "GitHub gives contradicting data on its run"
-    return None
+def results_of_run(api: Api, run: WorkflowRun, job: JobIdentity) -> Iterator[Candidate]:
+    """The results that a job has stored in a run, of its newest attempt first."""
+    names = {job.stored_as(attempt) for attempt in range(1, run.run_attempt + 1)}
+    return (Candidate(artifact, run) for artifact in artifacts_of_run(api, run.id) if artifact.name in names)
 
 
 def distrust_of_provenance(provenance: Provenance, run: WorkflowRun) -> str | None:
@@ -198,33 +166,18 @@ def opened(api: Api, artifact: Artifact) -> Opened:
         ArtifactError: It holds no such things.
         GitHubError: GitHub did not give it.
     """
-    members = _members(api, artifact, (PROVENANCE, RESULTS), (POOL, NIGHTS))
-    origin = _provenance(members[PROVENANCE])
-    return Opened(origin, members[RESULTS], members.get(POOL), artifact.created_at, members.get(NIGHTS))
-
-
-def provenance_in(api: Api, artifact: Artifact) -> Provenance:
-    """What an artifact tells of itself, nothing of it believed yet.
-
-    Raises:
-        ArtifactError: It tells nothing.
-        GitHubError: GitHub did not give it.
-    """
-    return _provenance(_members(api, artifact, (PROVENANCE,))[PROVENANCE])
-
-
-def _members(api: Api, artifact: Artifact, needed: Collection[str], further: Collection[str] = ()) -> dict[str, bytes]:
     blob = api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
     members = read_members(
         blob,
-        {*needed, *further},
+        (PROVENANCE, RESULTS, POOL, NIGHTS),
         max_member_bytes=MAX_MEMBER_BYTES,
         max_total_bytes=4 * MAX_MEMBER_BYTES,
         max_members=MAX_MEMBERS,
     )
-    for name in needed:
+    for name in (PROVENANCE, RESULTS):
         refuse(None if name in members else f"it holds no {name}")
-    return members
+    origin = _provenance(members[PROVENANCE])
+    return Opened(origin, members[RESULTS], members.get(POOL), artifact.created_at, members.get(NIGHTS))
 
 
 def _provenance(data: bytes) -> Provenance:
@@ -234,11 +187,11 @@ def _provenance(data: bytes) -> Provenance:
         raise ArtifactError(f"its {PROVENANCE} cannot be read", code="BASELINE_REFUSED") from None
 
 
-def refuse(reason: str | None, code: str = "BASELINE_REFUSED") -> None:
+def refuse(reason: str | None) -> None:
     """End the look at an artifact, where there is a reason to.
 
     Raises:
         ArtifactError: With the reason.
     """
     if reason:
-        raise ArtifactError(reason, code=code)
+        raise ArtifactError(reason, code="BASELINE_REFUSED")

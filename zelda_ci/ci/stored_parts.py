@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.earlier_runs import own_run
 from zelda_ci.ci.settings import ActionSettings
+from zelda_ci.ci.stored_artifacts import artifacts_of_run, identity_of
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.compare.shards import digest_of
 from zelda_ci.domain.run import RunResult
@@ -17,25 +18,23 @@ from zelda_ci.domain.shards import PinnedPlan, ShardOf, ShardPlan
 from zelda_ci.errors import GitHubError, StorageError
 from zelda_ci.github.api import Api
 from zelda_ci.github.archives import read_members
-from zelda_ci.github.schemas import Artifact, understand
+from zelda_ci.github.schemas import Artifact
 from zelda_ci.pipeline.parts import MAX_ARCHIVE_BYTES, MAX_MEMBER_BYTES, PartFile, read_part
 from zelda_ci.pipeline.shards import RUN_AGAIN, counted_in
 from zelda_ci.storage import codec
 
 PLAN = "zelda-plan.json"
-# Of 100 artifacts each: as many as the parts of the largest matrix may have.
-PAGES_OF_ARTIFACTS = 10
 PLAN_MEMBERS = 10
 
 
 def plan_name(settings: ActionSettings) -> str:
     """Of the artifact with the plan."""
-    return f"{settings.artifact_name}.plan"
+    return f"{identity_of(settings).stem}.plan.{settings.context.run_attempt}"
 
 
-def part_name(settings: ActionSettings, shard: ShardOf) -> str:
+def part_name(settings: ActionSettings, shard: ShardOf, attempt: int) -> str:
     """Of the artifact with the part of a shard."""
-    return f"{settings.artifact_name}.{shard.file_stem}"
+    return f"{identity_of(settings).stem}.{shard.file_stem}.{attempt}"
 
 
 def pinned_plan(case: CiContext) -> PinnedPlan | None:
@@ -47,8 +46,8 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
     wanted = case.settings.plan
     if not wanted:
         return None
-    name = plan_name(case.settings)
-    for artifact in _artifacts(case, name):
+    stem = f"{identity_of(case.settings).stem}.plan"
+    for artifact in _artifacts(case, rf"{re.escape(stem)}\.[0-9]+"):
         blob = _api(case).download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
         members = read_members(
             blob,
@@ -61,7 +60,7 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
         if hashlib.sha256(data).hexdigest() == wanted:
             return codec.decode_pinned(data, PLAN)
     raise StorageError(
-        f"The artifact {name} of this run does not hold the plan with the hash {wanted[:12]}.",
+        f"No artifact {stem} of this run holds the plan with the hash {wanted[:12]}.",
         hint="Hand on the output plan of the job with mode: plan, and give all jobs the same artifact-name and "
         "comment-id. If the artifact was deleted, run all jobs again.",
         code="PLAN_MISSING",
@@ -69,16 +68,16 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
 
 
 def received(case: CiContext) -> list[PartFile]:
-    """The parts that jobs of this run have stored.
+    """The parts that jobs of this run have stored; of each shard, that of its newest attempt.
 
     Raises:
         StorageError: One is not what its name says.
     """
     found, problems = [], []
-    form = re.compile(rf"{re.escape(case.settings.artifact_name)}\.shard-[0-9]+-of-[0-9]+")
-    for artifact in _artifacts(case):
-        if not form.fullmatch(artifact.name):
-            continue
+    form = rf"{re.escape(identity_of(case.settings).stem)}\.shard-[0-9]+-of-[0-9]+\.[0-9]+"
+    parts = _artifacts(case, form)
+    newest = {artifact.name.rpartition(".")[0]: artifact.name for artifact in reversed(parts)}
+    for artifact in (each for each in parts if each.name in newest.values()):
         try:
             part = _read(case, artifact)
         except (StorageError, GitHubError) as problem:
@@ -100,13 +99,11 @@ def _distrust(case: CiContext, artifact: Artifact, part: PartFile) -> Iterator[s
     """Why a part is not one of this run, though it lies among its artifacts."""
     told_by, context = part.part.origin, case.settings.context
     shard = ShardOf(number=part.part.shard, shards=part.part.plan.shards)
-    if artifact.name != part_name(case.settings, shard):
-        yield f"it holds the part of shard {shard}"
-    if artifact.workflow_run and artifact.workflow_run.id != case.run_id:
-        yield "GitHub says that another run stored it"
     if told_by is None:
         yield "it was made outside of a workflow"
         return
+    if artifact.name != part_name(case.settings, shard, told_by.run_attempt):
+        yield f"it holds the part of shard {shard}, attempt {told_by.run_attempt}"
     facts: Mapping[str, tuple[object, object]] = {
         "repository": (told_by.repository_id, context.repository_id),
         "run": (told_by.run_id, case.run_id),
@@ -132,12 +129,10 @@ def _about_the_counted(part: PartFile) -> Iterator[str]:
         yield "the trials that it has counted ran with other settings"
 
 
-def _artifacts(case: CiContext, name: str | None = None) -> list[Artifact]:
-    """Those of this run, of all its attempts, the newest first."""
-    path = f"actions/runs/{case.run_id}/artifacts"
-    listed = _api(case).pages(path, key="artifacts", limit=PAGES_OF_ARTIFACTS, name=name)
-    artifacts = sorted((understand(Artifact, entry) for entry in listed), key=lambda entry: entry.id, reverse=True)
-    return [artifact for artifact in artifacts if not artifact.expired]
+def _artifacts(case: CiContext, name: str) -> list[Artifact]:
+    """Those of this run, of all its attempts, the newest first, whose name has a form."""
+    listed = artifacts_of_run(_api(case), case.run_id)
+    return [artifact for artifact in listed if not artifact.expired and re.fullmatch(name, artifact.name)]
 
 
 def _api(case: CiContext) -> Api:
@@ -155,7 +150,8 @@ def kept_trials(case: CiContext, shard: ShardOf, plan: ShardPlan) -> tuple[RunRe
     """
     if own_run(case) is None or case.settings.context.run_attempt == 1:
         return ()
-    for artifact in _artifacts(case, part_name(case.settings, shard)):
+    stem = f"{identity_of(case.settings).stem}.{shard.file_stem}"
+    for artifact in _artifacts(case, rf"{re.escape(stem)}\.[0-9]+"):
         part = _read(case, artifact)
         is_ours = part.part.plan == plan and part.attempt < case.settings.context.run_attempt
         if is_ours and not [*_distrust(case, artifact, part)]:

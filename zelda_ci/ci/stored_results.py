@@ -40,18 +40,6 @@ class StoredResults:
         return (run for run in self.trials if run.side is Side.HEAD)
 
 
-def read_batch(data: bytes) -> BatchResult:
-    """Results from the bytes of their file.
-
-    Raises:
-        StorageError: They are none, or none at all.
-    """
-    batch = codec.decode_batch(data, "zelda-results.json")
-    if not batch.runs:
-        raise StorageError("it holds no run", code="NO_RUNS")
-    return batch
-
-
 def read_stored(stored: Opened) -> StoredResults:
     """Results and pool from the bytes of their files.
 
@@ -60,8 +48,8 @@ def read_stored(stored: Opened) -> StoredResults:
     """
     batch = codec.decode_batch(stored.results, RESULTS)
     pool = codec.decode_pool(stored.pool, POOL) if stored.pool is not None else Pool()
-    # A push that changed nothing that a suite depends on has run none.
-    if not batch.runs and not pool.suites:
+    # A push that changed nothing that a suite depends on has run none, and of a pull request all may have run before.
+    if not batch.runs and not pool.suites and not pool.trials:
         raise StorageError("it holds no run", code="NO_RUNS")
     try:
         nights = _nights(stored.nights) if stored.nights is not None else None

@@ -5,7 +5,6 @@ Results come first. So they are there if the step is killed, and no artifact is 
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from zelda_ci.ci import baseline
@@ -18,16 +17,14 @@ from zelda_ci.ci.stored_artifacts import (
     MAX_MEMBER_BYTES,
     NIGHTS,
     POOL,
+    artifacts_of_run,
     identity_of,
-    provenance_in,
-    transcripts_name,
+    is_results_name,
 )
 from zelda_ci.ci.stored_results import MAX_HISTORY_BYTES
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import GitHubError, ZeldaError
-from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService, Uploaded
-from zelda_ci.github.schemas import Artifact, understand
 from zelda_ci.pipeline.html_report import write_html
 from zelda_ci.report.builders.ci import NO_REPORT, NOT_STORED
 from zelda_ci.report.junit import render_junit
@@ -43,8 +40,8 @@ ARCHIVES_ONLY = 400
 TAKEN = "ARTIFACT_EXISTS"
 UNAVAILABLE = "ARTIFACTS_UNAVAILABLE"
 
-# Of an artifact that is read only to learn whose it is.
-MAX_ASKED_BYTES = 32 << 20
+# At the end of the name of an artifact with transcripts: who looks for results does not list it.
+TRANSCRIPTS = ".transcripts"
 
 
 def retention_days(case: CiContext) -> int | None:
@@ -69,13 +66,23 @@ def store_results(case: CiContext, files: Files, result: CiResult) -> None:
     with suppress(ZeldaError):
         trials[JUNIT] = render_junit(report_of(case, result)).encode()
     try:
-        uploaded = upload(case, result, result_members(files, result.batch, origin, trials))
+        uploaded = upload(case, result_members(files, result.batch, origin, trials))
     except GitHubError as problem:
-        name = case.settings.artifact_name
+        name = identity_of(case.settings).stored_as(case.settings.context.run_attempt)
         _tell(case, result, problem, f"The results are in {files.results.parent}; store it under the name {name}.")
         result.is_unstorable = problem.code in {TAKEN, UNAVAILABLE}
         return
     result.artifact_id = uploaded.id
+    result.told_apart_by = case.job if _has_siblings(case) else ""
+
+
+def _has_siblings(case: CiContext) -> bool:
+    """Whether another job of the run has stored results, so that titles have to say of which job they are."""
+    identity, names = identity_of(case.settings), set()
+    with suppress(GitHubError):
+        names = {each.name for each in artifacts_of_run(case.api, case.run_id)} if case.api else set()
+    own = {identity.stored_as(attempt) for attempt in range(1, case.settings.context.run_attempt + 1)}
+    return any(is_results_name(name, DEFAULT_ARTIFACT) for name in names - own)
 
 
 def store_transcripts(case: CiContext, result: CiResult) -> None:
@@ -86,7 +93,7 @@ def store_transcripts(case: CiContext, result: CiResult) -> None:
     if not contents:
         return
     try:
-        uploaded = upload(case, result, contents, named=transcripts_name)
+        uploaded = upload(case, contents, kind=TRANSCRIPTS)
     except GitHubError as problem:
         _tell(case, result, problem, "")
         return
@@ -98,12 +105,12 @@ def store_report(case: CiContext, files: Files, result: CiResult) -> None:
 
     Without the texts of sessions where the workflow does not want transcripts to be stored.
     """
-    if not result.stored_as or not result.head:
+    if result.artifact_id is None or not result.head:
         return
     texts = case.settings.include_transcripts
     write_html(files.report, report_of(case, result), [RunHistory(case.results_dir)], include_texts=texts)
     try:
-        uploaded = _upload_report(case, files.report, result.stored_as)
+        uploaded = _upload_report(case, files.report)
     except GitHubError as problem:
         note = f"{NO_REPORT}: {problem.message}"
         result.notes.append(note)
@@ -112,9 +119,9 @@ def store_report(case: CiContext, files: Files, result: CiResult) -> None:
     result.report_id = uploaded.id
 
 
-def _upload_report(case: CiContext, report: Path, stored_as: str) -> Uploaded:
-    """Its name is made of that of the results, which no other job of the run has."""
-    name, days = f"{stored_as}.{REPORT}", retention_days(case)
+def _upload_report(case: CiContext, report: Path) -> Uploaded:
+    name = f"{identity_of(case.settings).stored_as(case.settings.context.run_attempt)}.{REPORT}"
+    days = retention_days(case)
     try:
         return _stored(case, name, case.artifacts().upload_page(name, report, retention_days=days))
     except GitHubError as problem:
@@ -143,79 +150,37 @@ def _tell(case: CiContext, result: CiResult, problem: GitHubError, place: str) -
 
 def upload(
     case: CiContext,
-    result: CiResult,
     contents: Mapping[str, Path | bytes],
     *,
-    named: Callable[[str], str] = str,
+    kind: str = "",
     service: Callable[[], ArtifactService] | None = None,
 ) -> Uploaded:
-    """Under the job's name, or where another job of this run has taken it, under one with the job's id.
+    """Under the name of the job and this attempt, which nothing else has.
+
+    Args:
+        case: The run.
+        contents: Contents or places by path within the artifact.
+        kind: What it is if it is not the results, as the end of the name.
+        service: Stores it.
 
     Raises:
         GitHubError: GitHub does not take it.
     """
-    identity = identity_of(case.settings)
-    name = named(identity.artifact)
-    try:
-        uploaded = upload_as(case, name, contents, service or case.artifacts)
-    except GitHubError as problem:
-        if problem.code != TAKEN or identity.second_name is None or _is_siblings(case, name):
-            raise
-        result.told_apart_by = case.job
-        name = named(identity.second_name)
-        uploaded = upload_as(case, name, contents, service or case.artifacts)
-    if named is str:
-        result.stored_as = name
-    return uploaded
+    name = identity_of(case.settings).stored_as(case.settings.context.run_attempt) + kind
+    return upload_as(case, name, contents, service or case.artifacts)
 
 
 def upload_as(
     case: CiContext, name: str, contents: Mapping[str, Path | bytes], service: Callable[[], ArtifactService]
 ) -> Uploaded:
-    """Under this very name, in the place of what an earlier attempt of the same job has stored.
+    """Under this very name.
 
     Raises:
         GitHubError: GitHub does not take it.
     """
-    may_replace = partial(_may_replace, case, name)
-    uploaded = service().upload(name, contents, retention_days=retention_days(case), may_replace=may_replace)
-    return _stored(case, name, uploaded)
+    return _stored(case, name, service().upload(name, contents, retention_days=retention_days(case)))
 
 
 def _stored(case: CiContext, name: str, uploaded: Uploaded) -> Uploaded:
     case.log.say(f"Stored as the artifact {name} ({uploaded.size:,} bytes).")
     return uploaded
-
-
-def _may_replace(case: CiContext, name: str, artifact_id: int) -> bool:
-    """Whether an artifact of an earlier attempt is this job's own; of the default name, only if that is known."""
-    stored_by = _stored_by(case, artifact_id)
-    if stored_by is None:
-        return name not in {DEFAULT_ARTIFACT, transcripts_name(DEFAULT_ARTIFACT)}
-    context = case.settings.context
-    return stored_by.job in {None, context.job} and stored_by.run_attempt < context.run_attempt
-
-
-def _is_siblings(case: CiContext, name: str) -> bool:
-    """Whether a job with the same id has taken a name: of a matrix, or of a reusable workflow that is called twice."""
-    path = f"actions/runs/{case.run_id}/artifacts"
-    try:
-        listed = case.api.pages(path, key="artifacts", limit=1, name=name) if case.api else ()
-        numbers = [understand(Artifact, entry).id for entry in listed]
-    except GitHubError:
-        return False
-    stored_by = _stored_by(case, max(numbers)) if numbers else None
-    return stored_by is not None and stored_by.job == case.settings.context.job
-
-
-def _stored_by(case: CiContext, artifact_id: int) -> Provenance | None:
-    """What an artifact of this run says of itself; nothing where that cannot be learnt."""
-    try:
-        return _asked(case.api, artifact_id) if case.api else None
-    except GitHubError:
-        return None
-
-
-def _asked(api: Api, artifact_id: int) -> Provenance | None:
-    artifact = understand(Artifact, api.get(f"actions/artifacts/{artifact_id}"))
-    return provenance_in(api, artifact) if artifact.size_in_bytes <= MAX_ASKED_BYTES else None

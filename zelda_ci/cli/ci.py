@@ -32,12 +32,12 @@ when the gate does not pass. You only need a workflow:
     zelda:
       runs-on: ubuntu-latest
       steps:
-        - uses: actions/checkout@v6
-        - uses: zelda-ci/zelda-ci@v1
+        - uses: actions/checkout@8e8c483db84b4bee98b60c0593521ed34d9990e8 # v6.0.1
+        - uses: zelda-ci/zelda-ci@COMMIT # the full commit of a release
           with:
             anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }}
 
-Where suites need a toolchain such as Node, write zelda-ci/zelda-ci/runner@v1 after the step that sets it up: it runs on
+Where suites need a toolchain such as Node, write zelda-ci/zelda-ci/runner after the step that sets it up: it runs on
 the runner itself, the other in a container.
 
 The command has no options. It reads the step's inputs (INPUT_..., as in INPUT_FAIL-ON) and the variables of the runner.

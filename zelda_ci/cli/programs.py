@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
+from zelda_ci.compare.comparison import gravest
 from zelda_ci.compare.gate import joined
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
-from zelda_ci.domain.comparison import GateResult
+from zelda_ci.domain.comparison import Comparison, Counts, GateResult
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.files import untrusted
 from zelda_ci.github.workflow_commands import Annotation
@@ -50,13 +51,31 @@ def of_projects(reports: Mapping[str, CiReport], whole: BatchResult) -> CiReport
         reports: What is told of each.
         whole: Their runs, told apart already.
     """
-    compared = [(name, report.comparison) for name, report in reports.items() if report.comparison]
+    compared = {name: report.comparison for name, report in reports.items() if report.comparison}
     origin = next((report.baseline for report in reports.values() if report.comparison), as_report(whole).baseline)
-    suites = tuple(qualified(suite, name) for name, comparison in compared for suite in comparison.suites)
-    # What is said over all suites is each project's own, and is in no file: here only the suites are told.
-    comparison = compared[0][1].replace(suites=suites, overall=()) if compared else None
+    comparison = _of_all(compared) if compared else None
     gates = joined(*(_qualified_gate(report.gate, name) for name, report in reports.items()))
     return CiReport(whole, gates, origin, comparison)
+
+
+def _of_all(compared: Mapping[str, Comparison]) -> Comparison:
+    """Each project was compared by itself: what counts in each adds up, and so does the chance of a false alarm."""
+    each = list(compared.values())
+    counts = {name: sum(getattr(one.counts, name) for one in each) for name in Counts.model_fields}
+    family = each[0].family.replace(
+        hypotheses=sum(one.family.hypotheses for one in each),
+        testable=sum(one.family.testable for one in each),
+        alpha=min(1.0, sum(one.family.alpha for one in each)),
+    )
+    return Comparison(
+        verdict=gravest([one.verdict for one in each]),
+        counts=Counts(**counts),
+        single_trial=any(one.single_trial for one in each),
+        mixed=any(one.mixed for one in each),
+        family=family,
+        # What is said over all suites of a project is in no file.
+        suites=tuple(qualified(suite, name) for name, comparison in compared.items() for suite in comparison.suites),
+    )
 
 
 def qualified(of_suite: OfSuite, project: str) -> OfSuite:

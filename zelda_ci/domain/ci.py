@@ -9,6 +9,7 @@ from pydantic import AwareDatetime
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import AcceptedReason, Comparison, GateResult
 from zelda_ci.domain.nights import NightlyHistory
+from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.pool import PoolSummary
 from zelda_ci.domain.run import BatchResult
 
@@ -32,13 +33,12 @@ class Provenance(Record):
     run_attempt: int = 1
     pull_request: int | None = None
     workflow: str | None = None
-    """Path of the workflow's file; of a reusable workflow, the file that calls it. Absent in files of older versions,
-    as the three that follow."""
+    """Path of the workflow's file; of a reusable workflow, the file that calls it. Absent where the runner does not
+    say, as the id of the job."""
     job: str | None = None
     """Id of the job in its workflow; the jobs of a matrix share it."""
     artifact: str | None = None
-    """The name under which the job looks for a baseline; where another job of the run had taken it, the artifact itself
-    has a longer one."""
+    """What the input artifact-name or comment-id says; the name of the artifact itself holds job and attempt, too."""
     folder: str | None = None
     """Of the project, below the workspace; `.` where it is the workspace."""
     batch_id: str
@@ -179,6 +179,24 @@ class CiReport:
     """Of a nightly run, what suites showed in this night and those before."""
     notes: tuple[str, ...] = ()
     """What happened on the way and readers should know, in sentences."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the check ends: exit code, headline, annotations, JUnit, HTML report and outputs follow this one value.
+
+        A cancelled run's first, then a broken or incomplete run's, which must not look green, then the gate's.
+        """
+        ran = Outcome.INTERRUPTED if self.is_cut_short else batch_outcome(self.batch)
+        if ran >= Outcome.INCOMPLETE:
+            return ran
+        if self.gate.exit_code:
+            return Outcome.FAILED if self.gate.exit_code == Outcome.FAILED.exit_code else Outcome.INCOMPLETE
+        return Outcome.MEASURED if ran is Outcome.MEASURED and self.comparison is None else Outcome.PASSED
+
+    @property
+    def is_red(self) -> bool:
+        """Whether the check is."""
+        return self.outcome.exit_code != 0
 
     @property
     def is_cut_short(self) -> bool:

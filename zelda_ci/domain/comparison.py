@@ -217,7 +217,7 @@ class Regression(Record):
     """A number or a criterion that became worse."""
 
     kind: Literal["regression"] = "regression"
-    suite: str | None
+    suite: str | None = None
     """Absent when it is about all suites together."""
     delta: MeasureDelta | CriterionDelta
 
@@ -251,7 +251,7 @@ class BelowMinimum(_Evaluation):
 
     measure: Measure
     minimum: float
-    mean: float | None
+    mean: float | None = None
     reason: str | None = None
     """Why there is no score."""
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urljoin, urlsplit
 
 from zelda_ci.errors import ArtifactError, GitHubError
@@ -129,20 +129,9 @@ class Api:
             raise ArtifactError(message, code="ARTIFACT_INVALID")
         return blob
 
-    def source_archive(self, commit: str, *, max_bytes: int) -> IO[bytes]:
-        """The files of a commit as GitHub packs them (tar and gzip), in a file of ours; the caller closes it.
-
-        Raises:
-            GitHubError: It cannot be had, or `GITHUB_TOO_LARGE`.
-        """
-        answer = self._download(f"tarball/{quote(commit, safe='')}", max_bytes=max_bytes, to_file=True)
-        if answer.file is None:
-            raise GitHubError(f"{answer.asked} brought no archive.", code="GITHUB_REFUSED", status=answer.status)
-        return answer.file
-
-    def _download(self, path: str, *, max_bytes: int, to_file: bool = False) -> ApiResponse:
+    def _download(self, path: str, *, max_bytes: int) -> ApiResponse:
         """A signed address lives a minute; one that died while storage was waited for is asked for once more."""
-        limits: dict[str, Any] = {"timeout": DOWNLOAD_SECONDS, "max_bytes": max_bytes, "to_file": to_file}
+        limits: dict[str, Any] = {"timeout": DOWNLOAD_SECONDS, "max_bytes": max_bytes}
         try:
             return self._follow(path, limits)
         except _StorageRefusalError:

@@ -44,13 +44,10 @@ class Uploaded:
 class ArtifactService:
     """Stores artifacts in the name of the job that runs us."""
 
-    def __init__(
-        self, twirp: Twirp, http: "Http", *, longest_days: int | None, attempt: int, mask: Callable[[str], None]
-    ) -> None:
+    def __init__(self, twirp: Twirp, http: "Http", *, longest_days: int | None, mask: Callable[[str], None]) -> None:
         self._twirp = twirp
         self._http = http
         self._longest_days = longest_days
-        self._attempt = attempt
         self._mask = mask
 
     @classmethod
@@ -60,8 +57,7 @@ class ArtifactService:
         """The service of this job.
 
         Args:
-            environ: `ACTIONS_RUNTIME_TOKEN`, `ACTIONS_RESULTS_URL`, `GITHUB_SERVER_URL`, `GITHUB_RETENTION_DAYS`,
-                `GITHUB_RUN_ATTEMPT`.
+            environ: `ACTIONS_RUNTIME_TOKEN`, `ACTIONS_RESULTS_URL`, `GITHUB_SERVER_URL`, `GITHUB_RETENTION_DAYS`.
             http: Sends.
             mask: Told the signatures of signed addresses, for `::add-mask::`.
 
@@ -77,29 +73,19 @@ class ArtifactService:
         token, results = environ.get("ACTIONS_RUNTIME_TOKEN"), urlsplit(environ.get("ACTIONS_RESULTS_URL") or "")
         if not token or not results.netloc:
             message = "There is no artifact service here: ACTIONS_RUNTIME_TOKEN and ACTIONS_RESULTS_URL are not set."
-            hint = "GitHub gives them to actions, not to `run` steps: use zelda-ci/zelda-ci/runner@v1 in place of one."
+            hint = "GitHub gives them to actions, not to `run` steps: use zelda-ci/zelda-ci/runner in place of one."
             raise ArtifactError(message, hint=hint, code="ARTIFACTS_UNAVAILABLE")
         origin = f"{results.scheme}://{results.netloc}"
         twirp = Twirp(http, origin=origin, token=Secret(token), backend=backend_of(token))
-        days, attempt = _number(environ, "GITHUB_RETENTION_DAYS"), _number(environ, "GITHUB_RUN_ATTEMPT")
-        return cls(twirp, http, longest_days=days, attempt=attempt or 1, mask=mask)
+        return cls(twirp, http, longest_days=_number(environ, "GITHUB_RETENTION_DAYS"), mask=mask)
 
-    def upload(
-        self,
-        name: str,
-        files: Mapping[str, Path | bytes],
-        *,
-        retention_days: int | None,
-        may_replace: Callable[[int], bool] = lambda _: True,
-    ) -> Uploaded:
-        """Store files under a name; one of this name that this job stored before is replaced.
+    def upload(self, name: str, files: Mapping[str, Path | bytes], *, retention_days: int | None) -> Uploaded:
+        """Store files under a name; one of this name that this very job stored before is replaced.
 
         Args:
             name: Of the artifact; see `artifact_name`.
             files: Contents or places by path within the artifact.
             retention_days: How long it is kept; absent or beyond what the repository allows: as long as that.
-            may_replace: Whether one that an earlier attempt of the run stored is this job's own, by its id. A job that
-                is run again is another one to the service, so that only its contents can tell.
 
         Raises:
             ArtifactError: `ARTIFACT_QUOTA`, `ARTIFACT_EXISTS` (another job's), `ARTIFACT_NAME_INVALID`,
@@ -107,7 +93,7 @@ class ArtifactService:
             GitHubError: As `Http.send`.
         """
         with _named(name), packed(files) as archive:
-            return self._store(name, archive, ZIP, retention_days, may_replace)
+            return self._store(name, archive, ZIP, retention_days)
 
     def upload_page(self, name: str, page: Path, *, retention_days: int | None) -> Uploaded:
         """Store an HTML file as it is, so that a browser opens it; one of this name is replaced.
@@ -122,17 +108,10 @@ class ArtifactService:
             GitHubError: As `Http.send`; with status 400 where the service takes archives only.
         """
         with _named(name), _opened(page) as content:
-            return self._store(name, content, HTML, retention_days, lambda _: True)
+            return self._store(name, content, HTML, retention_days)
 
-    def _store(
-        self,
-        name: str,
-        content: IO[bytes],
-        mime_type: str,
-        retention_days: int | None,
-        may_replace: Callable[[int], bool],
-    ) -> Uploaded:
-        url = self._create(name, mime_type, retention_days, may_replace).text("signed_upload_url")
+    def _store(self, name: str, content: IO[bytes], mime_type: str, retention_days: int | None) -> Uploaded:
+        url = self._create(name, mime_type, retention_days).text("signed_upload_url")
         for signature in signatures(url):
             self._mask(signature)
         stored = artifact_protocol.store_blob(self._http, url, content, mime_type)
@@ -152,37 +131,27 @@ class ArtifactService:
                 raise
             return artifact.number("database_id")
 
-    def _create(
-        self, name: str, mime_type: str, retention_days: int | None, may_replace: Callable[[int], bool]
-    ) -> TwirpReply:
+    def _create(self, name: str, mime_type: str, retention_days: int | None) -> TwirpReply:
         request = {"name": name, "version": VERSION, "mime_type": mime_type, **self._expiry(retention_days)}
         try:
             return self._twirp.demand("CreateArtifact", request)
         except GitHubError as exc:
             if exc.status != CONFLICT:
                 raise
-        # Ours from before, or from an attempt of a moment ago whose answer was lost.
-        self._make_room(name, may_replace)
-        try:
-            return self._twirp.demand("CreateArtifact", request)
-        except GitHubError as exc:
-            raise (_taken(name) if exc.status == CONFLICT else exc) from None
-
-    def _make_room(self, name: str, may_replace: Callable[[int], bool]) -> None:
-        """Remove what has our name, unless it is another job's."""
         newest = self._newest(name)
-        owner = self._twirp.backend if newest is None else _owner(newest)
-        # A job that is run again has another id in the new attempt, but the name is still its own.
-        is_ours = owner == self._twirp.backend or self._attempt > 1
-        number = newest.number("database_id") if newest and owner != self._twirp.backend else None
-        if not is_ours or (number is not None and not may_replace(number)):
+        if newest is not None and _owner(newest) != self._twirp.backend:
             raise _taken(name)
+        # An earlier step's, or from a request of a moment ago whose answer was lost.
         try:
-            self._twirp.call("DeleteArtifact", {"name": name}, backend=owner)
+            self._twirp.call("DeleteArtifact", {"name": name})
         except GitHubError as exc:
             # Gone meanwhile is as good. Anything else would look like another job's artifact afterwards.
             if exc.code not in GONE:
                 raise
+        try:
+            return self._twirp.demand("CreateArtifact", request)
+        except GitHubError as exc:
+            raise (_taken(name) if exc.status == CONFLICT else exc) from None
 
     def _newest(self, name: str) -> TwirpReply | None:
         artifacts = self._twirp.call("ListArtifacts", {"name_filter": name}).items("artifacts")

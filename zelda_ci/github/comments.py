@@ -17,7 +17,9 @@ from zelda_ci.github.schemas import Described, PullRequest, understand
 MAX_BODY_LENGTH = 65_536
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9._]([A-Za-z0-9._]|-(?!-)){0,79}")
-_ORDER = re.compile(r"<!-- zelda-ci:order run=([0-9]{1,18}) attempt=([0-9]{1,9}) head=([0-9a-f]{0,64}) -->")
+_ORDER = re.compile(
+    r"<!-- zelda-ci:order run=([0-9]{1,18}) attempt=([0-9]{1,9}) head=([0-9a-f]{0,64}) at=([0-9]{1,12}) -->"
+)
 
 
 @dataclass(frozen=True)
@@ -25,19 +27,22 @@ class CommentOrder:
     """Which run a comment tells of.
 
     Attributes:
-        run_id: Of the run whose results it tells; later runs have larger ones.
+        run_id: Of the run whose results it tells.
         run_attempt: Grows when the run is run again.
         head_sha: The pull request's head that was tested. Empty where that is not known, as in a merge queue.
+        made_at: When the results were made, in seconds since 1970: an old run that is run again has the newer ones.
     """
 
     run_id: int
     run_attempt: int
     head_sha: str
+    made_at: int = 0
 
     def is_after(self, other: Self) -> bool:
         """Whether this run's results count and the other's do not; those for another head count for nothing."""
         same_head = not self.head_sha or not other.head_sha or self.head_sha == other.head_sha
-        return same_head and (self.run_id, self.run_attempt) > (other.run_id, other.run_attempt)
+        ours, theirs = ((it.made_at, it.run_id, it.run_attempt) for it in (self, other))
+        return same_head and ours > theirs
 
 
 def marker(key: str) -> str:
@@ -51,8 +56,8 @@ def marker(key: str) -> str:
 
 def sealed(key: str, order: CommentOrder, body: str) -> str:
     """A body behind its two hidden lines."""
-    hidden = f"<!-- zelda-ci:order run={order.run_id} attempt={order.run_attempt} head={order.head_sha} -->"
-    return f"{marker(key)}\n{hidden}\n{body}"
+    of = f"run={order.run_id} attempt={order.run_attempt} head={order.head_sha} at={order.made_at}"
+    return f"{marker(key)}\n<!-- zelda-ci:order {of} -->\n{body}"
 
 
 def is_marked(text: str, key: str) -> bool:
@@ -64,22 +69,7 @@ def order_in(text: str) -> CommentOrder | None:
     """Which run a marked comment claims to tell of; None where somebody spoilt the line."""
     lines = text.split("\n", 2)
     match = _ORDER.fullmatch(lines[1].rstrip()) if len(lines) > 1 else None
-    return CommentOrder(int(match[1]), int(match[2]), match[3]) if match else None
-
-
-_CLAIM = re.compile(r"<!-- zelda-ci:claims id=([A-Za-z0-9._-]{1,80}) -->")
-
-
-def claiming(former: str, body: str) -> str:
-    """A body whose writer wants to go on with the comment for another key, until it is known who may."""
-    return f"<!-- zelda-ci:claims id={former} -->\n{body}"
-
-
-def claims(text: str, former: str) -> bool:
-    """Whether the writer of a sealed comment wants to go on with that for `former`."""
-    lines = text.split("\n", 3)
-    match = _CLAIM.fullmatch(lines[2].rstrip()) if len(lines) > 2 else None
-    return match is not None and match[1] == former
+    return CommentOrder(int(match[1]), int(match[2]), match[3], int(match[4])) if match else None
 
 
 def visible_text(text: str) -> str:
@@ -151,13 +141,13 @@ class Thread:
     of_people: tuple[Comment, ...] = ()
     """Those that users wrote."""
 
-    def marked(self, *keys: str) -> list[Comment]:
-        """Our comments for any of these keys.
+    def marked(self, key: str) -> list[Comment]:
+        """Our comments for a key.
 
         Raises:
             GitHubError: There are none among those that were read, but not all were.
         """
-        ours = [comment for comment in self.comments if any(is_marked(comment.body, key) for key in keys)]
+        ours = [comment for comment in self.comments if is_marked(comment.body, key)]
         if not ours and not self.is_whole:
             message = f"The pull request has more than {MAX_PAGES * 100} comments: whether one is ours is not known."
             raise GitHubError(message, code="GITHUB_TOO_LARGE")

@@ -1,16 +1,13 @@
 """HTTP with retries: repeats what may be repeated, and waits as long as the server asks."""
 
-import io
 import logging
 import math
-import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import requests
 from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError
@@ -202,22 +199,14 @@ def _sent(request: HttpRequest, session: requests.Session) -> "ApiResponse | _No
 
 
 def _whole(response: requests.Response, request: HttpRequest) -> "ApiResponse | _NoResponse":
-    to_file = request.to_file and response.status_code == requests.codes.ok
-    # A file of this attempt alone: one that was left behind may still be writing while the next one reads.
-    body: IO[bytes] = tempfile.TemporaryFile(prefix="zelda-answer-") if to_file else io.BytesIO()  # noqa: SIM115
-    with ExitStack() as kept:
-        kept.enter_context(body)
-        for chunk in response.iter_content(CHUNK):
-            body.write(chunk)
-            if body.tell() > request.max_bytes:
-                why = f"it is larger than {request.max_bytes} bytes"
-                return _NoResponse(why, final=True, code="GITHUB_TOO_LARGE")
-        headers = {name.lower(): value for name, value in response.headers.items()}
-        body.seek(0)
-        if not to_file:
-            return ApiResponse(response.status_code, headers, body.read(), request.asked)
-        kept.pop_all()
-        return ApiResponse(response.status_code, headers, b"", request.asked, body)
+    body = bytearray()
+    for chunk in response.iter_content(CHUNK):
+        body += chunk
+        if len(body) > request.max_bytes:
+            why = f"it is larger than {request.max_bytes} bytes"
+            return _NoResponse(why, final=True, code="GITHUB_TOO_LARGE")
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return ApiResponse(response.status_code, headers, bytes(body), request.asked)
 
 
 def assess(outcome: "ApiResponse | _NoResponse", request: HttpRequest, retry: GitHubRetry) -> tuple[GitHubError, bool]:

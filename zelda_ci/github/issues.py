@@ -39,14 +39,13 @@ class KeptIssue:
     body: str
 
 
-def find_issues(api: Api, key: str, author: str | None, former: str | None = None) -> list[KeptIssue]:
+def find_issues(api: Api, key: str, author: str | None) -> list[KeptIssue]:
     """The open issues that have the mark of `key` and were written by us, the oldest first; usually one.
 
     Args:
         api: Of the repository; the token needs `issues: write`, or to read a public one nothing.
         key: Tells apart the issues of several jobs.
         author: Who wrote it, as far as an earlier run was told; otherwise whoever the token is.
-        former: The key that versions before gave it, which counts where nothing has the key.
 
     Raises:
         GitHubError: GitHub did not tell.
@@ -54,10 +53,8 @@ def find_issues(api: Api, key: str, author: str | None, former: str | None = Non
     me = author or own_login(api)
     listed = api.pages("issues", limit=MAX_PAGES, whole=True, state="open", creator=me)
     issues = [understand(_Issue, each) for each in listed]
-    for wanted in filter(None, (key, former)):
-        if ours := [_kept(each, me) for each in issues if _is_ours(each, wanted, me)]:
-            return sorted(ours, key=lambda issue: issue.number)
-    return []
+    ours = (_kept(each, me) for each in issues if _is_ours(each, key, me))
+    return sorted(ours, key=lambda issue: issue.number)
 
 
 def _is_ours(issue: _Issue, key: str, me: str) -> bool:

@@ -95,6 +95,19 @@ def tree_in(commit_object: bytes) -> str | None:
     return name.decode("ascii", "replace") if kind == b"tree" else None
 
 
+class _TreeName(Described):
+    sha: str
+
+
+class _GitCommit(Described):
+    tree: _TreeName
+
+
+def tree_of(api: Api, commit: str) -> str:
+    """The tree of a commit that GitHub knows."""
+    return understand(_GitCommit, api.get(f"git/commits/{commit}")).tree.sha
+
+
 def _named(api: Api, triggering: _WorkflowRunEvent) -> Iterator[PullRequest]:
     """The payload does not tell whether they are open, and may name some of other repositories."""
     for named in triggering.run.pull_requests or ():

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import IO, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
@@ -20,16 +20,6 @@ class Described(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class ArtifactRun(Described):
-    """What a list of artifacts tells of the run that stored one."""
-
-    id: int
-    repository_id: int | None = None
-    head_repository_id: int | None = None
-    head_branch: str | None = None
-    head_sha: str = ""
-
-
 class Artifact(Described):
     id: int
     name: str = ""
@@ -38,7 +28,6 @@ class Artifact(Described):
     created_at: AwareDatetime | None = None
     digest: str | None = None
     """`sha256:` and hex; absent where it was stored in the old way."""
-    workflow_run: ArtifactRun | None = None
 
 
 class GitHubRepository(Described):
@@ -69,6 +58,11 @@ class WorkflowRun(Described):
     def workflow(self) -> str:
         """Path of the workflow's file."""
         return self.path.partition("@")[0]
+
+    def is_of(self, branch: str, repository_id: int) -> bool:
+        """Whether it was for a branch of the repository itself, and not for a fork's of the same name."""
+        is_own = self.head_repository is not None and self.head_repository.id == repository_id
+        return is_own and self.head_branch == branch
 
 
 class Commit(Described):
@@ -202,8 +196,6 @@ class HttpRequest:
     """Whether it may be sent again even if it was carried out, although its method does not promise that."""
     redirects: bool = True
     """Whether a redirect is an answer, or a refusal; it is followed in no case."""
-    to_file: bool = False
-    """Whether the body of a good answer goes into a file instead of memory."""
 
     @property
     def redactor(self) -> Redactor:
@@ -241,8 +233,6 @@ class ApiResponse:
     body: bytes = field(repr=False)
     asked: str
     """Method and address without the query, for messages."""
-    file: IO[bytes] | None = field(default=None, repr=False)
-    """The body where it was to go into a file: at its beginning, and without a name that anybody else could open."""
 
     def json(self) -> Any:
         """The value in the body.

@@ -152,7 +152,7 @@ def how_to_get(program: str, environ: Mapping[str, str]) -> str:
     if environ.get(IMAGE) and in_workflow:
         after = f"after {action}" if action else "where the runner has it or an earlier step installs it"
         return (
-            f"The container action has no {program}: use zelda-ci/zelda-ci/runner@v1 in its place, {after}; make an "
+            f"The container action has no {program}: use zelda-ci/zelda-ci/runner in its place, {after}; make an "
             f"image of your own from ours (docs/action.md#toolchains), {ways}."
         )
     if environ.get(IMAGE):

@@ -307,6 +307,10 @@ def _compared(suite: SuiteComparison, report: CiReport) -> TestCase:
     reasons = _regressions(suite.suite, report)
     if reasons:
         case.add_failure_info(sentence(reasons[0]), "\n".join(reasons), "regression")
+    elif suite.verdict is Verdict.REGRESSED:
+        accepted = [each.acceptance.by for each in report.gate.accepted if each.reason.suite == suite.suite]
+        by = f"accepted by {', '.join(dict.fromkeys(accepted))}" if accepted else "the gate does not count it"
+        case.add_skipped_info(sentence(f"{by}: {verdict_words(suite.verdict)}"))
     elif suite.verdict in {Verdict.CHANGED, Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.REMOVED}:
         why = "; ".join(suite.reasons or (NOT_PROVEN,) * (suite.verdict is Verdict.CHANGED))
         words = verdict_words(suite.verdict)

@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.support.github_server import codeload, graphql, rest, service, storage
+from tests.support.github_server import graphql, rest, service, storage
 from tests.support.github_server.contract import Operation, github_contract
 from tests.support.github_server.replies import RefusedError, Reply, missing_permission
 from tests.support.github_server.seen import Received
@@ -36,7 +36,6 @@ class Answering:
         """The reply to a request without problems."""
         beside = {
             storage.PREFIX: self.server.storage.answer,
-            codeload.PREFIX: self.server.codeload.answer,
             service.PREFIX: self.server.service.answer,
         }
         for prefix, answer in beside.items():
@@ -52,7 +51,7 @@ class Answering:
 
     def _is_foreign(self, request: Received) -> bool:
         """Whether it is not of the REST API."""
-        return request.path.startswith((storage.PREFIX, service.PREFIX, codeload.PREFIX)) or self._is_graphql(request)
+        return request.path.startswith((storage.PREFIX, service.PREFIX)) or self._is_graphql(request)
 
     def _is_graphql(self, request: Received) -> bool:
         return request.target == self.server.graphql_url.removeprefix(self.server.url)

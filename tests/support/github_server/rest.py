@@ -1,6 +1,5 @@
 """The REST API: one function per documented request, and a table of them."""
 
-import base64
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -126,8 +125,9 @@ def run_again(call: Call) -> Reply:
 
 
 def list_runs(call: Call) -> Reply:
-    wanted = call.text("workflow_id")
-    of_workflow = [each for each in reversed(call.repository.runs) if wanted in {each.workflow, str(each.workflow_id)}]
+    wanted = call.operation.path.get("workflow_id")
+    newest = reversed(call.repository.runs)
+    of_workflow = [each for each in newest if wanted in {None, each.workflow, str(each.workflow_id)}]
     found = [each for each in of_workflow if _is_asked_for(each, call.query)]
     return call.page([rendering.run(each) for each in found], "workflow_runs")
 
@@ -158,32 +158,6 @@ def get_git_commit(call: Call) -> Reply:
     tree, message = (_git(call, "log", "-1", f"--format={what}", commit.sha).decode() for what in ("%T", "%B"))
     told = {"sha": tree.strip(), "url": f"https://example.invalid/trees/{tree.strip()}"}
     return Reply(200, rendering.git_commit(commit, told, message.strip()))
-
-
-def get_tree(call: Call) -> Reply:
-    tree, deep = call.text("tree_sha"), ["-r", "-t"] if "recursive" in call.query else []
-    entries = _git(call, "ls-tree", "-z", "-l", "--full-tree", *deep, tree).decode().split("\0")[:-1]
-    told, longest = [_entry(entry) for entry in entries], call.server.longest_tree
-    return Reply(200, specimen("git-tree", sha=tree, tree=told[:longest], truncated=len(told) > longest))
-
-
-def _entry(line: str) -> dict[str, Any]:
-    about, _, path = line.partition("\t")
-    mode, kind, sha, size = about.split()
-    told = {"path": path, "mode": mode, "type": kind, "sha": sha}
-    return told | ({"size": int(size)} if size.isdecimal() else {})
-
-
-def get_blob(call: Call) -> Reply:
-    sha = call.text("file_sha")
-    content = _git(call, "cat-file", "blob", sha)
-    encoded = base64.encodebytes(content).decode()
-    return Reply(200, specimen("blob", sha=sha, size=len(content), content=encoded, encoding="base64"))
-
-
-def download_tarball(call: Call) -> Reply:
-    commit = _commit(call, call.text("ref"))
-    return Reply(302, b"", {"location": call.server.codeload.address_of(call.repository, commit.sha)})
 
 
 def _git(call: Call, *arguments: str) -> bytes:
@@ -358,6 +332,7 @@ ROUTES: dict[str, tuple[Handler, str]] = {
     f"GET {_REPO}/actions/artifacts": (list_artifacts, "actions=read"),
     f"GET {_REPO}/actions/artifacts/{{artifact_id}}": (get_artifact, "actions=read"),
     f"GET {_REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}": (download_artifact, "actions=read"),
+    f"GET {_REPO}/actions/runs": (list_runs, "actions=read"),
     f"GET {_REPO}/actions/runs/{{run_id}}": (get_run, "actions=read"),
     f"POST {_REPO}/actions/runs/{{run_id}}/rerun": (run_again, "actions=write"),
     f"POST {_REPO}/actions/runs/{{run_id}}/rerun-failed-jobs": (run_again, "actions=write"),
@@ -365,9 +340,6 @@ ROUTES: dict[str, tuple[Handler, str]] = {
     f"GET {_REPO}/actions/workflows/{{workflow_id}}/runs": (list_runs, "actions=read"),
     f"GET {_REPO}/commits": (list_commits, "contents=read"),
     f"GET {_REPO}/git/commits/{{commit_sha}}": (get_git_commit, "contents=read"),
-    f"GET {_REPO}/git/trees/{{tree_sha}}": (get_tree, "contents=read"),
-    f"GET {_REPO}/git/blobs/{{file_sha}}": (get_blob, "contents=read"),
-    f"GET {_REPO}/tarball/{{ref}}": (download_tarball, "contents=read"),
     f"GET {_REPO}/compare/{{basehead}}": (compare, "contents=read"),
     f"GET {_REPO}/commits/{{commit_sha}}/pulls": (list_pulls_of_commit, "pull_requests=read"),
     f"GET {_REPO}/pulls": (list_pulls, "pull_requests=read"),

@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Self
 
 from tests.support.github_server.answering import Answering
-from tests.support.github_server.codeload import Codeload
 from tests.support.github_server.failures import Failure
 from tests.support.github_server.replies import Reply, not_found
 from tests.support.github_server.seen import Seen
@@ -40,7 +39,6 @@ class GitHubServer:
         self.requests: list[Seen] = []
         self.violations: list[str] = []
         """What was wrong with requests and answers; the test fails if there is something in the end."""
-        self.longest_tree = 100_000
         """Entries of a tree that are told; of a longer one, GitHub says that it is truncated."""
         self.closing = threading.Event()
         self.lock = threading.RLock()
@@ -50,7 +48,6 @@ class GitHubServer:
         self._folder = tempfile.TemporaryDirectory(prefix="github-server-")
         self._listener = Listener(Answering(self))
         self.storage = Storage(self.url, Path(self._folder.name))
-        self.codeload = Codeload(self.url)
         self.service = Service(self)
 
     @property

@@ -65,7 +65,7 @@ def test_a_new_criterion_that_fails_lowers_the_score_too() -> None:
     new = trials(*([fulfillment("PFF", names)] for _ in range(10)), label="b")
     comparison = compare(old, new)
     found = accept(gate(comparison, {}), [acceptance("criterion 2")], comparison, new)
-    assert red(found) == ["alpha: requirement fulfillment went from 100.0 to 33.3"]
+    assert red(found) == ["alpha: requirement fulfillment went from 100.0 to 33.3 points of 100"]
 
 
 def test_a_minimum_is_covered_where_all_failing_criteria_are() -> None:

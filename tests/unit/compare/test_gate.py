@@ -32,7 +32,7 @@ def test_a_regression_is_red_with_a_sentence_for_each():
     assert found.exit_code == 1
     assert [gate_sentence(reason) for reason in found.reasons] == [
         "alpha: criterion 'criterion 2' passed in 100 % of trials, now in 0 %",
-        "alpha: requirement fulfillment went from 100.0 to 50.0",
+        "alpha: requirement fulfillment went from 100.0 to 50.0 points of 100",
     ]
     assert {reason.kind for reason in found.reasons} == {"regression"}
     # Whoever does not fail on regressions stays green.
@@ -47,7 +47,7 @@ def test_a_difference_of_one_trial_is_no_regression_for_the_gate(old, new):
 
 def test_one_trial_whose_commands_fail_or_whose_tests_are_gone_is_red():
     found = compare(trials([correctness()]), trials([correctness(50.0)], label="b"))
-    assert sentences(found) == ["alpha: functional correctness went from 100.0 to 50.0"]
+    assert sentences(found) == ["alpha: functional correctness went from 100.0 to 50.0 points of 100"]
 
 
 def test_improvements_doubts_and_nothing_at_all_are_green():
@@ -62,7 +62,7 @@ def test_an_overall_regression_is_about_all_suites():
     settings = {f"s{n}": GateSettings(fail_on=()) for n in range(11)}
     (reason,) = gate(compare(old, new), settings).reasons
     assert reason.suite is None
-    assert gate_sentence(reason) == "all suites: requirement fulfillment went from 100.0 to 80.0"
+    assert gate_sentence(reason) == "all suites: requirement fulfillment went from 100.0 to 80.0 points of 100"
 
 
 def test_each_suite_has_its_own_settings_taken_from_its_newest_run():

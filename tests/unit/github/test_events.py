@@ -281,3 +281,9 @@ def test_a_requested_run_needs_a_key() -> None:
 )
 def test_acceptances_count_for_the_pull_request_of_the_event(event: dict[str, Any], pull: int | None) -> None:
     assert pull_request_in(event) == pull
+
+
+def test_a_run_on_demand_on_a_tag_called_like_the_branch_stores_no_baseline() -> None:
+    more = {"GITHUB_REF": "refs/tags/main", "GITHUB_REF_NAME": "main", "GITHUB_REF_TYPE": "tag"}.items()
+    assert decided("workflow_dispatch", payload("workflow_dispatch")).is_of_base
+    assert not decided("workflow_dispatch", payload("workflow_dispatch"), more=more).is_of_base

@@ -33,7 +33,7 @@ def test_a_found_baseline_is_named_with_distance_and_age(
     [
         (ArtifactError("it names another run than GitHub"), "refused: it names another run than GitHub"),
         (StorageError("The results are damaged."), "refused: the results are damaged"),
-        (StorageError(""), "refused: "),
+        (StorageError("GitHub gave no archive."), "refused: GitHub gave no archive"),
     ],
 )
 def test_a_refused_baseline_is_told_with_its_reason(error: ZeldaError, said: str) -> None:

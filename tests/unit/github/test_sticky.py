@@ -54,8 +54,8 @@ def test_a_comment_saved_in_a_browser_is_still_found() -> None:
         "<!-- zelda-ci:order run=-1 attempt=1 head= -->",
         f"<!-- zelda-ci:order run={'9' * 5000} attempt=1 head= -->",
         "<!-- zelda-ci:order run=\u0661 attempt=1 head= -->",
-        "<!-- zelda-ci:order run=1 attempt=1 head=HEAD -->",
-        "<!-- zelda-ci:order run=1 attempt=1 head= --> <b>",
+        "<!-- zelda-ci:order run=1 attempt=1 head=HEAD at=0 -->",
+        "<!-- zelda-ci:order run=1 attempt=1 head= at=0 --> <b>",
     ],
 )
 def test_a_spoilt_order_is_none(line: str) -> None:
@@ -70,6 +70,7 @@ def test_a_spoilt_order_is_none(line: str) -> None:
         (CommentOrder(13, 1, HEAD), CommentOrder(12, 9, HEAD)),
         (CommentOrder(13, 1, ""), ORDER),
         (CommentOrder(13, 1, HEAD), CommentOrder(12, 1, "")),
+        (CommentOrder(12, 2, HEAD, made_at=5), CommentOrder(13, 1, HEAD, made_at=4)),
     ],
 )
 def test_a_later_run_or_attempt_is_after_an_earlier_one(later: CommentOrder, earlier: CommentOrder) -> None:

@@ -8,9 +8,8 @@ from typing import Literal
 from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import CriterionDelta, Verdict
-from zelda_ci.domain.outcome import Outcome, batch_outcome
+from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.report.builders.ci_causes import EXPLAINED, Cause, causes
 from zelda_ci.report.builders.ci_headline import MEASURED
 from zelda_ci.report.builders.ci_sources import steering_of
@@ -120,15 +119,17 @@ def log_lines(report: CiReport) -> Iterator[str]:
         yield f"not counted: {text}"
 
 
-def closing_line(report: CiReport, exit_code: int) -> str:
-    """Why the step ends with this code."""
-    outcome = batch_outcome(report.batch)
-    if exit_code == 0:
-        return MEASURED if outcome is Outcome.MEASURED and report.comparison is None else "The gate passes."
-    if exit_code == 1:
-        return f"The gate does not pass: {numbers.format_count(len(report.gate.reasons), 'finding')}. Exit code 1."
-    if exit_code == EXIT_INTERRUPTED:
-        return "The run was cancelled; its results so far are saved. Exit code 130."
-    if outcome is Outcome.INCOMPLETE:
-        return f"INCOMPLETE: not everything could be judged, so this is no pass. Exit code {exit_code}."
-    return f"Some runs are broken and say nothing of the files they were to test. Exit code {exit_code}."
+def closing_line(report: CiReport) -> str:
+    """Why the step ends with the code that it ends with."""
+    outcome = report.outcome
+    code = f"Exit code {outcome.exit_code}."
+    findings = numbers.format_count(len(report.gate.reasons), "finding")
+    words = {
+        Outcome.MEASURED: MEASURED,
+        Outcome.PASSED: "The gate passes.",
+        Outcome.FAILED: f"The gate does not pass: {findings}. {code}",
+        Outcome.INCOMPLETE: f"INCOMPLETE: not everything could be judged, so this is no pass. {code}",
+        Outcome.BROKEN: f"Some runs are broken and say nothing of the files they were to test. {code}",
+        Outcome.INTERRUPTED: f"The run was cancelled; its results so far are saved. {code}",
+    }
+    return words[outcome]

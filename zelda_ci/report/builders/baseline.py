@@ -139,17 +139,11 @@ def of_other_suites(origin: BaselineOrigin) -> BaselineOrigin:
     return origin.replace(state=BaselineState.NONE_YET, sentence=sentence, commit=None)
 
 
-def never_stored(branch: str, base_commit: str | None) -> BaselineOrigin:
+def never_stored(branch: str, base_commit: str) -> BaselineOrigin:
     """Every project starts here."""
-    sentence = f"no baseline yet: {branch} has not stored one (push to {branch} or run the workflow there once)"
-    return BaselineOrigin(state=BaselineState.NONE_YET, sentence=sentence, branch=branch, wanted=base_commit)
-
-
-def none_related(branch: str, base_commit: str) -> BaselineOrigin:
-    """The branch stored results, but for commits elsewhere in history."""
     sentence = (
-        f"no baseline yet: {branch} has stored some, but none for {base_commit[:SHORT]} or a commit shortly before it "
-        f"(run the workflow on {branch} once)"
+        f"no baseline yet: {branch} has stored none for {base_commit[:SHORT]} or a commit shortly before it "
+        f"(push to {branch} or run the workflow there once)"
     )
     return BaselineOrigin(state=BaselineState.NONE_YET, sentence=sentence, branch=branch, wanted=base_commit)
 
@@ -164,7 +158,9 @@ def refused(branch: str, base_commit: str, commit: str, error: ZeldaError) -> Ba
     """There were results, and none could be used; `error` is about the nearest."""
     if error.code == "ARTIFACT_EXPIRED":
         return all_expired(branch, base_commit)
-    reason = f"{error.message[:1].lower()}{error.message[1:].rstrip('.')}"
+    first, _, rest = error.message.rstrip(".").partition(" ")
+    # A name such as GitHub keeps its letters.
+    reason = f"{first.lower() if first.istitle() else first} {rest}"
     sentence = f"no usable baseline: the results of {branch}@{commit[:SHORT]} were refused: {reason}"
     return BaselineOrigin(state=BaselineState.INVALID, sentence=sentence, branch=branch, wanted=base_commit)
 

@@ -25,7 +25,7 @@ from zelda_ci.report.builders.ci_headline import capital, headline, lead
 from zelda_ci.report.builders.ci_table import moved_table
 from zelda_ci.report.builders.nights import trend_details
 from zelda_ci.report.builders.phrases import text
-from zelda_ci.report.builders.standings import GRAVE, SuiteStanding, is_red, standings
+from zelda_ci.report.builders.standings import GRAVE, SuiteStanding, standings
 from zelda_ci.report.model import (
     Box,
     Cell,
@@ -67,7 +67,7 @@ def ci_view(report: CiReport) -> CiView:
         evidence=tuple(_evidence(report)),
         footer=footer(report),
         changed=_changed(report),
-        failed=is_red(report),
+        failed=report.is_red,
     )
 
 

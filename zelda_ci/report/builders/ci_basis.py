@@ -179,7 +179,7 @@ def _cost(batch: BatchResult) -> Iterator[Row]:
     judges = [run.judge for run in runs if run.judge]
     cells = []
     if uses:
-        cost, is_known = sum(use.cost_usd for use in uses), all(use.cost_known for use in uses)
+        cost, is_known = sum(run.api.cost_usd for run in runs), all(use.cost_known for use in uses)
         cells.append(Cell(f"sessions {numbers.money(cost, exact=is_known)}"))
     if judges:
         cells.append(Cell(f"judge {judge_cost(judges)}"))

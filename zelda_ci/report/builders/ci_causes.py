@@ -211,7 +211,8 @@ def _commands(suite: SuiteStanding) -> Iterator[Cause]:
     words = problem.sentence.rstrip(".") if problem else "build, tests or coverage fall short"
     often = _in(failed.trials, failed.of) if failed else ""
     before = f" ({change_words(fallen[0])})" if fallen and not problem else ""
-    yield Cause(suite, (text(f"{words}{often}{before}."),), is_red=True)
+    is_red = failed is not None or any(_gates(suite, it) for it in fallen)
+    yield Cause(suite, (text(f"{words}{often}{before}."),), is_red=is_red)
 
 
 def _in(part: int, whole: int) -> str:

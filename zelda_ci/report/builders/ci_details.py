@@ -245,6 +245,12 @@ def unmet_details(runs: Sequence[RunResult], comparison: Comparison | None) -> I
         for delta in suite.criteria
         if delta.verdict in FIRM | {Verdict.CHANGED, Verdict.INCONCLUSIVE}
     }
+    unchanged = {
+        (suite.suite, delta.criterion)
+        for suite in (comparison.suites if comparison else ())
+        for delta in suite.criteria
+        if delta.verdict is Verdict.UNCHANGED
+    }
     rows = {
         (run.suite, str(judgement.criterion)): Row(
             visible(run.suite),
@@ -260,12 +266,12 @@ def unmet_details(runs: Sequence[RunResult], comparison: Comparison | None) -> I
         for judgement in failed_criteria(run)
         if (run.suite, str(judgement.criterion)) not in compared
     }
-    if rows:
-        noun = "criterion fails" if len(rows) == 1 else "criteria fail"
-        again = " as before" if comparison else ""
-        section = Section("", capped([*rows.values()], MAX_CRITERIA))
-        priority = Priority.UNCHANGED if comparison else Priority.FAILED
-        yield Details(f"{numbers.whole(len(rows))} {noun}{again}", priority, (section,))
+    for again, priority in (("", Priority.FAILED), (" as before", Priority.UNCHANGED)):
+        those = [row for key, row in rows.items() if (key in unchanged) == bool(again)]
+        if those:
+            noun = "criterion fails" if len(those) == 1 else "criteria fail"
+            section = Section("", capped(those, MAX_CRITERIA))
+            yield Details(f"{numbers.whole(len(those))} {noun}{again}", priority, (section,))
 
 
 def capped(rows: Sequence[Row], most: int) -> tuple[Row, ...]:

@@ -18,7 +18,7 @@ from zelda_ci.domain.comparison import (
 )
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.report.builders.phrases import base, change_words, joined, key, name, names, passed, text
-from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_red, of, tested, untested_words
+from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, tested, untested_words
 from zelda_ci.report.model import Line
 from zelda_ci.report.text import sentence
 
@@ -59,6 +59,8 @@ BAD_NEWS = (
 )
 GOOD_NEWS = (SuiteVerdict.BETTER, SuiteVerdict.PERHAPS_BETTER, SuiteVerdict.NEW)
 MAX_KEYS = 4
+# Suites of which it is said that their criteria are others.
+MAX_CHANGED = 3
 
 
 def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
@@ -231,7 +233,7 @@ def _verbs(report: CiReport, suites: Sequence[SuiteStanding]) -> dict[SuiteVerdi
 
 def _colour(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     """Why the check is red or green, where the words above could make one think otherwise or wonder."""
-    if is_red(report):
+    if report.is_red:
         yield from _red(report, suites)
     elif worse := of(suites, SuiteVerdict.WORSE):
         yield from _green(worse)
@@ -307,7 +309,7 @@ def _open(suites: Sequence[SuiteStanding]) -> list[str]:
 def _open_gates(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     """That the gate asks for nothing, where the colour of the check has not been explained by that."""
     found = _open(suites)
-    if found and (is_red(report) or not of(suites, SuiteVerdict.WORSE)):
+    if found and (report.is_red or not of(suites, SuiteVerdict.WORSE)):
         which = () if len(found) == len(tested(suites)) else (text(" for "), *names(found))
         yield (text("Nothing turns the check red"), *which, text(": "), key("gate.failOn"), text(" is empty."))
 
@@ -359,7 +361,15 @@ def _failed_before(report: CiReport, suite: str) -> bool:
 
 
 def _criteria(suites: Sequence[SuiteStanding]) -> Iterator[Line]:
-    """Suites that ask for something else than before."""
+    """Suites that ask for something else than before: the first, and how many more."""
+    changed = [*_other_criteria(suites)]
+    yield from changed[:MAX_CHANGED]
+    more = len(changed) - MAX_CHANGED
+    if more > 0:
+        yield (text(f"The same holds for {numbers.format_count(more, 'more suite')}."),)
+
+
+def _other_criteria(suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     for each in suites:
         compared = each.compared
         if compared is None or compared.verdict in {Verdict.NEW, Verdict.REMOVED} or not compared.candidate:

@@ -66,7 +66,7 @@ def _cited(report: CiReport, suite: SuiteStanding, cited: Citation) -> Phrase:
     where = visible(cited.where, MAX_PATH_LENGTH)
     found = _PLACE.fullmatch(cited.where)
     if found is None or _touched(suite, found[1]):
-        fragment = cited_fragment(report, cited) if report.links.report else ""
+        fragment = cited_fragment(report, suite.suite, cited) if report.links.report else ""
         return Phrase(where, url=f"{report.links.report}{fragment}" if fragment else None)
     lines = f"#L{found[2]}" + (f"-L{found[3]}" if found[3] else "")
     return Phrase(where, url=_address(report, found[1], lines))

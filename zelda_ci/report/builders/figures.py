@@ -100,7 +100,8 @@ def _change(delta: FigureDelta) -> Cell:
     spelling, size = _spelling(delta), abs(delta.change)
     sign = "+" if delta.change > 0 else "-"
     if spelling.points:
-        text = f"{sign}{numbers.average(size)} {'point' if size == 1 else 'points'}"
+        shown = numbers.average(size)
+        text = f"{sign}{shown} {'point' if shown == '1' else 'points'}"
     else:
         text = f"{sign}{spelling.write(size)}"
         text += f" ({100 * delta.change / delta.baseline:+.1f}%)" if delta.baseline else ""

@@ -17,6 +17,7 @@ from zelda_ci.domain.comparison import (
 )
 from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.report.builders.phrases import change_words
 from zelda_ci.report.text import sentence
 
 ENDS = {
@@ -68,10 +69,10 @@ def _finding(reason: GateReason, *, doubts: bool) -> str:
 def _change(delta: MeasureDelta | CriterionDelta) -> str:
     assert delta.baseline is not None  # noqa: S101 - only deltas with both sides gate
     assert delta.candidate is not None  # noqa: S101
-    old, new = delta.baseline.mean, delta.candidate.mean
     if isinstance(delta, CriterionDelta):
+        old, new = delta.baseline.mean, delta.candidate.mean
         return f"criterion {delta.criterion!r} passed in {old:.0f} % of trials, now in {new:.0f} %"
-    return f"{MEASURES[delta.measure].label} went from {_amount(old)} to {_amount(new)}"
+    return change_words(delta)
 
 
 def _below(reason: BelowMinimum) -> str:

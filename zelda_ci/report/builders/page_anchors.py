@@ -80,9 +80,10 @@ def _suite_fragment(report: CiReport, suite: str) -> str:
     return f"#{anchors.suite(suite)}" if is_shown else ""
 
 
-def cited_fragment(report: CiReport, cited: Citation) -> str:
-    """What it ends with for a citation of a session of the head: the very line; empty where the page has none."""
-    run = next((run for run in reversed(report.batch.runs) if cited in _all(run)), None)
+def cited_fragment(report: CiReport, suite: str, cited: Citation) -> str:
+    """The end of the address of a line that a suite's session is cited with; empty where the page has none."""
+    runs = (run for run in reversed(report.batch.runs) if run.suite == suite)
+    run = next((run for run in runs if cited in _all(run)), None)
     if run is None:
         return ""
     anchor = citations(run, anchors_of(report).session(run, Side.HEAD)).link(cited).anchor

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from zelda_ci import __version__
@@ -9,11 +10,11 @@ from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import MeasureDelta
 from zelda_ci.domain.measure_spec import written
 from zelda_ci.domain.measures import MEASURES, Measure, values
-from zelda_ci.domain.outcome import Outcome, batch_outcome, failed_criteria, run_outcome
+from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.builders.ci_basis import basis
-from zelda_ci.report.builders.ci_causes import Cause, causes
+from zelda_ci.report.builders.ci_causes import EXPLAINED, Cause, causes
 from zelda_ci.report.builders.ci_headline import headline, lead
 from zelda_ci.report.builders.ci_table import SHOWN, means
 from zelda_ci.report.builders.comparison import EFFECTS, certainty, measure_table
@@ -22,7 +23,7 @@ from zelda_ci.report.builders.page_anchors import anchors_of
 from zelda_ci.report.builders.page_sides import chosen_pair
 from zelda_ci.report.builders.page_suite import SuiteSessions
 from zelda_ci.report.builders.run import VERDICTS
-from zelda_ci.report.builders.standings import ORDER, SuiteRuns, SuiteStanding, by_suite, is_red, standings
+from zelda_ci.report.builders.standings import ORDER, SuiteRuns, SuiteStanding, by_suite, standings
 from zelda_ci.report.builders.summary import COUNTED
 from zelda_ci.report.model import Cell, Section, Tone, plain
 from zelda_ci.report.page_model import Choice, Dot, NumberCell, OverviewPage, PageLink, SuiteLine
@@ -69,11 +70,13 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions], left_out: t
     columns = tuple(measure for measure in SHOWN if any(_has(suite, measure) for suite in suites))
     lines = tuple(_line(suite, columns) for suite in suites)
     comparison, known = report.comparison, standings(report)
+    # A check that is green over something worse is not all well.
+    tone = Tone.BAD if report.is_red else Tone.WARN if any(map(_is_doubtful, known)) else Tone.GOOD
     overall = measure_table(comparison.overall, frozenset()) if comparison and len(suites) > 1 else None
     return OverviewPage(
         title=sentence(report.title, 100),
-        verdict=_verdict(report),
-        headline=Cell(headline(report, known), Tone.BAD if is_red(report) else Tone.GOOD),
+        verdict=replace(VERDICTS[report.outcome], tone=tone),
+        headline=Cell(headline(report, known), tone),
         lead=tuple(Cell(plain(line)) for line in (*lead(report, known), *basis(report))),
         remarks=tuple(Cell(sentence(note), Tone.WARN) for note in (*report.notes, *on_base_sentences(report.gate))),
         worst=tuple(_worst(report, suites))[:MAX_WORST],
@@ -89,17 +92,8 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions], left_out: t
     )
 
 
-def _verdict(report: CiReport) -> Cell:
-    """What the exit code says, in a word."""
-    outcome = batch_outcome(report.batch)
-    if outcome >= Outcome.INCOMPLETE:
-        return VERDICTS[outcome]
-    if report.gate.exit_code == Outcome.INCOMPLETE.exit_code:
-        return VERDICTS[Outcome.INCOMPLETE]
-    if report.gate.reasons:
-        return VERDICTS[Outcome.FAILED]
-    # What fails on the base, too, does not fail the check.
-    return VERDICTS[Outcome.PASSED if report.comparison else outcome]
+def _is_doubtful(suite: SuiteStanding) -> bool:
+    return suite.is_bad or suite.standing in EXPLAINED or bool(suite.accepted)
 
 
 # --- what is the matter, first ----------------------------------------------------------------------------------

@@ -145,23 +145,24 @@ PATCH_KINDS: Mapping[str, LineKind] = {"+": "add", "-": "del", "@": "hunk", "\\"
 
 def patched_files(patch: bytes, quotes: Mapping[str, Quotes], limit: int) -> tuple[PatchedFile, ...]:
     """A patch file by file; `quotes` are the citations by file, `limit` is for its text."""
-    text = shortened(patch.decode("utf-8", "backslashreplace"), limit)
-    parts = f"\n{text}".split("\ndiff --git ")[1:]
-    return tuple(_patched(part, quotes) for part in parts)
+    parts = f"\n{patch.decode('utf-8', 'backslashreplace')}".split("\ndiff --git ")[1:]
+    # Each file by itself, so that none ends in the lines of another.
+    each = fair_limit([len(part) for part in parts], limit)
+    return tuple(_patched(part, quotes, each) for part in parts)
 
 
-def _patched(part: str, quotes: Mapping[str, Quotes]) -> PatchedFile:
-    first, *lines = text_lines(part)
+def _patched(part: str, quotes: Mapping[str, Quotes], limit: int | None) -> PatchedFile:
+    whole = [PATCH_KINDS.get(line[:1], "") for line in part.partition("\n@@")[2].splitlines()]
+    first, *lines = text_lines(shortened(part, limit))
     name = _name(first, lines)
     start = next((place for place, line in enumerate(lines) if line.startswith("@@")), len(lines))
     header = [(line, "hunk", "") for line in lines[:start] if line.startswith(("new file", "deleted", "rename", "Bin"))]
     body: list[PageLine] = [(line, PATCH_KINDS.get(line[:1], ""), "") for line in lines[start:]]
-    counts = [kind for _, kind, _ in body]
     shown = body[:MAX_FILE_LINES]
     if len(body) > MAX_FILE_LINES:
         shown.append((f"[… {format_count(len(body) - MAX_FILE_LINES, 'line')} more are left out here …]", "hunk", ""))
     cited = _cited([*_kinds(header), *shown], quotes.get(name))
-    return PatchedFile(visible(name), counts.count("add"), counts.count("del"), folded(cited))
+    return PatchedFile(visible(name), whole.count("add"), whole.count("del"), folded(cited))
 
 
 def _kinds(lines: Iterable[tuple[str, str, str]]) -> Iterator[PageLine]:

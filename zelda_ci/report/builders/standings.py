@@ -16,7 +16,7 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.measures import MEASURES
-from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 
@@ -128,11 +128,6 @@ def standings(report: CiReport) -> tuple[SuiteStanding, ...]:
     names = dict.fromkeys([*ran, *compared, *(report.planned if report.is_cut_short else ())])
     found = (_standing(name, ran.get(name), compared.get(name), report) for name in names)
     return tuple(sorted(found, key=lambda each: (not each.is_bad, ORDER.index(each.standing))))
-
-
-def is_red(report: CiReport) -> bool:
-    """Whether the check is: the gate says no, or a run broke, was cut short or not judged completely."""
-    return bool(report.gate.reasons) or report.is_cut_short or batch_outcome(report.batch) in GRAVE
 
 
 def tested(suites: Iterable[SuiteStanding]) -> list[SuiteStanding]:

@@ -207,7 +207,7 @@ def _widths(table: Table, columns: Sequence[int]) -> dict[int, int]:
     """A column in which nothing stands takes no room."""
     filled = [index for index in columns if any(line.cells[index].text for line in table.lines)]
     return {
-        index: max(len(table.columns[index].title), *(cell_len(line.cells[index].text) for line in table.lines))
+        index: max(cell_len(table.columns[index].title), *(cell_len(line.cells[index].text) for line in table.lines))
         for index in filled
     }
 

@@ -118,7 +118,7 @@ def print_title(page: Page, title: str) -> None:
 def print_rows(page: Page, rows: Iterable[Row], *, indent: int) -> None:
     """Rows whose labels are aligned."""
     rows = tuple(rows)
-    width = max(len(row.label) for row in rows)
+    width = max((len(row.label) for row in rows), default=0)
     for row in rows:
         page.row(row, indent=indent, label_width=width)
 
