@@ -16,7 +16,7 @@ from random import Random
 from tests.unit.compare.adaptive import MIXED, PLAN, WAVERING, PullRequest, Rates, Truth
 from tests.unit.compare.runs import START
 from zelda_ci.compare.adaptive import compare_trials
-from zelda_ci.compare.gate import gate, joined
+from zelda_ci.compare.gate import gate
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import Side
@@ -67,7 +67,8 @@ def checked(request: PullRequest) -> GateResult:
     bases = tuple(trial.run.replace(side=Side.BASE) for suite in request.suites for trial in suite.base)
     end = START + timedelta(hours=1)
     batch = BatchResult(batch_id="batch", started_at=START, finished_at=end, runs=heads, base_runs=bases)
-    return joined(gate(compare_trials(PLAN, request.suites), {}), gate(batch, {}))
+    pool = (trial.run for suite in request.suites for trial in suite.pool)
+    return gate(batch, {}, compare_trials(PLAN, request.suites), pool)
 
 
 if __name__ == "__main__":

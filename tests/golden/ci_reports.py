@@ -208,11 +208,9 @@ def report(baseline: Sequence[RunResult], candidate: Sequence[RunResult], /, **f
     settings = recorded_settings(candidate)
     made = batch(candidate, interrupted=fields.pop("interrupted", False))
     compared = compare(baseline, candidate) if baseline else None
-    evaluations = gate(made, settings).reasons
-    regressions = gate(compared, settings).reasons if compared else ()
     given: dict[str, Any] = {
         "batch": made,
-        "gate": GateResult(reasons=(*regressions, *evaluations)),
+        "gate": gate(made, settings, compared, baseline),
         "baseline": FOUND if compared else NONE_YET,
         "baseline_batch": batch(baseline) if baseline else None,
         "comparison": compared,

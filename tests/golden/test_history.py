@@ -19,7 +19,7 @@ from tests.unit.compare.runs import START, correctness, efficiency, fulfillment,
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.domain.history import History, SkippedRun, at_a_glance
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import RunResult, batch_of
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.builders.history import history_view
@@ -107,7 +107,9 @@ def failed() -> RunResult:
 
 def view(baseline: list[RunResult], candidate: list[RunResult]) -> ComparisonView:
     found = compare(baseline, candidate)
-    return comparison_view(found, gate(found, recorded_settings(candidate)), baseline="old", candidate="new")
+    return comparison_view(
+        found, gate(batch_of(candidate), recorded_settings(candidate), found, baseline), baseline="old", candidate="new"
+    )
 
 
 def trials() -> ComparisonView:

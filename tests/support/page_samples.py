@@ -15,7 +15,7 @@ from tests.golden.batches import run as one_run
 from tests.golden.ci_reports import HOSTILE
 from tests.unit.compare.runs import JUDGE, evaluation
 from zelda_ci.compare.comparison import compare
-from zelda_ci.compare.gate import gate, joined, recorded_settings
+from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.details import (
     Citation,
@@ -310,7 +310,7 @@ class PageSample:
         )
         return CiReport(
             batch_of(head),
-            joined(gate(comparison, settings), gate(batch_of(head), settings)),
+            gate(batch_of(head), settings, comparison, base),
             origin,
             comparison,
             batch_of(base),

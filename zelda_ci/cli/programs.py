@@ -84,11 +84,9 @@ def qualified(of_suite: OfSuite, project: str) -> OfSuite:
 
 
 def _qualified_gate(found: GateResult, project: str) -> GateResult:
-    reasons, on_base = (
-        tuple(reason if reason.suite is None else qualified(reason, project) for reason in findings)
-        for findings in (found.reasons, found.on_base)
-    )
-    return GateResult(reasons=reasons, on_base=on_base)
+    reasons = tuple(reason if reason.suite is None else qualified(reason, project) for reason in found.reasons)
+    uncounted = tuple(each.replace(reason=qualified(each.reason, project)) for each in found.uncounted)
+    return GateResult(reasons=reasons, uncounted=uncounted)
 
 
 def annotations_of(loaded: LoadedProject, report: CiReport) -> Iterator[Annotation]:

@@ -37,7 +37,7 @@ from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.arms import arms_table, cut_short, headline
 from zelda_ci.report.builders.comparison import comparison_view
-from zelda_ci.report.builders.gate import gate_sentences, on_base_sentences
+from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
 from zelda_ci.report.builders.run import VERDICTS
 from zelda_ci.report.builders.summary import report_view
 from zelda_ci.report.model import Cell, Detail, RunFiles, Section, Tone
@@ -242,7 +242,7 @@ class RunReport:
         if self._reporting.printed:
             for reason in gate_sentences(compared.gate):
                 echo(f"gate: {reason}", err=True)
-            for reason in on_base_sentences(compared.gate):
+            for reason in uncounted_sentences(compared.gate):
                 echo(f"not counted: {reason}", err=True)
         else:
             console = terminal.open_console(sys.stdout)

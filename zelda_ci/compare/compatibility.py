@@ -60,7 +60,7 @@ EVALUATION: dict[Measure, dict[str, Aspect]] = {
     Measure.TESTS: {"build and test settings": _commands, "formats of test output": _test_formats},
     Measure.REQUIREMENT_FULFILLMENT: {
         "treatments of undecided criteria": lambda reading: reading.run.config.undecided,
-        "acceptance criteria": lambda reading: reading.run.config.acceptance_criteria,
+        "acceptance criteria": lambda reading: tuple(sorted(_of_result(reading))),
         "answer criteria": lambda reading: reading.run.config.answer_criteria,
         "judge models": lambda reading: _fulfillment_judge(reading)[0],
         "judge prompt versions": lambda reading: _fulfillment_judge(reading)[1],
@@ -72,6 +72,11 @@ EVALUATION: dict[Measure, dict[str, Aspect]] = {
         "numbers of judge votes": lambda reading: reading.run.config.judge.votes,
     },
 }
+
+
+def _of_result(reading: RunMetrics) -> tuple[str, ...]:
+    config = reading.run.config
+    return config.must_pass + config.acceptance_criteria
 
 
 def _session_network(reading: RunMetrics) -> str | None:

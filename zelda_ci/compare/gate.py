@@ -3,6 +3,8 @@
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import assert_never
 
+from zelda_ci.compare.exact_tests import fisher_exact
+from zelda_ci.compare.multiplicity import ALPHA, significant
 from zelda_ci.compare.sides import LIMITS, SuiteSide, mean, mostly, sides
 from zelda_ci.domain.comparison import (
     BelowMinimum,
@@ -11,42 +13,69 @@ from zelda_ci.domain.comparison import (
     CriterionDelta,
     CriterionFailed,
     EndedAtLimit,
+    Evaluation,
     GateReason,
     GateResult,
     MeasureDelta,
     NotJudged,
     NotRun,
     Regression,
+    Uncounted,
+    UncountedReason,
 )
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 
 
-def gate(judged: Comparison | BatchResult, settings: Mapping[str, GateSettings]) -> GateResult:
-    """Every reason to turn the check red.
+def gate(
+    batch: BatchResult,
+    settings: Mapping[str, GateSettings],
+    comparison: Comparison | None = None,
+    stored: Iterable[RunResult] = (),
+) -> GateResult:
+    """Return every reason to turn the check red.
+
+    Red is what is proven to be worse than the base, what must hold whatever the base does (commands that pass on the
+    base, required scores, criteria that are marked so), and what could not be run or judged. Every other failure is
+    listed with why it does not count.
 
     Args:
-        judged: A comparison is asked for regressions, a batch for evaluations that failed on their own. What failed
-            in the same way on the base, which ran beside the batch, is no reason.
+        batch: The trials of the head, and of the base that ran beside them.
         settings: By suite; a suite without settings has the defaults.
+        comparison: Of the two sides, where there is one.
+        stored: Trials of the base that were made before; they speak for suites whose base did not run beside the head.
     """
-    match judged:
-        case Comparison():
-            return GateResult(reasons=tuple(_regressions(judged, settings)))
-        case BatchResult():
-            unpaid = (NotRun(suite=each.suite, trials=each.unpaid, made=each.head) for each in judged.unpaid)
-            reasons, on_base = _beside_base(judged, settings)
-            return GateResult(reasons=(*unpaid, *_not_judged(judged.runs), *reasons), on_base=on_base)
-        case _:
-            assert_never(judged)
+    unpaid = (NotRun(suite=each.suite, trials=each.unpaid, made=each.head) for each in batch.unpaid)
+    regressions = _regressions(comparison, settings) if comparison else ()
+    heads, beside = sides(batch.runs), sides(batch.base_runs)
+    known = {**sides(stored), **beside}
+    reasons: list[GateReason] = []
+    uncounted: list[UncountedReason] = []
+    for reason in _evaluations(heads, settings):
+        head = heads[reason.suite]
+        because = _excuse(reason, head, known.get(head.suite), beside.get(head.suite), ALPHA / len(heads))
+        if because is None:
+            reasons.append(reason)
+        else:
+            uncounted.append(UncountedReason(reason=reason, because=because))
+    return GateResult(
+        reasons=(*regressions, *unpaid, *_not_judged(heads), *reasons),
+        uncounted=tuple(uncounted),
+    )
+
+
+def failures(batch: BatchResult, settings: Mapping[str, GateSettings]) -> GateResult:
+    """Return what fails in a batch that is not part of a comparison: there every failure is red."""
+    heads = sides(batch.runs)
+    return GateResult(reasons=(*_not_judged(heads), *_evaluations(heads, settings)))
 
 
 def joined(*results: GateResult) -> GateResult:
-    """All findings of several."""
+    """Return all findings of several."""
     return GateResult(
         reasons=tuple(reason for result in results for reason in result.reasons),
-        on_base=tuple(reason for result in results for reason in result.on_base),
+        uncounted=tuple(noted for result in results for noted in result.uncounted),
         accepted=tuple(noted for result in results for noted in result.accepted),
     )
 
@@ -80,53 +109,59 @@ def _regressions(comparison: Comparison, settings: Mapping[str, GateSettings]) -
         yield from (Regression(suite=None, delta=row) for row in comparison.overall if row.gates)
 
 
-def _not_judged(runs: Iterable[RunResult]) -> Iterator[NotJudged]:
+def _not_judged(heads: Mapping[str, SuiteSide]) -> Iterator[NotJudged]:
     """Whatever the gate asks for: what was not judged must not pass for lack of evidence."""
-    for suite, side in sides(runs).items():
+    for suite, side in heads.items():
         for metrics in [metrics for metrics in side.readings if not metrics.is_complete][:1]:
             reasons = (result.reasoning for result in metrics.run.evaluations.values() if result.failed)
             reason = next(reasons, "not judged")
             yield NotJudged(suite=suite, trials=side.trials.incomplete, of=side.trials.valid, reason=reason)
 
 
-def _beside_base(
-    batch: BatchResult, settings: Mapping[str, GateSettings]
-) -> tuple[tuple[GateReason, ...], tuple[GateReason, ...]]:
-    """What failed on the head alone, and what failed on the base, too, by the same rules in the same job."""
-    heads, bases = sides(batch.runs), sides(batch.base_runs)
-    known = {_cause(reason) for reason in _evaluations(batch.base_runs, settings)}
-    alone: list[GateReason] = []
-    on_base: list[GateReason] = []
-    for reason in _evaluations(batch.runs, settings):
-        is_same = _cause(reason) in known and _is_comparable(reason, heads, bases)
-        (on_base if is_same else alone).append(reason)
-    return tuple(alone), tuple(on_base)
+def _excuse(
+    reason: Evaluation, head: SuiteSide, base: SuiteSide | None, beside: SuiteSide | None, alpha: float
+) -> Uncounted | None:
+    """Return why a failure of the head does not turn the check red, or nothing where it does.
 
-
-def _cause(reason: GateReason) -> Hashable:
-    """What failed, however often."""
+    Args:
+        reason: The failure.
+        head: The suite's trials of the head.
+        base: Its trials of the base, or stored ones where none ran beside those of the head.
+        beside: Those that ran beside those of the head.
+        alpha: The chance with which an equal base may be told apart.
+    """
     match reason:
-        case CriterionFailed():
-            what: Hashable = reason.criterion
-        case EndedAtLimit():
-            what = reason.status
-        case BelowMinimum():
-            # A score that is missing says nothing of the platform.
-            what = (reason.measure, None if reason.mean is None else reason.minimum)
+        case CriterionFailed(criterion=criterion):
+            if criterion in head.must_pass:
+                return None
+            outcomes = base.outcomes(criterion) if base else ()
+            return _seen(outcomes.count(0.0), len(outcomes))
+        case EndedAtLimit(status=status):
+            trials = base.trials if base else None
+            if beside and _more_often(reason, beside.trials.statuses.get(status, 0), beside.trials.valid, alpha):
+                return None
+            return _seen(trials.statuses.get(status, 0), trials.valid) if trials else Uncounted.NO_BASE
+        case CommandsFailed():
+            known = base.commands_short if base and _commands(head) == _commands(base) else {}
+            return Uncounted.ON_BASE if set(head.commands_short) <= set(known) else None
+        case BelowMinimum(measure=measure, minimum=minimum):
+            values = base.values(measure) if base and reason.mean is not None else ()
+            return Uncounted.ON_BASE if values and mean(values) < minimum else None
         case _:
-            what = None
-    return (type(reason), reason.suite, what)
+            assert_never(reason)
 
 
-def _is_comparable(reason: GateReason, heads: Mapping[str, SuiteSide], bases: Mapping[str, SuiteSide]) -> bool:
-    """Whether the same command or score fell short on both sides; criteria and limits are the same by name."""
-    if isinstance(reason, BelowMinimum):
-        return reason.mean is not None
-    if not isinstance(reason, CommandsFailed):
-        return True
-    head, base = heads[reason.suite], bases[reason.suite]
-    known = {name for name, failed in base.commands_short.items() if mostly(failed, base.commands[1])}
-    return _commands(head) == _commands(base) and set(head.commands_short) <= known
+def _seen(failed: int, trials: int) -> Uncounted:
+    if not trials:
+        return Uncounted.NO_BASE
+    return Uncounted.ON_BASE if mostly(failed, trials) else Uncounted.NOT_PROVEN
+
+
+def _more_often(reason: EndedAtLimit, failed: int, trials: int, alpha: float) -> bool:
+    """Whether sessions of the head are proven to end at a limit more often than those of the base."""
+    if not trials:
+        return False
+    return significant(fisher_exact(trials - failed, trials, reason.of - reason.trials, reason.of).lower.p, alpha)
 
 
 def _commands(side: SuiteSide) -> set[Hashable]:
@@ -134,8 +169,8 @@ def _commands(side: SuiteSide) -> set[Hashable]:
     return {(config.build_command, config.test_command, config.coverage_threshold) for config in configs}
 
 
-def _evaluations(runs: Iterable[RunResult], settings: Mapping[str, GateSettings]) -> Iterator[GateReason]:
-    for suite, side in sides(runs).items():
+def _evaluations(heads: Mapping[str, SuiteSide], settings: Mapping[str, GateSettings]) -> Iterator[Evaluation]:
+    for suite, side in heads.items():
         gate_settings = settings.get(suite, GateSettings())
         if "evaluation" in gate_settings.fail_on and side.readings:
             yield from _ends_at_limits(side)

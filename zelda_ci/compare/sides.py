@@ -137,6 +137,11 @@ class SuiteSide:
         """Every criterion that a judge looked at, in the suite's order."""
         return tuple(dict.fromkeys(name for reading in self.readings for name in reading.judgements))
 
+    @property
+    def must_pass(self) -> frozenset[str]:
+        """Criteria that the newest trial's suite marks so."""
+        return frozenset(self.readings[-1].run.config.must_pass)
+
     def outcomes(self, criterion: str) -> tuple[float, ...]:
         """100 or 0 per trial in which the criterion was judged and counts."""
         return tuple(self._outcomes.get(criterion, ()))

@@ -16,7 +16,7 @@ SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "vendor", "target", 
 MAX_DEPTH = 8
 MAX_FOLDERS = 20_000
 MAX_LOOKED_AT_BYTES = 100_000
-_SUITE_KEYS = re.compile(rb"^(prompt|promptFile|acceptanceCriteria|answerCriteria)[ \t]*:", re.MULTILINE)
+_SUITE_KEYS = re.compile(rb"^(prompt|promptFile|acceptanceCriteria|mustPass|answerCriteria)[ \t]*:", re.MULTILINE)
 _ALMOST = re.compile(r"(test.*|.*[-_.]test)\.ya?ml", re.IGNORECASE | re.DOTALL)
 
 

@@ -67,6 +67,7 @@ class SuiteKeys(Setting):
         description="What must be true of the result: one checkable sentence each.",
         examples=[["GET /health answers 200."]],
     )
+    must_pass: tuple[Text, ...] = Field((), description=suite.ALWAYS_RED, examples=[["All tests pass."]])
     answer_criteria: tuple[Text, ...] = Field((), description=suite.ABOUT_ANSWER, examples=[["It says what is left."]])
     tags: tuple[Text, ...] = Field((), description="Words by which suites can be chosen.", examples=[["backend"]])
 

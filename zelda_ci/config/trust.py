@@ -59,7 +59,7 @@ JUDGING: Mapping[str, str] = {
 # What is tested; whoever reviews the suites decides about these.
 OF_THE_HEAD = frozenset(
     {
-        "testDir", "name", "description", "prompt", "promptFile", "acceptanceCriteria", "answerCriteria",
+        "testDir", "name", "description", "prompt", "promptFile", "acceptanceCriteria", "mustPass", "answerCriteria",
         "tags", "execution.model", "execution.extraModels", "execution.maxTurns", "execution.timeoutSeconds",
         "execution.mcpStartupSeconds", "execution.maxThinkingTokens", "setupCommand",
         "buildCommand", "testCommand", "shell", "commandTimeoutSeconds", "testReport",

@@ -279,8 +279,11 @@ class CommandsFailed(_FailedTrials):
     """Build, tests or coverage that fell short."""
 
 
-# One finding that turns the check red; `report.builders.gate` puts it into words.
-GateReason = Regression | NotJudged | NotRun | EndedAtLimit | BelowMinimum | CriterionFailed | CommandsFailed
+# What the trials of the head fail in by themselves.
+Evaluation = EndedAtLimit | BelowMinimum | CriterionFailed | CommandsFailed
+
+# One finding; `report.builders.gate` puts it into words.
+GateReason = Regression | NotJudged | NotRun | Evaluation
 
 
 class Acceptance(Record):
@@ -304,12 +307,30 @@ class AcceptedReason(Record):
     acceptance: Acceptance
 
 
+class Uncounted(StrEnum):
+    """Why a failure does not turn the check red."""
+
+    ON_BASE = "onBase"
+    """It fails on the base, too."""
+    NOT_PROVEN = "notProven"
+    """It is not proven that it fails more often than on the base."""
+    NO_BASE = "noBase"
+    """No trial of the base says whether it failed before."""
+
+
+class UncountedReason(Record):
+    """A failure that is listed, and does not turn the check red."""
+
+    reason: GateReason
+    because: Uncounted
+
+
 class GateResult(Record):
     """What the gate says: red with reasons, green without."""
 
     reasons: tuple[GateReason, ...] = ()
-    on_base: tuple[GateReason, ...] = ()
-    """What fails on the base, too, which ran side by side: listed, and no reason."""
+    uncounted: tuple[UncountedReason, ...] = ()
+    """What fails, and is neither proven to be worse than on the base nor must hold whatever the base does."""
     accepted: tuple[AcceptedReason, ...] = ()
     """What somebody has accepted on this pull request: listed, and no reason."""
 

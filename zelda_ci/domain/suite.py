@@ -359,6 +359,7 @@ class SharedSettings(Record):
 
 
 ABOUT_ANSWER = "What must be true of what the session says. Only for these are its own words evidence."
+ALWAYS_RED = "Criteria like acceptanceCriteria, and the check is red where one fails, whatever the base does."
 
 
 class SuiteText(Record):
@@ -369,6 +370,7 @@ class SuiteText(Record):
     """Path of the suite's file, relative to the project, with forward slashes."""
     description: str | None = None
     prompt: str
+    must_pass: tuple[str, ...] = ()
     acceptance_criteria: tuple[str, ...] = ()
     answer_criteria: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -377,7 +379,7 @@ class SuiteText(Record):
     @property
     def criteria(self) -> tuple[str, ...]:
         """All that a judge rates, as numbered from 1: those about the result first."""
-        return self.acceptance_criteria + self.answer_criteria
+        return self.must_pass + self.acceptance_criteria + self.answer_criteria
 
 
 class ResolvedSuite(SharedSettings, SuiteText):

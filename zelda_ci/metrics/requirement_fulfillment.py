@@ -153,7 +153,7 @@ class RequirementFulfillment:
     def _panel(self, context: EvalContext, criteria: Sequence[str]) -> Panel:
         tokens = self._judge.context_tokens
         evidence = gather(context, self._redact, nonce=self._nonce, context_tokens=tokens)
-        results = len(context.suite.acceptance_criteria)
+        results = len(criteria) - len(context.suite.answer_criteria)
         numbered = {n: Criterion(text, n > results) for n, text in enumerate(criteria, start=1)}
         lookups = lookups_of(context, self._nonce, self._redact)
         return Panel(self._judge, self._nonce, numbered, evidence, context.suite.judge.cast_votes, lookups)

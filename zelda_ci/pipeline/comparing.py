@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from zelda_ci.compare.adaptive import compare_trials
 from zelda_ci.compare.comparison import compare
-from zelda_ci.compare.gate import gate, joined, recorded_settings
+from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.compare.pool import StoredTrials, TrialPool, pool_of
 from zelda_ci.compare.schedule import SuiteTrials
 from zelda_ci.compare.sides import read_metrics
@@ -65,7 +65,7 @@ def compare_sides(
     runs = _gated(candidate.runs, gates)
     comparison = compare(baseline.runs, runs, allow_mixed=allow_mixed, pair_suites=pair_suites)
     settings = recorded_settings(runs)
-    found = joined(gate(comparison, settings), gate(batch_of(runs), settings))
+    found = gate(batch_of(runs), settings, comparison, baseline.runs)
     return Compared(comparison, found, _broken(runs))
 
 
@@ -92,7 +92,8 @@ def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Comp
     settings = recorded_settings(heads)
     # Those of the base that ran beside earlier trials of this head count as these trials do.
     bases = (*(run for name in names for run in stored.get(name, StoredTrials()).base), *batch.base_runs)
-    found = joined(gate(comparison, settings), gate(batch.replace(runs=heads, base_runs=bases), settings))
+    known = [run for name in names for run in stored.get(name, StoredTrials()).pool]
+    found = gate(batch.replace(runs=heads, base_runs=bases), settings, comparison, known)
     return Compared(comparison, found, _broken(heads))
 
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.compare.gate import gate, recorded_settings
+from zelda_ci.compare.gate import failures, recorded_settings
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.images import MAX_IMAGE_BYTES, SessionImage
 from zelda_ci.domain.run import BatchResult, batch_of
@@ -73,7 +73,7 @@ class StoredSessions:
 def report_alone(batch: BatchResult) -> CiReport:
     """Of runs that are compared with nothing."""
     without = BaselineOrigin(state=BaselineState.OFF, sentence="")
-    return CiReport(batch, gate(batch, recorded_settings(batch.runs)), without)
+    return CiReport(batch, failures(batch, recorded_settings(batch.runs)), without)
 
 
 def report_of_sides(baseline: SideReference, candidate: SideReference, compared: Compared) -> CiReport:

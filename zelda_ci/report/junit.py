@@ -30,7 +30,7 @@ from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.report.builders.ci_details import citation_place
 from zelda_ci.report.builders.comparison import NOT_PROVEN, verdict_words
 from zelda_ci.report.builders.correctness import STATUS_WORDS, correctness
-from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
 from zelda_ci.report.builders.usage import label, used
 from zelda_ci.report.text import sentence
 
@@ -38,7 +38,6 @@ A_WEEK = 604_800
 MEASURED = "measured: the suite has no criteria and no commands, so that nothing could pass or fail"
 # Cases of a run that are named alike in every suite.
 SESSION, BUILD, TESTS, COVERAGE = "session", "build", "tests", "coverage"
-ON_BASE = "fails on the base, too"
 # Characters of one text.
 MAX_TEXT_LENGTH = 20_000
 
@@ -130,7 +129,7 @@ def _marked(run: RunResult, gate: GateResult) -> Iterator[TestCase]:
 
 def _uncounted(run: RunResult, gate: GateResult) -> dict[str, str]:
     """By name, the cases of a run whose failure the gate lists and does not count, and why it does not."""
-    findings = [(reason, ON_BASE) for reason in gate.on_base]
+    findings = [(each.reason, BECAUSE[each.because]) for each in gate.uncounted]
     findings += [(each.reason, f"accepted by {each.acceptance.by}") for each in gate.accepted]
     uncounted = {name: why for reason, why in findings for name in _cases_of(reason, run)}
     # What is proven to be worse than on the base is counted, although it fails there, too.

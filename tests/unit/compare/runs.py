@@ -1,10 +1,12 @@
 """Results as a comparison reads them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from zelda_ci.compare.gate import gate
 from zelda_ci.domain.base import Record
+from zelda_ci.domain.comparison import Comparison, GateResult
 from zelda_ci.domain.details import (
     CriterionJudgement,
     CriterionVerdict,
@@ -16,10 +18,11 @@ from zelda_ci.domain.details import (
 )
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import RunResult, TestedSource, Versions
+from zelda_ci.domain.run import BatchResult, RunResult, TestedSource, Versions
 from zelda_ci.domain.session import SessionStatus, Usage
-from zelda_ci.domain.suite import ExecutionSettings, ResolvedSuite
+from zelda_ci.domain.suite import ExecutionSettings, GateSettings, ResolvedSuite
 from zelda_ci.domain.test_run import CorrectnessDetails
+from zelda_ci.domain.trials import Side
 from zelda_ci.redact import Redactor
 
 redact = Redactor()
@@ -165,3 +168,17 @@ def trials(*evaluations: Sequence[EvalResult], label: str = "a", **config: Any) 
 def judged(*verdicts: str, label: str = "a", **config: Any) -> list[RunResult]:
     """One run per argument, with nothing but criteria."""
     return trials(*([fulfillment(letters)] for letters in verdicts), label=label, **config)
+
+
+def batch(runs: Sequence[RunResult], bases: Sequence[RunResult] = ()) -> BatchResult:
+    """A batch whose base ran side by side with it."""
+    sides = [run.model_copy(update={"side": Side.BASE, "run_id": f"base-{run.run_id}"}) for run in bases]
+    hour = timedelta(hours=1)
+    return BatchResult(
+        batch_id="b", started_at=START, finished_at=START + hour, runs=tuple(runs), base_runs=tuple(sides)
+    )
+
+
+def gate_of(comparison: Comparison, settings: Mapping[str, GateSettings] | None = None) -> GateResult:
+    """What the gate makes of a comparison alone."""
+    return gate(batch(()), settings or {}, comparison)

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.compare.adaptive import MIXED, PullRequest, Truth
-from tests.unit.compare.runs import efficiency, evaluation, fulfillment, judged, tool_usage, trials
+from tests.unit.compare.runs import efficiency, evaluation, fulfillment, gate_of, judged, tool_usage, trials
 from tests.unit.compare.test_schedule import made
 from zelda_ci.compare.adaptive import NOT_STORED, compare_trials
-from zelda_ci.compare.gate import gate
 from zelda_ci.compare.schedule import SuiteTrials, next_trials, suite_trials
 from zelda_ci.compare.sides import RunMetrics, read_metrics
 from zelda_ci.domain.comparison import Comparison, CriterionDelta, TrialSources, Verdict
@@ -33,7 +32,7 @@ def of(
 
 
 def regressions(found: Comparison) -> list[str]:
-    return [reason.kind for reason in gate(found, {}).reasons if reason.kind == "regression"]
+    return [reason.kind for reason in gate_of(found).reasons if reason.kind == "regression"]
 
 
 def first(found: Comparison) -> CriterionDelta:
@@ -233,7 +232,7 @@ def test_what_ends_a_suite_is_what_turns_the_check_red(tolerance):
         request = PullRequest(chance, Truth(MIXED, chance.choice((0, 10)), gate=settings), 2, fallen_to)
         done = request.run()
         found = compare_trials(PLAN, request.suites)
-        red = {reason.suite for reason in gate(found, {}).reasons}
+        red = {reason.suite for reason in gate_of(found).reasons}
         assert {name for name, why in done.items() if why is DoneReason.REGRESSED} == red
         assert {suite.suite for suite in found.suites if suite.verdict is Verdict.REGRESSED} == red
         calls["red" if red else "green"] += 1

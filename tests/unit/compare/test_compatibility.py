@@ -2,9 +2,8 @@
 
 import pytest
 
-from tests.unit.compare.runs import JUDGE, correctness, efficiency, fulfillment, judged, tool_usage, trials
+from tests.unit.compare.runs import JUDGE, correctness, efficiency, fulfillment, gate_of, judged, tool_usage, trials
 from zelda_ci.compare.comparison import compare
-from zelda_ci.compare.gate import gate
 from zelda_ci.compare.sides import summarize
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.fingerprint import Fingerprint
@@ -40,7 +39,7 @@ def test_what_shapes_the_session_makes_everything_inconclusive_and_never_gates(c
     assert inconclusive(found) == set(Measure) - {Measure.TESTS}
     assert found.suites[0].criteria[0].verdict is Verdict.INCONCLUSIVE
     assert found.overall == ()
-    assert not gate(found, {}).reasons
+    assert not gate_of(found).reasons
     # The values of both sides are shown without a delta.
     row = next(delta for delta in found.suites[0].measures if delta.measure is Measure.COST)
     assert (row.baseline, row.candidate) == (summarize([0.1]), summarize([1.0]))
@@ -133,7 +132,7 @@ def test_allow_mixed_gives_deltas_and_verdicts_keeps_the_reasons_and_never_gates
     assert "different session models: model-1, model-2" in row.reasons
     assert found.mixed
     assert found.suites[0].verdict is Verdict.REGRESSED
-    assert not gate(found, {}).reasons
+    assert not gate_of(found).reasons
 
 
 def test_allow_mixed_does_not_turn_a_failed_side_into_a_removal():
@@ -168,14 +167,14 @@ def test_stored_trials_of_another_platform_blame_nobody(words, fields):
     criterion = found.suites[0].criteria[0]
     assert (found.verdict, criterion.verdict, criterion.change) == (Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE, -100)
     assert sentence in criterion.reasons
-    assert not [reason for reason in gate(found, {}).reasons if reason.kind == "regression"]
+    assert not [reason for reason in gate_of(found).reasons if reason.kind == "regression"]
     # Neither does it praise, and what is alike stays so.
     assert compare(on(new, **fields), old).verdict is Verdict.INCONCLUSIVE
     assert compare(old, on(judged(*["P"] * 10, label="b"), **fields)).verdict is Verdict.UNCHANGED
     # In spite of it there may be a verdict, which never gates.
     mixed = compare(old, on(new, **fields), allow_mixed=True)
     assert (mixed.mixed, mixed.verdict) == (True, Verdict.REGRESSED)
-    assert not [reason for reason in gate(mixed, {}).reasons if reason.kind == "regression"]
+    assert not [reason for reason in gate_of(mixed).reasons if reason.kind == "regression"]
     # Side by side, whatever answered is the change's own doing.
     assert compare(old, on(new, **fields), side_by_side=True).verdict is Verdict.REGRESSED
 
@@ -215,4 +214,4 @@ def test_suites_that_cannot_be_compared_leave_the_others_alone():
     new = judged(*failing, suite="a", label="n", prompt="Else.") + judged(*failing, suite="b", label="n")
     found = compare(old, new)
     assert [suite.verdict for suite in found.suites] == [Verdict.INCONCLUSIVE, Verdict.REGRESSED]
-    assert [reason.suite for reason in gate(found, {}).reasons] == ["b", "b"]
+    assert [reason.suite for reason in gate_of(found).reasons] == ["b", "b"]

@@ -1,34 +1,42 @@
 """The gate: red with sentences, green without."""
 
-from datetime import timedelta
-
 import pytest
 
 from tests.golden.batches import command
-from tests.unit.compare.runs import START, correctness, evaluation, fulfillment, judged, tool_usage, trials, unscored
+from tests.unit.compare.runs import (
+    batch,
+    correctness,
+    evaluation,
+    fulfillment,
+    gate_of,
+    judged,
+    tool_usage,
+    trials,
+    unscored,
+)
 from zelda_ci.compare.comparison import compare
-from zelda_ci.compare.gate import gate, missed_minimums, recorded_settings
+from zelda_ci.compare.gate import failures, gate, missed_minimums, recorded_settings
+from zelda_ci.domain.comparison import Uncounted
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.domain.test_run import CorrectnessDetails
-from zelda_ci.domain.trials import Side
 from zelda_ci.report.builders.gate import gate_sentence
 
 
-def batch(runs) -> BatchResult:
-    return BatchResult(batch_id="b", started_at=START, finished_at=START + timedelta(hours=1), runs=tuple(runs))
+def reds(found) -> list[str]:
+    return [gate_sentence(reason) for reason in found.reasons]
 
 
-def sentences(judged_, **settings) -> list[str]:
-    return [gate_sentence(reason) for reason in gate(judged_, {"alpha": GateSettings(**settings)}).reasons]
+def sentences(runs, **settings) -> list[str]:
+    """Why runs are red that are compared with nothing on purpose."""
+    return reds(failures(batch(runs), {"alpha": GateSettings(**settings)}))
 
 
 def test_a_regression_is_red_with_a_sentence_for_each():
     compared = compare(judged(*["PP"] * 10), judged(*["PF"] * 10, label="b"))
-    found = gate(compared, {})
+    found = gate_of(compared)
     assert found.exit_code == 1
     assert [gate_sentence(reason) for reason in found.reasons] == [
         "alpha: criterion 'criterion 2' passed in 100 % of trials, now in 0 %",
@@ -36,23 +44,24 @@ def test_a_regression_is_red_with_a_sentence_for_each():
     ]
     assert {reason.kind for reason in found.reasons} == {"regression"}
     # Whoever does not fail on regressions stays green.
-    assert sentences(compared, fail_on=("evaluation",)) == sentences(compared, fail_on=()) == []
+    for lax in ("evaluation",), ():
+        assert not gate_of(compared, {"alpha": GateSettings(fail_on=lax)}).reasons
 
 
 @pytest.mark.parametrize(("old", "new"), [(1, 1), (20, 1), (1, 20)])
 def test_a_difference_of_one_trial_is_no_regression_for_the_gate(old, new):
     found = compare(judged(*["PP"] * old), judged(*["PF"] * new, label="b"))
-    assert gate(found, {}).reasons == ()
+    assert gate_of(found).reasons == ()
 
 
 def test_one_trial_whose_commands_fail_or_whose_tests_are_gone_is_red():
     found = compare(trials([correctness()]), trials([correctness(50.0)], label="b"))
-    assert sentences(found) == ["alpha: functional correctness went from 100.0 to 50.0 points of 100"]
+    assert reds(gate_of(found)) == ["alpha: functional correctness went from 100.0 to 50.0 points of 100"]
 
 
 def test_improvements_doubts_and_nothing_at_all_are_green():
-    assert gate(compare(judged("PF"), judged("PP", label="b")), {}).exit_code == 0
-    assert gate(compare(judged("P", "P", "P"), judged("F", "F", "F", label="b")), {}).exit_code == 0
+    assert gate_of(compare(judged("PF"), judged("PP", label="b"))).exit_code == 0
+    assert gate_of(compare(judged("P", "P", "P"), judged("F", "F", "F", label="b"))).exit_code == 0
     assert gate(batch([]), {}).exit_code == 0
 
 
@@ -60,7 +69,7 @@ def test_an_overall_regression_is_about_all_suites():
     old = [found for n in range(12) for found in judged("PPPPP", suite=f"s{n}")]
     new = [found for n in range(12) for found in judged("PPPPF", suite=f"s{n}", label="b")]
     settings = {f"s{n}": GateSettings(fail_on=()) for n in range(11)}
-    (reason,) = gate(compare(old, new), settings).reasons
+    (reason,) = gate_of(compare(old, new), settings).reasons
     assert reason.suite is None
     assert gate_sentence(reason) == "all suites: requirement fulfillment went from 100.0 to 80.0 points of 100"
 
@@ -74,13 +83,13 @@ def test_each_suite_has_its_own_settings_taken_from_its_newest_run():
 @pytest.mark.parametrize(("limit", "expected"), [(49.0, []), (50.0, []), (51.0, ["below the required 51.0"])])
 def test_the_mean_score_must_reach_the_required_one(limit, expected):
     runs = judged("PP", "FF")
-    found = sentences(batch(runs), min_score=ScoreLimits(requirement_fulfillment=limit))
+    found = sentences((runs), min_score=ScoreLimits(requirement_fulfillment=limit))
     assert [sentence.split(", ")[-1] for sentence in found] == expected
 
 
 def test_a_required_score_that_cannot_be_had_is_red_with_the_reason():
     runs = trials([unscored(Metric.TOOL_USAGE)])
-    assert sentences(batch(runs), min_score=ScoreLimits(tool_usage=70)) == [
+    assert sentences((runs), min_score=ScoreLimits(tool_usage=70)) == [
         "alpha: tool usage has no score though at least 70.0 is required: the judge did not answer"
     ]
 
@@ -96,14 +105,14 @@ def test_a_required_score_that_cannot_be_had_is_red_with_the_reason():
     ],
 )
 def test_without_a_required_score_a_criterion_that_fails_in_half_of_its_trials_is_red(trials_, words):
-    assert sentences(batch(judged(*trials_))) == ([f"alpha: criterion 'criterion 2' {words}"] if words else [])
+    assert sentences(judged(*trials_)) == ([f"alpha: criterion 'criterion 2' {words}"] if words else [])
     # A required score speaks for its criteria.
-    assert sentences(batch(judged(*trials_)), min_score=ScoreLimits(requirement_fulfillment=50)) == []
-    assert sentences(batch(judged(*trials_)), fail_on=("regression",)) == []
+    assert sentences((judged(*trials_)), min_score=ScoreLimits(requirement_fulfillment=50)) == []
+    assert sentences((judged(*trials_)), fail_on=("regression",)) == []
 
 
 def test_what_is_undecided_does_not_fail_where_the_suite_ignores_it():
-    assert sentences(batch(judged("PU", undecided="ignore"))) == []
+    assert sentences(judged("PU", undecided="ignore")) == []
 
 
 def test_a_criterion_that_was_not_judged_does_not_fail_and_leaves_the_suite_incomplete_whatever_the_gate_asks_for():
@@ -115,7 +124,7 @@ def test_a_criterion_that_was_not_judged_does_not_fail_and_leaves_the_suite_inco
         assert found.exit_code == 2
     # It outweighs what failed, and what the base shows.
     assert gate(batch(judged("F?")), {}).exit_code == 2
-    assert gate(beside(judged("P?"), judged("P?")), {}).exit_code == 2
+    assert gate(batch(judged("P?"), judged("P?")), {}).exit_code == 2
 
 
 def test_a_score_of_an_older_zelda_does_not_hide_what_nobody_judged():
@@ -124,7 +133,7 @@ def test_a_score_of_an_older_zelda_does_not_hide_what_nobody_judged():
     run = old.model_copy(update={"evaluations": {Metric.REQUIREMENT_FULFILLMENT: result}})
     assert gate(batch([run]), {}).exit_code == 2
     asked = GateSettings(min_score=ScoreLimits(requirement_fulfillment=80))
-    assert "has no score" in gate_sentence(gate(batch([run]), {"alpha": asked}).reasons[1])
+    assert "has no score" in reds(gate(batch([run]), {"alpha": asked}))[1]
 
 
 FELL_SHORT = "alpha: build, tests or coverage fell short in the only trial"
@@ -134,14 +143,14 @@ FELL_SHORT = "alpha: build, tests or coverage fell short in the only trial"
 @pytest.mark.parametrize("least", [None, 0, 100])
 def test_a_command_that_fails_is_red_whatever_the_score_and_the_required_one(score, least):
     runs = trials([correctness(score, passed=False)])
-    assert FELL_SHORT in sentences(batch(runs), min_score=ScoreLimits(functional_correctness=least))
+    assert FELL_SHORT in sentences((runs), min_score=ScoreLimits(functional_correctness=least))
 
 
 def test_commands_that_fail_in_half_of_the_trials_are_red():
     good, bad = [correctness()], [correctness(100.0, passed=False)]
-    assert sentences(batch(trials(good, bad))) == ["alpha: build, tests or coverage fell short in 1 of 2 trials"]
-    assert sentences(batch(trials(good, good, bad))) == []
-    assert sentences(batch(trials(bad)), fail_on=("regression",)) == []
+    assert sentences(trials(good, bad)) == ["alpha: build, tests or coverage fell short in 1 of 2 trials"]
+    assert sentences(trials(good, good, bad)) == []
+    assert sentences((trials(bad)), fail_on=("regression",)) == []
 
 
 def test_a_command_that_could_not_be_judged_is_incomplete_and_no_failed_evaluation():
@@ -150,8 +159,8 @@ def test_a_command_that_could_not_be_judged_is_incomplete_and_no_failed_evaluati
 
 
 def test_other_metrics_are_red_only_below_a_required_score_and_broken_runs_not_at_all():
-    assert sentences(batch(trials([tool_usage(5.0)]))) == []
-    assert sentences(batch(trials([], status=SessionStatus.FAILED))) == []
+    assert sentences(trials([tool_usage(5.0)])) == []
+    assert sentences(trials([], status=SessionStatus.FAILED)) == []
 
 
 @pytest.mark.parametrize(
@@ -164,8 +173,8 @@ def test_other_metrics_are_red_only_below_a_required_score_and_broken_runs_not_a
 )
 def test_sessions_that_mostly_end_at_a_limit_are_red(status, words):
     runs = trials([fulfillment("P")], status=status)
-    assert sentences(batch(runs)) == [f"alpha: the session {words} in the only trial"]
-    assert sentences(batch([*runs, *judged("P", "P", label="b")])) == []
+    assert sentences(runs) == [f"alpha: the session {words} in the only trial"]
+    assert sentences([*runs, *judged("P", "P", label="b")]) == []
 
 
 def test_only_scores_below_what_their_suite_asks_for_count_against_a_run_alone():
@@ -178,53 +187,52 @@ def test_only_scores_below_what_their_suite_asks_for_count_against_a_run_alone()
     assert missed_minimums(judged("FF", gate=lax)).exit_code == 0
 
 
-# --- what fails on the base, too -----------------------------------------------------------------------------------
+# --- what fails and does not count ----------------------------------------------------------------------------------
 
 
-def beside(heads, bases) -> BatchResult:
-    """A batch whose base ran side by side with it."""
-    sides = [run.model_copy(update={"side": Side.BASE, "run_id": f"base-{run.run_id}"}) for run in bases]
-    return batch(heads).replace(base_runs=tuple(sides))
+def both(heads, bases, stored=(), **settings) -> tuple[list[str], list[tuple[str, Uncounted]]]:
+    """The reasons to be red, and what is no reason, with why."""
+    found = gate(batch(heads, bases), {"alpha": GateSettings(**settings)}, stored=stored)
+    return reds(found), [(gate_sentence(each.reason), each.because) for each in found.uncounted]
 
 
-def both(heads, bases, **settings) -> tuple[list[str], list[str]]:
-    """The reasons to be red, and what is no reason since it is the same on the base."""
-    found = gate(beside(heads, bases), {"alpha": GateSettings(**settings)})
-    return [gate_sentence(reason) for reason in found.reasons], [gate_sentence(reason) for reason in found.on_base]
-
-
-def test_a_criterion_that_fails_on_the_base_too_is_listed_and_no_reason_to_be_red():
-    heads, bases = judged("PF", "PF", "PF"), judged("PF", "PF", "PP")
-    sentence = "alpha: criterion 'criterion 2' failed in 3 of 3 trials"
-    assert both(heads, bases) == ([], [sentence])
-    assert gate(beside(heads, bases), {}).exit_code == 0
-    assert sentences(batch(heads)) == [sentence]
-    # Of several criteria each is asked for by itself.
-    reasons, on_base = both(judged("FF", "FF"), judged("PF", "PF"))
-    assert reasons == ["alpha: criterion 'criterion 1' failed in 2 of 2 trials"]
-    assert on_base == ["alpha: criterion 'criterion 2' failed in 2 of 2 trials"]
+FAILS = "alpha: criterion 'criterion 2' failed in 2 of 2 trials"
 
 
 @pytest.mark.parametrize(
-    "bases",
+    ("bases", "stored", "because"),
     [
-        judged("PF", "PP", "PP"),
-        judged("FP", "FP", "FP"),
-        judged("P", "P"),
-        judged("PF", "PF", status=SessionStatus.FAILED),
-        judged("PF", "PF", suite="beta"),
-        trials([fulfillment("PF", ["criterion 1", "another"])]),
+        (judged("PF", "PF", "PP"), (), Uncounted.ON_BASE),
+        ((), judged("PF", "PP"), Uncounted.ON_BASE),
+        (judged("PF", "PP", "PP"), (), Uncounted.NOT_PROVEN),
+        ((), judged("PP"), Uncounted.NOT_PROVEN),
+        (judged("PP"), judged("PF"), Uncounted.NOT_PROVEN),
+        ((), (), Uncounted.NO_BASE),
+        (judged("PF", "PF", status=SessionStatus.FAILED), (), Uncounted.NO_BASE),
+        (judged("PF", "PF", suite="beta"), (), Uncounted.NO_BASE),
+        (trials([fulfillment("PF", ["criterion 1", "another"])]), (), Uncounted.NO_BASE),
     ],
 )
-def test_a_criterion_that_does_not_fail_on_the_base_by_the_same_majority_is_red(bases):
-    reasons, on_base = both(judged("PF", "PF"), bases)
-    assert (reasons, on_base) == (["alpha: criterion 'criterion 2' failed in 2 of 2 trials"], [])
+def test_a_criterion_that_fails_is_listed_with_what_is_known_of_the_base_and_never_red_by_itself(
+    bases, stored, because
+):
+    assert both(judged("PF", "PF"), bases, stored) == ([], [(FAILS, because)])
+
+
+def test_a_criterion_that_must_pass_is_red_whatever_the_base_does():
+    heads = judged("FF", "FF", "FP", must_pass=("criterion 2",))
+    sentence = "alpha: criterion 'criterion 2' failed in 2 of 3 trials"
+    for bases in (judged("FF", "FF"), judged("PP"), ()):
+        reasons, uncounted = both(heads, bases)
+        assert (reasons, len(uncounted)) == ([sentence], 1)
+    assert both(judged("FP", "FP", "FF", must_pass=("criterion 2",)), ())[0] == []
 
 
 def test_what_is_proven_to_be_worse_is_red_although_it_fails_on_the_base_too():
     heads, bases = judged(*["F"] * 20), judged(*["F"] * 10, *["P"] * 10, label="old")
-    assert gate(compare(bases, heads), {}).exit_code == 1
-    assert both(heads, bases)[0] == []
+    found = gate(batch(heads, bases), {}, compare(bases, heads))
+    assert {reason.kind for reason in found.reasons} == {"regression"}
+    assert [each.because for each in found.uncounted] == [Uncounted.ON_BASE]
 
 
 def fell_short(build: int, test: int | None) -> EvalResult:
@@ -246,9 +254,13 @@ def fell_short(build: int, test: int | None) -> EvalResult:
         (correctness(50.0), correctness(40.0), False),
     ],
 )
-def test_a_command_that_fails_on_the_base_too_is_no_reason_to_be_red_and_another_one_is(head, base, is_red):
-    reasons, on_base = both(trials([head], [head]), trials([base], [base]))
-    assert (len(reasons), len(on_base)) == ((1, 0) if is_red else (0, 1))
+def test_a_command_that_fails_is_red_where_it_passes_on_the_base(head, base, is_red):
+    heads, bases = trials([head], [head]), trials([base], [base])
+    for found in (both(heads, bases), both(heads, (), bases)):
+        assert tuple(len(each) for each in found) == ((1, 0) if is_red else (0, 1))
+    # A command that the base fails now and then does not pass there: only a comparison tells whether it is worse.
+    assert both(heads, [*bases, *trials([head], label="flaky")])[0] == []
+    assert len(both(heads, ())[0]) == 1
 
 
 def test_a_changed_test_command_is_another_command():
@@ -256,16 +268,23 @@ def test_a_changed_test_command_is_another_command():
     assert both(heads, bases) == ([FELL_SHORT], [])
 
 
-def test_limits_and_required_scores_that_the_base_does_not_keep_either_are_no_reason_to_be_red():
-    late = trials([fulfillment("P")], status=SessionStatus.TIMED_OUT)
-    assert both(late, late) == ([], ["alpha: the session ran out of time in the only trial"])
-    other = trials([fulfillment("P")], status=SessionStatus.MAX_TURNS)
-    assert both(late, other) == (["alpha: the session ran out of time in the only trial"], [])
+def test_sessions_at_a_limit_are_red_where_those_beside_them_are_proven_to_end_there_less_often():
+    late, good = [
+        trials(*[[fulfillment("P")]] * 6, status=status, label=status) for status in ("timedOut", "completed")
+    ]
+    assert both(late, good) == (["alpha: the session ran out of time in 6 of 6 trials"], [])
+    assert both(late, (), good)[1][0][1] is Uncounted.NOT_PROVEN
+    assert both(late[:2], good[:2])[1][0][1] is Uncounted.NOT_PROVEN
+    assert both(late, late)[1][0][1] is Uncounted.ON_BASE
+    assert both(late, ())[1][0][1] is Uncounted.NO_BASE
+
+
+def test_a_required_score_is_red_unless_the_base_does_not_reach_it_either():
     wanted = {"min_score": ScoreLimits(requirement_fulfillment=80)}
     low = "alpha: requirement fulfillment is 50.0, below the required 80.0"
-    assert both(judged("PF"), judged("FP"), **wanted) == ([], [low])
+    assert both(judged("PF"), judged("FP"), **wanted) == ([], [(low, Uncounted.ON_BASE)])
     assert both(judged("PF"), judged("PP"), **wanted) == ([low], [])
+    assert both(judged("PF"), (), **wanted) == ([low], [])
     # What has no score is red on whatever side it is missing.
     none = trials([unscored(Metric.TOOL_USAGE)])
-    reasons, on_base = both(none, none, min_score=ScoreLimits(tool_usage=70))
-    assert (len(reasons), on_base) == (1, [])
+    assert tuple(len(each) for each in both(none, none, min_score=ScoreLimits(tool_usage=70))) == (1, 0)

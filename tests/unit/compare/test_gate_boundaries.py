@@ -1,10 +1,9 @@
 """What just turns the check red, and what just does not."""
 
-from tests.unit.compare.runs import fulfillment, judged, trials
+from tests.unit.compare.runs import fulfillment, gate_of, judged, trials
 from tests.unit.compare.test_acceptance import acceptance, red
 from zelda_ci.compare.acceptance import accept
 from zelda_ci.compare.comparison import compare
-from zelda_ci.compare.gate import gate
 
 
 def test_rows_over_all_suites_never_gate_between_mixed_sides() -> None:
@@ -20,6 +19,6 @@ def test_a_new_criterion_that_is_always_met_lowers_no_score() -> None:
     old = trials(*([fulfillment("PP", names[:2])] for _ in range(10)))
     new = trials(*([fulfillment("PFP", names)] for _ in range(10)), label="b")
     comparison = compare(old, new)
-    found = gate(comparison, {})
+    found = gate_of(comparison)
     assert any("requirement fulfillment" in line for line in red(found))
     assert red(accept(found, [acceptance("criterion 2")], comparison, new)) == []

@@ -53,6 +53,7 @@ def tree_of(
 CHANGED: Mapping[str, Any] = {
     "prompt": "Do that.",
     "acceptance_criteria": ("It works.",),
+    "must_pass": ("It works.",),
     "answer_criteria": ("It says so.",),
     "gateway_url": "https://gateway.example",
     "judge_model": "claude-opus-5-5",

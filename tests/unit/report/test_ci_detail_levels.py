@@ -27,7 +27,7 @@ def test_each_step_leaves_less_and_the_findings_of_the_gate_causes_and_the_first
 
 def test_rows_beyond_the_limit_are_counted() -> None:
     view = ci_view(REPORTS["crowd"]())
-    gate, changes = reduced(view, STEPS[5]).details[:2]
+    _, gate, changes = reduced(view, STEPS[5]).details[:3]
     rows = gate.sections[0].rows
     assert len(rows) == 21
     assert rows[-1].cells[0].text == "and 11 more"

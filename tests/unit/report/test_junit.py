@@ -75,7 +75,7 @@ def test_every_trial_is_a_suite_and_so_is_the_comparison() -> None:
 
 
 def test_a_criterion_is_a_case_with_its_reasoning() -> None:
-    root = junit(trial("rest-endpoint", "PF?"))
+    root = junit(demanding("PF?", SECOND))
     assert cases(root) == {
         "session": "passed",
         "1. GET /orders/{id} answers 404 with a problem document when the order is unknown": "passed",
@@ -97,7 +97,8 @@ def test_a_criterion_is_a_case_with_its_reasoning() -> None:
 @pytest.mark.parametrize(("undecided", "outcome"), [("fail", "failure"), ("ignore", "skipped")])
 def test_an_undecided_criterion_is_a_failure_unless_the_suite_ignores_it(undecided: str, outcome: str) -> None:
     made = trial("rest-endpoint", "PPU")
-    made = made.model_copy(update={"config": made.config.model_copy(update={"undecided": undecided})})
+    asked = {"undecided": undecided, "must_pass": CRITERIA["rest-endpoint"][2:]}
+    made = made.model_copy(update={"config": made.config.model_copy(update=asked)})
     assert cases(junit(made))["3. The handler has type annotations"] == outcome
 
 
@@ -105,7 +106,7 @@ def test_an_undecided_criterion_is_a_failure_unless_the_suite_ignores_it(undecid
     ("status", "outcome"),
     [
         (SessionStatus.COMPLETED, "passed"),
-        (SessionStatus.TIMED_OUT, "failure"),
+        (SessionStatus.TIMED_OUT, "skipped"),
         (SessionStatus.FAILED, "error"),
         (SessionStatus.INTERRUPTED, "skipped"),
     ],
@@ -145,6 +146,12 @@ def test_build_tests_and_coverage_that_fail_are_failures() -> None:
 # --- what the gate does not count ---------------------------------------------------------------------------------
 
 
+def demanding(letters: str, criterion: str) -> RunResult:
+    """A trial of a suite that has a criterion that must pass."""
+    made = trial("rest-endpoint", letters)
+    return made.replace(config=made.config.replace(must_pass=(criterion[3:],)))
+
+
 def beside(*heads: RunResult, bases: Sequence[RunResult], **settings: Any) -> CiReport:
     """Trials that ran side by side with those of the base, and what the gate says of them."""
     sides = [each.model_copy(update={"side": Side.BASE, "run_id": f"base-{each.run_id}"}) for each in bases]
@@ -158,7 +165,7 @@ FIRST, SECOND, THIRD = (f"{number}. {text}" for number, text in enumerate(CRITER
 
 
 def test_a_criterion_that_fails_on_the_base_too_is_skipped_and_says_so() -> None:
-    told = beside(trial("rest-endpoint", "PFF"), bases=[trial("rest-endpoint", "PFP")])
+    told = beside(demanding("PFF", THIRD), bases=[demanding("PFP", THIRD)])
     root = parsed(render_junit(told))
     shown = cases(root)
     assert [shown[name] for name in (FIRST, SECOND, THIRD)] == ["passed", "skipped", "failure"]
@@ -172,7 +179,7 @@ def test_what_is_proven_to_be_worse_is_a_failure_although_it_fails_on_the_base_t
     bases = [trial("rest-endpoint", "PFP" if number % 2 else "PPP", number, label="old") for number in range(1, 21)]
     told = beside(*(trial("rest-endpoint", "PFP", number) for number in range(1, 21)), bases=bases)
     assert cases(parsed(render_junit(told)))[SECOND] == "skipped"
-    proven = gate(compare(bases, told.batch.runs), {})
+    proven = gate(told.batch, {}, compare(bases, told.batch.runs))
     assert proven.reasons
     told = replace(told, gate=joined(proven, told.gate))
     assert cases(parsed(render_junit(told)))[SECOND] == "failure"
@@ -187,7 +194,9 @@ def test_commands_limits_and_scores_that_fall_short_on_the_base_too_are_skipped(
     shown = cases(parsed(render_junit(beside(late, bases=[late]))))
     wanted = {"session": "skipped", "build": "passed", "tests": "skipped", "score: Functional correctness": "skipped"}
     assert {name: shown[name] for name in wanted} == wanted
-    assert cases(parsed(render_junit(beside(late, bases=[failing()]))))["session"] == "failure"
+    six = [late.replace(run_id=f"late-{number}") for number in range(6)]
+    good = [failing().replace(run_id=f"good-{number}") for number in range(6)]
+    assert cases(parsed(render_junit(beside(*six, bases=good))))["session"] == "failure"
 
     minimum = {"min_score": ScoreLimits(requirement_fulfillment=80)}
     told = beside(trial("rest-endpoint", "PFP"), bases=[trial("rest-endpoint", "FPP")], **minimum)

@@ -14,7 +14,7 @@ from zelda_ci.report.builders.ci_causes import EXPLAINED, Cause, causes
 from zelda_ci.report.builders.ci_headline import MEASURED
 from zelda_ci.report.builders.ci_sources import steering_of
 from zelda_ci.report.builders.ci_table import standing_words
-from zelda_ci.report.builders.gate import gate_sentence, gate_sentences, on_base_sentences
+from zelda_ci.report.builders.gate import gate_sentence, gate_sentences, uncounted_sentences
 from zelda_ci.report.builders.phrases import change_words, quoted
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, deltas, of, standings
 from zelda_ci.report.text import sentence, visible
@@ -115,7 +115,7 @@ def log_lines(report: CiReport) -> Iterator[str]:
     yield f"Isolation: {', '.join(sorted(levels)) or 'not known'}"
     for text in gate_sentences(report.gate):
         yield f"gate: {text}"
-    for text in on_base_sentences(report.gate):
+    for text in uncounted_sentences(report.gate):
         yield f"not counted: {text}"
 
 

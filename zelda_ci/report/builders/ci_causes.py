@@ -20,6 +20,7 @@ from zelda_ci.domain.comparison import (
     NotJudged,
     NotRun,
     Regression,
+    Uncounted,
     Verdict,
 )
 from zelda_ci.domain.details import CriterionJudgement
@@ -174,12 +175,13 @@ def _judged(report: CiReport, suite: SuiteStanding, judgement: CriterionJudgemen
 
 def _failing(report: CiReport, suite: SuiteStanding, known: set[str]) -> Iterator[Cause]:
     """What the gate found without a comparison."""
-    for reason in suite.reasons:
+    for reason in _found(suite):
+        is_red = reason in suite.reasons
         match reason:
             case CriterionFailed(criterion=criterion) if criterion not in known:
                 words = f"{quoted(criterion, MAX_CRITERION_LENGTH)} is not met{_in(reason.trials, reason.of)}."
                 why = _judged(report, suite, _judgement(suite, criterion))
-                yield Cause(suite, (text(words),), why, is_red=True, criterion=criterion)
+                yield Cause(suite, (text(words),), why, is_red=is_red, criterion=criterion)
             case BelowMinimum() if not known:
                 yield Cause(suite, (text(_below(reason)),), is_red=True)
             case NotJudged():
@@ -219,11 +221,17 @@ def _in(part: int, whole: int) -> str:
     return f" in {part} of {whole} sessions" if whole > 1 else ""
 
 
+def _found(suite: SuiteStanding) -> tuple[GateReason, ...]:
+    """What the gate found, that included which is not proven."""
+    uncounted = (each.reason for each in suite.uncounted if each.because is not Uncounted.ON_BASE)
+    return (*suite.reasons, *uncounted)
+
+
 def _limits(suite: SuiteStanding) -> Iterator[Cause]:
-    for reason in suite.reasons:
+    for reason in _found(suite):
         if isinstance(reason, EndedAtLimit):
             which = "the session" if reason.of == 1 else f"{reason.trials} of {reason.of} sessions"
-            yield Cause(suite, (text(f"{which} {ENDS[reason.status]}."),), is_red=True)
+            yield Cause(suite, (text(f"{which} {ENDS[reason.status]}."),), is_red=reason in suite.reasons)
 
 
 def _measures(suite: SuiteStanding) -> Iterator[Cause]:

@@ -37,7 +37,7 @@ from zelda_ci.report.builders.comparison import (
 )
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.figures import equal_figures, figure_table
-from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
 from zelda_ci.report.builders.judged import VERDICTS as JUDGED
 from zelda_ci.report.builders.judged import tool_details
 from zelda_ci.report.builders.phrases import quoted
@@ -200,9 +200,9 @@ def gate_details(gate: GateResult) -> Iterator[Details]:
         rows = [_finding(reason, Tone.BAD, doubts=False) for reason in gate.reasons]
         title = f"Why the check is red: {numbers.format_count(len(rows), 'finding')} of the gate"
         yield Details(title, Priority.GATE, (Section("", capped(rows, MAX_REASONS)),))
-    if gate.on_base:
-        rows = [_finding(reason, Tone.WARN) for reason in gate.on_base]
-        title = f"Fails on the base, too, so no reason to be red: {numbers.whole(len(rows))}"
+    if gate.uncounted:
+        rows = [_finding(each.reason, Tone.WARN, because=BECAUSE[each.because]) for each in gate.uncounted]
+        title = f"Fails, and is no reason to be red: {numbers.whole(len(rows))}"
         yield Details(title, Priority.FAILED, (Section("", capped(rows, MAX_REASONS)),))
     if gate.accepted:
         rows = [_accepted(each) for each in gate.accepted]
@@ -210,8 +210,9 @@ def gate_details(gate: GateResult) -> Iterator[Details]:
         yield Details(title, Priority.FAILED, (Section("", capped(rows, MAX_REASONS)),))
 
 
-def _finding(reason: GateReason, tone: Tone, *, doubts: bool = True) -> Row:
-    return Row(KINDS[reason.kind], (Cell(sentence(gate_sentence(reason, doubts=doubts)), tone),))
+def _finding(reason: GateReason, tone: Tone, *, doubts: bool = True, because: str = "") -> Row:
+    words = sentence(gate_sentence(reason, doubts=doubts))
+    return Row(KINDS[reason.kind], (Cell(f"{words}: {because}" if because else words, tone),))
 
 
 def _accepted(each: AcceptedReason) -> Row:

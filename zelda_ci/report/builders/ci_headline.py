@@ -17,6 +17,7 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.report.builders.gate import EXCUSES
 from zelda_ci.report.builders.phrases import base, change_words, joined, key, name, names, passed, text
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, tested, untested_words
 from zelda_ci.report.model import Line
@@ -238,11 +239,11 @@ def _colour(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]
     elif worse := of(suites, SuiteVerdict.WORSE):
         yield from _green(worse)
     elif of(suites, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.UNCLEAR):
-        yield (text("The check is green: nothing is proven, and nothing fails by itself."),)
+        yield (text("The check is green: nothing is proven to be worse."),)
     elif of(suites, SuiteVerdict.ACCEPTED):
         yield (text("The check is green for that."),)
-    elif of(suites, SuiteVerdict.ON_BASE):
-        yield (text("The check is green: what fails in the same way on the base is no fault of this change."),)
+    elif because := {each.because for each in report.gate.uncounted}:
+        yield (text(f"The check is green: {EXCUSES[next(it for it in EXCUSES if it in because)]}"),)
     elif of(suites, SuiteVerdict.FAILS) and not _open(suites):
         yield (text("The check is green: "), key("gate.failOn"), text(" does not ask for this."))
 
@@ -270,7 +271,7 @@ def _other_reasons(report: CiReport, suites: Sequence[SuiteStanding], expected: 
         yield (text(f"over all suites together {' and '.join(measures)}"),)
     failing = [each for each in suites if each.fails_by_itself and each.suite not in expected]
     if failing:
-        alone = "" if report.comparison is None else ", which needs no comparison"
+        alone = "" if report.comparison is None else ", which must hold whatever the base does"
         yield (*names([each.suite for each in failing]), text(f" {_failure(failing)}{alone}"))
     unpaid = [each.suite for each in suites if any(isinstance(it, NotRun) for it in each.reasons)]
     if unpaid and not expected & set(unpaid):

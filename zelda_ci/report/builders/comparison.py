@@ -22,7 +22,7 @@ from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.builders.figures import equal_figures, figure_table
-from zelda_ci.report.builders.gate import gate_sentence, on_base_sentences
+from zelda_ci.report.builders.gate import gate_sentence, uncounted_sentences
 from zelda_ci.report.model import Cell, Column, ComparisonView, Row, Section, SuiteComparisonView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
@@ -276,5 +276,5 @@ def _gate(gate: GateResult) -> Iterator[Row]:
         yield Row("Passed", (Cell("no reason to fail the check", Tone.GOOD),))
     for reason in gate.reasons:
         yield Row(reason.kind.capitalize(), (Cell(sentence(gate_sentence(reason)), Tone.BAD),))
-    for text in on_base_sentences(gate):
+    for text in uncounted_sentences(gate):
         yield Row("Not counted", (Cell(text, Tone.WARN),))

@@ -14,6 +14,7 @@ from zelda_ci.domain.comparison import (
     NotJudged,
     NotRun,
     Regression,
+    Uncounted,
 )
 from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.session import SessionStatus
@@ -26,15 +27,30 @@ ENDS = {
     SessionStatus.TIMED_OUT: "ran out of time",
 }
 
+# The same as a reason for a green check; the first that holds is said.
+EXCUSES = {
+    Uncounted.NO_BASE: "there is nothing to compare with, and nothing that must pass fails.",
+    Uncounted.NOT_PROVEN: "it is not proven that this change makes it worse.",
+    Uncounted.ON_BASE: "what fails in the same way on the base is no fault of this change.",
+}
+
 
 def gate_sentences(gate: GateResult) -> list[str]:
     """Each reason as one line, safe to print."""
     return [sentence(gate_sentence(reason)) for reason in gate.reasons]
 
 
-def on_base_sentences(gate: GateResult) -> list[str]:
-    """What fails on the base, too, a line each."""
-    return [f"{sentence(gate_sentence(reason))}; it fails on the base, too" for reason in gate.on_base]
+# Why a failure does not turn the check red.
+BECAUSE = {
+    Uncounted.ON_BASE: "fails on the base, too",
+    Uncounted.NOT_PROVEN: "not proven to be worse than on the base",
+    Uncounted.NO_BASE: "nothing to compare with",
+}
+
+
+def uncounted_sentences(gate: GateResult) -> list[str]:
+    """What fails and does not count, a line each."""
+    return [f"{sentence(gate_sentence(each.reason))}: {BECAUSE[each.because]}" for each in gate.uncounted]
 
 
 def gate_sentence(reason: GateReason, *, doubts: bool = True) -> str:

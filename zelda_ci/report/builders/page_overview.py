@@ -18,7 +18,7 @@ from zelda_ci.report.builders.ci_causes import EXPLAINED, Cause, causes
 from zelda_ci.report.builders.ci_headline import headline, lead
 from zelda_ci.report.builders.ci_table import SHOWN, means
 from zelda_ci.report.builders.comparison import EFFECTS, certainty, measure_table
-from zelda_ci.report.builders.gate import on_base_sentences
+from zelda_ci.report.builders.gate import uncounted_sentences
 from zelda_ci.report.builders.page_anchors import anchors_of
 from zelda_ci.report.builders.page_sides import chosen_pair
 from zelda_ci.report.builders.page_suite import SuiteSessions
@@ -78,7 +78,7 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions], left_out: t
         verdict=replace(VERDICTS[report.outcome], tone=tone),
         headline=Cell(headline(report, known), tone),
         lead=tuple(Cell(plain(line)) for line in (*lead(report, known), *basis(report))),
-        remarks=tuple(Cell(sentence(note), Tone.WARN) for note in (*report.notes, *on_base_sentences(report.gate))),
+        remarks=tuple(Cell(sentence(note), Tone.WARN) for note in (*report.notes, *uncounted_sentences(report.gate))),
         worst=tuple(_worst(report, suites))[:MAX_WORST],
         columns=tuple(MEASURES[measure].column for measure in columns),
         lines=lines,

@@ -13,6 +13,8 @@ from zelda_ci.domain.comparison import (
     MeasureDelta,
     NotRun,
     SuiteComparison,
+    Uncounted,
+    UncountedReason,
     Verdict,
 )
 from zelda_ci.domain.measures import MEASURES
@@ -92,7 +94,8 @@ class SuiteStanding:
     compared: SuiteComparison | None
     reasons: tuple[GateReason, ...] = ()
     """Why it makes the check red."""
-    on_base: tuple[GateReason, ...] = ()
+    uncounted: tuple[UncountedReason, ...] = ()
+    """What fails and does not make it red."""
     accepted: tuple[AcceptedReason, ...] = ()
 
     @property
@@ -161,12 +164,12 @@ def is_firm(delta: Delta) -> bool:
 def _standing(name: str, ran: SuiteRuns | None, compared: SuiteComparison | None, report: CiReport) -> SuiteStanding:
     gate = report.gate
     reasons = tuple(reason for reason in gate.reasons if reason.suite == name)
-    on_base = tuple(reason for reason in gate.on_base if reason.suite == name)
+    uncounted = tuple(each for each in gate.uncounted if each.reason.suite == name)
     accepted = tuple(each for each in gate.accepted if each.reason.suite == name)
     if report.is_cut_short:
         return SuiteStanding(name, _cut_short(ran), ran, None)
-    known = _Facts(ran, compared, reasons, on_base, accepted)
-    return SuiteStanding(name, known.word, ran, compared, reasons, on_base, accepted)
+    known = _Facts(ran, compared, reasons, uncounted, accepted)
+    return SuiteStanding(name, known.word, ran, compared, reasons, uncounted, accepted)
 
 
 def _cut_short(ran: SuiteRuns | None) -> SuiteVerdict:
@@ -182,7 +185,7 @@ class _Facts:
     ran: SuiteRuns | None
     compared: SuiteComparison | None
     reasons: tuple[GateReason, ...]
-    on_base: tuple[GateReason, ...]
+    uncounted: tuple[UncountedReason, ...]
     accepted: tuple[AcceptedReason, ...]
 
     @property
@@ -207,11 +210,12 @@ class _Facts:
             words = {Outcome.MEASURED: SuiteVerdict.MEASURED, Outcome.FAILED: SuiteVerdict.FAILS}
             return words.get(outcome, SuiteVerdict.PASSES)
         rules = (
-            (SuiteVerdict.NEW, self.compared.verdict is Verdict.NEW),
+            (SuiteVerdict.NEW, self.compared.verdict is Verdict.NEW and not (self.reasons or self.uncounted)),
             (SuiteVerdict.BETTER, self.has(lambda delta: delta.verdict is Verdict.IMPROVED)),
             (SuiteVerdict.PERHAPS_BETTER, self.has(_seems_better)),
             (SuiteVerdict.FAILS, bool(self.reasons)),
-            (SuiteVerdict.ON_BASE, bool(self.on_base)),
+            (SuiteVerdict.ON_BASE, any(each.because is Uncounted.ON_BASE for each in self.uncounted)),
+            (SuiteVerdict.FAILS, bool(self.uncounted)),
         )
         return next((word for word, holds in rules if holds), SuiteVerdict.AS_BEFORE)
 
