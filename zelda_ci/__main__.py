@@ -36,17 +36,19 @@ def main() -> int:
 def _leave_the_tree() -> None:
     """Import no module, and start no program, from where the code under test may lie: this process holds the key.
 
-    That is the working folder of `python -m`, what PYTHONPATH names, and a folder in PATH that is relative.
+    That is the working folder of `python -m`, what PYTHONPATH names in it or above it, and a relative folder in PATH.
     """
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - no import of pathlib yet
     try:
-        here = os.getcwd()  # noqa: PTH109 - as above
+        here = os.path.realpath(os.getcwd())  # noqa: PTH109 - as above
     except OSError:  # it has been removed
         here = os.sep
     given = [] if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    given += [] if sys.flags.safe_path else [here]
-    strangers = {"", *(os.path.normpath(os.path.join(here, entry)) for entry in given)} - {own}  # noqa: PTH118 - as above
-    sys.path[:] = [entry for entry in sys.path if entry not in strangers]
+    folders = {os.path.realpath(os.path.join(here, entry)) for entry in given}  # noqa: PTH118 - as above
+    # Everything lies below the top, which is nobody's project.
+    tree = {folder for folder in folders if os.path.commonpath([folder, here]) in {folder, here} - {os.sep}}
+    tree.update([] if sys.flags.safe_path else [here])
+    sys.path[:] = [entry for entry in sys.path if entry and (entry == own or os.path.realpath(entry) not in tree)]
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, folders)) or os.defpath
 

@@ -124,9 +124,9 @@ def test_a_good_night_has_one_round_and_a_bad_trial_more_of_that_suite_whose_num
     good = Rounds("P")
     assert (good.asked, len(good.made.runs)) == ([((), 1)], 1)
     bad = Rounds("F")
-    assert bad.asked == [((), 1), (("s",), 2)]
-    assert [each.trial for each in bad.made.runs] == [1, 2, 3]
-    assert bad.made.planned == 3
+    assert bad.asked == [((), 1), *[(("s",), 2)] * 4]
+    assert [each.trial for each in bad.made.runs] == [*range(1, 10)]
+    assert bad.made.planned == 9
 
 
 def test_rounds_end_where_they_show_nothing_make_nothing_or_cannot_be_run() -> None:

@@ -117,7 +117,7 @@ def test_the_demo_goes_on_and_says_so(tmp_path: Path) -> None:
     environ = {**who.variables(), "PATH": os.pathsep.join(SEARCHED), "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
     argv = [sys.executable, "-m", "tests.support.like_docker", *who.zelda("demo")]
     done = subprocess.run(
-        argv, env=environ, cwd=developer.REPOSITORY, capture_output=True, text=True, timeout=PATIENCE, check=False
+        argv, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     printed = " ".join((done.stdout + done.stderr).split())
     assert done.returncode == 0, printed

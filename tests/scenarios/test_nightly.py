@@ -55,14 +55,14 @@ def test_a_drift_is_told_in_one_issue_until_it_is_over(tmp_path: Path) -> None:
         assert "Trend over 1 night" in first.summary
         with_nights(stage.stored[-1], 12, days=-1)
 
-        # A fall gets further trials in the same night, and no more than it needs.
-        opened = stage.night([*BAD, *BAD, *BAD])
-        assert trials_in(stage.stored[-1]) == 3, opened.printed
+        # A fall gets all trials of the night.
+        opened = stage.night(BAD * 9)
+        assert trials_in(stage.stored[-1]) == 9, opened.printed
         (issue,) = issues
         assert (issue.author, issue.state) == (stage.github.login, "open")
-        assert issue.title.startswith("Zelda: greeting, build and tests 37/37 → 0/3 since 20")
+        assert issue.title.startswith("Zelda: greeting, build and tests 37/37 → 0/9 since 20")
         assert "Claude Code: " in issue.body
-        assert "Drift (new): greeting, build and tests 37/37 → 0/3" in opened.summary
+        assert "Drift (new): greeting, build and tests 37/37 → 0/9" in opened.summary
 
         # Whoever copies the mark gets nothing of it.
         forged = stage.github.repository.add_issue("Zelda: mine", issue.body, author="mallory")
@@ -70,7 +70,7 @@ def test_a_drift_is_told_in_one_issue_until_it_is_over(tmp_path: Path) -> None:
 
         updated = stage.night([*BAD, *BAD, *BAD])
         assert issues == [issue, forged, quoting]
-        assert "37/37 → 0/6" in issue.title, updated.printed
+        assert "37/37 → 0/12" in issue.title, updated.printed
         assert (issue.state, issue.edits) == ("open", 1)
         assert "Drift (still)" in updated.summary
 
@@ -101,7 +101,7 @@ def test_a_missing_permission_is_said_and_the_drift_is_in_the_summary_and_what_i
     with Stage(tmp_path) as stage:
         stage.night(GOOD)
         with_nights(stage.stored[-1], 12, days=-1)
-        done = stage.night([*BAD, *BAD, *BAD], fail_on="never")
+        done = stage.night(BAD * 9, fail_on="never")
         assert done.code == 0, done.printed
         assert (
             "The drift is told in no issue: the token may not write issues (permissions: issues: write" in done.summary

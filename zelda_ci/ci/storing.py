@@ -10,6 +10,7 @@ from pathlib import Path
 from zelda_ci.ci import baseline
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.earlier_runs import own_run
+from zelda_ci.ci.inputs import CommentWhen
 from zelda_ci.ci.outputs import JUNIT, REPORT, Files, json_of, provenance, result_members, transcript_members, write
 from zelda_ci.ci.publish import report_of
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
@@ -73,7 +74,9 @@ def store_results(case: CiContext, files: Files, result: CiResult) -> None:
         result.is_unstorable = problem.code in {TAKEN, UNAVAILABLE}
         return
     result.artifact_id = uploaded.id
-    result.told_apart_by = case.job if _has_siblings(case) else ""
+    # Only the title of a comment has to say of which job it is.
+    is_told = case.settings.comment is not CommentWhen.OFF
+    result.told_apart_by = case.job if is_told and _has_siblings(case) else ""
 
 
 def _has_siblings(case: CiContext) -> bool:

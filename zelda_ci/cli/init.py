@@ -151,8 +151,8 @@ def _try(
         return
     write(tried, is_tried=True)
     for line in tried:
-        mark = click.style("left out", fg="yellow") if line.remark else click.style("works", fg="green")
-        echo(f"{line.key}: {line.command} - {mark}")
+        echo(f"{line.key}: {line.command} - ", nl=False)
+        echo("left out" if line.remark else "works", fg="yellow" if line.remark else "green")
         for text in (line.remark, line.detail if line.remark else None):
             if text:
                 echo(f"  {visible(text, MAX_SHOWN)}")
