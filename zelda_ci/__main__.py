@@ -44,9 +44,9 @@ def _leave_the_tree() -> None:
     except OSError:  # it has been removed
         here = os.sep
     given = [] if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    folders = {os.path.realpath(os.path.join(here, entry)) for entry in given}  # noqa: PTH118 - as above
+    places = {os.path.realpath(os.path.join(here, entry)) for entry in given}  # noqa: PTH118 - as above
     # Everything lies below the top, which is nobody's project.
-    tree = {folder for folder in folders if os.path.commonpath([folder, here]) in {folder, here} - {os.sep}}
+    tree = {place for place in places if os.path.commonpath([place, here]) in {place, here} - {os.sep}}
     tree.update([] if sys.flags.safe_path else [here])
     sys.path[:] = [entry for entry in sys.path if entry and (entry == own or os.path.realpath(entry) not in tree)]
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
