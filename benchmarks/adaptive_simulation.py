@@ -50,7 +50,7 @@ def rows() -> Iterator[Row]:
                 yield Row(label, Truth(rates, stored), suites, 0.4)
     for points, share in ((30, 0.1), (50, 0.2)):
         for suites in (3, 10):
-            label = f"platform took {points} points from {share:.0%} of criteria, {suites} suites, {STORED} stored"
+            label = f"drift took {points} points from {share:.0%} of criteria, {suites} suites, {STORED} stored"
             yield Row(label, Truth(MIXED, STORED, Lost(points, share)), suites)
     yield Row("one criterion 100 -> 40 %, sure, 1 suite, 0 stored, three attempts", Truth(SURE), 1, 0.4, 2)
     for stored in (0, STORED):

@@ -21,7 +21,7 @@ def main() -> None:
         started = process_time()
         wanted = next_trials(plan, request.suites).wanted
         print(f"{process_time() - started:.2f} s {moment}: {len(wanted)} trials wanted")
-        anew = [replace(suite, pool=tuple(suite.pool)) for suite in request.suites]
+        anew = [replace(suite, stored=tuple(suite.stored)) for suite in request.suites]
         started = process_time()
         next_trials(plan, anew)
         print(f"{process_time() - started:.2f} s {moment}, in a new job")

@@ -14,12 +14,11 @@ from zelda_ci.ci.stored_artifacts import identity_of
 from zelda_ci.ci.stored_results import StoredResults, read_stored
 from zelda_ci.compare.drift import merged
 from zelda_ci.compare.pool import (
-    PoolSplit,
-    Reference,
     StoredTrials,
     TrialPool,
     grouped,
     is_beside,
+    is_of_platform,
     is_usable,
     is_valid,
     pool_of,
@@ -50,7 +49,7 @@ class BatchBaseline:
     """Present where there are results of the base."""
     pool: TrialPool = field(default_factory=TrialPool)
     """Trusted trials of the base branch, of any state of its files."""
-    references: Mapping[str, Reference] = field(default_factory=dict)
+    references: Mapping[str, Fingerprint] = field(default_factory=dict)
     """By suite, which state is the base's."""
     nights: NightlyHistory = field(default_factory=NightlyHistory)
     """What suites showed in the scheduled runs before."""
@@ -60,13 +59,13 @@ class BatchBaseline:
     @property
     def trials_of_base(self) -> tuple[RunResult, ...]:
         """The nearest commit's own, and stored ones of the same state of a suite; each once."""
-        same = (run for name, each in self.references.items() for run in self.pool.alike(name, each.fingerprint))
+        same = (run for name, each in self.references.items() for run in self.pool.alike(name, each))
         own = self.results.runs if self.results else ()
         return tuple({(run.batch_id, run.run_id): run for run in (*own, *same)}.values())
 
-    def split(self, suite: str, head: Fingerprint | None, settings: PoolSettings) -> PoolSplit:
-        """The stored trials of the base for a suite."""
-        return self.pool.split(suite, self.references.get(suite), head, settings)
+    def stored(self, suite: str, head: Fingerprint | None, settings: PoolSettings) -> tuple[RunResult, ...]:
+        """The trials of the base's state of a suite."""
+        return self.pool.stored(suite, self.references.get(suite), head, settings)
 
     def known(self, planned: Mapping[str, Fingerprint], wanted: Mapping[str, int]) -> dict[str, int]:
         """Of planned suites, those of which as many trials are stored as are wanted, with their number."""
@@ -79,43 +78,37 @@ class BatchBaseline:
             return self
         heads = {run.suite: run for run in runs if run.fingerprint}
         own = {name: tuple(each) for name, each in _by_suite(self.results.runs).items()}
-        splits = {
-            name: self.split(name, heads[name].fingerprint, heads[name].config.pool)
-            for name in self.references
-            if name in heads
-        }
         chosen = {
-            name: self._chosen(name, splits.get(name, PoolSplit()), own.get(name, ()))
+            name: self._chosen(name, heads.get(name), own.get(name, ()))
             for name in dict.fromkeys([*own, *self.references])
         }
         kept = tuple(run for each in chosen.values() for run in sorted(each, key=_by_age))
         if not kept:
             return self
-        origin = self._told(splits, chosen, now)
+        summary = summarize_pool(run for name in self.references if name in heads for run in chosen[name])
+        origin = words.with_pool(self.origin, summary, now) if summary and summary.runs > 1 else self.origin
         return _counted(replace(self, results=self.results.replace(runs=kept), origin=origin))
 
-    def _chosen(self, suite: str, split: PoolSplit, own: tuple[RunResult, ...]) -> tuple[RunResult, ...]:
-        """What a suite is compared with: where no trial is quite comparable, those of the nearest commit that ran it.
+    def _chosen(self, suite: str, head: RunResult | None, own: tuple[RunResult, ...]) -> tuple[RunResult, ...]:
+        """What a suite is compared with: stored trials of the head's platform and of the code of a side, else others.
 
-        So it was before there was a pool; the comparison names what differs.
+        Others are those of the nearest commit that ran it; the comparison names what differs.
         """
-        if split.test or own:
-            return split.test or own
-        state = self.references[suite].fingerprint
-        trials = self.pool.alike(suite, state)
+        if suite not in self.references:
+            return own
+        state, now = self.references[suite], head.fingerprint if head else None
+        trials = self.pool.alike(suite, state, now)
         exact = tuple(run for run in trials if run.fingerprint and run.fingerprint.tree == state.tree)
-        return exact or trials
-
-    def _told(
-        self, splits: Mapping[str, PoolSplit], chosen: Mapping[str, tuple[RunResult, ...]], now: datetime
-    ) -> BaselineOrigin:
-        compared = {name: chosen[name] for name in splits}
-        used = {id(run) for each in compared.values() for run in each}
-        hints = [run for each in splits.values() for run in each.hints if id(run) not in used]
-        summary = summarize_pool((run for each in compared.values() for run in each), hints)
-        if summary is None or (summary.runs < 2 and not summary.hints):
-            return self.origin
-        return words.with_pool(self.origin, summary, now)
+        if head is None or now is None:
+            return own or exact or trials
+        alike = tuple(
+            run
+            for run in trials[: head.config.pool.max_trials]
+            if run.fingerprint
+            and run.fingerprint.tree in {state.tree, now.tree}
+            and is_of_platform(run.fingerprint, now)
+        )
+        return alike or own or exact or trials
 
 
 def _by_age(run: RunResult) -> tuple[datetime, str]:
@@ -159,9 +152,8 @@ def resolve_baseline(case: CiContext, target: BaselineTarget | None, own_run_id:
 
 def restored(pinned: PinnedPlan) -> BatchBaseline:
     """The baseline that was found when a plan was made."""
-    references = {name: Reference(each.fingerprint, each.is_exact) for name, each in pinned.references.items()}
     pool = grouped(pinned.trials[key] for key in pinned.pool if key in pinned.trials)
-    return BatchBaseline(pinned.baseline, pinned.results, pool, references, pinned.nights, pinned.damage)
+    return BatchBaseline(pinned.baseline, pinned.results, pool, pinned.references, pinned.nights, pinned.damage)
 
 
 def _find(case: CiContext, api: Api, search: Search) -> BatchBaseline:
@@ -189,16 +181,13 @@ def _of_default_branch(case: CiContext, api: Api, search: Search, missing: Basel
     baseline = _find(case, api, replace(search, branch=default, commit=commit))
     if baseline.results is None:
         return None
-    # The commits of the base lie between: nothing stored is exactly its state.
-    references = {name: replace(each, is_exact=False) for name, each in baseline.references.items()}
     origin = words.in_place_of(baseline.origin, search.branch, case.now())
-    return replace(baseline, origin=origin, references=references)
+    return replace(baseline, origin=origin)
 
 
 def earlier_trials(
     case: CiContext,
     heads: Mapping[str, Fingerprint],
-    settings: Mapping[str, PoolSettings],
     made: Iterable[RunResult] = (),
     base: str | None = None,
 ) -> tuple[RunResult, ...]:
@@ -209,7 +198,6 @@ def earlier_trials(
     Args:
         case: The run.
         heads: By suite, the fingerprint of the head, or before there are trials the expected one.
-        settings: By suite.
         made: Trials of the run itself, which count anyway.
         base: The commit beside which the head runs: trials of it that ran beside those of the head count, too.
 
@@ -224,14 +212,13 @@ def earlier_trials(
     found = {(run.batch_id, run.run_id): run for run in stored if is_usable(run) and run.finished_at <= now}
     # What this run has made says, too, what a suite feels.
     mine = _by_suite((found | {key: run for key, run in here.items() if is_usable(run)}).values())
-    own_state = ((mine.get(name, ()), head, base, settings[name].any_code) for name, head in heads.items())
-    counted = [run for each in own_state for run in _counted_for(*each)]
+    counted = [run for name, head in heads.items() for run in _counted_for(mine.get(name, ()), head, base)]
     return tuple(sorted((run for run in counted if (run.batch_id, run.run_id) not in here), key=_by_age))
 
 
-def _counted_for(trials: Sequence[RunResult], head: Fingerprint, base: str | None, any_code: bool) -> list[RunResult]:  # noqa: FBT001
+def _counted_for(trials: Sequence[RunResult], head: Fingerprint, base: str | None) -> list[RunResult]:
     """Of one suite's trials, those of the head, and those of the base that ran beside them."""
-    heads = same_as((run for run in trials if run.side is Side.HEAD), head, any_code=any_code)
+    heads = same_as((run for run in trials if run.side is Side.HEAD), head)
     bases = (run for run in trials if run.side is Side.BASE and base and run.source and run.source.commit == base)
     return [*heads, *(run for run in bases if run.fingerprint and is_beside(run.fingerprint, head))]
 
@@ -255,17 +242,12 @@ def stored_for(
     Raises:
         GitHubError: GitHub did not tell of earlier runs.
     """
-    earlier = _by_suite(earlier_trials(case, planned, settings, base=base))
+    earlier = _by_suite(earlier_trials(case, planned, base=base))
     found = {}
     for name, head in planned.items():
-        split = stored.split(name, head, settings[name])
         heads = tuple(run for run in earlier.get(name, ()) if run.side is Side.HEAD)
         bases = tuple(run for run in earlier.get(name, ()) if run.side is Side.BASE)
-        # The base itself runs beside the head. Trials of the branch on which it is based may differ from it in what
-        # the base changes, and a pull request must not be blamed for that.
-        is_of_base = stored.origin.stands_for is None
-        pool, hints = (split.test, split.hints) if is_of_base else ((), (*split.test, *split.hints))
-        found[name] = StoredTrials(heads, bases, pool, hints)
+        found[name] = StoredTrials(heads, bases, stored.stored(name, head, settings[name]))
     return found
 
 
@@ -297,9 +279,7 @@ def pooled_baseline(found: StoredBaseline[StoredResults], now: datetime) -> Batc
     newest = sorted((run for source in sources for run in source.own_trials), key=_by_age)
     settings = {run.suite: run.config.pool for run in newest}
     pool = pool_of((source.own_trials for source in sources), lambda suite: settings[suite], now)
-    is_exact = found.origin.behind == 0
-    states = {**nearest.pool.suites, **heads_of(nearest.batch.runs)}
-    references = {name: Reference(state, is_exact) for name, state in states.items()}
+    references = {**nearest.pool.suites, **heads_of(nearest.batch.runs)}
     histories = [source.nights for source in sources if source.nights]
     nights = merged(histories, now)
     return BatchBaseline(found.origin, nearest.batch, pool, references, nights, nearest.damage)

@@ -12,9 +12,7 @@ from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.earlier_runs import lost_attempts
 from zelda_ci.ci.outputs import Files, json_of, write
 from zelda_ci.compare.pool import StoredTrials, summarize_pool
-from zelda_ci.domain.comparison import Comparison
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.pool import PoolSummary
 from zelda_ci.domain.run import BatchResult, RunResult, batch_of
 from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.errors import GitHubError, ZeldaError
@@ -156,9 +154,8 @@ def _add_earlier(case: CiContext, result: CiResult, planned: PushPlan) -> None:
 
 def _ask_for_earlier(case: CiContext, result: CiResult) -> None:
     heads = baseline.heads_of(result.batch.runs)
-    settings = {run.suite: run.config.pool for run in result.batch.runs}
     try:
-        result.earlier = baseline.earlier_trials(case, heads, settings, result.batch.runs)
+        result.earlier = baseline.earlier_trials(case, heads, result.batch.runs)
         result.knows_earlier = True
         if lost := lost_attempts(case):
             result.notes.append(lost)
@@ -217,23 +214,12 @@ def compare_beside(
     if batch.base and batch.base.commit:
         branch = (case.decision.target.branch if case.decision.target else branch) or ""
         origin = words.side_by_side(branch, batch.base.commit, len(result.head), len(bases))
-    if found and found.origin.stands_for:
-        origin = words.only_usual(origin, found.origin)
-    if pool := _pool_of(result.compared.comparison, stored):
+    if pool := summarize_pool(run for each in stored.values() for run in each.stored):
         origin = words.with_pool(origin, pool, case.now())
     result.baseline = origin
     case.log.say(origin.sentence)
     result.notes.append(origin.sentence)
     result.stored = batch_of(bases) if bases else None
-
-
-def _pool_of(comparison: Comparison, stored: Mapping[str, StoredTrials]) -> PoolSummary | None:
-    """Of the stored trials, those that were compared; where the platform has changed since, they were not."""
-    compared = {suite.suite for suite in comparison.suites if suite.sources and suite.sources.pool}
-    pooled = [run for name, each in stored.items() if name in compared for run in each.pool]
-    used = {id(run) for run in pooled}
-    rest = (run for each in stored.values() for run in (*each.pool, *each.hints) if id(run) not in used)
-    return summarize_pool(pooled, rest)
 
 
 def _until_cancelled(case: CiContext, result: CiResult, *steps: Callable[[], None]) -> None:

@@ -21,7 +21,6 @@ from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.shards import (
     PinnedPlan,
-    PinnedReference,
     PinnedTrials,
     ShardOf,
     ShardPart,
@@ -76,20 +75,16 @@ def _pinned(case: CiContext, plan: ShardPlan, planned: PushPlan) -> PinnedPlan:
         return tuple(named)
 
     counted = {
-        name: PinnedTrials(head=keys(each.head), base=keys(each.base), pool=keys(each.pool), hints=keys(each.hints))
+        name: PinnedTrials(head=keys(each.head), base=keys(each.base), stored=keys(each.stored))
         for name, each in (planned.stored or {}).items()
     }
     pool = keys(found.pool.trials)
-    references = {
-        name: PinnedReference(fingerprint=each.fingerprint, is_exact=each.is_exact)
-        for name, each in found.references.items()
-    }
     return PinnedPlan(
         plan=plan,
         origin=_origin(case),
         baseline=found.origin,
         results=found.results,
-        references=references,
+        references=dict(found.references),
         nights=found.nights,
         damage=found.damage,
         pool=pool,
@@ -111,7 +106,7 @@ def restored(pinned: PinnedPlan) -> PushPlan:
     stored = None
     if pinned.counted is not None:
         stored = {
-            name: StoredTrials(runs(each.head), runs(each.base), runs(each.pool), runs(each.hints))
+            name: StoredTrials(runs(each.head), runs(each.base), runs(each.stored))
             for name, each in pinned.counted.items()
         }
     found = baseline.restored(pinned)

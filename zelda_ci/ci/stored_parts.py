@@ -122,7 +122,7 @@ def _distrust(case: CiContext, artifact: Artifact, part: PartFile) -> Iterator[s
 def _about_the_counted(part: PartFile) -> Iterator[str]:
     """Why the trials of earlier attempts that a part brings are not believed."""
     counted = part.part.counted
-    if any(each.pool or each.hints for each in counted.values()):
+    if any(each.stored for each in counted.values()):
         yield "it brings trials of the base of its own"
     plan = {suite.name: suite.settings for suite in part.part.plan.suites_of(part.part.shard)}
     if any(digest_of(run.config) != plan.get(run.suite) for run in counted_in(part)):

@@ -1,6 +1,6 @@
 """A comparison whose trials were added where they were needed: the same record as `compare` makes, at fixed looks."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -11,14 +11,14 @@ from zelda_ci.compare.comparison import (
     count_verdicts,
     finish_suite,
     gravest,
-    tested_row,
 )
-from zelda_ci.compare.deltas import HypothesisResult, QuestionKey, tail
+from zelda_ci.compare.deltas import HypothesisResult, QuestionKey
 from zelda_ci.compare.looks import SCORES, SuiteLooks
-from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis
-from zelda_ci.compare.questions import Pair, Question, Sample, ask_overall
-from zelda_ci.compare.schedule import SuiteTrials, looks_of_all, next_trials, on_this_platform
-from zelda_ci.compare.sides import RunMetrics, suite_side
+from zelda_ci.compare.multiplicity import ALPHA
+from zelda_ci.compare.overall import FirstTrials
+from zelda_ci.compare.questions import Pair
+from zelda_ci.compare.schedule import SuiteTrials, looks_of_all, reason_to_end
+from zelda_ci.compare.sides import suite_side
 from zelda_ci.domain.comparison import (
     Comparison,
     CriterionDelta,
@@ -32,9 +32,6 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.trials import DoneReason, FixedTrials, Plan
 
-# The error of the overall rows, beside that of the suites: 5 % in all.
-OVERALL_ALPHA = 0.01
-
 EXPECTED = "as expected: no worse than the base but for one trial, so no more were made"
 NOT_SHOWN = "not shown to be worse: chance often makes such a difference, so no more trials were made"
 PASSES = "as expected: it passes in all first trials, so the base was not run"
@@ -43,7 +40,7 @@ NOT_PROVEN = "changed, not proven"
 UNFINISHED = "changed, not proven: more trials were wanted than were made"
 NOT_RUN = "not run"
 MORE_WANTED = "more trials were wanted than were made"
-ONCE = "differs between any two sessions: compared over all suites, at the first look"
+ONCE = "differs between any two sessions: compared over all suites, on their first trials"
 
 # A difference that was seen, and is no call.
 UNPROVEN = {Verdict.CHANGED, Verdict.INCONCLUSIVE}
@@ -58,17 +55,13 @@ def compare_trials(plan: Plan, suites: Sequence[SuiteTrials]) -> Comparison:
         plan: Of the job.
         suites: All suites that `next_trials` was asked about.
     """
-    suites = [on_this_platform(suite, plan) for suite in suites]
     if all(isinstance(suite.plan or plan, FixedTrials) for suite in suites):
         return _fixed(suites)
-    done = next_trials(plan, suites).done
-    judged = [
-        _Judged(trials, looks, done.get(trials.suite))
-        for trials, looks in zip(suites, looks_of_all(plan, suites), strict=True)
-    ]
-    judged = [each for each in judged if each.trials.head or each.trials.base or each.trials.pool]
+    all_looks = looks_of_all(plan, suites)
+    judged = [_Judged(*each, reason_to_end(*each, plan)) for each in zip(suites, all_looks, strict=True)]
+    judged = [each for each in judged if each.trials.head or each.trials.base or each.trials.stored]
     compared = tuple(each.comparison() for each in sorted(judged, key=lambda each: each.trials.suite))
-    overall = _overall([each for each in judged if each.looks.pool and each.looks.made])
+    overall = FirstTrials(all_looks).rows()
     return Comparison(
         verdict=gravest([*(suite.verdict for suite in compared), *(row.verdict for row in overall if row.is_tested)]),
         counts=count_verdicts(compared),
@@ -81,10 +74,9 @@ def compare_trials(plan: Plan, suites: Sequence[SuiteTrials]) -> Comparison:
 
 def _fixed(suites: Sequence[SuiteTrials]) -> Comparison:
     """The design of the same number for everybody, corrected over the whole comparison."""
-    old = [trial.run for suite in suites for trial in suite.pool + suite.base or suite.hints]
+    old = [trial.run for suite in suites for trial in suite.base]
     new = [trial.run for suite in suites for trial in suite.head]
-    is_fresh = all(suite.base and not suite.pool for suite in suites)
-    return compare(old, new, side_by_side=is_fresh)
+    return compare(old, new, side_by_side=True)
 
 
 def _size(judged: Iterable["_Judged"]) -> FamilySize:
@@ -121,7 +113,7 @@ class _Judged:
     def _asked(self) -> SuiteQuestions:
         """What was tested, and the other numbers to be shown."""
         trials, looks = self.trials, self.looks
-        old = looks.pool + looks.base or looks.hints or trials.base or trials.pool
+        old = looks.base or looks.stored or trials.base or trials.stored
         pair = Pair(
             trials.suite,
             suite_side(trials.suite, old) if old else None,
@@ -186,8 +178,7 @@ class _Judged:
         return TrialSources(
             head=len(looks.head),
             base=len(looks.base),
-            pool=len(looks.pool),
-            hints=len(looks.hints),
+            stored=len(looks.stored),
             ended=self.done,
         )
 
@@ -208,44 +199,3 @@ def _rests_on_one_trial(row: Delta) -> bool:
     if old is None or new is None:
         return False
     return new.mean + (old.maximum - new.minimum) / new.trials >= old.mean * (1 - 1e-9)
-
-
-def _overall(judged: Sequence[_Judged]) -> tuple[MeasureDelta, ...]:
-    """Each number once, over all suites, on everybody's first trials: who goes on does so because of what it showed."""
-    questions = {}
-    for measure in Measure:
-        samples = [(_first_sample(each.looks, measure), each.looks.tolerance) for each in judged]
-        answerable = [(sample, tolerance) for sample, tolerance in samples if sample.answerable]
-        if len(answerable) > 1:
-            questions[QuestionKey(None, measure.value)] = ask_overall(measure, answerable)
-    answers = _overall_answers(questions)
-    rows = (tested_row(measure, questions, answers) for measure in Measure)
-    return tuple(row for row in rows if row)
-
-
-def _first_sample(looks: SuiteLooks, measure: Measure) -> Sample:
-    """The newest stored trials first: as many as there are first trials are tested."""
-    first = looks.head[: looks.looks[0].head]
-    return Sample(_values(looks.pool[::-1], measure), _values(first, measure))
-
-
-def _values(trials: Iterable[RunMetrics], measure: Measure) -> tuple[float, ...]:
-    return tuple(trial.values[measure] for trial in trials if measure in trial.values)
-
-
-def _overall_answers(questions: Mapping[QuestionKey, Question]) -> dict[QuestionKey, HypothesisResult]:
-    """Corrected among themselves, and measured by an error of their own."""
-    tested = {key: question for key, question in questions.items() if question.tails}
-    answers = dict.fromkeys(questions, HypothesisResult(1.0, 1.0))
-    families = [_family(tested.values(), worse=worse) for worse in (True, False)]
-    scale = ALPHA / OVERALL_ALPHA
-    for index, key in enumerate(tested):
-        worse, better = (min(1.0, scale * family.adjusted[index]) for family in families)
-        answers[key] = HypothesisResult(worse, better)
-    return answers
-
-
-def _family(tested: Iterable[Question], *, worse: bool) -> Family:
-    """Unweighted: here numbers that vary are the point."""
-    tests = (tail(question.scale, question.tails, worse=worse) for question in tested if question.tails)
-    return Family(tuple(map(Hypothesis, tests)), OVERALL_ALPHA)

@@ -201,7 +201,7 @@ def tested_row(
         return None
     question = questions[key]
     fields = describe(question, answers[key])
-    firm = question.method == "signFlip" and not question.sample.mixed and not question.sample.doubts
+    firm = question.tails is not None and not question.sample.mixed and not question.sample.doubts
     return MeasureDelta(measure=measure, gates=firm and fields["verdict"] is Verdict.REGRESSED, **fields)
 
 

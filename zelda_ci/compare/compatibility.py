@@ -132,11 +132,6 @@ PLATFORM: dict[str, Callable[[RunMetrics], Iterable[str]]] = {
 }
 
 
-def platform_of(reading: RunMetrics) -> Hashable:
-    """On what a trial ran, as far as `platform_change` looks at it."""
-    return tuple(tuple(of(reading)) for of in PLATFORM.values())
-
-
 def session_obstacles(readings: Sequence[RunMetrics]) -> tuple[str, ...]:
     """Why nothing of these trials may be compared; empty when all may."""
     return tuple(_differences(SESSION, readings))

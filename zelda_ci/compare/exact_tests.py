@@ -1,11 +1,12 @@
 """Exact tests: Fisher's for two pass rates, permutations for two samples of numbers and for paired differences."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate, combinations
+from itertools import accumulate, combinations, islice
 from math import comb, fsum, sqrt
 from statistics import NormalDist
 
@@ -121,6 +122,51 @@ def sign_flip_test(differences: Sequence[float]) -> Tails:
     at_most = arrangements - _tail(polynomial, observed + 1, bits)
     floor = 1 / arrangements
     return Tails(OneSided(at_most / arrangements, floor), OneSided(at_least / arrangements, floor))
+
+
+def stratified_permutation_test(strata: Sequence[tuple[tuple[float, ...], tuple[float, ...]]]) -> Tails:
+    """Do B's numbers lie lower, or higher, than A's, over strata of which each has numbers on both sides?
+
+    Pitman's test with permutations within the strata alone: the share of all ways to call as many numbers of each
+    stratum "B" whose sum over all strata is at most (at least) the observed one. The sums of a stratum are counted, and
+    those of all strata by convolution, on steps shared among the numbers, as in `permutation_test`.
+    """
+    pooled = [value for a, b in strata for value in (*a, *b)]
+    if min(pooled) == max(pooled):
+        return Tails(OneSided(1.0, 1.0), OneSided(1.0, 1.0))
+    if len(pooled) > COUNTED:
+        spread = fsum(len(a) * len(b) * deviation(a + b) ** 2 / len(a + b) for a, b in strata)
+        centers = fsum(fsum(b) - len(b) * mean(a + b) for a, b in strata)
+        return _normal_tails(centers, spread) if spread else Tails(OneSided(1.0, 1.0), OneSided(1.0, 1.0))
+    grid = iter(_on_steps(_shares(pooled)))
+    chances, observed = {0: 1.0}, 0
+    for a, b in strata:
+        numbers = list(islice(grid, len(a) + len(b)))
+        observed += sum(numbers[len(a) :])
+        chances = _convolved(chances, _sums(numbers, len(b)))
+    at_most = fsum(chance for total, chance in chances.items() if total <= observed)
+    at_least = fsum(chance for total, chance in chances.items() if total >= observed)
+    lowest, highest = chances[min(chances)], chances[max(chances)]
+    return Tails(OneSided(min(1.0, at_most), lowest), OneSided(min(1.0, at_least), highest))
+
+
+def _sums(numbers: Sequence[int], size: int) -> dict[int, float]:
+    """The chance of each sum of so many of the numbers."""
+    ways: list[Counter[int]] = [Counter({0: 1}), *(Counter() for _ in range(size))]
+    for number in numbers:
+        for chosen in range(size, 0, -1):
+            for total, count in ways[chosen - 1].items():
+                ways[chosen][total + number] += count
+    everything = comb(len(numbers), size)
+    return {total: count / everything for total, count in ways[size].items()}
+
+
+def _convolved(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for a, chance in one.items():
+        for b, further in other.items():
+            found[a + b] = found.get(a + b, 0.0) + chance * further
+    return found
 
 
 def _normal_tails(total: float, variance: float) -> Tails:

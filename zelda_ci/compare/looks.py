@@ -4,13 +4,13 @@ Suite s of S owns the share ALPHA / S of the error, look k of it the weight w_k,
 before the first trial. So the chance of any false call is at most ALPHA, whichever suites stop, and when.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from typing import TypeVar
 
-from zelda_ci.compare.compatibility import measure_obstacles, platform_change, platform_of, session_obstacles
+from zelda_ci.compare.compatibility import measure_obstacles, session_obstacles
 from zelda_ci.compare.deltas import QuestionKey, tail
 from zelda_ci.compare.exact_tests import fisher_exact, permutation_test
 from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis, significant
@@ -28,6 +28,9 @@ EXPECTED_OF_FEW = 0.25
 FEW = 10
 # The same for a score that varies in every session.
 EXPECTED_SCORE = 0.05
+
+# The first look and two at which something is tested: only then is the last one made on a condition.
+MANY_LOOKS = 3
 
 # Scores that are tested at a look. That of the criteria is their mean and costs them little where they are tested
 # themselves; numbers that every session has other values of are tested once, over all suites.
@@ -62,14 +65,6 @@ class TrialGroup(tuple[RunMetrics, ...]):  # noqa: SLOT001 - what was read is ke
         found = [trial.values for trial in self]
         return {measure: tuple([values[measure] for values in found if measure in values]) for measure in SCORES}
 
-    @cached_property
-    def by_platform(self) -> tuple[tuple[RunMetrics, ...], ...]:
-        """Those of each platform."""
-        found: dict[Hashable, list[RunMetrics]] = {}
-        for trial in self:
-            found.setdefault(platform_of(trial), []).append(trial)
-        return tuple(map(tuple, found.values()))
-
 
 def grouped(trials: tuple[RunMetrics, ...]) -> TrialGroup:
     """As a group; one that is a group already keeps what it has read."""
@@ -86,24 +81,20 @@ class Look:
     weight: float
 
 
-def looks_of(plan: Plan, stored: int, *, has_base: bool) -> tuple[Look, ...]:
+def looks_of(plan: Plan, *, has_base: bool) -> tuple[Look, ...]:
     """The looks of a suite, fixed before its first trial.
 
-    From the second look on both sides run, the base as often as the head does from then on; where too few trials are
-    stored, as often as the head in all. Looks at which something can be tested have equal shares of the error.
+    From the second look on both sides have as many trials, and these looks have equal shares of the error.
 
     Args:
         plan: The suite's.
-        stored: Trials of the base that may enter the test.
-        has_base: Whether trials of the base can be run.
+        has_base: Whether trials of the base can be run: without them nothing is tested.
     """
     if isinstance(plan, FixedTrials):
-        return (Look(plan.trials, max(0, plan.trials - stored) if has_base else 0, 1.0),)
+        return (Look(plan.trials, plan.trials * has_base, float(has_base)),)
     first, *later = plan.counts
-    base = [0, *(max(count - first, count - stored) if has_base else 0 for count in later)]
-    testable = [bool(stored or count) for count in base]
-    total = max(1, sum(testable))
-    return tuple(Look(*row) for row in zip(plan.counts, base, (each / total for each in testable), strict=True))
+    weight = 1 / len(later) if has_base else 0.0
+    return (Look(first, 0, 0.0), *(Look(count, count * has_base, weight) for count in later))
 
 
 @dataclass(frozen=True)
@@ -111,21 +102,19 @@ class SeenTrials:
     """The trials that one look is made on."""
 
     suite: str
-    base: tuple[TrialGroup, ...]
-    """Stored ones, and those of this job."""
+    base: TrialGroup
     head: TrialGroup
     tolerance: ScoreLimits
 
     @cached_property
     def criteria(self) -> dict[str, Sample]:
         """Of each criterion the outcomes on both sides; a side may lack it."""
-        new, old = self.head.outcomes, [group.outcomes for group in self.base]
-        names = dict.fromkeys(chain(new, *old))
-        return {name: Sample(joined(each.get(name, ()) for each in old), new.get(name, ())) for name in names}
+        new, old = self.head.outcomes, self.base.outcomes
+        return {name: Sample(old.get(name, ()), new.get(name, ())) for name in dict.fromkeys((*new, *old))}
 
     def score(self, measure: Measure) -> Sample:
         """Of a score the values on both sides."""
-        return Sample(joined(group.scores[measure] for group in self.base), self.head.scores[measure])
+        return Sample(self.base.scores[measure], self.head.scores[measure])
 
     @cached_property
     def questions(self) -> dict[QuestionKey, Question]:
@@ -181,11 +170,6 @@ def _chance_of_scores(sample: Sample) -> float:
     return permutation_test(sample.baseline, sample.candidate).lower.p
 
 
-def joined(parts: Iterable[tuple[float, ...]]) -> tuple[float, ...]:
-    """One after the other."""
-    return tuple(chain.from_iterable(parts))
-
-
 @dataclass(frozen=True, slots=True)
 class Adjusted:
     """P-values of both directions, corrected for everything: compared with ALPHA."""
@@ -226,8 +210,7 @@ class SuiteLooks:
     looks: tuple[Look, ...]
     head: TrialGroup
     base: TrialGroup
-    pool: TrialGroup
-    hints: TrialGroup
+    stored: TrialGroup
     share: float
     """Of the whole error."""
 
@@ -242,10 +225,7 @@ class SuiteLooks:
         """What may be tested at each look that is made."""
         return tuple(
             SeenTrials(
-                self.suite,
-                (self.pool, TrialGroup(self.base[: look.base])),
-                TrialGroup(self.head[: look.head]),
-                self.tolerance,
+                self.suite, TrialGroup(self.base[: look.base]), TrialGroup(self.head[: look.head]), self.tolerance
             )
             for look in self.looks[: self.made]
         )
@@ -256,11 +236,22 @@ class SuiteLooks:
         return self.head[-1].run.config.gate.tolerance
 
     def as_expected(self, index: int) -> bool:
-        """At the first look, trials of other platforms and other code say what to expect, too."""
-        known = self.seen[index]
-        if index == 0 and self.hints:
-            known = replace(known, base=(self.hints, *known.base))
-        return known.as_expected(first=index == 0)
+        """Whether all goes on as usual: at the first look by the stored trials, later by the base of this job."""
+        seen = self.seen[index]
+        if index:
+            return seen.as_expected(first=False)
+        return SeenTrials(self.suite, self.stored, seen.head, self.tolerance).as_expected(first=True)
+
+    @property
+    def is_futile(self) -> bool:
+        """Whether the last look is not worth its trials.
+
+        That is where this suite, were it the only one and this the only look, would not be called by now.
+        """
+        if len(self.looks) < MANY_LOOKS or self.made != len(self.looks) - 1:
+            return False
+        seen = self.seen[-1]
+        return not _called(seen, corrected(seen.questions, 1.0))
 
     @cached_property
     def answers(self) -> tuple[dict[QuestionKey, Adjusted], ...]:
@@ -271,19 +262,13 @@ class SuiteLooks:
     @cached_property
     def regressed(self) -> frozenset[QuestionKey]:
         """What any look shows to be worse. It ends the suite, and it is what the comparison lets gate."""
-        called = {
-            key
-            for seen, answers in zip(self.seen, self.answers, strict=True)
-            for key, answer in answers.items()
-            if significant(answer.worse) and seen.questions[key].is_worse
-        }
-        return frozenset(filter(self._is_comparable, called))
+        called = (_called(*each) for each in zip(self.seen, self.answers, strict=True))
+        return frozenset(filter(self._is_comparable, set().union(*called)))
 
     def _is_comparable(self, key: QuestionKey) -> bool:
-        trials = (*self.pool, *self.base, *self.head)
+        trials = (*self.base, *self.head)
         measure = Measure.REQUIREMENT_FULFILLMENT if key.criterion else Measure(key.name)
-        doubts = () if self.base else platform_change(self.pool, self.head)
-        return not (session_obstacles(trials) or measure_obstacles(measure, trials) or doubts)
+        return not (session_obstacles(trials) or measure_obstacles(measure, trials))
 
     @cached_property
     def best(self) -> dict[QuestionKey, Adjusted]:
@@ -294,6 +279,11 @@ class SuiteLooks:
                 known = found.get(key, answer)
                 found[key] = Adjusted(min(known.worse, answer.worse), min(known.better, answer.better))
         return found
+
+
+def _called(seen: SeenTrials, answers: Mapping[QuestionKey, Adjusted]) -> set[QuestionKey]:
+    """What is worse beyond the threshold and significantly so."""
+    return {key for key, answer in answers.items() if significant(answer.worse) and seen.questions[key].is_worse}
 
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Trials of many runs as one sample: which are counted, which only help to decide when to stop, and in what words.
+"""Trials of many runs as one sample: which are counted, and in what words.
 
 Everything that decides here is known before a trial is made (fingerprint, time), so that no outcome can choose itself.
 """
@@ -29,16 +29,6 @@ SettingsOf = Callable[[str], PoolSettings]
 
 
 @dataclass(frozen=True)
-class PoolSplit:
-    """The stored trials of a suite, newest first."""
-
-    test: tuple[RunResult, ...] = ()
-    """May be compared with those of the head."""
-    hints: tuple[RunResult, ...] = ()
-    """Of another platform or other code: they only say what is usual."""
-
-
-@dataclass(frozen=True)
 class StoredTrials:
     """Everything stored that counts for a suite, before any trial of the present run; no trial counts twice."""
 
@@ -46,24 +36,13 @@ class StoredTrials:
     """Of the head itself, by earlier runs: they add up."""
     base: tuple[RunResult, ...] = ()
     """Of the base commit, by the same runs: they were made beside those of the head."""
-    pool: tuple[RunResult, ...] = ()
-    """Of the base, and may be compared."""
-    hints: tuple[RunResult, ...] = ()
-    """Of the base, and only say what is usual."""
+    stored: tuple[RunResult, ...] = ()
+    """Of the base's state, at any time, on any platform: they say whether the head's first trials are as expected."""
 
     @property
     def all(self) -> tuple[RunResult, ...]:
         """Whatever they may be used for."""
-        return (*self.head, *self.base, *self.pool, *self.hints)
-
-
-@dataclass(frozen=True)
-class Reference:
-    """The base's state of a suite."""
-
-    fingerprint: Fingerprint
-    is_exact: bool = True
-    """Whether it is that of the very commit, and not of one before it."""
+        return (*self.head, *self.base, *self.stored)
 
 
 @dataclass(frozen=True)
@@ -108,48 +87,34 @@ class TrialPool:
         found = alike(exact, others, state, known_today(head or state)) if others else []
         return tuple(sorted((*exact, *found), key=_by_age, reverse=True)) if found else exact
 
-    def split(
-        self, suite: str, reference: Reference | None, head: Fingerprint | None, settings: PoolSettings
-    ) -> PoolSplit:
-        """The trials of the base, by what they may be used for.
-
-        Args:
-            suite: Its name.
-            reference: The base's state of it; without one nothing is known to be of the base.
-            head: The fingerprint of the head's trials, or before there are any the expected one, of which models and
-                CLI are not known; without it no trial may be compared.
-            settings: The suite's.
-        """
-        if reference is None:
-            return PoolSplit()
-        trials = self.alike(suite, reference.fingerprint, head)[: settings.max_trials]
-        test = tuple(run for run in trials if head and _is_comparable(run, reference, head, settings))
-        counted = {id(run) for run in test}
-        return PoolSplit(test, tuple(run for run in trials if id(run) not in counted))
+    def stored(
+        self, suite: str, base: Fingerprint | None, head: Fingerprint | None, settings: PoolSettings
+    ) -> tuple[RunResult, ...]:
+        """The trials of the base's state of a suite, newest first; without a state there are none."""
+        return self.alike(suite, base, head)[: settings.max_trials] if base else ()
 
     def of_laptop(
         self, suite: str, base: Fingerprint | None, head: Fingerprint, settings: PoolSettings
     ) -> StoredTrials:
         """What one developer has stored: trials of both states, told apart by their fingerprints alone.
 
-        Trials of the base that ran beside those of this very head are no pool: they belong to looks that have begun,
-        and a pool that grew meanwhile would make other looks of them. Where head and base are the same state, as far
-        as the suite can feel it, all are the base's: of itself a trial is no evidence.
+        Trials of the base that ran beside those of this very head belong to looks that have begun. Where head and base
+        are the same state, as far as the suite can feel it, all are the base's: of itself a trial is no evidence.
         """
-        split = self.split(suite, Reference(base) if base else None, head, settings)
+        stored = self.stored(suite, base, head, settings)
         trials = self.alike(suite, head)
         states = {head.outcome, *(run.fingerprint.outcome for run in trials if run.fingerprint)}
         is_changed = base is None or base.outcome not in states or base.tree != head.tree
         same = (run for run in trials if run.fingerprint and _is_of_code_and_platform(run.fingerprint, head))
         own = tuple(same) if is_changed else ()
-        beside = tuple(run for run in split.test if _is_beside(run, own))
-        taken = {id(run) for run in (*own, *beside)}
-        return StoredTrials(
-            head=own,
-            base=beside,
-            pool=tuple(run for run in split.test if id(run) not in taken),
-            hints=tuple(run for run in split.hints if id(run) not in taken),
+        beside = tuple(
+            run
+            for run in stored
+            if base and run.fingerprint and run.fingerprint.tree == base.tree
+            if is_of_platform(run.fingerprint, head) and _is_beside(run, own)
         )
+        taken = {id(run) for run in (*own, *beside)}
+        return StoredTrials(own, beside, tuple(run for run in stored if id(run) not in taken))
 
 
 def _is_beside(run: RunResult, heads: Sequence[RunResult]) -> bool:
@@ -158,18 +123,6 @@ def _is_beside(run: RunResult, heads: Sequence[RunResult]) -> bool:
         return False
     began = min(head.started_at for head in heads)
     return run.started_at >= began or run.batch_id in {head.batch_id for head in heads}
-
-
-def _is_comparable(run: RunResult, reference: Reference, head: Fingerprint, settings: PoolSettings) -> bool:
-    """Whether nothing but the change that is judged lies between a trial and those of the head.
-
-    Its code is the head's, so that only steering differs, or exactly the base's, so that the whole change does.
-    """
-    own = run.fingerprint
-    if own is None or not is_of_platform(own, head):
-        return False
-    base_tree = reference.fingerprint.tree if reference.is_exact else head.tree
-    return settings.any_code or own.tree in {base_tree, head.tree}
 
 
 def pool_of(groups: Iterable[Iterable[RunResult]], settings: SettingsOf, now: datetime) -> TrialPool:
@@ -234,12 +187,11 @@ def _is_of_code_and_platform(own: Fingerprint, head: Fingerprint) -> bool:
     return own.tree == head.tree and is_of_platform(own, head)
 
 
-def same_as(trials: Iterable[RunResult], head: Fingerprint, *, any_code: bool = False) -> list[RunResult]:
-    """Of a suite's trials, those of the head's very state and platform, as far as the suite can feel it or its code."""
+def same_as(trials: Iterable[RunResult], head: Fingerprint) -> list[RunResult]:
+    """Of a suite's trials, those of the head's very state, as far as the suite can feel it, its code and platform."""
     same = grouped(trials)
     found = [run for suite in same.suites for run in same.alike(suite, head)]
-    is_same = is_of_platform if any_code else _is_of_code_and_platform
-    return [run for run in found if run.fingerprint and is_same(run.fingerprint, head)]
+    return [run for run in found if run.fingerprint and _is_of_code_and_platform(run.fingerprint, head)]
 
 
 def is_beside(own: Fingerprint, head: Fingerprint) -> bool:
@@ -254,17 +206,15 @@ def stored_trials(pool: TrialPool, suite: str, expected: Fingerprint) -> int:
     return sum(is_of_platform(run.fingerprint, expected) for run in trials if run.fingerprint)
 
 
-def summarize_pool(trials: Iterable[RunResult], hints: Iterable[RunResult] = ()) -> PoolSummary | None:
+def summarize_pool(trials: Iterable[RunResult]) -> PoolSummary | None:
     """What a pool rests on; nothing without trials."""
-    counted, hinted = list(trials), list(hints)
-    shown = counted or hinted
-    if not shown:
+    counted = list(trials)
+    if not counted:
         return None
     return PoolSummary(
         trials=len(counted),
-        per_suite=max(Counter(run.suite for run in counted).values(), default=0),
-        runs=len({run.batch_id for run in shown}),
-        newest_at=max(run.finished_at for run in shown),
-        oldest_at=min(run.finished_at for run in shown),
-        hints=len(hinted),
+        per_suite=max(Counter(run.suite for run in counted).values()),
+        runs=len({run.batch_id for run in counted}),
+        newest_at=max(run.finished_at for run in counted),
+        oldest_at=min(run.finished_at for run in counted),
     )

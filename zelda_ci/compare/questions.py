@@ -84,6 +84,8 @@ class Question:
         """The p-value if the sides were as different as can be."""
         if self.method == "signFlip":
             return 0.5 ** len(self.differences)
+        if self.differences and self.tails:
+            return max(self.tails.lower.floor, self.tails.higher.floor)
         a, b = len(self.sample.baseline), len(self.sample.candidate)
         return 1 / comb(a + b, a)
 

@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 
-from zelda_ci.compare.compatibility import platform_change, session_obstacles
+from zelda_ci.compare.compatibility import session_obstacles
 from zelda_ci.compare.looks import Look, SuiteLooks, TrialGroup, grouped, interleaved, looks_of
+from zelda_ci.compare.overall import FirstTrials, missing_of_base
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.compare.sides import INVALID, RunMetrics, read_metrics
 from zelda_ci.domain.run import RunResult
@@ -29,31 +30,28 @@ class SuiteTrials:
     """Of this head: of this job, and of earlier jobs whose fingerprint is the same. They add up."""
     base: tuple[RunMetrics, ...] = ()
     """Of the base commit's files, run in the same job as those of the head, side by side."""
-    pool: tuple[RunMetrics, ...] = ()
-    """Stored trusted trials of the base that may enter the test: same fingerprint, tree and platform."""
-    hints: tuple[RunMetrics, ...] = ()
-    """Stored trusted trials of the base on another platform or tree: they only decide when to stop."""
+    stored: tuple[RunMetrics, ...] = ()
+    """Trusted trials of the base that were made before: they say what to expect of the first trials, and no more."""
     plan: Plan | None = None
     """The suite's own, where it differs from that of the job."""
     has_base: bool = True
     """Whether trials of the base can be run: the base has the suite, and its files can be had."""
 
     def __post_init__(self) -> None:
-        for kind in ("head", "base", "pool", "hints"):
+        for kind in ("head", "base", "stored"):
             object.__setattr__(self, kind, grouped(getattr(self, kind)))
 
     @property
     def valid(self) -> dict[str, TrialGroup]:
         """Trials of each kind that count."""
-        kinds = {"head": self.head, "base": self.base, "pool": self.pool, "hints": self.hints}
+        kinds = {"head": self.head, "base": self.base, "stored": self.stored}
         return {kind: grouped(trials).valid for kind, trials in kinds.items()}
 
 
 def suite_trials(
     head: Iterable[RunResult],
     base: Iterable[RunResult] = (),
-    pool: Iterable[RunResult] = (),
-    hints: Iterable[RunResult] = (),
+    stored: Iterable[RunResult] = (),
     *,
     suites: Iterable[str] = (),
 ) -> list[SuiteTrials]:
@@ -62,13 +60,12 @@ def suite_trials(
     Args:
         head: See `SuiteTrials`, as for the others.
         base: Run in the same job.
-        pool: Stored, and may enter the test.
-        hints: Stored, and only decide when to stop.
+        stored: Made before.
         suites: All that take part, also those that nothing was run of: each has its share of the error.
     """
     found: dict[str, dict[str, tuple[RunMetrics, ...]]] = {name: {} for name in suites}
     plans: dict[str, Plan] = {}
-    for kind, runs in (("head", head), ("base", base), ("pool", pool), ("hints", hints)):
+    for kind, runs in (("head", head), ("base", base), ("stored", stored)):
         for run in runs:
             kinds = found.setdefault(run.suite, {})
             kinds[kind] = (*kinds.get(kind, ()), read_metrics(run))
@@ -79,8 +76,7 @@ def suite_trials(
             name,
             kinds.get("head", ()),
             kinds.get("base", ()),
-            kinds.get("pool", ()),
-            kinds.get("hints", ()),
+            kinds.get("stored", ()),
             plans.get(name),
         )
         for name, kinds in sorted(found.items())
@@ -115,20 +111,38 @@ def next_trials(plan: Plan, suites: Sequence[SuiteTrials], about: Collection[str
     Args:
         plan: Of the job; a suite may have its own.
         suites: All suites of the comparison, those without any trials too: each has its share of the error.
-        about: Those that are asked about; all where nothing is said.
+        about: Those that are asked about, each by itself; where nothing is said, all, and what is over all of them.
     """
-    suites = [on_this_platform(suite, plan) for suite in suites]
     wanted: list[list[Wanted]] = []
     done: dict[str, DoneReason] = {}
-    for trials, looks in zip(suites, looks_of_all(plan, suites), strict=True):
+    all_looks = looks_of_all(plan, suites)
+    beside = _beside_all(suites, all_looks) if about is None else {}
+    for trials, looks in zip(suites, all_looks, strict=True):
         if about is not None and trials.suite not in about:
             continue
-        step = _step(trials, looks, trials.plan or plan)
-        if isinstance(step, DoneReason):
-            done[trials.suite] = step
+        reason = reason_to_end(trials, looks, plan)
+        if reason is None:
+            wanted.append(_missing(trials, looks, looks.looks[looks.made]))
+        elif missing := beside.get(trials.suite):
+            wanted.append(missing)
         else:
-            wanted.append(_missing(trials, looks, step))
+            done[trials.suite] = reason
     return NextTrials(tuple(interleaved(wanted)), done)
+
+
+def trials_beside_all(plan: Plan, suites: Sequence[SuiteTrials]) -> tuple[Wanted, ...]:
+    """Where the first trials of all suites together look worse than stored ones, those of the base to compare with."""
+    return tuple(interleaved(_beside_all(suites, looks_of_all(plan, suites)).values()))
+
+
+def _beside_all(suites: Sequence[SuiteTrials], all_looks: Sequence[SuiteLooks]) -> dict[str, list[Wanted]]:
+    if not all(suite.has_base for suite in suites) or not FirstTrials(all_looks).look_worse:
+        return {}
+    return {
+        trials.suite: _numbered(Wanted(trials.suite, Side.BASE, 1), trials.base, missing)
+        for trials, looks in zip(suites, all_looks, strict=True)
+        if (missing := missing_of_base(looks))
+    }
 
 
 def of_stored(suite: str, plan: Plan, stored: StoredTrials, *, has_base: bool) -> SuiteTrials:
@@ -137,8 +151,7 @@ def of_stored(suite: str, plan: Plan, stored: StoredTrials, *, has_base: bool) -
         suite,
         head=tuple(map(read_metrics, stored.head)),
         base=tuple(map(read_metrics, stored.base)),
-        pool=tuple(map(read_metrics, stored.pool)),
-        hints=tuple(map(read_metrics, stored.hints)),
+        stored=tuple(map(read_metrics, stored.stored)),
         plan=plan,
         has_base=has_base,
     )
@@ -155,58 +168,40 @@ def trials_to_come(plan: Plan, suites: Sequence[SuiteTrials]) -> dict[str, tuple
 
 
 def _most(trials: SuiteTrials, plan: Plan) -> int:
-    """Up to the last look. Before the head has run, it may turn out that no stored trial is of its platform."""
+    """Up to the last look."""
     head, base = len(trials.valid["head"]), len(trials.valid["base"])
-    pool = len(on_this_platform(trials, plan).valid["pool"]) if head else 0
-    last = looks_of(plan, pool, has_base=trials.has_base)[-1]
+    last = looks_of(plan, has_base=trials.has_base)[-1]
     return max(0, last.head - head) + max(0, last.base - base)
-
-
-def on_this_platform(suite: SuiteTrials, plan: Plan) -> SuiteTrials:
-    """With stored trials of another platform than the head's first trials among the hints.
-
-    Which models answer is known only once the head has run; nothing has been compared before that.
-    """
-    own = suite.plan or plan
-    first = own.first if isinstance(own, TrialPlan) else own.trials
-    today = suite.valid["head"][:first]
-    platforms = grouped(suite.pool).by_platform if today else ()
-    others = [trial for trials in platforms if platform_change(trials[:1], today) for trial in trials]
-    if not others:
-        return suite
-    left = {id(trial) for trial in others}
-    pool = tuple(trial for trial in suite.pool if id(trial) not in left)
-    return replace(suite, pool=pool, hints=(*suite.hints, *others))
 
 
 def looks_of_all(plan: Plan, suites: Sequence[SuiteTrials]) -> list[SuiteLooks]:
     """Every suite's trials, look by look, with equal shares of the error for all that can be tested."""
-    testable = sum(suite.has_base or bool(suite.pool) for suite in suites)
+    testable = sum(suite.has_base for suite in suites)
     return [_looks(suite, suite.plan or plan, 1 / max(1, testable)) for suite in suites]
 
 
 def _looks(suite: SuiteTrials, plan: Plan, share: float) -> SuiteLooks:
-    counted = suite.valid
-    looks = looks_of(plan, len(counted["pool"]), has_base=suite.has_base)
-    return SuiteLooks(suite=suite.suite, looks=looks, share=share, **counted)
+    looks = looks_of(plan, has_base=suite.has_base)
+    return SuiteLooks(suite=suite.suite, looks=looks, share=share, **suite.valid)
 
 
-def _step(trials: SuiteTrials, looks: SuiteLooks, plan: Plan) -> Look | DoneReason:
-    """The next look, or why there is none: decided on the same trials in the same order, whenever it is asked."""
+def reason_to_end(trials: SuiteTrials, looks: SuiteLooks, plan: Plan) -> DoneReason | None:
+    """Why a suite has no further look: decided on the same trials in the same order, whenever it is asked."""
+    plan = trials.plan or plan
     if looks.regressed:
         return DoneReason.REGRESSED
     if isinstance(plan, TrialPlan) and any(map(looks.as_expected, range(looks.made))):
         return DoneReason.AS_EXPECTED
-    return _obstacle(trials, looks) or looks.looks[looks.made]
+    return _obstacle(trials, looks) or (DoneReason.NOT_PROVEN if looks.is_futile else None)
 
 
 def _obstacle(trials: SuiteTrials, looks: SuiteLooks) -> DoneReason | None:
     """Why more trials cannot be had, or would not help."""
     if looks.made == len(looks.looks):
         return DoneReason.PLAN_ENDED
-    if looks.made and not (trials.has_base or looks.pool):
+    if looks.made and not trials.has_base:
         return DoneReason.NO_BASE
-    if looks.head and session_obstacles((looks.head[0], *looks.base[:1], *looks.pool[:1])):
+    if looks.head and session_obstacles((looks.head[0], *looks.base[:1])):
         return DoneReason.NOT_COMPARABLE
     if any(_failed(side) > max(MAX_FAILED, len(side) - _failed(side)) for side in (trials.head, trials.base)):
         return DoneReason.FAILED

@@ -74,7 +74,7 @@ class SuiteArms(Record):
     """Trials of this invocation."""
     base: int = 0
     reason: str
-    """`asExpected`, `regressed`, `planEnded`, `noBase`, `failed`, `budget` or `interrupted`."""
+    """`asExpected`, `regressed`, `planEnded`, `notProven`, `noBase`, `failed`, `budget` or `interrupted`."""
     unpaid: int = 0
     """Trials that were wanted and not run for lack of money."""
     trials: TrialSetting | None = None

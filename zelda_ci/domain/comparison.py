@@ -143,10 +143,8 @@ class TrialSources(Record):
     """Trials of the candidate that count."""
     base: int = 0
     """Of the base, run in the same job, side by side with those."""
-    pool: int = 0
-    """Of the base, stored, of the same platform and code."""
-    hints: int = 0
-    """Of the base, stored, of another platform or other code: they only helped to decide when to stop."""
+    stored: int = 0
+    """Of the base, made before: they only said what to expect of the first trials."""
     ended: DoneReason | None = None
     """Why no more were made; absent where more were wanted than could be made."""
 

@@ -29,5 +29,3 @@ class PoolSummary(Record):
     """Invocations that made the trials."""
     newest_at: AwareDatetime
     oldest_at: AwareDatetime
-    hints: int = 0
-    """Further trials, of another platform or other code, that only decide when to stop."""

@@ -94,8 +94,7 @@ class CountedTrials(Record):
 
     head: tuple[RunResult, ...] = ()
     base: tuple[RunResult, ...] = ()
-    pool: tuple[RunResult, ...] = ()
-    hints: tuple[RunResult, ...] = ()
+    stored: tuple[RunResult, ...] = ()
 
 
 class ShardPart(Record):
@@ -112,20 +111,12 @@ class ShardPart(Record):
     """By suite; outside of GitHub, where nobody else knows them."""
 
 
-class PinnedReference(Record):
-    """The base's state of a suite."""
-
-    fingerprint: Fingerprint
-    is_exact: bool
-
-
 class PinnedTrials(Record):
     """The stored trials that count for a suite, by key in the plan's `trials`."""
 
     head: tuple[str, ...] = ()
     base: tuple[str, ...] = ()
-    pool: tuple[str, ...] = ()
-    hints: tuple[str, ...] = ()
+    stored: tuple[str, ...] = ()
 
 
 class PinnedPlan(Record):
@@ -140,7 +131,8 @@ class PinnedPlan(Record):
     baseline: BaselineOrigin
     results: BatchResult | None = None
     """Of the base's nearest commit; absent where there are none."""
-    references: dict[str, PinnedReference] = {}
+    references: dict[str, Fingerprint] = {}
+    """By suite, its state in the base."""
     nights: NightlyHistory = NightlyHistory()
     damage: str = ""
     pool: tuple[str, ...] = ()

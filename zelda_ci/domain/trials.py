@@ -34,7 +34,7 @@ class TrialPlan(Setting):
     """Trials that are added where they are needed: the first ones of the head, then both sides up to each look."""
 
     first: TrialCount = Field(3, description="Trials of the head that every suite has.")
-    looks: Looks = Field((6, 10, 16), description="Trials of the head after which the two sides are compared.")
+    looks: Looks = Field((6, 10, 16, 24), description="Trials of the head after which the two sides are compared.")
     budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         None, description="Cost in US dollars, judge included, after which no further trial is begun."
     )
@@ -91,6 +91,8 @@ class DoneReason(StrEnum):
     """A regression is proven."""
     PLAN_ENDED = "planEnded"
     """All trials of the plan were made."""
+    NOT_PROVEN = "notProven"
+    """Something looks worse, and so little that the trials of the last look would hardly prove it."""
     NOT_COMPARABLE = "notComparable"
     """The sides differ in more than the steering files, so that no comparison would mean anything."""
     NO_BASE = "noBase"
@@ -105,9 +107,4 @@ class PoolSettings(Setting):
     max_age_days: float = Field(14, gt=0, le=400, description="Age in days up to which stored trials are counted.")
     max_trials: Annotated[int, Field(ge=0, le=1000)] = Field(
         30, description="Stored trials of one state of a suite that are kept, the newest; 0 for none."
-    )
-    any_code: bool = Field(
-        default=False,
-        description="Whether trials of other states of the project's own code are compared, too: where it does not "
-        "matter to the suite.",
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from zelda_ci.compare.pool import StoredTrials
-from zelda_ci.compare.schedule import NextTrials, SuiteTrials, Wanted, next_trials, of_stored
+from zelda_ci.compare.schedule import NextTrials, SuiteTrials, Wanted, next_trials, of_stored, trials_beside_all
 from zelda_ci.compare.sides import read_metrics
 from zelda_ci.domain.arms import MoreTrials, SuiteArms, SuiteDone
 from zelda_ci.domain.run import RunResult
@@ -104,6 +104,7 @@ class AdaptiveRounds:
             suite.name: _Arms.of(suite, stored.get(suite.name, StoredTrials()), has_base=has_base) for suite in suites
         }
         self._elsewhere: list[SuiteTrials] = []
+        self._has_looked_over_all = False
         self._emit, self._purse = emit, purse
         self._overruled = overruled
 
@@ -117,11 +118,29 @@ class AdaptiveRounds:
         answer = self._asked(idle) if idle else NextTrials()
         for name, reason in answer.done.items():
             self._end(name, reason.value)
-        return self._planned(answer.wanted)
+        return self._planned(answer.wanted) or self._over_all()
+
+    def _over_all(self) -> Sequence[PlannedRun]:
+        """Once every suite is decided, the trials of the base that numbers over all suites need; all or none."""
+        arms = self._arms.values()
+        if self._has_looked_over_all or any(each.under_way or each.reason in {None, BUDGET} for each in arms):
+            return []
+        self._has_looked_over_all = True
+        wanted = [trial for trial in trials_beside_all(TrialPlan(), self._states) if trial.suite in self._arms]
+        if not wanted or not self._purse.reserve([trial.suite for trial in wanted]):
+            return []
+        for name, count in Counter(trial.suite for trial in wanted).items():
+            self._arms[name].under_way = count
+            self._emit(_more(self._arms[name], [trial for trial in wanted if trial.suite == name]))
+        return [self._run(trial) for trial in wanted]
 
     def _asked(self, names: Collection[str]) -> NextTrials:
-        # All of them are handed over, also those that are done: each has its share of the error.
-        return next_trials(TrialPlan(), [*(arms.state for arms in self._arms.values()), *self._elsewhere], names)
+        return next_trials(TrialPlan(), self._states, names)
+
+    @property
+    def _states(self) -> list[SuiteTrials]:
+        """Of all suites, also those that are done: each has its share of the error."""
+        return [*(arms.state for arms in self._arms.values()), *self._elsewhere]
 
     def _planned(self, wanted: Sequence[Wanted]) -> list[PlannedRun]:
         by_suite: dict[str, list[Wanted]] = defaultdict(list)

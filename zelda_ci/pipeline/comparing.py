@@ -92,9 +92,16 @@ def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Comp
     settings = recorded_settings(heads)
     # Those of the base that ran beside earlier trials of this head count as these trials do.
     bases = (*(run for name in names for run in stored.get(name, StoredTrials()).base), *batch.base_runs)
-    known = [run for name in names for run in stored.get(name, StoredTrials()).pool]
+    known = [run for each in stored.values() for run in each.stored if _is_of_code(run, batch)]
     found = gate(batch.replace(runs=heads, base_runs=bases), settings, comparison, known)
     return Compared(comparison, found, _broken(heads))
+
+
+def _is_of_code(run: RunResult, batch: BatchResult) -> bool:
+    """Whether a stored trial is of the head's code or of the very base: of other code it excuses no failing command."""
+    trees = {head.fingerprint.tree for head in batch.runs if head.fingerprint and head.suite == run.suite}
+    is_of_base = batch.base and run.source and run.source.commit and run.source.commit == batch.base.commit
+    return bool(is_of_base or (run.fingerprint and run.fingerprint.tree in trees))
 
 
 def _trials(arms: SuiteArms, batch: BatchResult, stored: StoredTrials) -> SuiteTrials:
@@ -107,8 +114,7 @@ def _trials(arms: SuiteArms, batch: BatchResult, stored: StoredTrials) -> SuiteT
         arms.suite,
         head=tuple(map(read_metrics, heads)),
         base=tuple(map(read_metrics, bases)),
-        pool=tuple(map(read_metrics, stored.pool)),
-        hints=tuple(map(read_metrics, stored.hints)),
+        stored=tuple(map(read_metrics, stored.stored)),
         plan=plan_of(plans[0]) if plans else None,
         has_base=bool(batch.base and batch.base.commit),
     )

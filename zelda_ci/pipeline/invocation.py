@@ -151,7 +151,7 @@ class Invocation:
         budget = None if order.replay else money.chosen_budget(order.budget_usd, self.suites)
         purse = Purse(budget, self.known_prices)
         rounds: Rounds = FixedRounds(self._plan(), purse)
-        sides = 2 if has_base else int(base is not None and any(each.pool for each in order.stored.values()))
+        sides = 2 if has_base else int(base is not None and any(each.stored for each in order.stored.values()))
         if sides:
             stored, overruled = order.stored, order.overruled
             rounds = AdaptiveRounds(self.suites, emit, purse, stored, overruled=overruled, has_base=has_base)

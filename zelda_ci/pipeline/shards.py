@@ -112,10 +112,7 @@ def _listed(names: Sequence[str]) -> str:
 def counted_trials(stored: Mapping[str, StoredTrials], names: Collection[str]) -> dict[str, CountedTrials]:
     """Of some suites, the stored trials that count, as a part holds them."""
     chosen = {name: stored[name] for name in names if name in stored and stored[name].all}
-    return {
-        name: CountedTrials(head=each.head, base=each.base, pool=each.pool, hints=each.hints)
-        for name, each in chosen.items()
-    }
+    return {name: CountedTrials(head=each.head, base=each.base, stored=each.stored) for name, each in chosen.items()}
 
 
 def with_trials(stored: Mapping[str, StoredTrials], trials: Iterable[RunResult]) -> dict[str, StoredTrials]:
@@ -136,7 +133,7 @@ def counted_in(part: PartFile) -> tuple[RunResult, ...]:
 def stored_in(parts: Iterable[PartFile]) -> dict[str, StoredTrials]:
     """By suite, the stored trials that all parts have counted."""
     counted = {name: each for part in parts for name, each in part.part.counted.items()}
-    return {name: StoredTrials(each.head, each.base, each.pool, each.hints) for name, each in counted.items()}
+    return {name: StoredTrials(each.head, each.base, each.stored) for name, each in counted.items()}
 
 
 # What to do where a part is missing or cannot be used.

@@ -33,9 +33,9 @@ class Truth:
 
     base: Rates
     stored: int = 0
-    """Trials of the base in the pool."""
+    """Trials of the base that were made before."""
     drift: Callable[[random.Random], float] | None = None
-    """How much a criterion lost on today's platform since the trials were stored, which are hints then."""
+    """How much a criterion lost since the trials were stored; no version shows it."""
     gate: GateSettings = field(default_factory=GateSettings)
 
 
@@ -68,8 +68,7 @@ class PullRequest:
             self.base[name] = today
             self.head[name] = fallen(today, fallen_to) if fallen_to is not None and index == 0 else today
             stored = tuple(self.trial(name, "stored", number, truth.base) for number in range(1, truth.stored + 1))
-            pool, hints = ((), stored) if truth.drift else (stored, ())
-            self.suites.append(SuiteTrials(name, pool=pool, hints=hints))
+            self.suites.append(SuiteTrials(name, stored=stored))
 
     def trial(self, suite: str, label: str, number: int, rates: Rates) -> RunMetrics:
         verdicts = "".join("P" if self.chance.random() < rate else "F" for rate in rates)

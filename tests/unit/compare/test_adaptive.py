@@ -10,9 +10,10 @@ from tests.unit.compare.adaptive import MIXED, PullRequest, Truth
 from tests.unit.compare.runs import efficiency, evaluation, fulfillment, gate_of, judged, tool_usage, trials
 from tests.unit.compare.test_schedule import made
 from zelda_ci.compare.adaptive import NOT_STORED, compare_trials
+from zelda_ci.compare.overall import NOT_BESIDE
 from zelda_ci.compare.schedule import SuiteTrials, next_trials, suite_trials
 from zelda_ci.compare.sides import RunMetrics, read_metrics
-from zelda_ci.domain.comparison import Comparison, CriterionDelta, TrialSources, Verdict
+from zelda_ci.domain.comparison import Comparison, CriterionDelta, MeasureDelta, TrialSources, Verdict
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Measure, Metric
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
@@ -25,10 +26,9 @@ PLAN = TrialPlan()
 def of(
     head: tuple[RunMetrics, ...] = (),
     base: tuple[RunMetrics, ...] = (),
-    pool: tuple[RunMetrics, ...] = (),
-    hints: tuple[RunMetrics, ...] = (),
+    stored: tuple[RunMetrics, ...] = (),
 ) -> Comparison:
-    return compare_trials(PLAN, [SuiteTrials("alpha", head, base, pool, hints)])
+    return compare_trials(PLAN, [SuiteTrials("alpha", head, base, stored)])
 
 
 def regressions(found: Comparison) -> list[str]:
@@ -44,10 +44,10 @@ def first(found: Comparison) -> CriterionDelta:
     [(["PP"] * 3, [], "passes in all first trials"), (["P", "F", "P"], [*["P"] * 16, *["F"] * 4], "as expected")],
 )
 def test_a_suite_that_passes_or_looks_as_stored_trials_lead_to_expect_is_unchanged(head, stored, reason):
-    found = of(head=made(*head), hints=made(*stored, label="old"))
+    found = of(head=made(*head), stored=made(*stored, label="old"))
     assert (found.verdict, first(found).verdict) == (Verdict.UNCHANGED, Verdict.UNCHANGED)
     assert reason in first(found).reasons[0]
-    assert found.suites[0].sources == TrialSources(head=3, hints=len(stored), ended=DoneReason.AS_EXPECTED)
+    assert found.suites[0].sources == TrialSources(head=3, stored=len(stored), ended=DoneReason.AS_EXPECTED)
 
 
 def scored(label: str, *scores: float, tests: int = 50) -> tuple[RunMetrics, ...]:
@@ -75,7 +75,7 @@ def test_with_nothing_stored_only_what_passes_in_all_trials_is_unchanged():
 
 @pytest.mark.parametrize("stored", [[90.0], [90.0, 95.0], [90.0] * 6])
 def test_tool_usage_that_fell_as_far_as_the_trials_can_show_is_not_as_expected(stored):
-    known = SuiteTrials("alpha", scored("head", 20, 25, 20), hints=scored("old", *stored))
+    known = SuiteTrials("alpha", scored("head", 20, 25, 20), stored=scored("old", *stored))
     assert {trial.side for trial in next_trials(PLAN, [known]).wanted} == {Side.HEAD, Side.BASE}
     usual = replace(known, head=scored("head", *[stored[0] - 5] * 3))
     assert next_trials(PLAN, [usual]).done == {"alpha": DoneReason.AS_EXPECTED}
@@ -104,25 +104,25 @@ def test_a_suite_that_ends_without_proof_is_unchanged_only_if_no_more_than_one_t
 
 
 def test_a_criterion_that_seldom_passes_and_never_does_in_three_trials_is_as_expected():
-    found = of(head=made("F", "F", "F"), pool=made(*["P"] * 4, *["F"] * 16, label="old"))
+    found = of(head=made("F", "F", "F"), stored=made(*["P"] * 4, *["F"] * 16, label="old"))
     assert (first(found).verdict, first(found).change) == (Verdict.UNCHANGED, -20)
 
 
 def test_three_of_three_against_none_of_three_is_not_proven_and_more_trials_are_wanted():
-    found = of(head=made("F", "F", "F"), hints=made("P", "P", "P", label="old"))
+    found = of(head=made("F", "F", "F"), stored=made("P", "P", "P", label="old"))
     assert (found.verdict, first(found).verdict) == (Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE)
     assert first(found).reasons == ("changed, not proven: more trials were wanted than were made",)
-    assert found.suites[0].sources == TrialSources(head=3, hints=3)
+    assert found.suites[0].sources == TrialSources(head=3, stored=3)
     assert regressions(found) == []
 
 
 def test_side_by_side_it_is_proven_with_six_trials_each():
-    found = of(head=made(*["F"] * 6), base=made(*["P"] * 6, label="base"), hints=made("P", "P", "P", label="old"))
+    found = of(head=made(*["F"] * 6), base=made(*["P"] * 6, label="base"), stored=made("P", "P", "P", label="old"))
     assert (found.verdict, first(found).verdict, first(found).gates) == (Verdict.REGRESSED, Verdict.REGRESSED, True)
     adjusted = first(found).adjusted_p_value
     assert adjusted is not None
     assert adjusted <= 0.04
-    assert found.suites[0].sources == TrialSources(head=6, base=6, hints=3, ended=DoneReason.REGRESSED)
+    assert found.suites[0].sources == TrialSources(head=6, base=6, stored=3, ended=DoneReason.REGRESSED)
     # The call stands when later trials are kinder.
     head, base = made(*["F"] * 6, "P", "P", "P", "P"), made(*["P"] * 10, label="base")
     assert first(of(head=head, base=base)).verdict is Verdict.REGRESSED
@@ -130,12 +130,12 @@ def test_side_by_side_it_is_proven_with_six_trials_each():
 
 def test_a_difference_of_a_single_trial_is_never_a_regression():
     plan = TrialPlan(first=1, looks=(2,))
-    found = compare_trials(plan, [SuiteTrials("alpha", head=made("F"), pool=made("P", label="old"))])
+    found = compare_trials(plan, [SuiteTrials("alpha", head=made("F"), stored=made("P", label="old"))])
     assert (found.verdict, first(found).verdict) == (Verdict.INCONCLUSIVE, Verdict.CHANGED)
     assert first(found).reasons == ("changed, not proven: more trials were wanted than were made",)
     assert regressions(found) == []
     old = made("P", label="old")
-    ended = compare_trials(plan, [SuiteTrials("alpha", made("F", "F"), pool=old, has_base=False)])
+    ended = compare_trials(plan, [SuiteTrials("alpha", made("F", "F"), stored=old, has_base=False)])
     assert (ended.verdict, first(ended).verdict) == (Verdict.CHANGED, Verdict.CHANGED)
 
 
@@ -151,16 +151,16 @@ def with_tests(*counts: int, label: str = "a") -> tuple[RunMetrics, ...]:
 
 
 def test_tests_that_are_gone_lead_to_more_trials_and_are_a_regression_once_proven():
-    known = SuiteTrials("alpha", head=with_tests(1, 1, 1), pool=with_tests(50, 51, 50, label="old"))
+    known = SuiteTrials("alpha", head=with_tests(1, 1, 1), stored=with_tests(50, 51, 50, label="old"))
     step = next_trials(PLAN, [known])
     assert {wanted.side for wanted in step.wanted} == {Side.HEAD, Side.BASE}
-    proven = replace(known, head=with_tests(*[1] * 10), base=with_tests(*[50] * 10, label="base"), pool=())
+    proven = replace(known, head=with_tests(*[1] * 10), base=with_tests(*[50] * 10, label="base"), stored=())
     found = compare_trials(PLAN, [proven])
     assert (found.verdict, regressions(found)) == (Verdict.REGRESSED, ["regression"])
 
 
 def test_what_was_not_run_for_lack_of_money_is_inconclusive_never_unchanged():
-    known = SuiteTrials("alpha", pool=made("P", "P", label="old"))
+    known = SuiteTrials("alpha", stored=made("P", "P", label="old"))
     found = compare_trials(PLAN, [known])
     assert (found.verdict, found.suites[0].reasons) == (Verdict.INCONCLUSIVE, ("not run",))
     found = compare_trials(PLAN, [replace(known, head=made("P"))])
@@ -178,8 +178,11 @@ def test_results_are_taken_by_suite_with_the_plan_that_they_were_run_with():
     assert [suite.verdict for suite in found.suites] == [Verdict.REGRESSED, Verdict.INCONCLUSIVE]
 
 
-def test_stored_trials_of_another_platform_that_were_given_as_the_pool_blame_nobody():
-    found = of(head=made("F", "F", "F", cli="2.2.0"), pool=made(*["P"] * 20, label="old"))
+@pytest.mark.parametrize("cli", ["2.1.0", "2.2.0"])
+@pytest.mark.parametrize("has_base", [True, False])
+def test_stored_trials_blame_nobody_on_whatever_platform_and_whether_or_not_the_base_can_be_run(cli, has_base):
+    head, stored = made("F", "F", "F", cli=cli), made(*["P"] * 200, label="old")
+    found = compare_trials(PLAN, [SuiteTrials("alpha", head, stored=stored, has_base=has_base)])
     assert (found.verdict, regressions(found)) == (Verdict.INCONCLUSIVE, [])
 
 
@@ -199,15 +202,45 @@ def costing(cost: float, label: str, count: int, suite: str) -> tuple[RunMetrics
     return tuple(map(read_metrics, trials(*found, label=label, suite=suite)))
 
 
-@pytest.mark.parametrize(("cost", "verdict"), [(0.10, Verdict.UNCHANGED), (0.16, Verdict.REGRESSED)])
-def test_cost_is_compared_once_over_all_suites_on_first_trials(cost, verdict):
-    names = [f"s{number}" for number in range(10)]
-    suites = [SuiteTrials(name, head=costing(cost, "b", 3, name), pool=costing(0.10, "a", 20, name)) for name in names]
-    found = compare_trials(PLAN, suites)
-    row = next(row for row in found.overall if row.measure is Measure.COST)
-    assert (row.verdict, row.gates) == (verdict, verdict is Verdict.REGRESSED)
-    # Of a single suite it is shown and says nothing.
-    assert {suite.verdict for suite in found.suites} == {Verdict.UNCHANGED}
+def costly(cost: float, base: float | None = None, suites: int = 5) -> list[SuiteTrials]:
+    names = [f"s{number}" for number in range(suites)]
+    return [
+        SuiteTrials(
+            name,
+            head=costing(cost, "b", 3, name),
+            base=costing(base, "base", 3, name) if base else (),
+            stored=costing(0.10, "a", 20, name),
+        )
+        for name in names
+    ]
+
+
+def cost_of(found: Comparison) -> MeasureDelta:
+    return next(row for row in found.overall if row.measure is Measure.COST)
+
+
+def test_a_cost_that_rose_over_all_suites_runs_the_base_of_every_suite_and_is_called_by_it_alone():
+    """Not by the stored trials, however many: the price may have risen for everybody."""
+    assert len(next_trials(PLAN, costly(0.10)).done) == 5
+    risen = costly(0.20)
+    step = next_trials(PLAN, risen)
+    assert step.done == {}
+    assert Counter((trial.suite, trial.side) for trial in step.wanted) == {
+        (f"s{number}", Side.BASE): 3 for number in range(5)
+    }
+    for known in (risen, [*costly(0.20, 0.10)[:4], risen[4]]):
+        row = cost_of(found := compare_trials(PLAN, known))
+        assert (row.verdict, row.gates, row.reasons) == (Verdict.INCONCLUSIVE, False, (NOT_BESIDE,))
+        # Trials that were wanted for this leave no suite open.
+        assert (found.verdict, {suite.verdict for suite in found.suites}) == (Verdict.UNCHANGED, {Verdict.UNCHANGED})
+    for base, verdict in ((0.10, Verdict.REGRESSED), (0.20, Verdict.UNCHANGED)):
+        known = costly(0.20, base)
+        assert len(next_trials(PLAN, known).done) == 5
+        row = cost_of(found := compare_trials(PLAN, known))
+        assert (row.verdict, row.gates) == (verdict, verdict is Verdict.REGRESSED)
+        assert found.verdict is verdict
+        # Of a single suite it is shown and says nothing.
+        assert {suite.verdict for suite in found.suites} == {Verdict.UNCHANGED}
 
 
 def test_a_slower_hour_than_that_of_the_stored_trials_blames_nobody():
@@ -216,7 +249,7 @@ def test_a_slower_hour_than_that_of_the_stored_trials_blames_nobody():
         return tuple(map(read_metrics, trials(*found, label=label, suite=suite)))
 
     names = [f"s{number}" for number in range(10)]
-    known = [SuiteTrials(name, head=taking(95, "b", 3, name), pool=taking(60, "a", 20, name)) for name in names]
+    known = [SuiteTrials(name, head=taking(95, "b", 3, name), stored=taking(60, "a", 20, name)) for name in names]
     found = compare_trials(PLAN, known)
     row = next(row for row in found.overall if row.measure is Measure.DURATION)
     assert (row.verdict, row.gates, row.effect) == (Verdict.INCONCLUSIVE, False, "worse")
@@ -241,10 +274,10 @@ def test_what_ends_a_suite_is_what_turns_the_check_red(tolerance):
 
 
 def test_a_look_at_sides_that_cannot_be_compared_ends_no_suite_as_regressed():
-    head, pool = made(*["FP"] * 3), made(*["PP"] * 20, label="old")
-    assert next_trials(PLAN, [SuiteTrials("alpha", head, pool=pool)]).done == {"alpha": DoneReason.REGRESSED}
+    head, base = made(*["FP"] * 6), made(*["PP"] * 6, label="base")
+    assert next_trials(PLAN, [SuiteTrials("alpha", head, base)]).done == {"alpha": DoneReason.REGRESSED}
     for differs in ({"prompt": "Do something else."}, {"undecided": "ignore"}):
-        known = [SuiteTrials("alpha", head, pool=made(*["PP"] * 20, label="old", **differs))]
+        known = [SuiteTrials("alpha", head, made(*["PP"] * 6, label="base", **differs))]
         assert DoneReason.REGRESSED not in next_trials(PLAN, known).done.values()
         assert regressions(compare_trials(PLAN, known)) == []
 

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.compare.exact_tests import ENUMERATED, Tails, fisher_exact, permutation_test, sign_flip_test
+from zelda_ci.compare.exact_tests import (
+    ENUMERATED,
+    Tails,
+    fisher_exact,
+    permutation_test,
+    sign_flip_test,
+    stratified_permutation_test,
+)
 
 
 def counted(observed: float, arrangements: Iterable[float]) -> tuple[float, float]:
@@ -100,3 +107,35 @@ def test_paired_differences_are_counted(pairs):
     signs = product((1, -1), repeat=pairs)
     arrangements = (sum(sign * each for sign, each in zip(chosen, found, strict=True)) for chosen in signs)
     assert p_values(sign_flip_test(found)) == pytest.approx(counted(sum(found), arrangements))
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.integers(0, 9), min_size=1, max_size=3), st.lists(st.integers(0, 9), min_size=1, max_size=3)
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_over_strata_numbers_change_sides_within_their_own_alone(found):
+    strata = [(tuple(map(float, a)), tuple(map(float, b))) for a, b in found]
+    observed = sum(sum(b) for _, b in strata)
+    sums = [[sum(chosen) for chosen in combinations(a + b, len(b))] for a, b in strata]
+    totals = [sum(each) for each in product(*sums)]
+    tails = stratified_permutation_test(strata)
+    if len(set(totals)) > 1:
+        assert tails.lower.p == pytest.approx(sum(total <= observed for total in totals) / len(totals))
+        assert tails.higher.p == pytest.approx(sum(total >= observed for total in totals) / len(totals))
+        assert tails.lower.floor == pytest.approx(totals.count(min(totals)) / len(totals))
+
+
+def test_over_many_strata_the_normal_approximation_is_close_to_the_count():
+    chance = random.Random(1)
+    strata = [
+        (tuple(chance.random() for _ in range(3)), tuple(chance.random() + 0.1 for _ in range(3))) for _ in range(33)
+    ]
+    exact = stratified_permutation_test(strata)
+    normal = stratified_permutation_test([*strata, ((0.5,) * 3, (0.5,) * 3)])
+    assert normal.higher.p == pytest.approx(exact.higher.p, rel=0.2)
+    assert 0.0001 < exact.higher.p < 0.2

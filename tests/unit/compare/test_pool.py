@@ -1,4 +1,4 @@
-"""Which stored trials are counted together, and which only say what is usual."""
+"""Which stored trials are counted together, and as whose."""
 
 from datetime import datetime, timedelta
 from itertools import permutations
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builders import START, result
-from zelda_ci.compare.pool import PoolSplit, Reference, TrialPool, pool_of, same_as, stored_trials, summarize_pool
+from zelda_ci.compare.pool import TrialPool, pool_of, same_as, stored_trials, summarize_pool
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.pool import Pool
 from zelda_ci.domain.run import RunResult
@@ -31,18 +31,6 @@ def pool(*groups: list[RunResult], now: datetime = NOW, **settings: Any) -> Tria
 
 def names(runs: tuple[RunResult, ...]) -> list[str]:
     return [run.run_id for run in runs]
-
-
-def split(
-    trials: TrialPool,
-    reference: Fingerprint | None = OWN,
-    head: Fingerprint | None = OWN,
-    *,
-    exact: bool = True,
-    settings: PoolSettings = DEFAULTS,
-) -> PoolSplit:
-    base = Reference(reference, exact) if reference else None
-    return trials.split("example", base, head, settings)
 
 
 def test_trials_of_several_sources_count_once_each_and_their_order_says_nothing() -> None:
@@ -80,40 +68,14 @@ def test_the_newest_are_kept_whatever_they_show() -> None:
     assert names(pool([trial("r", NOW - timedelta(days=3))], max_age_days=3).trials) == ["r"]
 
 
-def test_trials_of_another_outcome_fingerprint_or_suite_are_never_counted() -> None:
-    trials = pool([trial("other", fingerprint=OWN.replace(outcome="b")), trial("suite", suite="another")])
-    assert split(trials) == PoolSplit()
-    assert split(pool([trial("r")]), None) == PoolSplit()
-
-
-@pytest.mark.parametrize(
-    ("own", "head", "exact", "used"),
-    [
-        # The same code and platform on both sides.
-        ("t", "t", True, "test"),
-        # The pull request changes code, too: the base's own trials are what it is compared with.
-        ("t", "new", True, "test"),
-        # Trials of the head's code with the base's steering: only steering differs.
-        ("new", "new", True, "test"),
-        ("else", "new", True, "hint"),
-        # The base's own state is not known, but that of a commit before it.
-        ("t", "new", False, "hint"),
-        ("t", "t", False, "test"),
-    ],
-)
-def test_trials_of_other_code_only_say_what_is_usual(own: str, head: str, exact: bool, used: str) -> None:  # noqa: FBT001
-    runs = split(pool([trial("r", fingerprint=OWN.replace(tree=own))]), head=OWN.replace(tree=head), exact=exact)
-    assert (names(runs.test), names(runs.hints)) == ((["r"], []) if used == "test" else ([], ["r"]))
-    # A suite for which code does not matter takes trials of any.
-    trials = pool([trial("r", fingerprint=OWN.replace(tree="else"))])
-    assert names(split(trials, settings=PoolSettings(any_code=True)).test) == ["r"]
-
-
-def test_trials_of_another_platform_only_say_what_is_usual_whatever_the_suite_says() -> None:
-    trials = pool([trial("r")])
-    for head in (OWN.replace(platform="Claude 2"), None):
-        runs = split(trials, head=head, settings=PoolSettings(any_code=True))
-        assert (names(runs.test), names(runs.hints)) == ([], ["r"])
+def test_trials_of_the_same_state_are_stored_ones_of_the_base_whatever_they_ran_on_and_no_others() -> None:
+    here, elsewhere, drifted = trial("r"), OWN.replace(tree="else"), OWN.replace(platform="Claude 2")
+    others = [trial("other", fingerprint=OWN.replace(outcome="b")), trial("suite", suite="another")]
+    trials = pool([here, *others], [trial("code", fingerprint=elsewhere), trial("platform", fingerprint=drifted)])
+    for head in (OWN, OWN.replace(outcome="changed", platform="Claude 3", tree="new"), None):
+        assert sorted(names(trials.stored("example", OWN, head, DEFAULTS))) == ["code", "platform", "r"]
+    assert names(trials.stored("example", OWN, OWN, PoolSettings(max_trials=1))) == ["r"]
+    assert trials.stored("example", None, OWN, DEFAULTS) == ()
 
 
 PARTS = {"agentSdk": "0.2", "system": "debian", "isolationLevel": "full", "models": "m", "cli": "2.1"}
@@ -125,10 +87,8 @@ def test_before_a_session_what_is_known_of_the_platform_decides(part: str) -> No
     stored = OWN.replace(platform="all of it", parts=PARTS)
     expected = OWN.replace(platform="less", parts={**PARTS, "models": "", "cli": ""})
     trials = pool([trial("r", fingerprint=stored)])
-    assert names(split(trials, stored, expected).test) == ["r"]
     assert stored_trials(trials, "example", expected) == 1
     other = expected.replace(parts={**expected.parts, part: "other"})
-    assert names(split(trials, stored, other).hints) == ["r"]
     assert stored_trials(trials, "example", other) == 0
     runs = [trial("r", fingerprint=stored)]
     assert same_as(runs, expected) == runs
@@ -140,17 +100,17 @@ def test_on_a_laptop_trials_are_told_apart_by_their_fingerprints() -> None:
     changed = OWN.replace(outcome="changed")
     trials = pool([trial("base"), trial("head", fingerprint=changed), trial("old", fingerprint=OWN.replace(tree="x"))])
     found = trials.of_laptop("example", OWN, changed, DEFAULTS)
-    assert (names(found.head), names(found.pool), names(found.hints)) == (["head"], ["base"], ["old"])
+    assert (names(found.head), sorted(names(found.stored))) == (["head"], ["base", "old"])
     # Without a change nothing counts on both sides.
     found = trials.of_laptop("example", OWN, OWN, DEFAULTS)
-    assert (names(found.head), names(found.pool), names(found.hints)) == ([], ["base"], ["old"])
+    assert (names(found.head), sorted(names(found.stored))) == ([], ["base", "old"])
     # Where only code changed, a trial of the head's code is the head's.
     code = OWN.replace(tree="x")
     found = trials.of_laptop("example", OWN, code, DEFAULTS)
-    assert (names(found.head), names(found.pool), names(found.hints)) == (["old"], ["base"], [])
+    assert (names(found.head), names(found.stored)) == (["old"], ["base"])
 
 
-def test_on_a_laptop_trials_that_ran_beside_those_of_the_head_are_no_pool() -> None:
+def test_on_a_laptop_trials_that_ran_beside_those_of_the_head_are_of_the_same_looks() -> None:
     changed = OWN.replace(outcome="changed")
     base: dict[str, Any] = {"side": Side.BASE}
     hours = [START + timedelta(hours=number) for number in range(4)]
@@ -161,22 +121,24 @@ def test_on_a_laptop_trials_that_ran_beside_those_of_the_head_are_no_pool() -> N
             trial("head", hours[2], changed, batch_id="same"),
             trial("went on", hours[3], **base),
             trial("the base alone", hours[3]),
+            trial("other code", hours[3], OWN.replace(tree="else"), **base),
+            trial("other platform", hours[3], OWN.replace(platform="Claude 2"), **base),
         ]
     )
     found = trials.of_laptop("example", OWN, changed, DEFAULTS)
     assert (names(found.head), sorted(names(found.base))) == (["head"], ["beside", "went on"])
-    assert sorted(names(found.pool)) == ["other comparison", "the base alone"]
+    assert sorted(names(found.stored)) == ["other code", "other comparison", "other platform", "the base alone"]
     other = trials.of_laptop("example", OWN, OWN.replace(outcome="new"), DEFAULTS)
-    assert (len(other.pool), other.base) == (4, ())
+    assert (len(other.stored), other.base) == (6, ())
 
 
 def test_a_stored_pool_is_summed_up_read_as_it_was_and_loses_its_oldest_where_it_is_too_large() -> None:
     runs = tuple(
         trial(f"r{number}", START + timedelta(hours=number), batch_id=f"b{number // 2}") for number in range(4)
     )
-    summary = summarize_pool(runs[1:], runs[:1])
+    summary = summarize_pool(runs[1:])
     assert summary
-    assert (summary.trials, summary.per_suite, summary.runs, summary.hints) == (3, 3, 2, 1)
+    assert (summary.trials, summary.per_suite, summary.runs) == (3, 3, 2)
     assert (summary.oldest_at, summary.newest_at) == (START + timedelta(hours=1), START + timedelta(hours=3))
     assert summarize_pool([]) is None
     stored = Pool(suites={"example": OWN}, trials=runs)

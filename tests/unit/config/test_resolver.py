@@ -98,4 +98,4 @@ def test_plans_of_trials_merge_by_key_and_a_plan_and_a_number_replace_each_other
     assert only_suite(tmp_path, config=config, test_a="prompt: x\ntrials: adaptive\n").resolved.trials == "adaptive"
     other = only_suite(tmp_path, config="trials: 5\n", test_a="prompt: x\ntrials: {first: 7}\n").resolved
     assert other.trials == TrialPlan(first=7)
-    assert TrialPlan(first=7).counts == (7, 10, 16)
+    assert TrialPlan(first=7).counts == (7, 10, 16, 24)

@@ -54,7 +54,7 @@ WRONG = {
         {
             "{first: 0}": "17: trials.first must be a whole number from 1 to 1000, not 0",
             "{fist: 2}": "10: fist is not a known key (did you mean first?)",
-            "{first: 16}": "9: trials must have a look above first: first is 16, and the last look 16",
+            "{first: 24}": "9: trials must have a look above first: first is 24, and the last look 24",
         },
     ),
     "testCommand: %s": (

@@ -1,11 +1,12 @@
 """Suites go on by themselves, and money that is promised to one is not spent on another."""
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import pytest
 
-from tests.unit.compare.runs import judged
+from tests.unit.compare.runs import efficiency, fulfillment, judged, trials
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.domain.arms import TrialPrice
 from zelda_ci.domain.run import RunResult
@@ -17,11 +18,15 @@ from zelda_ci.pipeline.money import Purse
 from zelda_ci.pipeline.tools import PlannedRun, label_of
 
 
-def rounds_of(*names: str, purse: Purse | None = None, emitted: list[Event] | None = None) -> AdaptiveRounds:
+def rounds_of(
+    *names: str,
+    purse: Purse | None = None,
+    emitted: list[Event] | None = None,
+    stored: Mapping[str, StoredTrials] | None = None,
+) -> AdaptiveRounds:
     suites = [judged("P", suite=name)[0].config.replace(name=name, trials=TrialPlan()) for name in names]
     emit = (lambda _: None) if emitted is None else emitted.append
-    stored: dict[str, StoredTrials] = {}
-    return AdaptiveRounds(suites, emit, purse or Purse(), stored, overruled={}, has_base=True)
+    return AdaptiveRounds(suites, emit, purse or Purse(), stored or {}, overruled={}, has_base=True)
 
 
 def ran(planned: PlannedRun, verdict: str) -> RunResult:
@@ -88,3 +93,33 @@ def test_no_two_runs_of_an_invocation_have_one_label() -> None:
     files = [f"{label}{judge}" for label in (*suites, *labels) for judge in ("", "@judge")]
     assert len({file.casefold() for file in files}) == len(files)
     assert not any(re.fullmatch(NAME, label) for label in labels)
+
+
+def costing(planned: PlannedRun | str, usd: float, number: int = 0) -> RunResult:
+    name, label = (planned, f"{number}") if isinstance(planned, str) else (planned.suite.name, planned.label)
+    (run,) = trials([fulfillment("P"), efficiency(cost=usd)], suite=name, label=label)
+    return run if isinstance(planned, str) else run.replace(trial=planned.trial, side=planned.side)
+
+
+@pytest.mark.parametrize(("usd", "budget", "beside"), [(0.1, None, 0), (0.2, None, 3), (0.2, 8.0, 0)])
+def test_once_all_suites_are_decided_the_base_runs_in_all_or_none_for_numbers_over_all_of_them(
+    usd: float, budget: float | None, beside: int
+) -> None:
+    """Six trials come first, and money for fewer than six more is spent on none, which leaves nothing unpaid."""
+    names = ("one", "two")
+    purse = Purse(budget, {name: TrialPrice(usual=1.0, most=1.0, trials=3) for name in names})
+    stored = {name: StoredTrials(stored=tuple(costing(name, 0.1, number) for number in range(20))) for name in names}
+    rounds = rounds_of(*names, purse=purse, stored=stored)
+    sides: Counter[tuple[str, Side]] = Counter()
+    while planned := rounds.next():
+        sides.update((each.suite.name, each.side) for each in planned)
+        for each in planned:
+            price = purse.begin(each.suite.name)
+            assert price == 1.0
+            purse.settle(price, None)
+            purse.spent_usd += price
+            rounds.take(each, costing(each, usd))
+    assert {(name, side): sides[name, side] for name in names for side in Side} == {
+        (name, side): count for name in names for side, count in ((Side.HEAD, 3), (Side.BASE, beside))
+    }
+    assert {(arms.reason, arms.unpaid) for arms in rounds.ends()} == {("asExpected", 0)}

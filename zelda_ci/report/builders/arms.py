@@ -17,6 +17,7 @@ REASONS = {
     "asExpected": "as expected",
     "regressed": "a regression is proven",
     "planEnded": "all trials of the plan were made",
+    "notProven": "it looks worse, too little for more trials to prove it",
     "notComparable": "the sides differ in more than the steering files",
     "noBase": "something looks worse, and there is no base to compare with",
     "failed": "too many trials failed",
@@ -134,8 +135,8 @@ def _row(arms: SuiteArms, found: SuiteComparison | None) -> TableRow:
     why = REASONS.get(arms.reason, arms.reason)
     sources = found.sources if found else None
     head, base = (sources.head, sources.base) if sources else (arms.head, arms.base)
-    if sources and sources.pool:
-        why += f"; {format_count(sources.pool, 'stored trial')} of the base"
+    if sources and sources.stored:
+        why += f"; {format_count(sources.stored, 'stored trial')} of the base"
     if arms.unpaid:
         why += f": {format_count(arms.unpaid, 'trial')} not run"
     cells = (

@@ -53,34 +53,16 @@ def worth_a_note(origin: BaselineOrigin) -> list[str]:
     return [origin.sentence] if origin.stands_for or origin.workflow else []
 
 
-def only_usual(origin: BaselineOrigin, stored: BaselineOrigin) -> BaselineOrigin:
-    """Of a stacked pull request whose base runs in this job: what the stored trials of the other branch are good for.
-
-    Args:
-        origin: The base that ran, or `stored` where it could not be had.
-        stored: The baseline of the branch on which the base is based.
-    """
-    ran = "nothing was compared" if origin is stored else origin.sentence
-    told = f"no results of {stored.stands_for} are stored, and those of {stored.branch} only say what is usual"
-    return origin.replace(sentence=f"{ran}; {told}", stands_for=stored.stands_for)
-
-
 def with_pool(origin: BaselineOrigin, pool: PoolSummary, now: datetime) -> BaselineOrigin:
     """A baseline whose stored trials are of several runs: which, in words."""
-    return origin.replace(sentence="; ".join([origin.sentence, *pool_words(pool, now)]), pool=pool)
+    return origin.replace(sentence=f"{origin.sentence}; {pool_words(pool, now)}", pool=pool)
 
 
-def pool_words(pool: PoolSummary, now: datetime) -> list[str]:
-    """`20 trials from 6 runs, newest 14 hours old`; and what is not compared."""
-    facts = []
-    if pool.trials:
-        one = pool.per_suite == pool.trials
-        count = format_count(pool.trials, "trial") if one else f"up to {pool.per_suite} trials per suite"
-        facts.append(f"{count} from {format_count(pool.runs, 'run')}, newest {_spelt(now - pool.newest_at)}")
-    if pool.hints:
-        hints = format_count(pool.hints, "further trial")
-        facts.append(f"{hints} of another platform or other code not compared")
-    return facts
+def pool_words(pool: PoolSummary, now: datetime) -> str:
+    """`20 trials from 6 runs, newest 14 hours old`."""
+    one = pool.per_suite == pool.trials
+    count = format_count(pool.trials, "trial") if one else f"up to {pool.per_suite} trials per suite"
+    return f"{count} from {format_count(pool.runs, 'run')}, newest {_spelt(now - pool.newest_at)}"
 
 
 def not_run(known: Mapping[str, int]) -> str:

@@ -135,7 +135,7 @@ def _about_baseline(report: CiReport) -> Iterator[Row]:
     if name := commit_name(origin.branch, origin.commit):
         cells.append(Cell(name, whole=True))
     cells += _when(origin, report)
-    cells += [Cell(fact) for fact in pool_words(origin.pool, report.batch.started_at)] if origin.pool else []
+    cells += [Cell(pool_words(origin.pool, report.batch.started_at))] if origin.pool else []
     # Where a comparison is there, the facts say it all.
     explanation = () if report.comparison and cells else (Cell(sentence(origin.sentence)),)
     yield Row("Baseline", (*cells, *explanation))

@@ -10,7 +10,7 @@ from rich.text import Text
 from zelda_ci.domain.arms import SuiteDone
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.trials import Side, trials_alone
+from zelda_ci.domain.trials import DoneReason, Side, trials_alone
 from zelda_ci.events import BatchStarted, Event, RunFinished, RunStarted, Warned
 from zelda_ci.report.builders.arms import forecast_lines, suite_done
 from zelda_ci.report.builders.correctness import run_problem
@@ -24,6 +24,8 @@ from zelda_ci.report.text import sentence, visible
 
 # Of a command's output, in a warning.
 MAX_LINE_LENGTH = 300
+# Ways in which a suite ends of which its own rows say enough.
+USUAL_ENDS = {DoneReason.AS_EXPECTED, DoneReason.REGRESSED, DoneReason.PLAN_ENDED, DoneReason.NOT_PROVEN}
 
 
 class FinishedSuites:
@@ -160,7 +162,7 @@ class QuietProgress:
                 self._labels[event.run_id] = visible(event.label, 60)
             case RunFinished() if self._suites:
                 self._suites.take(self._console, event.result)
-            case SuiteDone() if self._suites and event.reason not in {"asExpected", "regressed", "planEnded"}:
+            case SuiteDone() if self._suites and event.reason not in USUAL_ENDS:
                 self._suites.done(self._console, event)
             case Warned():
                 announce(Page(self._console), event, self._labels.get(event.run_id or "", ""))
