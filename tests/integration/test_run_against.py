@@ -91,7 +91,7 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
     assert sides["head"] == sides["base"] == 6
     commits = {side: {run["source"]["commit"] for run in stored if run["side"] == side} for side in sides}
     assert commits == {"head": {project.git("rev-parse", "HEAD")}, "base": {project.git("rev-parse", "HEAD~1")}}
-    why = "'It greets.' failed in 3 of 3: 3 of the head and 6 of the base more, side by side (look 2 of at most 4)"
+    why = "'It greets.' failed in 3 of 3: 3 of the head and 6 of the base more, side by side (look 2 of at most 5)"
     assert why in output
     assert "6 + 6 trials: a regression is proven" in output
     assert "worse in 1 of 1 suite" in output
@@ -181,7 +181,7 @@ def test_a_dry_run_costs_nothing_and_says_the_most_that_it_could(tmp_path: Path)
     assert first.returncode == 1, first.stdout
     assert "Plan: 2 sessions; what they cost is not known before the first" in first.stdout
     assert done.returncode == 0, done.stderr
-    assert "Plan: 4 to at most 62 sessions, about $" in done.stdout
+    assert "Plan: 4 to at most 94 sessions, about $" in done.stdout
     assert "by 2 stored trials" in done.stdout
     assert "Without a stored trial, so not in these sums: never" in done.stdout
     assert len(results(project)) == 2
