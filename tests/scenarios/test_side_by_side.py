@@ -99,22 +99,10 @@ def greets_nobody(request: ApiRequest) -> Reply:
     return tool_call("Bash", {"command": "printf 'please\\nnothing\\n' > note.txt"})
 
 
-def store_of_another_model(stage: Stage) -> None:
-    """Trusted trials of the base that all passed, answered by the model of last week."""
-    assert stage.push(model, trials="3").code == 0
-    stored = stage.stored[-1]
-    results = json.loads(stored.files["zelda-results.json"])
-    for run in results["runs"]:
-        run["models"] = ["claude-of-last-week"]
-        run["fingerprint"]["parts"]["models"] = "claude-of-last-week"
-    stage.github.repository.artifacts.remove(stored)
-    stage.store(stage.tip, content=json.dumps(results).encode(), pool=stored.files["zelda-pool.json"])
-
-
-def test_a_platform_that_drifted_blames_nobody(tmp_path: Path) -> None:
+def test_a_drift_that_no_version_shows_blames_nobody(tmp_path: Path) -> None:
     """Neither compared with stored trials, nor by what fails in each trial: the base, run today, fails as well."""
     with Stage(tmp_path, FILES) as stage:
-        store_of_another_model(stage)
+        assert stage.push(model, trials="3").code == 0
         pull = stage.open_pull()
         run = stage.run_of(pull)
         done = stage.pull_request(pull, greets_nobody, run=run, trials=FEW, jobs="4")
