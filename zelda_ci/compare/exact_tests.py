@@ -72,6 +72,9 @@ FINE_STEPS = 10**12
 # exact for the rounded numbers, because they are rounded alike whichever side they are on.
 SHARED_STEPS = 20_000
 
+# The same for strata, of which each sum of one meets each of the others.
+STRATA_STEPS = 6000
+
 # Above so many numbers, or pairs, the sum is so close to normal that its mean and variance do.
 COUNTED = 200
 
@@ -138,7 +141,7 @@ def stratified_permutation_test(strata: Sequence[tuple[tuple[float, ...], tuple[
         spread = fsum(len(a) * len(b) * deviation(a + b) ** 2 / len(a + b) for a, b in strata)
         centers = fsum(fsum(b) - len(b) * mean(a + b) for a, b in strata)
         return _normal_tails(centers, spread) if spread else Tails(OneSided(1.0, 1.0), OneSided(1.0, 1.0))
-    grid = iter(_on_steps(_shares(pooled)))
+    grid = iter(_on_steps(_shares(pooled), STRATA_STEPS))
     chances, observed = {0: 1.0}, 0
     for a, b in strata:
         numbers = list(islice(grid, len(a) + len(b)))
@@ -181,9 +184,9 @@ def _shares(values: Sequence[float]) -> list[float]:
     return [(value - least) / width for value in values]
 
 
-def _on_steps(shares: Sequence[float]) -> list[int]:
+def _on_steps(shares: Sequence[float], shared: int = SHARED_STEPS) -> list[int]:
     """Shares as whole numbers: exact where all lie on few enough equal steps, otherwise rounded."""
-    most = max(SHARED_STEPS // len(shares), 50)
+    most = max(shared // len(shares), 50)
     steps = 1
     for share in shares:
         if abs(share * steps - round(share * steps)) > 1e-6:

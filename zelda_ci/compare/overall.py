@@ -59,22 +59,22 @@ class FirstTrials:
         is_beside = self.are_beside
         questions = {
             QuestionKey(None, measure.value): question
-            if is_beside
-            else replace(question, method=None, tails=None, not_tested=NOT_BESIDE)
             for measure in Measure
-            if (question := self._question(measure, stored=not is_beside))
+            if (question := self._question(measure, stored=not is_beside, tested=is_beside))
         }
         answers = _answers(questions)
         rows = (tested_row(measure, questions, answers) for measure in Measure)
         return tuple(row for row in rows if row)
 
-    def _question(self, measure: Measure, *, stored: bool) -> Question | None:
+    def _question(self, measure: Measure, *, stored: bool, tested: bool = True) -> Question | None:
         found = ((_sample(looks, measure, stored=stored), looks.tolerance) for looks in self.suites if looks.made)
         samples = [(sample, tolerance) for sample, tolerance in found if sample.answerable]
         if len(samples) < 2:
             return None
-        strata = [_in_proportion(sample) for sample, _ in samples]
         question = ask_overall(measure, samples)
+        if not tested:
+            return replace(question, method=None, tails=None, not_tested=NOT_BESIDE)
+        strata = [_in_proportion(sample) for sample, _ in samples]
         return replace(question, method="permutation", tails=stratified_permutation_test(strata), not_tested="")
 
 

@@ -209,7 +209,7 @@ def costly(cost: float, base: float | None = None, suites: int = 5) -> list[Suit
             name,
             head=costing(cost, "b", 3, name),
             base=costing(base, "base", 3, name) if base else (),
-            stored=costing(0.10, "a", 20, name),
+            stored=costing(0.10, "a", 6, name),
         )
         for name in names
     ]
