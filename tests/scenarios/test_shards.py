@@ -24,6 +24,7 @@ FILES: dict[str, str | bytes] = {
     **{f"zelda/test-{name}.yaml": GREETING.replace("Add a greeting.", f"Add a {name}.") for name in NAMES},
 }
 LINKS = re.compile(r"(runs|artifacts|attempts)/\d+|run=\d+ attempt=\d+|[0-9a-f]{64}|\bid=[0-9a-f]{16}")
+MOMENTS = re.compile(r"\bat=\d+")
 DURATIONS = re.compile(r"\b[\d.]+(?: ±[\d.]+)? ?(?:s|ms|min)\b(?: ±[\d.]+ s)?(?: \([+-][\d.]+%\))?")
 
 
@@ -37,7 +38,7 @@ def honest(request: ApiRequest) -> Reply:
 
 def told(body: str) -> list[str]:
     """A comment without times and ids."""
-    return DURATIONS.sub("T", LINKS.sub(r"\1/N", alike(body))).splitlines()
+    return MOMENTS.sub("at=M", DURATIONS.sub("T", LINKS.sub(r"\1/N", alike(body)))).splitlines()
 
 
 @dataclass
