@@ -65,10 +65,10 @@ def in_document(text: str) -> Iterator[Mention]:
                 yield from _in_clause(_words(clause), is_code=kind != "prose", is_run=kind == "run")
 
 
-def in_program(text: str) -> Iterator[Mention]:
-    """Words of a script, or of commands that are carried out."""
+def in_program(text: str, *, has_imports: bool = False) -> Iterator[Mention]:
+    """Words of a script, whose lines may import something, or of commands that are carried out."""
     for line in _URL.sub(" ", expanded(text)).splitlines():
-        imports = _IMPORTS.match(line) is not None
+        imports = has_imports and _IMPORTS.match(line) is not None
         for clause in _CLAUSES.split(line):
             for mention in _in_clause(_words(clause), is_code=True):
                 runs = imports or mention.how == "runs"

@@ -100,7 +100,7 @@ class Graph:
             mentions = in_document(text)
             self._note_agents(path, text)
         else:
-            mentions = in_program(text)
+            mentions = in_program(text, has_imports=is_code(path) or "." not in posixpath.basename(path))
         self._add_all(path, mentions)
         # Of these only the recipes that are asked for count.
         own = self._follows.get(path, ())
