@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from zelda_ci.compare.effects import PROGRAM_ENDINGS
+from zelda_ci.compare.effects import PROGRAM_ENDINGS, is_code
 from zelda_ci.domain import globs
 from zelda_ci.execution.manifest.tree import MAX_LINKS
 from zelda_ci.pipeline.mentions import Mention
@@ -86,7 +86,9 @@ class RepositoryFiles:
         joined = (posixpath.join(base, form) for base in self._bases(importer) for form in likely)
         places = [self.real(posixpath.normpath(place)) for place in joined]
         found = [place for place in places if self.is_file(place)]
-        if "/" in word or mention.is_started or (is_run and "." in word):
+        # `import web` is a package in Python alone.
+        is_package = mention.is_started and (importer.endswith(".py") or not is_code(importer))
+        if "/" in word or is_package or (is_run and "." in word):
             found += [place for place in places if place in self.folders and not self._is_project(place)]
         yield from found
         if not found and ("/" in word or "." in word):
