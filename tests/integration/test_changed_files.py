@@ -60,7 +60,7 @@ def hook(command: str) -> dict[str, str]:
             {".claude/settings.json": '{"extraKnownMarketplaces": {"m": {"source": {"path": "./docs"}}}}'},
             {"docs/a.md", "docs/b.md"},
         ),
-        ({".claude/settings.json": '{"permissions": {"allow": ["Bash(npm test src:*)"]}}'}, {"package.json"}),
+        ({".claude/settings.json": '{"permissions": {"allow": ["Bash(npm test src:*)"]}}'}, set()),
         ({"CLAUDE.md": "See @docs/a.md and README.md, `@package.json`.\n"}, {"docs/a.md", "docs/b.md"}),
         ({".claude/rules/x.md": "@docs/b.md"}, {"docs/b.md"}),
         (

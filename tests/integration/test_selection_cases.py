@@ -132,7 +132,9 @@ CASES = {
     # What CLAUDE.md and rules import, further down, too
     "imported": Case("docs/own.md", ALL, memory("@docs/own.md")),
     "imported by an import": Case("docs/deep/own.md", ALL, {**memory("@docs/own.md"), "docs/own.md": "@deep/own.md\n"}),
-    "run by CLAUDE.md": Case("scripts/fix.sh", ALL, memory("After each change, run `./scripts/fix.sh`.")),
+    "told to run by CLAUDE.md": Case("scripts/fix.sh", READ, memory("After each change, run `./scripts/fix.sh`."), reads=("scripts/fix.sh",)),
+    "told to run by CLAUDE.md, and never run": Case("scripts/fix.sh", NONE, memory("After each change, run `./scripts/fix.sh`.")),
+    "permission": Case("package.json", NONE, {SETTINGS: '{"permissions": {"allow": ["Bash(npm test:*)"]}}', "package.json": '{"scripts": {"test": "x"}}'}),
     "nested memory": Case("lib/notes.txt", READ, memory("@notes.txt", "lib/CLAUDE.md")),
     "nested memory of others": Case("web/notes.txt", NONE, memory("@notes.txt", "web/CLAUDE.md")),
     "rule with paths": Case("docs/own.md", READ, {RULE: head("@../../docs/own.md\n", paths="['lib/**']")}),

@@ -59,6 +59,9 @@ class Reach:
     """Files that steer: who feels one of them feels what it leads to."""
     via: frozenset[str] = frozenset()
     """Files and folders that lead there: who touches one of them may feel it, as who touches the file itself does."""
+    is_listing: bool = False
+    """Whether it is a folder that is merely named: of documents and data in it, who touches it may feel them; code is
+    the work itself."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,9 @@ def effects_on_others(change: FileChange, changes: ChangeSet, project: ProjectFi
         return
     for step in _steps(change.path):
         if reach := changes.reached.get(step):
+            if step != change.path and reach.is_listing:
+                between = frozenset(it for it in _steps(change.path) if f"{it}/".startswith(f"{step}/"))
+                reach = Reach(reach.how) if is_code(change.path) else replace(reach, via=reach.via | between)
             yield from _effects_of_reach(change.path, reach, own, project)
 
 

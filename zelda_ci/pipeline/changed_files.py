@@ -18,7 +18,7 @@ from zelda_ci.compare.effects import (
 from zelda_ci.domain.fingerprint import SteeringFile, TreeFile
 from zelda_ci.execution.manifest.documents import parse
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
-from zelda_ci.pipeline.reach import RECIPES, Graph, TooManyError
+from zelda_ci.pipeline.reach import RECIPES, Graph
 from zelda_ci.pipeline.repository_files import RepositoryFiles
 from zelda_ci.workspace.git import Git
 
@@ -114,33 +114,33 @@ async def reach(
     links = {
         path: targets.get(it.name, b"").decode("utf-8", "replace") for path, it in files.items() if it.mode == LINK
     }
+    runners = {path: blob for path, blob in files.items() if posixpath.basename(path) in RECIPES}
+    texts = await _texts(git, runners.values())
     graph = Graph(
         RepositoryFiles({path: blob.mode for path, blob in known.items()}, links, folder),
         ProjectFiles(folder, config="", test_dir=""),
+        {path: _decoded(texts.get(blob.name)) or "" for path, blob in runners.items()},
     )
-    runners = {path: blob for path, blob in files.items() if posixpath.basename(path) in RECIPES}
-    texts = await _texts(git, runners.values())
-    graph.recipes.update((path, _decoded(texts.get(blob.name)) or "") for path, blob in runners.items())
-    waiting, seen = {path for path, blob in files.items() if graph.steers(path) and _is_file(blob)}, set[str]()
+    waiting = {(path, True) for path, blob in files.items() if graph.steers(path) and _is_file(blob)}
+    seen = set[tuple[str, bool]]()
     while waiting:
         seen |= waiting
         if len(seen) > MAX_FILES:
             raise _UnreadableSteeringError(f"more than {MAX_FILES:,} files steer, or are named by those that do")
-        contents = await _texts(git, {files[path] for path in waiting})
-        found = {path: _decoded(contents.get(files[path].name)) for path in waiting}
+        texts |= await _texts(git, {files[path] for path, _ in waiting if files[path].name not in texts})
+        found = {path: _decoded(texts.get(files[path].name)) for path, _ in waiting}
         if lost := [path for path, it in found.items() if it is None and graph.steers(path) and _is_text(path)]:
             raise _UnreadableSteeringError(f"{min(lost)} could not be read")
-        further = {file for path in sorted(found) if (it := found[path]) for file in _led_to(graph, path, it)}
-        waiting = (further & files.keys()) - seen
+        further: set[tuple[str, bool]] = set()
+        for path, is_felt in sorted(waiting):
+            if text := found[path]:
+                described = _described(path, text) if path.endswith(".md") and graph.steers(path) else FileText()
+                further |= set(graph.look_into(path, text, described, is_felt=is_felt))
+        wanted = {it for it in further if it[0] in files and graph.tree.is_file(it[0])}
+        waiting = {(path, is_felt) for path, is_felt in wanted if not {(path, is_felt), (path, True)} & seen}
+        waiting -= {(path, False) for path, is_felt in waiting if is_felt}
     felt = graph.felt()
     return felt, graph.reached(felt)
-
-
-def _led_to(graph: Graph, path: str, text: str) -> set[str]:
-    try:
-        return graph.look_into(path, text, _described(path, text) if path.endswith(".md") else FileText())
-    except TooManyError:
-        raise _UnreadableSteeringError("files that steer name too many others") from None
 
 
 def _is_text(path: str) -> bool:

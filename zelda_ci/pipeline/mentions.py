@@ -48,13 +48,14 @@ class Mention(NamedTuple):
     """What follows a program of `RUNNERS`: some of these may be targets."""
     is_started: bool = False
     """Whether an interpreter stands right before it, so that it need not look like a path."""
+    is_told: bool = False
+    """Whether it stands in a text that tells somebody to run it, and nothing runs it by itself."""
 
 
 def in_document(text: str) -> Iterator[Mention]:
-    """Words of a Markdown file, or another that is read as text."""
+    """Words of a Markdown file that steers."""
     document = parse(text)
-    head = text[: len(text) - len(document.body)]
-    yield from in_program(head)
+    yield from in_program(text[: len(text) - len(document.body)])
     yield from (Mention(name, "imports") for name in mentioned(text))
     yield from (Mention(unquote(target.strip()), "names") for target in _LINK.findall(document.body))
     for words, kind in _segments(_URL.sub(" ", expanded(document.body))):
@@ -62,27 +63,54 @@ def in_document(text: str) -> Iterator[Mention]:
             yield from in_program(words)
         else:
             for clause in _CLAUSES.split(words):
-                yield from _in_clause(_words(clause), is_code=kind != "prose", is_run=kind == "run")
+                yield from _in_clause(_words(clause), is_code=kind != "prose", is_run=kind == "run", is_told=True)
 
 
-def in_program(text: str, *, has_imports: bool = False) -> Iterator[Mention]:
-    """Words of a script, whose lines may import something, or of commands that are carried out."""
+def in_reading(text: str, *, has_imports: bool) -> Iterator[Mention]:
+    """Paths in a document that is read, or imported."""
+    if has_imports:
+        yield from (Mention(name, "imports") for name in mentioned(text))
+    words = {target.strip() for target in _LINK.findall(text)} | set(_PATH.findall(_URL.sub(" ", text)))
+    yield from (Mention(unquote(word).partition("#")[0].rstrip("."), "names") for word in sorted(words))
+
+
+def in_program(text: str) -> Iterator[Mention]:
+    """Words of a shell script, a configuration, or commands that are carried out."""
     for line in _URL.sub(" ", expanded(text)).splitlines():
-        imports = has_imports and _IMPORTS.match(line) is not None
         for clause in _CLAUSES.split(line):
             for mention in _in_clause(_words(clause), is_code=True):
-                runs = imports or mention.how == "runs"
-                if runs or "/" in mention.word or "." in mention.word:
-                    yield mention._replace(how="runs" if runs else "reads", is_started=mention.is_started or imports)
+                if mention.how == "runs":
+                    yield mention
+                elif "/" in mention.word or "." in mention.word:
+                    yield mention._replace(how="reads")
+
+
+def in_code(text: str, path: str) -> Iterator[Mention]:
+    """Modules that code imports, and paths in its strings."""
+    for module, names in _PYTHON_IMPORT.findall(text) if not path.endswith((".ts", ".tsx", ".js")) else ():
+        yield Mention(module, "runs", is_started=True)
+        for name in re.findall(r"\w+", re.sub(r"\bas\s+\w+", "", names)):
+            yield Mention(f"{module.rstrip('.')}.{name}" if module.strip(".") else f"{module}{name}", "runs")
+    for modules in _IMPORT.findall(text):
+        yield from (Mention(name.split()[0], "runs", is_started=True) for name in modules.split(",") if name.strip())
+    yield from (Mention(name, "runs", is_started=True) for name in _REQUIRE.findall(text))
+    strings = (string for string in dict.fromkeys(_STRING.findall(text)) if "/" in string or "." in string)
+    for string in strings:
+        for word in _words(_BRACES.sub("", string)) if "://" not in string else ():
+            if "/" in word or "." in word:
+                yield Mention(word, "runs" if "/" in word else "reads", is_started=path.endswith(".go"))
 
 
 def in_settings(text: str) -> Iterator[Mention]:
     """Words of a JSON file whose commands are split into program and arguments."""
     try:
-        lines = list(_lines(json.loads(text)))
+        settings = json.loads(text)
     except (ValueError, RecursionError):
         return
-    yield from in_program("\n".join(lines))
+    if isinstance(settings, dict):
+        # These allow something, and start nothing.
+        settings.pop("permissions", None)
+    yield from in_program("\n".join(_lines(settings)))
 
 
 def expanded(text: str) -> str:
@@ -132,11 +160,12 @@ _VARIABLE = re.compile(r"\$\{[\w.]+(?::?[-=+?]([^${}]*)|[^${}]*)\}|\$\w+|%\w+%")
 _BACKSLASH = re.compile(r"\\(?=[\w.])")
 _CLAUSES = re.compile(r"&&|\|\|?|;(?:\s|$)|\$\(")
 _SPLIT = re.compile(r"[\s\"'`;|&()<>=:\[\]!]+|,(?![^{}\s]*\})")
-_IMPORTS = re.compile(
-    r"\s*(?:from|import|use|require\w*|source|load)\b|\s*\.\s|export\b.*\bfrom\b|.*\b(?:require|import)\("
-    # As they stand in a block of Go.
-    r"|\s*(?:[\w.]+ +)?\"[\w.-]+(?:/[\w.-]+)+\"\s*$"
-)
+_PYTHON_IMPORT = re.compile(r"^[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^()]*\)|[^\n#(]*)", re.MULTILINE)
+_IMPORT = re.compile(r"^[ \t]*(?:import|use)[ \t]+([\w., \t]+?);?[ \t]*$", re.MULTILINE)
+_REQUIRE = re.compile(r"\b(?:require|require_relative|load|source)[ (]+[\"']([\w./-]+)")
+_STRING = re.compile(r"[\"'`]([^\"'`\n]*)[\"'`]")
+_BRACES = re.compile(r"\$?\{[^{}]*\}/?")
+_PATH = re.compile(r"(?<![\w.@~%+/-])[\w@.%+-]*[/.][\w@.%+/-]*\w")
 _BOLD = re.compile(r"^[*_]{1,3}(?=\w)|(?<=\w)\*{2,3}$|(?<=\.\w\w)[*_]$|(?<=\.\w\w\w)[*_]$")
 _BLOCK = re.compile(r"\s*@?([A-Za-z_][\w.-]*)[^:=\n]*:(?!=)(.*)$")
 _VALUE = re.compile(r'(?:^|[{,])\s*"?([\w.:-]{1,100})"?\s*[:=]\s*"((?:[^"\\\n]|\\.)*)"', re.MULTILINE)
@@ -176,7 +205,7 @@ def _words(clause: str) -> list[str]:
     return [unquote(word) if "%" in word else word for word in bare]
 
 
-def _in_clause(words: list[str], *, is_code: bool, is_run: bool = False) -> Iterator[Mention]:
+def _in_clause(words: list[str], *, is_code: bool, is_run: bool = False, is_told: bool = False) -> Iterator[Mention]:
     """Words of one command or one line of prose. In prose, only what follows an interpreter at once is run by it."""
     started = running = False
     for number, word in enumerate(words):
@@ -189,7 +218,7 @@ def _in_clause(words: list[str], *, is_code: bool, is_run: bool = False) -> Iter
         )
         arguments = tuple(words[number + 1 :][: None if is_code else 1]) if word in RUNNERS else ()
         how: Literal["names", "runs"] = "runs" if is_program or (arguments and is_code) else "names"
-        yield Mention(word, how, arguments, started)
+        yield Mention(word, how, arguments, started, is_told)
         is_interpreter = word in INTERPRETERS and (is_code or word not in ENGLISH)
         is_between = started and (word.startswith("-") or word == "run")
         started = is_interpreter or is_between

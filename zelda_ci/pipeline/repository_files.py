@@ -27,6 +27,7 @@ class RepositoryFiles:
     folder: str
     """The project's, from the top; empty at the top."""
     _answers: dict[tuple[str, str, bool, str, str], list[str]] = field(default_factory=dict)
+    _matches: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     @cached_property
     def folders(self) -> frozenset[str]:
@@ -34,9 +35,10 @@ class RepositoryFiles:
         return frozenset(self._contents)
 
     @cached_property
-    def _names(self) -> frozenset[str]:
-        """Of files and folders, without where they lie."""
-        return frozenset(map(posixpath.basename, (*self.modes, *self.folders)))
+    def _stems(self) -> frozenset[str]:
+        """Names of files and folders, with and without their endings, and without where they lie."""
+        names = [*map(posixpath.basename, self.modes), *map(posixpath.basename, self.folders)]
+        return frozenset((*names, *(name.partition(".")[0] for name in names)))
 
     @cached_property
     def _namesakes(self) -> Mapping[str, list[str]]:
@@ -60,9 +62,13 @@ class RepositoryFiles:
                 found.setdefault(above, []).append(path)
         return found
 
+    @cached_property
+    def _link_paths(self) -> tuple[str, ...]:
+        return tuple(self.links)
+
     def real(self, path: str) -> str:
         """A path without the links that are on its way."""
-        for _ in range(MAX_LINKS if self.links else 0):
+        for _ in range(MAX_LINKS if path.startswith(self._link_paths) else 0):
             link = next((step for step in (*folders_above(path), path) if step in self.links), None)
             if link is None:
                 break
@@ -72,7 +78,9 @@ class RepositoryFiles:
     def meant(self, mention: Mention, importer: str) -> list[str]:
         """Files and folders that a word may mean: from the importer's folder, those above it, and the project's."""
         word = mention.word.lstrip("/")
-        if not word or word.startswith("~") or PATTERN.search(word):
+        tail = word.rstrip("/").rpartition("/")[2]
+        known = tail.strip(".") == "" or not self._stems.isdisjoint({tail, *tail.split("."), *tail.split(":")[:1]})
+        if not word or word.startswith("~") or PATTERN.search(word) or not known:
             return []
         key = (word, mention.how, mention.is_started, posixpath.dirname(importer), posixpath.splitext(importer)[1])
         if key not in self._answers:
@@ -82,7 +90,7 @@ class RepositoryFiles:
     def _looked_up(self, word: str, mention: Mention, importer: str) -> Iterator[str]:
         is_run = mention.how == "runs"
         forms = [word, *(_forms(word, importer) if is_run else ())]
-        likely = [form for form in forms if form[-1] in "./" or posixpath.basename(form) in self._names or self.links]
+        likely = [form for form in forms if form[-1] in "./" or posixpath.basename(form) in self._stems]
         joined = (posixpath.join(base, form) for base in self._bases(importer) for form in likely)
         places = [self.real(posixpath.normpath(place)) for place in joined]
         found = [place for place in places if self.is_file(place)]
@@ -122,7 +130,12 @@ class RepositoryFiles:
             start = posixpath.normpath(posixpath.join(base, head))
             rest = pattern[len(head) :].lstrip("/")
             if start in self.folders and not self._is_project(start):
-                yield from (path for path in self.inside(start) if globs.matches([f"/{rest}"], path[len(start) + 1 :]))
+                if (start, rest) not in self._matches:
+                    inside = (
+                        path for path in self.inside(start) if globs.matches([f"/{rest}"], path[len(start) + 1 :])
+                    )
+                    self._matches[start, rest] = list(inside)
+                yield from self._matches[start, rest]
 
 
 def _forms(word: str, importer: str) -> Iterator[str]:
