@@ -11,6 +11,7 @@ from tests.support.projects import ENVIRON, Project, repository
 from tests.support.steered import head
 from zelda_ci.compare.effects import ChangeSet
 from zelda_ci.pipeline.changed_files import read_changes
+from zelda_ci.pipeline.reach import MAX_FOLLOWED
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace.git import prepare
 
@@ -96,6 +97,18 @@ def test_links_lead_to_what_they_lead_to(tmp_path: Path) -> None:
     found = changes(project)
     assert set(found.felt) == {"shared/skills", "docs/b.md"}
     assert [change.path for change in found.files] == ["shared/skills/x/SKILL.md"]
+
+
+def test_imports_are_followed_up_to_a_bound_and_further_by_who_touches_what_imports(tmp_path: Path) -> None:
+    modules = [f"m{number}" for number in range(MAX_FOLLOWED + 50)]
+    files = {f"lib/{name}.py": "" for name in modules} | hook("python tools/h.py")
+    project = repository(tmp_path, {**files, "tools/h.py": f"from lib import {', '.join(modules)}\n"})
+    project.write({"tools/h.py": "from lib import m0, " + ", ".join(modules[1:]) + "\n\n"})
+    project.commit()
+    found = changes(project)
+    assert len(found.felt) == MAX_FOLLOWED
+    beyond = {name for name in modules if f"lib/{name}.py" not in found.felt}
+    assert {name for name in beyond if "tools/h.py" in found.reached[f"lib/{name}.py"].via} == beyond != set()
 
 
 HOOKS = '{"hooks": {"Stop": [{"hooks": [{"command": "tools/h.py"}]}]}}'

@@ -215,7 +215,9 @@ class Graph:
         return path in self.texts and self._scope(path) == "unit"
 
     def _is_always_document(self, path: str) -> bool:
-        return path in self.texts and path.endswith(DOCUMENT_ENDINGS) and self._is_always(path)
+        """Whether it is a text that is always loaded: a skill of a plugin, or that a link leads to, is called."""
+        is_called = path in self.steering and re.search(r"/SKILL\.md$|(^|/)(agents|commands)/", path)
+        return path in self.texts and path.endswith(DOCUMENT_ENDINGS) and not is_called and self._is_always(path)
 
     def _is_always(self, path: str) -> bool:
         return path in self.steering or self._scope(path) == "all"
@@ -273,14 +275,12 @@ class Graph:
 
     def _spread(self, start: str) -> dict[str, str]:
         """All that whoever feels a file feels, too: the nearest first, as far as there is a bound."""
-        found: dict[str, str] = {}
-        waiting = [start]
+        found = dict(self._follows.get(start, {}))
+        waiting = [*found]
         for path in waiting:
-            new = {place: how for place, how in self._follows.get(path, {}).items() if place not in found}
-            if path != start and len(found) + len(new) > MAX_FOLLOWED:
-                break
-            found |= new
-            waiting += new
+            new = [(it, how) for it, how in self._follows.get(path, {}).items() if it not in found]
+            found.update(new[: max(0, MAX_FOLLOWED - len(found))])
+            waiting += (it for it, _ in new if it in found)
         return found
 
 
