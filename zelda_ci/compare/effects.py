@@ -101,7 +101,7 @@ class SuiteEvidence:
 
     def owns(self, path: str) -> bool:
         """Whether a file is one of its own, or lies in a folder that is."""
-        return any(step in self.files for step in _steps(path))
+        return any(step in self.files for step in steps(path))
 
 
 @dataclass(frozen=True)
@@ -152,10 +152,10 @@ def effects_on_others(change: FileChange, changes: ChangeSet, project: ProjectFi
         yield own
     if own and own.scope == "all":
         return
-    for step in _steps(change.path):
+    for step in steps(change.path):
         if reach := changes.reached.get(step):
             if step != change.path and reach.is_listing:
-                between = frozenset(it for it in _steps(change.path) if f"{it}/".startswith(f"{step}/"))
+                between = frozenset(it for it in steps(change.path) if f"{it}/".startswith(f"{step}/"))
                 reach = Reach(reach.how) if is_code(change.path) else replace(reach, via=reach.via | between)
             yield from _effects_of_reach(change.path, reach, own, project)
 
@@ -236,10 +236,10 @@ def is_meant(path: str, suite: ResolvedSuite, project: ProjectFiles) -> bool:
 
 def drawn_in(path: str, felt: Mapping[str, str]) -> str | None:
     """How a file that steers draws in another, or a folder above it; absent where none does."""
-    return next((felt[step] for step in _steps(path) if step in felt), None)
+    return next((felt[step] for step in steps(path) if step in felt), None)
 
 
-def _steps(path: str) -> Iterator[str]:
+def steps(path: str) -> Iterator[str]:
     """A path, and each folder above it."""
     folders = path.split("/")
     return ("/".join(folders[:length]) for length in range(len(folders), 0, -1))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from zelda_ci.compare.effects import PROGRAM_ENDINGS, is_code
+from zelda_ci.compare.effects import PROGRAM_ENDINGS, is_code, steps
 from zelda_ci.domain import globs
 from zelda_ci.execution.manifest.tree import MAX_LINKS
 from zelda_ci.pipeline.mentions import Mention
@@ -58,7 +58,7 @@ class RepositoryFiles:
     def _contents(self) -> Mapping[str, list[str]]:
         found: dict[str, list[str]] = {}
         for path in self.modes:
-            for above in folders_above(path):
+            for above in [*steps(path)][1:]:
                 found.setdefault(above, []).append(path)
         return found
 
@@ -69,7 +69,7 @@ class RepositoryFiles:
     def real(self, path: str) -> str:
         """A path without the links that are on its way."""
         for _ in range(MAX_LINKS if path.startswith(self._link_paths) else 0):
-            link = next((step for step in (*folders_above(path), path) if step in self.links), None)
+            link = next((step for step in reversed([*steps(path)]) if step in self.links), None)
             if link is None:
                 break
             path = posixpath.normpath(posixpath.join(posixpath.dirname(link), self.links[link]) + path[len(link) :])
@@ -103,7 +103,7 @@ class RepositoryFiles:
             yield from self._named_elsewhere(likely, is_run=mention.how != "names")
 
     def _bases(self, importer: str) -> Iterable[str]:
-        return dict.fromkeys((*reversed(list(folders_above(importer))), self.folder, ""))
+        return dict.fromkeys((*[*steps(importer)][1:], self.folder, ""))
 
     def _is_project(self, place: str) -> bool:
         return place == self.folder or self.folder.startswith(f"{place}/")
@@ -146,15 +146,8 @@ def _forms(word: str, importer: str) -> Iterator[str]:
     dotted = word.replace(".", "/") if re.fullmatch(r"\w+(\.\w+)+", word) else ""
     if importer.endswith(".go"):
         # A package begins with the name of the module.
-        steps = word.split("/")
-        yield from ("/".join(steps[start:]) for start in range(1, len(steps)))
+        yield from (word[match.end() :] for match in re.finditer("/", word))
     for stem in filter(None, (word, dotted, posixpath.splitext(word)[0] if word.endswith((".js", ".mjs")) else "")):
         yield stem
         yield from (f"{stem}{ending}" for ending in PROGRAM_ENDINGS)
         yield from (f"{stem}/{name}" for name in ("__init__.py", "__main__.py", "index.js", "index.ts", "index.mjs"))
-
-
-def folders_above(path: str) -> Iterator[str]:
-    """The folders in which a file lies, the outermost first."""
-    folders = path.split("/")[:-1]
-    return ("/".join(folders[:length]) for length in range(1, len(folders) + 1))
