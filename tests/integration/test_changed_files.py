@@ -9,8 +9,9 @@ import pytest
 
 from tests.support.projects import ENVIRON, Project, repository
 from tests.support.steered import head
-from zelda_ci.compare.impact import ChangeSet
+from zelda_ci.compare.effects import ChangeSet
 from zelda_ci.pipeline.changed_files import read_changes
+from zelda_ci.pipeline.reach import MAX_FOLLOWED
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace.git import prepare
 
@@ -33,7 +34,8 @@ def drawn(tmp_path: Path, files: Mapping[str, str]) -> set[str]:
     project = repository(tmp_path, {**CODE, **files})
     project.write({"README.md": "# y\n"})
     project.commit()
-    return set(changes(project).felt)
+    found = changes(project)
+    return {*found.felt, *(place for place, reach in found.reached.items() if reach.loaders)}
 
 
 def mcp(command: str, *args: str) -> dict[str, str]:
@@ -54,16 +56,28 @@ def hook(command: str) -> dict[str, str]:
         (mcp("sh", "-c", "cd tools && python server.py"), {"tools/server.py", "tools"}),
         (hook('\\"$CLAUDE_PROJECT_DIR\\"/scripts/gen.sh --all'), {"scripts/gen.sh", "scripts"}),
         (hook("make lint"), {"Makefile"}),
-        (mcp("go", "run", "./pkg/mod"), {"pkg/mod"}),
-        ({".claude/settings.json": '{"extraKnownMarketplaces": {"m": {"source": {"path": "./docs"}}}}'}, {"docs"}),
-        ({".claude/settings.json": '{"permissions": {"allow": ["Bash(npm test src:*)"]}}'}, {"package.json"}),
+        (mcp("go", "run", "./pkg/mod"), {"pkg/mod", "pkg/mod/__main__.py"}),
+        (
+            {".claude/settings.json": '{"extraKnownMarketplaces": {"m": {"source": {"path": "./docs"}}}}'},
+            {"docs/a.md", "docs/b.md"},
+        ),
+        ({".claude/settings.json": '{"permissions": {"allow": ["Bash(npm test src:*)"]}}'}, set()),
         ({"CLAUDE.md": "See @docs/a.md and README.md, `@package.json`.\n"}, {"docs/a.md", "docs/b.md"}),
         ({".claude/rules/x.md": "@docs/b.md"}, {"docs/b.md"}),
-        ({".claude/skills/x/SKILL.md": head("Run `./scripts/gen.sh`, see src/run.ts.\n")}, {"scripts/gen.sh"}),
+        (
+            {".claude/skills/x/SKILL.md": head("Run `./scripts/gen.sh`, see src/run.ts.\n")},
+            {"scripts/gen.sh", "src/run.ts"},
+        ),
         ({".claude/commands/x.md": head("Run `python tools/server.py`.\n")}, {"tools/server.py"}),
         ({".claude/skills/x/SKILL.md": head("```!\ncat docs/b.md\n```\n")}, {"docs/b.md"}),
-        ({".claude/skills/x/SKILL.md": head("Update README.md and package.json.\n")}, set()),
-        ({".claude/agents/x.md": head(name="x", skills="deploy")}, {".claude/skills/deploy"}),
+        ({".claude/skills/x/SKILL.md": head("Update README.md and package.json.\n")}, {"README.md", "package.json"}),
+        (
+            {
+                ".claude/agents/x.md": head(name="x", skills="deploy"),
+                ".claude/skills/deploy/a.md": "",
+            },
+            {".claude/skills/deploy"},
+        ),
         ({".claude/settings.json": '{"agent": "x"}'}, {".claude/agents"}),
         ({".claude/settings.json": "{broken"}, set()),
     ],
@@ -83,6 +97,18 @@ def test_links_lead_to_what_they_lead_to(tmp_path: Path) -> None:
     found = changes(project)
     assert set(found.felt) == {"shared/skills", "docs/b.md"}
     assert [change.path for change in found.files] == ["shared/skills/x/SKILL.md"]
+
+
+def test_imports_are_followed_up_to_a_bound_and_further_by_who_touches_what_imports(tmp_path: Path) -> None:
+    modules = [f"m{number}" for number in range(MAX_FOLLOWED + 50)]
+    files = {f"lib/{name}.py": "" for name in modules} | hook("python tools/h.py")
+    project = repository(tmp_path, {**files, "tools/h.py": f"from lib import {', '.join(modules)}\n"})
+    project.write({"tools/h.py": "from lib import m0, " + ", ".join(modules[1:]) + "\n\n"})
+    project.commit()
+    found = changes(project)
+    assert len(found.felt) == MAX_FOLLOWED
+    beyond = {name for name in modules if f"lib/{name}.py" not in found.felt}
+    assert {name for name in beyond if "tools/h.py" in found.reached[f"lib/{name}.py"].via} == beyond != set()
 
 
 HOOKS = '{"hooks": {"Stop": [{"hooks": [{"command": "tools/h.py"}]}]}}'

@@ -21,8 +21,8 @@ FILES = {
     "lib/a.py": "pass\n",
     "lib/CLAUDE.md": "Write tests.\n",
     "prompts/read.md": "Please read.",
-    ".claude/skills/deploy/SKILL.md": head(description="Deploys."),
-    ".claude/skills/release/SKILL.md": head("Run `python tools/check.py`.\n", description="Releases."),
+    ".claude/skills/deploy/SKILL.md": head("Run `python tools/check.py`.\n", description="Deploys."),
+    ".claude/skills/release/SKILL.md": head(description="Releases."),
     "zelda/test-deploy.yaml": SUITE.format("Please deploy."),
     "zelda/test-read.yaml": SUITE.replace("prompt: {0}", "promptFile: ../prompts/read.md").format(""),
     "zelda/test-talk.yaml": SUITE.format("Please talk."),
@@ -89,8 +89,8 @@ def test_a_file_further_down_runs_those_who_touched_its_folder_and_a_prompt_its_
     assert chosen(tried, {"prompts/read.md": "Please read well."})[0] == ["read"]
 
 
-def test_a_script_that_a_skill_names_runs_all(tried: Project) -> None:
-    assert len(chosen(tried, {"tools/check.py": "Other\n"})[0]) == 3
+def test_a_script_that_a_skill_names_runs_those_that_call_it(tried: Project) -> None:
+    assert chosen(tried, {"tools/check.py": "Other\n"})[0] == ["deploy"]
 
 
 def test_all_overrides_it(tried: Project) -> None:

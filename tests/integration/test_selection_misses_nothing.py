@@ -21,7 +21,8 @@ import pytest
 from tests.builders import START, records, result, safe, suite, transcript
 from tests.support.projects import ENVIRON, Project, repository
 from tests.support.steered import head, scanned
-from zelda_ci.compare.impact import ChangeSet, ProjectFiles, SuiteEvidence, choose
+from zelda_ci.compare.effects import ChangeSet, ProjectFiles, SuiteEvidence
+from zelda_ci.compare.impact import choose
 from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.manifest import resolve_loaded
 from zelda_ci.domain.run import RunResult

@@ -13,7 +13,8 @@ from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import path_in
 from zelda_ci.ci.outputs import skipped_outputs
-from zelda_ci.compare.impact import ChangeSet, SuiteChoice, choose, either, left_out, may_steer
+from zelda_ci.compare.effects import ChangeSet, may_steer
+from zelda_ci.compare.impact import SuiteChoice, choose, either, left_out, trials_may_tell
 from zelda_ci.compare.steering import steering_changes
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
@@ -71,7 +72,7 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
         choices = tuple(SuiteChoice(it.resolved.name, runs=True, reason="all were asked for") for it in suites)
         return ChosenSuites(choices, None, steering_changes(changes, known, project))
     choices = choose(changes, known, project)
-    if not any(choice.by_trials for choice in choices):
+    if not trials_may_tell(choices, changes, project):
         return ChosenSuites(choices, None, steering_changes(changes, known, project))
     stored = baseline.given(case) or baseline.resolve_baseline(case, case.decision.target, case.run_id)
     trials = stored.trials_of_base

@@ -9,16 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from zelda_ci.compare.effects import ChangeSet, Effect, FileChange, FileText, ProjectFiles, effects_of
 from zelda_ci.compare.evidence import Habits, counted
-from zelda_ci.compare.impact import (
-    MIN_TRIALS,
-    Effect,
-    FileChange,
-    FileText,
-    ProjectFiles,
-    concerned,
-    effects_of,
-)
+from zelda_ci.compare.impact import MIN_TRIALS, concerned
 from zelda_ci.domain.fingerprint import PLATFORM, STEERING, Fingerprint, SteeringState
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.steering import UnitUse
@@ -121,7 +114,7 @@ def _difference(own: Fingerprint, wanted: Fingerprint) -> tuple[Effect, ...] | N
     project = ProjectFiles(after.folder, config="", test_dir="")
     found: list[Effect] = []
     for change in _changes(before, after):
-        effects = list(effects_of(change, {}, (), project))
+        effects = list(effects_of(change, ChangeSet(), (), project))
         # What a newer or an older Zelda kept apart may be felt by everybody by today's rule.
         if not effects or any(effect.scope not in ("unit", "files") for effect in effects):
             return None

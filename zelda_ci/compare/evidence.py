@@ -86,6 +86,10 @@ class Habits:
     tellers: int
     """Trials that know all files that they touched."""
     touched: frozenset[str]
+    consulted: frozenset[str]
+    """Of these, files that a trial touched and did not change: not its own work."""
+    always_read: frozenset[str]
+    """Files that every trial touched, and none changed."""
     passed_over: int = 0
     """Trials that do not count."""
 
@@ -109,6 +113,17 @@ class Habits:
                     missed.add(path)
             for path in own:
                 tells[path] = tells.get(path, 0) + 1
-        known = [run.touched for run in trials if run.touched is not None]
+        known = [frozenset(run.touched) for run in trials if run.touched is not None]
+        changed = [frozenset(run.changes.files if run.changes else ()) for run in trials if run.touched is not None]
         touched = frozenset[str]().union(*known)
-        return cls(len(trials), tells, frozenset(read | missed), frozenset(read), len(known), touched, passed_over)
+        return cls(
+            len(trials),
+            tells,
+            frozenset(read | missed),
+            frozenset(read),
+            len(known),
+            touched,
+            consulted=frozenset[str]().union(*(own - work for own, work in zip(known, changed, strict=True))),
+            always_read=known[0].intersection(*known).difference(*changed) if known else frozenset(),
+            passed_over=passed_over,
+        )

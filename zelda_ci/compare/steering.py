@@ -2,19 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
-from zelda_ci.compare.evidence import Habits, counted
-from zelda_ci.compare.impact import (
-    MIN_TRIALS,
+from zelda_ci.compare.effects import (
     ChangeSet,
     Effect,
     FileChange,
     ProjectFiles,
     SuiteEvidence,
-    concerned,
-    drawn_in,
-    effect_on_others,
+    effects_on_others,
     may_steer,
 )
+from zelda_ci.compare.evidence import Habits, counted
+from zelda_ci.compare.impact import MIN_TRIALS, concerned
 from zelda_ci.domain.ci import SteeringChange
 
 # A comment names a few; more of them are no explanation.
@@ -25,22 +23,27 @@ def steering_changes(
     changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles, *, min_trials: int = MIN_TRIALS
 ) -> tuple[SteeringChange, ...]:
     """Of what changed, the files that steer, with the suites that may feel each. Arguments as for `choose`."""
-    steering = [it for it in changes.files if may_steer(it.path) or drawn_in(it.path, changes.felt)]
+    effects = {it.path: list(effects_on_others(it, changes, project)) for it in changes.files}
+    steering = [it for it in changes.files if may_steer(it.path) or _is_led_to(effects[it.path])]
     habits = {it.suite.name: Habits.of(counted(it.trials, it.today, it.suite)) for it in suites}
-    return tuple(_felt_by(it, changes.felt, habits, project, min_trials) for it in steering[:MAX_STEERING])
+    return tuple(_felt_by(it, effects[it.path], habits, min_trials) for it in steering[:MAX_STEERING])
+
+
+def _is_led_to(effects: Sequence[Effect]) -> bool:
+    """Whether a file that steers runs or imports one of the project's own, or a skill or sub-agent names it."""
+    return any(
+        effect.scope != "read" and effect.why not in ("the configuration", "beside the suites") for effect in effects
+    )
 
 
 def _felt_by(
-    change: FileChange,
-    felt: Mapping[str, str],
-    habits: Mapping[str, Habits],
-    project: ProjectFiles,
-    min_trials: int,
+    change: FileChange, effects: Sequence[Effect], habits: Mapping[str, Habits], min_trials: int
 ) -> SteeringChange:
-    effect = effect_on_others(change, felt, project)
     names = None
-    if effect and effect.scope in ("unit", "files"):
-        names = frozenset(name for name, each in habits.items() if _may_feel(effect, each, min_trials))
+    if effects and not any(effect.scope == "all" for effect in effects):
+        names = frozenset(
+            name for name, each in habits.items() if any(_may_feel(effect, each, min_trials) for effect in effects)
+        )
     line = change.line if change.after else None
     return SteeringChange(change.path, line, names, is_gone=change.after is None)
 

@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.compare.impact import ProjectFiles, SuiteEvidence, in_commands, is_meant, places_of
+from zelda_ci.compare.effects import ProjectFiles, SuiteEvidence, in_commands, is_meant, places_of
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.domain.fingerprint import (
     Fingerprint,

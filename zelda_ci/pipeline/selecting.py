@@ -10,7 +10,8 @@ from pathlib import Path
 import anyio
 
 from zelda_ci import metrics
-from zelda_ci.compare.impact import ChangeSet, ProjectFiles, SuiteChoice, SuiteEvidence, choose, in_commands, places_of
+from zelda_ci.compare.effects import ChangeSet, ProjectFiles, SuiteEvidence, in_commands, places_of
+from zelda_ci.compare.impact import SuiteChoice, choose
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.builders import START, result, safe, suite
 from zelda_ci.compare.drift import night_of, with_night
-from zelda_ci.compare.impact import FileText, ProjectFiles, part_of
+from zelda_ci.compare.effects import ChangeSet, FileText, ProjectFiles, part_of
 from zelda_ci.compare.pool import pool_of, same_as, stored_trials
 from zelda_ci.domain.fingerprint import Fingerprint, Host, SteeringFile, TreeFile, digest_tree, fingerprint
 from zelda_ci.domain.manifest import ItemKind
@@ -36,7 +36,7 @@ PLAIN: Side = {
     "tools/server.py": ("a", FileText()),
     "src/main.py": ("a", FileText()),
 }
-DRAWN = {"tools/server.py": "run by .mcp.json"}
+DRAWN = ChangeSet(felt={"tools/server.py": "run by .mcp.json"})
 PROJECT = ProjectFiles("", "zelda.config.yaml", "zelda")
 
 

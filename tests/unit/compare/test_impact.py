@@ -7,18 +7,8 @@ from typing import Any
 import pytest
 
 from tests.builders import START, result, safe, suite
-from zelda_ci.compare.impact import (
-    MAX_CHANGED_FILES,
-    NOTHING,
-    ChangeSet,
-    FileChange,
-    FileText,
-    ProjectFiles,
-    SuiteEvidence,
-    choose,
-    left_out,
-    nothing_changed,
-)
+from zelda_ci.compare.effects import ChangeSet, FileChange, FileText, ProjectFiles, SuiteEvidence
+from zelda_ci.compare.impact import MAX_CHANGED_FILES, NOTHING, choose, left_out, nothing_changed
 from zelda_ci.compare.steering import steering_changes
 from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.fingerprint import Fingerprint
@@ -70,7 +60,7 @@ def rule(*globs: str) -> FileText:
     [
         "CLAUDE.md", "AGENTS.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "claude.md", ".mcp.json", "lib/.mcp.json",
         ".claude/settings.json", ".claude/hooks/check.sh", ".claude/output-styles/a.md", ".claude/rules/money.md",
-        ".claude/skills/deploy/run.py", ".claude/skills/deploy", ".claude/unknown.md", ".claude/agents/notes.txt",
+        ".claude/skills/deploy", ".claude/unknown.md", ".claude/agents/notes.txt",
         ".claude-plugin/plugin.json", "skills/other/SKILL.md", "zelda.config.yaml", "zelda/fixtures/a.json",
     ],
 )  # fmt: skip
@@ -123,7 +113,8 @@ def test_what_steers_nothing_runs_nothing(path: str) -> None:
 )
 def test_the_text_of_a_skill_concerns_who_called_or_missed_it_and_who_is_not_known(trials: list[RunResult]) -> None:
     assert runs(changed(DEPLOY), evidence(*trials)) == ["example"]
-    assert runs(changed(".claude/skills/deploy/steps.md"), evidence(*trials)) == ["example"]
+    for own in ("steps.md", "run.py"):
+        assert runs(changed(f".claude/skills/deploy/{own}"), evidence(*trials)) == ["example"]
 
 
 def test_others_are_left_out_and_the_sentence_says_why() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import safe, suite
 from zelda_ci import metrics
-from zelda_ci.compare.impact import FileText, ProjectFiles, part_of
+from zelda_ci.compare.effects import ChangeSet, FileText, ProjectFiles, part_of
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.fingerprint import (
     MAX_TEXT_NAMES,
@@ -44,7 +44,7 @@ def tree_of(
     listed, project = list(files), ProjectFiles("", "", "")
     globs = {file.path: (file.content,) for file in listed if "/rules/" in file.path}
     texts = {file.path: FileText(heads.get(file.path, ""), globs.get(file.path, ())) for file in listed}
-    parts = {path: part_of(path, text, drawn, project) for path, text in texts.items()}
+    parts = {path: part_of(path, text, ChangeSet(felt=drawn), project) for path, text in texts.items()}
     steers: dict[str, SteeringFile] = {path: part for path, part in parts.items() if part}
     return digest_tree(listed, steers, redact=safe, whole=whole)
 

@@ -1,0 +1,246 @@
+"""Words of a text that may name files of the project, with how the text uses them. Pure; nothing is looked up here."""
+
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+from urllib.parse import unquote
+
+from zelda_ci.execution.manifest.documents import parse
+from zelda_ci.execution.manifest.scan import mentioned
+
+# Programs that run the file, module or folder that follows.
+INTERPRETERS = frozenset({
+    "python", "python3", "node", "deno", "bun", "tsx", "ts-node", "bash", "sh", "zsh", "dash", "ruby", "perl", "php",
+    "pwsh", "source", ".", "go", "cargo", "-m", "exec",
+})  # fmt: skip
+# Those that are words of everyday English only run something where code is written.
+ENGLISH = frozenset({"node", "source", ".", "go", "-m", "exec"})
+# What the files say that these programs run.
+RUNNERS = {
+    **dict.fromkeys(("npm", "npx", "pnpm", "yarn", "bun", "bunx"), ("package.json",)),
+    **dict.fromkeys(("uv", "uvx", "poetry", "pdm", "hatch"), ("pyproject.toml",)),
+    "make": ("Makefile", "makefile", "GNUmakefile"),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+    "rake": ("Rakefile",),
+    "nox": ("noxfile.py",),
+    "tox": ("tox.ini",),
+    "pre-commit": (".pre-commit-config.yaml",),
+    "docker": ("Dockerfile", "docker-compose.yml", "compose.yaml", "compose.yml"),
+}
+# Of these, files that change for many other reasons.
+MANIFESTS = frozenset({"package.json", "pyproject.toml"})
+SHELL_ENDINGS = (".sh", ".bash", ".zsh", ".ps1")
+MAX_WORD_LENGTH = 300
+MAX_TARGETS = 5
+
+
+class Mention(NamedTuple):
+    """A word that may be a file, a folder, a module, a pattern, or a program that runs what a file says."""
+
+    word: str
+    how: Literal["names", "reads", "runs", "imports"]
+    """`names` only tells a reader of it; `reads` is what a program may open; `imports` is put in its place."""
+    arguments: tuple[str, ...] = ()
+    """What follows a program of `RUNNERS`: some of these may be targets."""
+    is_started: bool = False
+    """Whether an interpreter stands right before it, so that it need not look like a path."""
+    is_told: bool = False
+    """Whether it stands in a text that tells somebody to run it, and nothing runs it by itself."""
+
+
+def in_document(text: str) -> Iterator[Mention]:
+    """Words of a Markdown file that steers."""
+    document = parse(text)
+    yield from in_program(text[: len(text) - len(document.body)])
+    yield from (Mention(name, "imports") for name in mentioned(text))
+    yield from (Mention(unquote(target.strip()), "names") for target in _LINK.findall(document.body))
+    for words, kind in _segments(_URL.sub(" ", expanded(document.body))):
+        if kind == "at once":
+            yield from in_program(words)
+        else:
+            for clause in _CLAUSES.split(words):
+                yield from _in_clause(_words(clause), is_code=kind != "prose", is_run=kind == "run", is_told=True)
+
+
+def in_reading(text: str, *, has_imports: bool) -> Iterator[Mention]:
+    """Paths in a document that is read, or imported."""
+    if has_imports:
+        yield from (Mention(name, "imports") for name in mentioned(text))
+    words = {target.strip() for target in _LINK.findall(text)} | set(_PATH.findall(_URL.sub(" ", text)))
+    yield from (Mention(unquote(word).partition("#")[0].rstrip("."), "names") for word in sorted(words))
+
+
+def in_program(text: str) -> Iterator[Mention]:
+    """Words of a shell script, a configuration, or commands that are carried out."""
+    for line in _URL.sub(" ", expanded(text)).splitlines():
+        for clause in _CLAUSES.split(line):
+            for mention in _in_clause(_words(clause), is_code=True):
+                if mention.how == "runs":
+                    yield mention
+                elif "/" in mention.word or "." in mention.word:
+                    yield mention._replace(how="reads")
+
+
+def in_code(text: str, path: str) -> Iterator[Mention]:
+    """Modules that code imports, and paths in its strings."""
+    for module, names in _PYTHON_IMPORT.findall(text) if not path.endswith((".ts", ".tsx", ".js")) else ():
+        yield Mention(module, "runs", is_started=True)
+        for name in re.findall(r"\w+", re.sub(r"\bas\s+\w+", "", names)):
+            yield Mention(f"{module.rstrip('.')}.{name}" if module.strip(".") else f"{module}{name}", "runs")
+    for modules in _IMPORT.findall(text):
+        yield from (Mention(name.split()[0], "runs", is_started=True) for name in modules.split(",") if name.strip())
+    yield from (Mention(name, "runs", is_started=True) for name in _REQUIRE.findall(text))
+    strings = (string for string in dict.fromkeys(_STRING.findall(text)) if "/" in string or "." in string)
+    for string in strings:
+        for word in _words(_BRACES.sub("", string)) if "://" not in string else ():
+            if "/" in word or "." in word:
+                yield Mention(word, "runs" if "/" in word else "reads", is_started=path.endswith(".go"))
+
+
+def in_settings(text: str) -> Iterator[Mention]:
+    """Words of a JSON file whose commands are split into program and arguments."""
+    try:
+        settings = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(settings, dict):
+        # These allow something, and start nothing.
+        settings.pop("permissions", None)
+    yield from in_program("\n".join(_lines(settings)))
+
+
+def expanded(text: str) -> str:
+    """With variables left out, or by their defaults where they have some; and with slashes of one kind."""
+    for _ in range(3):
+        text = _VARIABLE.sub(lambda match: match[1] or "", text)
+    return _BACKSLASH.sub("/", text)
+
+
+def recipes(text: str, targets: Sequence[str]) -> str:
+    """What targets of a Makefile, justfile, Taskfile, package.json or pyproject.toml run, with what they need."""
+    known, found = _recipes(text), dict[str, str]()
+    waiting = [target for target in targets[:MAX_TARGETS] if target in known]
+    while waiting:
+        target = waiting.pop()
+        if target not in found:
+            found[target] = known[target]
+            waiting += [word for word in re.findall(r"[\w.:-]+", known[target]) if word in known]
+    return "\n".join(found.values())
+
+
+@lru_cache(maxsize=100)
+def _recipes(text: str) -> Mapping[str, str]:
+    """By target: the lines below it that are indented deeper, or the text that it is given in quotes."""
+    found: dict[str, str] = {}
+    target, depth = "", 0
+    for line in text.splitlines():
+        indent = len(line) - len(line.lstrip())
+        if target and (not line.strip() or indent > depth):
+            found[target] += f"\n{line}"
+        elif match := _BLOCK.match(line):
+            target, depth = match[1], indent
+            found[target] = match[2]
+        else:
+            target = ""
+    for name, value in _VALUE.findall(text):
+        # An entry point is a module with a function.
+        command = f"python -m {value}" if re.fullmatch(r"[\w.]+:\w+", value) else value
+        for each in {name, re.sub(r"^(pre|post)(?=\w)", "", name)}:
+            found[each] = f"{found.get(each, '')}\n{command}"
+    return found
+
+
+_LINK = re.compile(r"\]\(\s*<?([^)>\n]{1,300})>?\s*\)")
+_URL = re.compile(r"\b[a-z][a-z+]{1,10}://[^\s)>\"']*")
+_VARIABLE = re.compile(r"\$\{[\w.]+(?::?[-=+?]([^${}]*)|[^${}]*)\}|\$\w+|%\w+%")
+_BACKSLASH = re.compile(r"\\(?=[\w.])")
+_CLAUSES = re.compile(r"&&|\|\|?|;(?:\s|$)|\$\(")
+_SPLIT = re.compile(r"[\s\"'`;|&()<>=:\[\]!]+|,(?![^{}\s]*\})")
+_PYTHON_IMPORT = re.compile(r"^[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^()]*\)|[^\n#(]*)", re.MULTILINE)
+_IMPORT = re.compile(r"^[ \t]*(?:import|use)[ \t]+([\w., \t]+?);?[ \t]*$", re.MULTILINE)
+_REQUIRE = re.compile(r"\b(?:require|require_relative|load|source)[ (]+[\"']([\w./-]+)")
+_STRING = re.compile(r"[\"'`]([^\"'`\n]*)[\"'`]")
+_BRACES = re.compile(r"\$?\{[^{}]*\}/?")
+_PATH = re.compile(r"(?<![\w.@~%+/-])[\w@.%+-]*[/.][\w@.%+/-]*\w")
+_BOLD = re.compile(r"^[*_]{1,3}(?=\w)|(?<=\w)\*{2,3}$|(?<=\.\w\w)[*_]$|(?<=\.\w\w\w)[*_]$")
+_BLOCK = re.compile(r"\s*@?([A-Za-z_][\w.-]*)[^:=\n]*:(?!=)(.*)$")
+_VALUE = re.compile(r'(?:^|[{,])\s*"?([\w.:-]{1,100})"?\s*[:=]\s*"((?:[^"\\\n]|\\.)*)"', re.MULTILINE)
+_RUN_VERB = re.compile(r"\b(?:run|runs|execute|call|invoke|start|launch|use)\s*$", re.IGNORECASE)
+
+
+def _segments(body: str) -> Iterator[tuple[str, Literal["prose", "code", "run", "at once"]]]:
+    """Lines of a body in pieces of prose and of code; of code, whether it is run before the text is read."""
+    fence = ""
+    for line in body.splitlines():
+        mark = re.match(r"\s*(```|~~~)(!?)", line)
+        if mark:
+            fence = "" if fence else "at once" if mark[2] else "code"
+        elif fence:
+            yield line, "at once" if fence == "at once" else "code"
+        else:
+            yield from _of_line(line)
+
+
+def _of_line(line: str) -> Iterator[tuple[str, Literal["prose", "code", "run", "at once"]]]:
+    if line.lstrip().startswith("$ "):
+        yield line.lstrip()[2:], "code"
+        return
+    before = ""
+    for number, part in enumerate(re.split(r"`+", line)):
+        if number % 2 == 0:
+            yield part, "prose"
+        else:
+            yield part, "at once" if before.endswith("!") else "run" if _RUN_VERB.search(before) else "code"
+        before = part
+
+
+def _words(clause: str) -> list[str]:
+    pieces = (piece for piece in _SPLIT.split(clause) if piece and len(piece) <= MAX_WORD_LENGTH)
+    plain = (_BOLD.sub("", piece.rstrip(".,;?")) or piece for piece in pieces)
+    bare = (piece.removeprefix("@").partition("#")[0] or piece for piece in plain)
+    return [unquote(word) if "%" in word else word for word in bare]
+
+
+def _in_clause(words: list[str], *, is_code: bool, is_run: bool = False, is_told: bool = False) -> Iterator[Mention]:
+    """Words of one command or one line of prose. In prose, only what follows an interpreter at once is run by it."""
+    started = running = False
+    for number, word in enumerate(words):
+        is_program = (
+            running
+            or word.startswith("./")
+            or word.endswith(SHELL_ENDINGS)
+            or (is_run and number == 0)
+            or (is_code and number == 0 and "/" in word and (len(words) > 1 or "." not in posixpath.basename(word)))
+        )
+        arguments = tuple(words[number + 1 :][: None if is_code else 1]) if word in RUNNERS else ()
+        how: Literal["names", "runs"] = "runs" if is_program or (arguments and is_code) else "names"
+        yield Mention(word, how, arguments, started, is_told)
+        is_interpreter = word in INTERPRETERS and (is_code or word not in ENGLISH)
+        is_between = started and (word.startswith("-") or word == "run")
+        started = is_interpreter or is_between
+        running = started or (is_code and running)
+
+
+def _lines(value: Any) -> Iterator[str]:
+    """The strings of a JSON value; those of one object, with its lists of strings, on one line."""
+    match value:
+        case str():
+            yield value
+        case list() if all(isinstance(inner, str) for inner in value):
+            yield " ".join(value)
+        case dict():
+            own = [inner for inner in value.values() if isinstance(inner, str) or _is_words(inner)]
+            yield " ".join(line for inner in own for line in _lines(inner))
+            yield from (line for inner in value.values() if isinstance(inner, dict | list) for line in _lines(inner))
+        case list():
+            yield from (line for inner in value for line in _lines(inner))
+        case _:
+            pass
+
+
+def _is_words(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(inner, str) for inner in value)
