@@ -113,12 +113,19 @@ class Sample:
     def _of_tests(self, summary: TestSummary) -> Verdict:
         stated = Counts.stated(summary)
         if stated is None:
+            if self._is_lost and self._passes(summary):
+                return Verdict.FALSE_GREEN
             return Verdict.RIGHT if self._rightly_unread else Verdict.UNREAD
         if not self.green and self._passes(summary):
             return Verdict.FALSE_GREEN
         if self.expected["counts"] == "none":
             return Verdict.RIGHT if not summary.ran else Verdict.WRONG
         return Verdict.RIGHT if stated in self.allowed else Verdict.WRONG
+
+    @property
+    def _is_lost(self) -> bool:
+        """Whether no test ran, or some certainly failed: a check that is green says something false."""
+        return self.expected["counts"] == "none" or (bool(self.allowed) and all(counts.lost for counts in self.allowed))
 
     @property
     def _rightly_unread(self) -> bool:

@@ -73,15 +73,16 @@ def _jest(document: Document) -> Tally | None:
     tests = [test for suite in suites for test in _tests(suite) or ()]
     # Vitest does not count files that failed to load: such a file failed and has no tests.
     broken = [str(suite.get("name")) for suite in suites if suite.get("status") == "failed" and not _tests(suite)]
+    unloaded = max(len(broken), _count(document.get("numRuntimeErrorTestSuites", 0)))
     pending = _count(document.get("numPendingTests", 0)) + _count(document.get("numTodoTests", 0))
     failed = [str(test.get("fullName") or test.get("title")).strip() for test in tests if test["status"] == "failed"]
     flaky = sum(1 for test in tests if test["status"] == "passed" and _retried(test))
     passed, lost = _count(document["numPassedTests"]), _count(document["numFailedTests"])
     # Files that could not be loaded may stand for no test, or for one.
-    if not total <= passed + lost + pending + len(broken) or passed + lost > total:
+    if not total <= passed + lost + pending + unloaded or passed + lost > total:
         return None
     suites_failed = _count(document.get("numFailedTestSuites", 0))
-    errored = max(len(broken), suites_failed if not lost else 0) if not tests else len(broken)
+    errored = unloaded if tests or lost else max(unloaded, suites_failed)
     return Tally("Jest JSON", passed, lost, errored, pending, flaky, first_names([*failed, *broken]))
 
 

@@ -114,6 +114,31 @@ def test_totals_of_a_report_that_tell_of_failures_it_does_not_list_are_not_green
     assert not green(read("", ("r.xml", "<testsuite tests='2' errors='1'><testcase name='x'/></testsuite>")))
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "No scenarios\nNo steps",
+        "No test matches the given testcase filter `Name~x` in /app/T.dll",
+        "No tests found, exiting with code 0",
+        "No test files found, exiting with code 0",
+        "Incomplete: No specs found",
+        "[INFO] No tests to run.",
+    ],
+)
+def test_a_run_without_any_test_is_not_green_and_one_beside_others_changes_nothing(line: str) -> None:
+    assert read(f"starting\n{line}\n").recognised
+    assert not green(read(f"starting\n{line}\n"))
+    assert read(f"{line}\n{GREEN}").passed == 3
+
+
+def test_a_suite_that_jest_could_not_load_is_an_error() -> None:
+    report = (
+        '{"numTotalTests": 1, "numPassedTests": 1, "numFailedTests": 0, "numRuntimeErrorTestSuites": 1, "success": false,'
+        ' "testResults": [{"status": "passed", "assertionResults": [{"status": "passed", "title": "a"}]}]}'
+    )
+    assert read("", ("jest.json", report)).errored == 1
+
+
 XML = {
     "NUnit 2 XML": (
         "<test-results><test-case name='a' result='Success'/><test-case name='b' result='Failure'/>"
