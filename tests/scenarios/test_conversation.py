@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
+from tests.integration.test_run_against import GREETS, SILENT, model
+from tests.integration.test_run_against import SUITE as AGAINST
 from tests.scenarios.stage import GOOD, Done, Stage
 from tests.support.events import REPOSITORY_ID
 from tests.support.github_html import ACTS, page
@@ -15,6 +16,8 @@ from tests.support.github_server import Comment, Pull, answered, lose_answer
 from zelda_ci.ci.acceptances import AcceptanceRecord, hidden_line, reply_key, words_of
 from zelda_ci.github.comments import marker
 
+# What must pass is red without any base.
+SUITE = AGAINST.replace("acceptanceCriteria", "mustPass")
 FILES: dict[str, str | bytes] = {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE}
 ACCEPT = "/zelda accept greeting because the greeting moved into the template"
 
