@@ -106,14 +106,14 @@ def test_a_fixed_number_of_trials_is_counted_on_too_and_nothing_that_was_stored_
         # A second workflow has no comment for it.
         told = stage.finished(pull, first)
         assert (told.code, "That run was cancelled" in told.printed, stage.bodies()) == (0, True, []), told.printed
-        # Earlier attempts are asked for at the end: a second one that is cancelled does not know what it would replace.
         run.attempt = 2
         cancelled(stage, pull, good, run=run)
-        assert stage.stored == [first]
+        assert [each.name for each in stage.stored] == ["zelda-results.job.1", "zelda-results.job.2"]
+        assert stage.stored[0] == first
         run.attempt = 3
         done = stage.pull_request(pull, good, run=run, trials="3")
-        assert candidate_trials(stage, done) == 4
-        assert "1 trial of 1 earlier run of this pull request" in done.printed
+        assert candidate_trials(stage, done) == 5
+        assert "2 trials of 2 earlier runs of this pull request" in done.printed
 
 
 def test_where_github_is_too_slow_everything_is_told_all_the_same_and_the_loss_named(tmp_path: Path) -> None:
