@@ -6,8 +6,9 @@ from pathlib import Path
 from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, model
 from tests.scenarios.stage import FILES, GOOD, GREETING, Done, Stage
 from tests.scenarios.test_side_by_side import batch
+from tests.support.github_server import Pull
 from tests.support.named_contents import add_submodule
-from tests.support.projects import repository
+from tests.support.projects import Project, repository
 
 CLOSED = "isolation: { network: { setup: none, session: none, build: none, test: none } }\n"
 
@@ -17,19 +18,24 @@ def networks(stage: Stage, done: Done) -> set[str]:
     return {value for run in found for value in run["config"]["isolation"]["network"].values()}
 
 
+def raised(stage: Stage, shop: Project, change: dict[str, str | bytes]) -> Pull:
+    """A pull request that raises the submodule `shop` to a commit with this change; the submodule is checked out."""
+    shop.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    add_submodule(stage.upstream, f"file://{shop.path}", "shop")
+    stage.commit()
+    shop.write(change)
+    shop.commit()
+    stage.upstream.git("pull", "-q", cwd=stage.upstream.path / "shop")
+    pull = stage.open_pull({"NEWS.md": "Open.\n"})
+    stage.project.git("-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init", "--depth=1")
+    return pull
+
+
 def test_of_a_submodule_the_commit_that_the_base_names_gives_rights(tmp_path: Path) -> None:
     shop = repository(tmp_path, {"README.md": "# Shop\n", "zelda/test-a.yaml": GREETING, "zelda.config.yaml": CLOSED})
-    shop.git("config", "uploadpack.allowAnySHA1InWant", "true")
     base = shop.git("rev-parse", "HEAD")
     with Stage(tmp_path, {"README.md": "# All of it\n"}) as stage:
-        add_submodule(stage.upstream, f"file://{shop.path}", "shop")
-        stage.commit()
-        shop.write({"zelda.config.yaml": "{}\n"})
-        shop.commit()
-        stage.upstream.git("pull", "-q", cwd=stage.upstream.path / "shop")
-        pull = stage.open_pull({"NEWS.md": "Open.\n"})
-        git = stage.project.git
-        git("-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init", "--depth=1")
+        git, pull = stage.project.git, raised(stage, shop, {"zelda.config.yaml": "{}\n"})
         done = stage.pull_request(pull, GOOD, working_directory="shop")
         assert done.code == 0, done.printed
         assert networks(stage, done) == {"none"}
@@ -44,17 +50,9 @@ def test_of_a_submodule_the_commit_that_the_base_names_gives_rights(tmp_path: Pa
 
 def test_of_a_submodule_the_base_runs_beside_it(tmp_path: Path) -> None:
     shop = repository(tmp_path, {"README.md": "# Shop\n", "CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE})
-    shop.git("config", "uploadpack.allowAnySHA1InWant", "true")
     base = shop.git("rev-parse", "HEAD")
     with Stage(tmp_path, {"README.md": "# All of it\n"}) as stage:
-        add_submodule(stage.upstream, f"file://{shop.path}", "shop")
-        stage.commit()
-        shop.write({"CLAUDE.md": SILENT})
-        shop.commit()
-        stage.upstream.git("pull", "-q", cwd=stage.upstream.path / "shop")
-        pull = stage.open_pull({"NEWS.md": "Open.\n"})
-        git = stage.project.git
-        git("-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init", "--depth=1")
+        pull = raised(stage, shop, {"CLAUDE.md": SILENT})
         done = stage.pull_request(pull, model, working_directory="shop", trials=FEW)
         found = batch(stage, done)
         assert done.code == 1, done.printed

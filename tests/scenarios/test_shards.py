@@ -284,8 +284,7 @@ def test_shards_run_beside_the_base_that_the_plan_has_pinned(tmp_path: Path) -> 
             ("parting", "regressed"),
         ]
         assert {each["source"]["commit"] for each in batch["baseRuns"]} == {stage.tip}
-        # One trial of each suite was stored when the plan was made.
-        assert [(arms["head"], arms["base"]) for arms in batch["arms"]] == [(5, 4), (5, 4)]
+        assert [(arms["head"], arms["base"]) for arms in batch["arms"]] == [(5, 5), (5, 5)]
         compared = json.loads(read(stage, done, "comparison-path"))
         # Of two suites in all, each has half of the error, though its shard ran it alone.
         criteria = [row for suite in compared["suites"] for row in suite["criteria"] if row["verdict"] == "regressed"]

@@ -113,7 +113,7 @@ def test_a_drift_that_no_version_shows_blames_nobody(tmp_path: Path) -> None:
         assert "not counted: greeting: " in done.printed
         (title,) = (line for line in stage.bodies()[0].splitlines() if line.startswith("### "))
         assert "fails on the base, too" in title
-        assert "Fails on the base, too, so no reason to be red" in stage.bodies()[0]
+        assert "Fails, and is no reason to be red" in stage.bodies()[0]
 
         # Nothing is left to run, and what ran before says the same.
         run.attempt = 2
@@ -121,7 +121,7 @@ def test_a_drift_that_no_version_shows_blames_nobody(tmp_path: Path) -> None:
         assert again.code == 0, again.printed
         assert "fails on the base, too" in again.summary
 
-        # Where no base ran beside it, what fails by itself is red.
+        # Where no base ran beside it, three trials against three stored ones prove nothing.
         done = stage.pull_request(stage.open_pull(number=8), greets_nobody, trials="3", jobs="4")
-        assert done.code == 1, done.printed
-        assert "on the base, too" not in stage.bodies(8)[0]
+        assert done.code == 0, done.printed
+        assert "not proven to be worse than on the base" in stage.bodies(8)[0]
