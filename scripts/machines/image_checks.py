@@ -290,7 +290,7 @@ def sigterm(bench: Bench) -> None:
     with started(bench.engine.command(order)) as process:
         wait_until(lambda: any(path.glob(".zelda/workspaces/*.json")))
         bench.engine.terminate(process)
-        said, _ = process.communicate(timeout=30)
+        said, _ = process.communicate(timeout=120)
     assert process.returncode == 130, f"exit code {process.returncode}:\n{said}"
     (result,) = path.glob(".zelda/runs/*/result.json")
     assert json.loads(result.read_bytes())["status"] == "interrupted"
@@ -314,7 +314,7 @@ def started(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
 
 def wait_until(condition: Callable[[], bool]) -> None:
     """Look again and again; whoever waits in vain fails."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.05)

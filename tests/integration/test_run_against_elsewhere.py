@@ -14,7 +14,7 @@ def test_a_recording_of_both_sides_is_replayed_and_says_that_nothing_is_spent(tm
     replay = ("run", "--against", "HEAD~1", "--trials", "1", "--replay", "tapes")
     with ScriptedApi(model) as api:
         done = zelda(project, "run", "--against", "HEAD~1", "--trials", "1", "--record", "tapes", api=api.url)
-    assert done.returncode == 1, done.stdout
+    assert done.returncode == 0, done.stdout
     tapes = {"greeting@1.json", "greeting@1@judge.json", "greeting@base-1.json", "greeting@base-1@judge.json"}
     assert {file.name for file in (project.path / "tapes").iterdir()} == tapes
 
@@ -28,7 +28,7 @@ def test_a_recording_of_both_sides_is_replayed_and_says_that_nothing_is_spent(tm
 
     # What the recorded sessions did cost does not stop a replay.
     done = zelda(project, *replay, "--budget-usd", "0.0001")
-    assert done.returncode == 1, done.stdout
+    assert done.returncode == 0, done.stdout
     assert "2 sessions · replayed, nothing was spent" in " ".join(done.stdout.split())
     assert Counter((run["side"], run["replayed"]) for run in results(project)) == {
         ("head", False): 1,
@@ -46,12 +46,11 @@ def test_a_side_that_the_api_refuses_for_good_is_no_evidence_against_the_other(t
 
     project = project_of(tmp_path, GREETS, SILENT)
     code, output, batch = against(project, "--json", "--jobs", "2", "--trials", FEW, script=refused)
-    # Red for what the head shows by itself, as where there is no base; nothing is called a regression.
-    assert code == 1, output
+    # No pass either: the head looks worse, and nobody knows whether it is.
+    assert code == 2, output
     assert {run["status"] for run in batch["baseRuns"]} == {"failed"}
     assert {run["failure"]["code"] for run in batch["baseRuns"]} == {"RATE_LIMITED"}
     assert {run["status"] for run in batch["runs"]} == {"completed"}
     assert [arms["reason"] for arms in batch["arms"]] == ["failed"]
-    assert [line.strip() for line in output.splitlines() if line.strip().startswith("gate:")] == [
-        "gate: greeting: criterion 'It greets.' failed in 4 of 4 trials"
-    ]
+    (gate,) = (line.strip() for line in output.splitlines() if line.strip().startswith("gate:"))
+    assert gate.startswith("gate: greeting: INCOMPLETE in 4 of 4 trials: sessions of the base failed, so nothing could be")

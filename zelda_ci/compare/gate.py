@@ -5,7 +5,7 @@ from typing import assert_never
 
 from zelda_ci.compare.exact_tests import fisher_exact
 from zelda_ci.compare.multiplicity import ALPHA, significant
-from zelda_ci.compare.sides import LIMITS, SuiteSide, mean, mostly, sides
+from zelda_ci.compare.sides import INVALID, LIMITS, SuiteSide, mean, mostly, sides
 from zelda_ci.domain.comparison import (
     BelowMinimum,
     CommandsFailed,
@@ -26,6 +26,7 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
+from zelda_ci.domain.trials import DoneReason
 
 
 def gate(
@@ -60,7 +61,7 @@ def gate(
         else:
             uncounted.append(UncountedReason(reason=reason, because=because))
     return GateResult(
-        reasons=(*regressions, *unpaid, *_not_judged(heads), *reasons),
+        reasons=(*regressions, *unpaid, *_not_compared(batch), *_not_judged(heads), *reasons),
         uncounted=tuple(uncounted),
     )
 
@@ -116,6 +117,16 @@ def _not_judged(heads: Mapping[str, SuiteSide]) -> Iterator[NotJudged]:
             reasons = (result.reasoning for result in metrics.run.evaluations.values() if result.failed)
             reason = next(reasons, "not judged")
             yield NotJudged(suite=suite, trials=side.trials.incomplete, of=side.trials.valid, reason=reason)
+
+
+def _not_compared(batch: BatchResult) -> Iterator[NotJudged]:
+    """Suites that look worse and whose base could not be run: without it nobody knows whether they are."""
+    for suite in (each.suite for each in batch.arms if each.reason == DoneReason.FAILED):
+        base = [run for run in batch.base_runs if run.suite == suite]
+        if failed := [run for run in base if run.status in INVALID]:
+            problem = failed[-1].failure.message if failed[-1].failure else "they ended early"
+            reason = f"sessions of the base failed, so nothing could be compared: {problem}"
+            yield NotJudged(suite=suite, trials=len(failed), of=len(base), reason=reason)
 
 
 def _excuse(
