@@ -115,7 +115,7 @@ class Sample:
         if stated is None:
             if self._is_lost and self._passes(summary):
                 return Verdict.FALSE_GREEN
-            return Verdict.RIGHT if self._rightly_unread else Verdict.UNREAD
+            return Verdict.RIGHT if self._rightly_unread(summary) else Verdict.UNREAD
         if not self.green and self._passes(summary):
             return Verdict.FALSE_GREEN
         if self.expected["counts"] == "none":
@@ -127,11 +127,10 @@ class Sample:
         """Whether no test ran, or some certainly failed: a check that is green says something false."""
         return self.expected["counts"] == "none" or (bool(self.allowed) and all(counts.lost for counts in self.allowed))
 
-    @property
-    def _rightly_unread(self) -> bool:
-        """Whether there is nothing that must be read: no counts, or no tests and an exit code that says so."""
+    def _rightly_unread(self, summary: TestSummary) -> bool:
+        """Whether there is nothing that must be read: no counts, or no tests and a check that is not green."""
         counts = self.expected["counts"]
-        return counts == "unknown" or (counts == "none" and self.exit_code != 0)
+        return counts == "unknown" or (counts == "none" and not self._passes(summary))
 
     def _passes(self, summary: TestSummary) -> bool:
         """Whether a check that rests on these numbers would be green."""

@@ -247,13 +247,6 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("NUnit", rf" *Test Count: {N}, Passed: {N}, Failed: {N}, .*"),
     Grammar("NUnit", rf"Tests run: (?P<t>{N}), Errors: (?P<e>{N}), Failures: (?P<f>{N}), Inconclusive: (?P<s>{N}), Time: .*"),
     Grammar("VSTest", rf"Total tests: {N}\. Passed: {N}\. Failed: {N}\. Skipped: {N}\."),
-    # No test ran, in words. Empty groups are counts of zero.
-    Grammar("VSTest", r"(?P<t>)(?P<f>)No test matches the given testcase filter .*"),
-    Grammar("Behat", r"(?P<t>)(?P<f>)No scenarios"),
-    Grammar("Jest", r"(?P<t>)(?P<f>)No tests found, exiting with code 0"),
-    Grammar("Vitest", r"(?P<t>)(?P<f>)No test files found, exiting with code 0"),
-    Grammar("Jasmine", r"(?P<t>)(?P<f>)(?:Incomplete: )?No specs found.*"),
-    Grammar("Surefire", r"(?P<t>)(?P<f>)No tests to run\."),
     # Infrastructure and SQL
     Grammar("dbt", rf"[\d: ]*Done\. PASS=(?P<p>{N}) WARN=(?P<p2>{N}) ERROR=(?P<f>{N}) SKIP=(?P<s>{N}) (?:NO-OP={N} )?TOTAL=(?P<t>{N})"),
     Grammar("utPLSQL", rf"{N} tests?, {N} failed, {N} errored, {N} disabled, {N} warning\(s\)"),

@@ -60,6 +60,12 @@ _ALARM = re2.compile(
     r"|Tests failed\.|error: (?:doc)?test failed, to rerun pass .*|Some tests failed\.?|.*\bevaluation failed :\()\s*$"
 )
 
+# What runners say, often with exit code 0, where they had no test to run.
+_IDLE = re2.compile(
+    r"(?:\[INFO\] )?(?:No test matches the given testcase filter .*|No scenarios|No tests to run\."
+    r"|No test(?: file)?s found, exiting with code 0|(?:Incomplete: )?No specs found)\s*$"
+)
+
 
 @dataclass(frozen=True)
 class Ledger:
@@ -236,6 +242,14 @@ def _closed(book: _Book) -> None:
             inside = any(owner.first < start < owner.last for owner in owners)
             if not (ended or inside or gap):
                 book.doubt(f"a run of {formats[0]} began and did not end", start)
+
+
+def idle(lines: Lines) -> tuple[str, ...]:
+    """A doubt about lines that say that no test ran; it matters where nothing else was counted."""
+    book = _Book(lines, [])
+    for index, _ in matches(lines, _IDLE):
+        book.doubt("no test ran", index)
+    return tuple(dict.fromkeys(book.doubts))
 
 
 def alarms(lines: Lines) -> tuple[str, ...]:

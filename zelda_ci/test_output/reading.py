@@ -10,7 +10,7 @@ from zelda_ci.domain.test_run import RunnerCounts, Source, TestSummary
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output import documents
 from zelda_ci.test_output.grammars import GENERIC
-from zelda_ci.test_output.ledger import Ledger, SourcedTally, account, alarms
+from zelda_ci.test_output.ledger import Ledger, SourcedTally, account, alarms, idle
 from zelda_ci.test_output.reports import TEST_REPORTS, ReportFile, read_printed_xml, read_reports
 from zelda_ci.test_output.runners import go_and_rust, jest, jvm, native, node, python, ruby_and_php, tap
 from zelda_ci.test_output.summaries import read_julia, read_marks, read_summaries
@@ -148,16 +148,19 @@ def read_tests(output: Output, reports: Iterable[ReportFile], exit_code: int | N
     """
     tallies, problems = read_reports(reports, succeeded=exit_code == 0)
     notes = [f"The report {problem.path} was not used: {problem.reason}." for problem in problems]
-    ledger, why = from_output(output.lines())
+    lines = output.lines()
+    ledger, why = from_output(lines)
     # What was printed tells what a broken report would have, and an exit code that a failure was in it.
     lost = exit_code == 0 and not ledger.counted
     doubts = [f"the report {problem.path} cannot be read" for problem in problems if problem.broken and lost]
     tallied: Sequence[SourcedTally] = [("report", tally) for tally in tallies]
     if not any(tally.total for tally in tallies):
         # A report without any test says less than an output that tells of some.
-        notes += [] if tallied else why
         tallied = ledger.counted or tallied
         doubts += ledger.doubts
+        if not tallied:
+            doubts += dict.fromkeys(doubt for own in (lines, *by_label(lines).values()) for doubt in idle(own))
+            notes += [] if doubts else why
     elif not any(tally.failed + tally.errored for tally in tallies):
         doubts += [*ledger.doubts, *_hidden(ledger)]
     if doubts:
@@ -227,7 +230,7 @@ def _by_runner(lines: Lines) -> Ledger:
         # Where a runner counts, its ledger knows which words of failure are the runner's own.
         silent = [own for label, own in by_label(rest).items() if label not in certain]
         doubts += [doubt for own in (*silent, *([] if ledger.counted else [rest])) for doubt in alarms(own)]
-    return Ledger(counted, (*doubts, *ledger.doubts))
+    return Ledger(counted, tuple(dict.fromkeys((*doubts, *ledger.doubts))))
 
 
 def _spoken(label: str, ledger: Ledger) -> bool:

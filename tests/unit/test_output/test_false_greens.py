@@ -126,9 +126,10 @@ def test_totals_of_a_report_that_tell_of_failures_it_does_not_list_are_not_green
     ],
 )
 def test_a_run_without_any_test_is_not_green_and_one_beside_others_changes_nothing(line: str) -> None:
-    assert read(f"starting\n{line}\n").recognised
-    assert not green(read(f"starting\n{line}\n"))
-    assert read(f"{line}\n{GREEN}").passed == 3
+    for label in ("", "[web] ", "web-1  | "):
+        assert not green(read(f"starting\n{label}{line}\n"))
+        assert read(f"{label}{line}\n{GREEN}").passed == 3
+        assert read(f"{label}{line}\n", ("junit.xml", GREEN_JUNIT)).passed == 2
 
 
 def test_a_suite_that_jest_could_not_load_is_an_error() -> None:

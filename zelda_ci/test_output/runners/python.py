@@ -13,7 +13,9 @@ WORDS = (
     "passed|failed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun"
     "|subtests passed|subtests failed|subtests skipped"
 )
-_START = re2.compile(r"=+ test session starts(?: \(.*\))? =+$")
+_START = re2.compile(r"(.*?)=+ test session starts(?: \(.*\))? =+$")
+# Where pytester runs the sessions that a test of a plugin starts.
+_INNER_ROOT = re2.compile(r"rootdir: \S*[/\\]pytest-of-")
 _COLLECTED = re2.compile(
     r"(?:collecting \.\.\. )?collected (\d+) items?(?: / (\d+) errors?)?(?: / (\d+) deselected)?"
     r"(?: / \d+ skipped)?(?: / (\d+) selected)?$|\d+ workers? \[(\d+) items?\]"
@@ -48,6 +50,10 @@ class _Close:
     def total(self) -> int:
         return sum(self.counts.get(word, 0) for word in ("passed", "failed", "skipped", "xfailed", "xpassed"))
 
+    def fits(self, announced: int | None) -> bool:
+        """Whether it ends a session of so many tests; an error may stand for a test or come on top of one."""
+        return announced is not None and announced - self.counts.get("errors", 0) <= self.total <= announced
+
 
 @dataclass
 class _Scan:
@@ -57,7 +63,10 @@ class _Scan:
     open: list[_Session] = field(default_factory=list)
     closes: list[_Close] = field(default_factory=list)
     captured: bool = False
-    inner: int = 0
+    inner: bool = False
+    """Whether a session is under way that a test of the open one has started."""
+    quoted: int | None = None
+    """The first line of such a session before its outer one has shown itself."""
     headed: bool = False
     unended: list[_Session] = field(default_factory=list)
 
@@ -65,16 +74,17 @@ class _Scan:
         """Pair sessions with the closing lines that fit best: by announced total, else the last ones."""
         self.unended += self.open[: max(0, len(self.open) - len(self.closes))]
         sessions: list[_Session | None] = list(self.open) or [None]
-        announced = [session.announced for session in self.open if session.announced is not None]
         # Tests can print closing lines too; the real ones add up to what was announced, and come last.
-        ranked = sorted(self.closes, key=lambda close: (close.total in announced, close.line))
+        ranked = sorted(
+            self.closes, key=lambda close: (any(close.fits(session.announced) for session in self.open), close.line)
+        )
         chosen = sorted(ranked[-len(sessions) :], key=lambda close: close.line)
         for session in sessions[-len(chosen) :] if chosen else []:
             wanted = session.announced if session else None
-            close = next((close for close in chosen if close.total == wanted), chosen[0])
+            close = next((close for close in chosen if close.fits(wanted)), chosen[0])
             chosen.remove(close)
             yield session, close
-        self.open, self.closes = [], []
+        self.open, self.closes, self.inner = [], [], False
 
 
 def read_pytest(lines: Lines) -> Iterable[Tally]:
@@ -111,18 +121,25 @@ def _progressed(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Cl
         waiting.full = True
         if len(scan.open) == 1:
             scan.closes.clear()  # a session closes after its last test, so a test printed these
-    elif not scan.open or len(scan.closes) >= len(scan.open):
+    elif not scan.open or _over(scan):
         if scan.open:
             yield from scan.resolve()
         scan.closes.clear()
-        scan.open.append(_Session(number, full=True))
+        scan.open.append(_Session(number if scan.quoted is None else scan.quoted, full=True))
+        scan.quoted = None
+
+
+def _over(scan: _Scan) -> bool:
+    """Whether all open sessions are closed, each that announced its tests by a line that fits."""
+    told = [session.announced for session in scan.open if session.announced is not None]
+    return len(scan.closes) >= len(scan.open) and all(any(close.fits(n) for close in scan.closes) for n in told)
 
 
 def _event(scan: _Scan, number: int, line: str) -> Iterator[tuple[_Session | None, _Close]]:
     if _CAPTURED.match(line):
         scan.captured = True
-    elif _START.match(line):
-        yield from _started(scan, number)
+    elif match := _START.match(line):
+        yield from _started(scan, number, match[1])
     elif match := _COLLECTED.match(line):
         _announce(scan, match)
     elif match := _CLOSE.match(line):
@@ -134,9 +151,11 @@ def _event(scan: _Scan, number: int, line: str) -> Iterator[tuple[_Session | Non
         scan.captured = scan.captured and not _SHORT.match(line)
 
 
-def _started(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Close]]:
-    if scan.captured:
-        scan.inner += 1
+def _started(scan: _Scan, number: int, before: str) -> Iterator[tuple[_Session | None, _Close]]:
+    if scan.captured or before or any(map(_INNER_ROOT.match, scan.lines[number + 1 : number + 6])):
+        scan.inner = bool(scan.open or not before)
+        if scan.inner and not scan.open and scan.quoted is None:
+            scan.quoted = number
         return
     if scan.closes and len(scan.closes) >= len(scan.open):
         yield from scan.resolve()
@@ -144,18 +163,18 @@ def _started(scan: _Scan, number: int) -> Iterator[tuple[_Session | None, _Close
 
 
 def _announce(scan: _Scan, match: Any) -> None:
-    if scan.inner or not scan.open or scan.open[-1].sealed:
+    session = next((session for session in scan.open if session.announced is None and not session.sealed), None)
+    if scan.inner or not session:
         return
     # What is selected, else what remains of the collected, else (with xdist) the number of items.
     selected = match[4] or (match[3] and int(match[1]) - int(match[3])) or match[1] or match[5]
-    scan.open[-1].announced = int(selected or 0)
+    session.announced = int(selected or 0)
 
 
 def _closed(scan: _Scan, close: _Close) -> None:
-    if scan.inner:
-        scan.inner -= 1
-        return
-    scan.captured = scan.headed = False
+    # That of an inner session stays a candidate: if it was killed, this is the outer one's.
+    scan.captured = scan.captured and scan.inner
+    scan.inner = scan.headed = False
     scan.closes.append(close)
 
 
@@ -178,7 +197,7 @@ def _tally(lines: Lines, start: int, close: _Close, session: _Session | None) ->
         last=close.line,
         certain=session is not None or close.headed,
         announced=_announced(session, close, errored),
-        proven=session is not None and session.announced is not None,
+        proven=session is not None and (session.announced is not None or session.full),
     )
 
 
@@ -186,8 +205,7 @@ def _announced(session: _Session | None, close: _Close, errored: int) -> int | N
     """The announced total in terms of the closing line, where an error may stand for a test or come on top of one."""
     if session is None or session.announced is None:
         return None
-    fits = session.announced - errored <= close.total <= session.announced
-    return close.total + errored if fits else -1
+    return close.total + errored if close.fits(session.announced) else -1
 
 
 def _names(lines: Lines, start: int, end: int) -> tuple[str, ...]:
