@@ -53,7 +53,7 @@ def test_github_enterprise_server_has_no_such_artifacts_and_everything_else(tmp_
 def test_a_step_that_is_killed_while_github_is_slow_has_told_its_results_already(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         stage.store(stage.tip)
-        stage.github.script_failures([slow(300, on="GET */actions/artifacts")])
+        stage.github.script_failures([slow(300, on="POST */CreateArtifact")])
 
         def kill(process: Process, _: ScriptedApi) -> None:
             after(lambda: not stage.github.failures)
