@@ -91,10 +91,11 @@ def account(lines: Lines, tallied: Iterable[SourcedTally]) -> Ledger:
     """Settle every candidate of lines that belong to one process, or to several that share them."""
     entered = [(source, _begun(lines, tally)) for source, tally in tallied]
     book = _Book(lines, _unquoted(entered))
+    kept = set(map(id, book.open))
     # Between the lines of a runner that quotes nobody may stand those of another that ran beside it.
     quoting = [tally for tally in _spans(entered) if tally.quotes]
     beside = [
-        tally for item in entered if item not in book.open
+        tally for item in entered if id(item) not in kept
         for tally in item[1:] if tally.certain and tally.failed + tally.errored and not _inside(quoting, tally)
     ]  # fmt: skip
     ended = _unrepeated(book.open)
