@@ -1,7 +1,7 @@
 """node:test, tap, tape, Bun, Deno and Playwright."""
 
 from cases import Case, Runner, counts, text
-from javascript_sources import BROKEN, DESCRIBED, FAILED_PATHS, PASSING, SOURCE
+from javascript_sources import BROKEN, DESCRIBED, FAILED_PATHS, PASSING
 
 NODE = Runner("node-test", "node --version")
 TAP = Runner("tap", "tap --version", npm=("tap",))
@@ -57,16 +57,6 @@ NODE_CASES = (
     node("broken-file", 'require("./nowhere");\n', "tap", counts("TAP", 0, 1)),
     Case(NODE, "none", {"index.js": ""}, "node --test", counts("TAP", 0)),
     Case(NODE, "direct", {"sums.js": NODE_MIXED}, "node sums.js", counts("TAP", 3, 2, skipped=2)),
-    Case(
-        NODE,
-        "coverage",
-        {
-            "calc.js": SOURCE,
-            "calc.test.js": 'require("node:test").test("adds", () => { require("./calc").add(1, 2); });\n',
-        },
-        "node --test --experimental-test-coverage --test-reporter=spec",
-        counts("node:test", 1, coverage={"format": "node:test coverage", "lines": 63.64, "branches": 80.0}),
-    ),
 )
 
 TAP_MIXED = text("""

@@ -87,9 +87,6 @@ JEST_CASES = (
         "coverage-lcov", "lcovonly", {"format": "lcov", "lines": 57.14, "branches": 50.0}, "coverage/lcov.info"
     ),
     jest_covered(
-        "coverage-clover", "clover", {"format": "Clover XML", "lines": 57.14, "branches": 50.0}, "coverage/clover.xml"
-    ),
-    jest_covered(
         "coverage-cobertura",
         "cobertura",
         {"format": "Cobertura XML", "lines": 57.14, "branches": 50.0},

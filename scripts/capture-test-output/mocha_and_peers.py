@@ -1,4 +1,4 @@
-"""Mocha, Jasmine and AVA."""
+"""Mocha and Jasmine."""
 
 from cases import Case, Runner, counts, text
 from javascript_sources import DESCRIBED, PASSING, SOURCE
@@ -6,7 +6,6 @@ from javascript_sources import DESCRIBED, PASSING, SOURCE
 MOCHA = Runner("mocha", "mocha --version", npm=("mocha", "nyc", "c8"))
 MOCHA_10 = Runner("mocha-10", "mocha --version", npm=("mocha@10", "mocha-junit-reporter", "mocha-trx-reporter"))
 JASMINE = Runner("jasmine", "jasmine version", npm=("jasmine", "jasmine-reporters"))
-AVA = Runner("ava", "ava --version", npm=("ava",))
 TAP = Runner("tap", "tap --version", npm=("tap",))
 
 MOCHA_MIXED = 'const assert = require("assert");\n' + text("""
@@ -138,36 +137,7 @@ JASMINE_CASES = (
     jasmine("imitating", 'it("logs", () => { console.log("9 specs, 4 failures"); });\n', counts("Jasmine", 1)),
 )
 
-AVA_MIXED = 'import test from "ava";\n' + text("""
-    test("adds", t => t.is(1 + 1, 2));
-    test("rejects 5 failed logins", t => t.pass());
-    test("multiplies", t => t.is(2 * 2, 5));
-    test("divides", () => { throw new Error("4 tests passed"); });
-    test.skip("writes", t => t.pass());
-    test.todo("reads");
-    test.failing("known bug", t => t.fail());
-""")
-AVA_PASSING = 'import test from "ava";\ntest("5 tests failed", t => t.pass());\ntest("b", t => t.pass());\n'
-AVA_LOUD = 'import test from "ava";\n' + text("""
-    test("logs", t => { console.log("  9 tests failed"); t.log("7 tests passed"); t.pass(); });
-""")
-AVA_LOST = 'import test from "ava";\ntest("fine", async t => { t.pass(); Promise.reject(new Error("lost")); });\n'
-
-
-def ava(name: str, source: str, expect: dict[str, object], arguments: str = "") -> Case:
-    return Case(AVA, name, {"test.js": source, "package.json": '{"type": "module"}'}, f"ava {arguments}", expect)
-
-
-AVA_CASES = (
-    ava("mixed", AVA_MIXED, counts("AVA", 2, 2, skipped=3, failures=["multiplies", "divides"])),
-    ava("passing", AVA_PASSING, counts("AVA", 2)),
-    ava("imitating", AVA_LOUD, counts("AVA", 1)),
-    ava("unhandled", AVA_LOST, counts("AVA", 1, 0, 1)),
-    ava("tap", AVA_MIXED, counts("TAP", 3, 2, skipped=2), "--tap"),
-)
-
 CASES = (
     *MOCHA_CASES,
     *JASMINE_CASES,
-    *AVA_CASES,
 )

@@ -118,16 +118,6 @@ PHP_SKIPPING = text("""
         public function testWrites(): void { $this->markTestSkipped("later"); }
     }
 """)
-PHP_CODE = "<?php\nfunction add($a, $b) {\n  if ($a > 100) {\n    return null;\n  }\n  return $a + $b;\n}\n"
-PHP_COVERED = text("""
-    <?php
-    use PHPUnit\\Framework\\TestCase;
-    require_once __DIR__ . "/../src/add.php";
-    final class AddTest extends TestCase {
-        public function testAdds(): void { $this->assertSame(3, add(1, 2)); }
-    }
-""")
-PHP_COVERAGE = '<phpunit><coverage><include><directory suffix=".php">src</directory></include></coverage></phpunit>\n'
 PHPUNIT_CASES = (
     Case(
         PHPUNIT,
@@ -150,21 +140,6 @@ PHPUNIT_CASES = (
         "phpunit --log-junit junit.xml tests",
         counts("JUnit XML", 2, 1, 2, 2),
         ("junit.xml",),
-    ),
-    Case(
-        PHPUNIT,
-        "coverage",
-        {"tests/AddTest.php": PHP_COVERED, "src/add.php": PHP_CODE, "phpunit.xml": PHP_COVERAGE},
-        "phpunit --coverage-text tests",
-        counts("PHPUnit", 1, coverage={"format": "PHPUnit text", "lines": 66.67}),
-    ),
-    Case(
-        PHPUNIT,
-        "coverage-clover",
-        {"tests/AddTest.php": PHP_COVERED, "src/add.php": PHP_CODE, "phpunit.xml": PHP_COVERAGE},
-        "phpunit --coverage-clover clover.xml tests",
-        counts("PHPUnit", 1, coverage={"format": "Clover XML", "lines": 66.67}),
-        ("clover.xml",),
     ),
 )
 

@@ -13,7 +13,6 @@ PIECES = (
     "[x] ", "x ...... ", "lines......: ", "coverage: ", "3 tests ",
     "{", "[{", '{"stats":{', "Executed 1 of 1 (", "(1 ", "Failed  ",
     ". [100%]", "\u2713 ", "12:00:00 ", "#12 1.0 ", "a:b: ",
-    "##teamcity[testFailed name='|", "<testsuite>", "<!-- ", "FAILED (a=1, ",
     "running 1 test ", "1..1 ", "\x1b[1m", "\r", "  1) ", "FAIL\tx\t", "PASS x ", "Test Summary: | Pass ", " \t", "-1 ",
 )  # fmt: skip
 

@@ -26,7 +26,7 @@ from zelda_ci.process.spool import Spool, spooled
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output import reading
 from zelda_ci.test_output.coverage import reading as coverage_reading
-from zelda_ci.test_output.reader_process import COVERAGE, TESTS, read_apart
+from zelda_ci.test_output.findings import COVERAGE, TESTS, find
 from zelda_ci.test_output.reading import contradictions
 
 WEIGHTS = {"build": 40.0, "tests": 60.0}
@@ -255,7 +255,7 @@ class FunctionalCorrectness:
         notes = tuple(str(redact(note)) for note in ran.notes)
         if result.exit_code is None:  # what an ended runner left is no result
             return CommandEvidence(build, result.in_brief(redact), notes=notes)
-        found = await read_apart(result, spool, ran.written, redact)
+        found = await find(result, spool, ran.written, redact)
         return CommandEvidence(build, result.in_brief(redact), found.tests, found.coverage, notes)
 
 

@@ -202,18 +202,16 @@ async def capture(  # noqa: PLR0913  # most of them have defaults that nearly ev
     timeout_seconds: float = 120.0,
     max_bytes: int = 64 << 20,
     inherit: Sequence[int] = (),
-    into: io.BytesIO | None = None,
 ) -> Captured:
     """Run a program of ours and return all that it wrote, each stream up to `max_bytes`.
 
-    Its standard output is added to `into`, where it can be seen also if it did not end in time. It keeps the
-    descriptors `inherit` open, such as a lock that must stay held while it runs even if Zelda is killed.
+    It keeps the descriptors `inherit` open, such as a lock that must stay held while it runs even if Zelda is killed.
 
     Raises:
         OSError: It could not be started.
         TimeoutError: It did not end in time; it is dead then.
     """
-    stdout, stderr = into or io.BytesIO(), io.BytesIO()
+    stdout, stderr = io.BytesIO(), io.BytesIO()
     sinks = Limited(stdout, max_bytes), Limited(stderr, max_bytes)
     with _input(input) as stdin:
         async with _started(argv, cwd, environment, stdin=stdin, inherit=inherit) as child:

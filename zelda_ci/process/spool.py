@@ -1,4 +1,4 @@
-"""All that a program prints, on disk, so that it can be read whole without being held in memory."""
+"""All that a program prints, on disk, so that it is held in memory only while it is read."""
 
 import os
 import tempfile
@@ -7,12 +7,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-# Of a stream: as much as can be read in a fraction of the time that reading may take.
-MAX_SPOOLED_BYTES = 32 << 20
+# Of a stream: as much as can be read in a few seconds.
+MAX_SPOOLED_BYTES = 8 << 20
 
 
 class Spool:
-    """A stream in a file without a name: nobody else can open it, and it is gone with the last process that holds it.
+    """A stream in a file without a name: nobody else can open it, and it is gone with the process that holds it.
 
     Of a stream longer than `max_bytes`, the first half of that and the last half are kept. Where the disk is full,
     nothing is: the room is given back at once, and whoever wants to read finds `lost`.
@@ -36,23 +36,28 @@ class Spool:
         self.total += len(chunk)
         return True
 
-    @property
-    def descriptor(self) -> int:
-        """For another process, which then holds the file as well."""
-        return self._file.fileno()
+    def contents(self) -> list[bytes]:
+        """The whole stream, or its head and its tail.
 
-    @property
-    def parts(self) -> list[list[tuple[int, int]]]:
-        """Where in the file its pieces begin and end: of the whole stream, or of its head and of its tail."""
+        Raises:
+            OSError: The disk does not give it back.
+        """
         if not self.truncated:
-            return [[(0, self.total)]]
+            return [self._piece(0, self.total)]
         half, oldest = self._half, self._half + (self.total - self._half) % self._half
-        return [[(0, half)], [(oldest, 2 * half), (half, oldest)]]
+        return [self._piece(0, half), self._piece(oldest, 2 * half) + self._piece(half, oldest)]
 
     @property
     def truncated(self) -> bool:
         """Whether something of the middle is missing."""
         return self.total > 2 * self._half
+
+    def _piece(self, start: int, end: int) -> bytes:
+        pieces = []
+        while start < end and (piece := os.pread(self._file.fileno(), end - start, start)):
+            pieces.append(piece)
+            start += len(piece)
+        return b"".join(pieces)
 
     def _places(self, chunk: bytes) -> Iterator[tuple[int, bytes]]:
         """Where each piece of a chunk goes: the second half of the file is written again and again."""

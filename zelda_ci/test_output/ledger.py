@@ -9,8 +9,7 @@ from itertools import pairwise
 import re2
 
 from zelda_ci.domain.test_run import Source
-from zelda_ci.test_output.summaries import MARKED
-from zelda_ci.test_output.tally import GAP, Lines, Tally, matches
+from zelda_ci.test_output.tally import GAP, Lines, Tally, matches, same_run
 
 SourcedTally = tuple[Source, Tally]
 
@@ -20,7 +19,8 @@ _SUMMARY_BESIDE = {
     "Mocha JSON": ("Mocha",),
     "RSpec JSON": ("RSpec",),
     "Go JSON": ("Go -v", "Go"),
-    "TAP": ("node-tap",),
+    "Playwright JSON": ("Playwright",),
+    "TAP": ("node-tap", "node:test", "Vitest"),
 }
 # Lines between two readings of one summary.
 _NEAR = 15
@@ -91,16 +91,18 @@ def account(lines: Lines, tallied: Iterable[SourcedTally]) -> Ledger:
     """Settle every candidate of lines that belong to one process, or to several that share them."""
     entered = [(source, _begun(lines, tally)) for source, tally in tallied]
     book = _Book(lines, _unquoted(entered))
+    kept = set(map(id, book.open))
     # Between the lines of a runner that quotes nobody may stand those of another that ran beside it.
     quoting = [tally for tally in _spans(entered) if tally.quotes]
     beside = [
-        tally for item in entered if item not in book.open
+        tally for item in entered if id(item) not in kept
         for tally in item[1:] if tally.certain and tally.failed + tally.errored and not _inside(quoting, tally)
     ]  # fmt: skip
-    book.open = _once(_unrepeated(book.open))
+    ended = _unrepeated(book.open)
+    book.open = _once(ended)
     _hold(book)
     likely = _believe(book)
-    _closed(book)
+    _closed(book, ended)
     if book.open and not any(tally.failed + tally.errored for _, tally in book.open):
         for tally in (*likely, *beside):
             book.doubt("what looks like a summary with failures was not counted", tally.last)
@@ -166,24 +168,34 @@ def _outcome(tally: Tally) -> tuple[int, int]:
 
 
 def _once(tallied: Sequence[SourcedTally]) -> list[SourcedTally]:
-    """Without the summary that a runner prints beside a stream, which then has the same numbers."""
-    streamed = Counter(_numbers(tally) for source, tally in tallied if source == "stream")
+    """Each run once, where a runner prints it in several formats, or a summary beside a stream of the same numbers."""
+    streams: list[Tally] = []
     kept: list[SourcedTally] = []
+    told = Counter[tuple[str, int, int, int]]()
     for source, tally in tallied:
-        beside = (
-            (stream, *_numbers(tally)[1:]) for stream, formats in _SUMMARY_BESIDE.items() if tally.format in formats
-        )
-        # Equal numbers as well: another run of the same runner, with its summary alone, counts for itself.
-        same = next((key for key in beside if streamed[key]), None) if source == "summary" else None
-        if same:
-            streamed[same] -= 1
+        if source == "summary":
+            beside = [(stream, *_numbers(tally)) for stream in _beside(tally.format)]
+            # Equal numbers as well: another run of the same runner, with its summary alone, counts for itself.
+            same = next((key for key in beside if told[key]), None)
+            if same:
+                told[same] -= 1
+                continue
+        elif any(tally.format != other.format and tally.ends and same_run([tally], [other]) for other in streams):
+            continue
         else:
-            kept.append((source, tally))
+            streams.append(tally)
+            told[tally.format, *_numbers(tally)] += 1
+        kept.append((source, tally))
     return kept
 
 
-def _numbers(tally: Tally) -> tuple[str, int, int, int]:
-    return tally.format, tally.passed, tally.failed, tally.skipped
+def _beside(summary: str) -> list[str]:
+    """Streams that the runner of a summary may have printed; XML comes from any."""
+    return ["JUnit XML", *(stream for stream, formats in _SUMMARY_BESIDE.items() if summary in formats)]
+
+
+def _numbers(tally: Tally) -> tuple[int, int, int]:
+    return tally.passed, tally.failed + tally.errored, tally.skipped
 
 
 def _hold(book: _Book) -> None:
@@ -208,8 +220,6 @@ def _believe(book: _Book) -> list[Tally]:
     """Leave out what may be a log line beside certain summaries; those of them that tell of failures."""
     likely: list[Tally] = []
     certain = {tally.format for _, tally in book.open if tally.certain and not tally.doubt}
-    if any(tally.format not in MARKED for _, tally in book.open):
-        book.open = [item for item in book.open if item[1].format not in MARKED]
     kept: list[SourcedTally] = []
     for source, tally in book.open:
         if tally.doubt:
@@ -229,18 +239,18 @@ def _believe(book: _Book) -> list[Tally]:
     return likely
 
 
-def _closed(book: _Book) -> None:
+def _closed(book: _Book, ended: Sequence[SourcedTally]) -> None:
     """What began has ended."""
     owners = _spans(book.open)
     for formats, pattern in _STARTS:
         starts = [index for index, _ in matches(book.lines, pattern)]
-        ends = sorted(tally.last for _, tally in book.open if tally.format in formats)
+        ends = sorted(tally.last for _, tally in ended if tally.format in formats)
         gap = GAP in book.lines
         for start, following in pairwise([*starts, len(book.lines)]):
             position = bisect_right(ends, start)
-            ended = position < len(ends) and ends[position] < following
+            closed = position < len(ends) and ends[position] < following
             inside = any(owner.first < start < owner.last for owner in owners)
-            if not (ended or inside or gap):
+            if not (closed or inside or gap):
                 book.doubt(f"a run of {formats[0]} began and did not end", start)
 
 

@@ -13,7 +13,7 @@ import re2
 
 from zelda_ci.test_output import documents
 from zelda_ci.test_output.runners import go_and_rust, tap
-from zelda_ci.test_output.tally import Lines, Output, Tally, decode
+from zelda_ci.test_output.tally import Lines, Output, Tally, decode, same_run
 
 # Elements inside of each other; reports need about ten, a parser's stack bears thousands.
 MAX_XML_DEPTH = 100
@@ -165,7 +165,7 @@ def _by_attribute(cases: str, outcome: str, name: str) -> Callable[[Element], li
     """A format whose tests have their outcome in an attribute."""
 
     def read(root: Element) -> list[CaseOutcome]:
-        tests = [test for test in root.iter(cases) if test.get(outcome) and test.get("is-config") != "true"]
+        tests = [test for test in root.iter(cases) if test.get(outcome)]
         # NUnit tells an error from a failure by a label.
         return [
             _outcome(test.get(name), "error" if test.get("label") == "Error" else test.get(outcome)) for test in tests
@@ -188,41 +188,14 @@ def _read_trx(root: Element) -> list[CaseOutcome]:
     return outcomes
 
 
-def _read_robot(root: Element) -> list[CaseOutcome]:
-    return [
-        _outcome(test.get("name"), status.get("status"))
-        for test in root.iter("test") for status in test.findall("status")
-    ]  # fmt: skip
-
-
-def _read_ctest(root: Element) -> list[CaseOutcome]:
-    tests = [test for test in root.iter("Test") if test.get("Status")]
-    return [_outcome(test.findtext("Name"), test.get("Status")) for test in tests]
-
-
-def _read_qt(root: Element) -> list[CaseOutcome]:
-    return [
-        _outcome(
-            test.get("name"), "failed" if {"fail", "xpass"} & words else "skipped" if "skip" in words else "passed"
-        )
-        for test in root.iter("TestFunction")
-        for words in [{incident.get("type") for incident in test} | {part.get("type") for part in test.iter("Message")}]
-    ]
-
-
 _READERS: Mapping[str, tuple[str, Callable[[Element], list[CaseOutcome]]]] = {
     "testsuites": ("JUnit XML", _read_junit),
     "testsuite": ("JUnit XML", _read_junit),
     "testcase": ("JUnit XML", _read_junit),
     "TestRun": ("TRX", _read_trx),
     "test-run": ("NUnit 3 XML", _by_attribute("test-case", "result", "fullname")),
-    "test-results": ("NUnit 2 XML", _by_attribute("test-case", "result", "name")),
     "assemblies": ("xUnit.net XML", _by_attribute("test", "result", "name")),
     "assembly": ("xUnit.net XML", _by_attribute("test", "result", "name")),
-    "testng-results": ("TestNG XML", _by_attribute("test-method", "status", "name")),
-    "robot": ("Robot Framework XML", _read_robot),
-    "Site": ("CTest XML", _read_ctest),
-    "TestCase": ("QtTest XML", _read_qt),
 }
 
 
@@ -234,8 +207,6 @@ def read_xml(raw: bytes, *, succeeded: bool) -> tuple[str, list[CaseOutcome]]:
         ValueError: It is XML of another kind.
     """
     root = parse_xml(raw)
-    if root.tag == "testsuites" and root.find("suite/test") is not None:
-        return "Check XML", [_outcome(test.findtext("id"), test.get("result")) for test in root.iter("test")]
     if root.tag not in _READERS:
         raise ValueError("it is not XML of tests")
     form, read = _READERS[root.tag]
@@ -289,7 +260,6 @@ TEST_REPORTS = (
     "**/*test*.json",
     "**/*result*.json",
     "**/*report*.json",
-    "**/*cucumber*.json",
     "**/*mochawesome*.json",
     # .NET
     "**/*.trx",
@@ -342,7 +312,29 @@ def read_reports(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[lis
                 problems.append(ReportProblem(report.path, str(problem), isinstance(problem, RefusedXmlError)))
     for (form, folder), outcomes in cases.items():
         tallies.append(tally(form, outcomes, succeeded=succeeded, label=folder))
-    return tallies, problems
+    return _once(tallies), problems
+
+
+def _once(tallies: list[Tally]) -> list[Tally]:
+    """Each run once, where several reports tell of it: in several formats, or in a folder and in folders inside."""
+    by_format: dict[str, list[Tally]] = {}
+    for report in sorted(tallies, key=lambda report: (-report.total, -report.flaky)):
+        by_format.setdefault(report.format, []).append(report)
+    groups: list[list[Tally]] = []
+    for group in by_format.values():
+        if not any(same_run(group, other) for other in groups):
+            groups.append(group)
+    kept: list[Tally] = []
+    for report in (report for group in groups for report in group):
+        others = [other for other in kept if other.format != report.format]
+        inside = [other for other in by_format[report.format] if _is_inside(other.label, report.label)]
+        if not same_run([report], inside) and not any(same_run([report], [other]) for other in others):
+            kept.append(report)
+    return [report for report in tallies if any(report is other for other in kept)]
+
+
+def _is_inside(folder: str, outer: str) -> bool:
+    return folder != outer and PurePosixPath(folder).is_relative_to(outer)
 
 
 def _cases(raw: bytes, *, succeeded: bool) -> tuple[str, list[CaseOutcome]]:

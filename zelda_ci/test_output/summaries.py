@@ -1,25 +1,128 @@
-"""Reads printed summaries by the table of grammars: counts are derived, checked against each other, and named."""
+"""Printed summaries of runners by a table, one row for each closing line: counts are derived and checked against each other."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import re2
 
-from zelda_ci.test_output.grammars import GRAMMARS, Grammar, compiled
-from zelda_ci.test_output.tally import MAX_LIST_LENGTH, Lines, Tally, first_names, matches, preceding
-from zelda_ci.test_output.words import MAX_COUNT, counts_in, kind_of
+from zelda_ci.test_output.tally import MAX_COUNT, MAX_LIST_LENGTH, Lines, Tally, first_names, preceding
+
+Counts = Counter[str]
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """A summary in one line, or in a block of labelled lines that its anchor begins.
+
+    Groups of the line: `t` total, `p` passed, `f` failed, `e` errored, `s` skipped (a digit behind for another one), `r`
+    those that ran, and `l`: a list like `2 failed, 3 passed`.
+    """
+
+    format: str
+    line: str
+    start: str = ""
+    """The line with which the runner begins; a run that began and has no summary never ended."""
+    below: str = ""
+    """The next line that is not blank, with groups of its own; without it this is no summary."""
+    above: str = ""
+    """One of the two nearest lines above that are not blank; without it this is no summary."""
+    parts: str = ""
+    """Lines that may stand among others below the first, each with groups of its own."""
+    names: str = ""
+    """A failing test's line, its name in the first group."""
+    listed_below: bool = False
+    """Whether failing tests are listed below the summary; else above it, or around it."""
+    by_names: bool = False
+    """Whether failures are assertions, so that failing tests are counted by name; without them in doubt."""
+    repeat: Literal["each", "nested", "progress"] = "each"
+    """What several of them are: runs, parts that a total repeats, or progress, of which the last counts."""
+    holds: tuple[str, ...] = ()
+    """Formats whose summaries this one adds up, or prints once more."""
+    rest: str = ""
+    """The kind of those that the total counts and no number names."""
+    outside: str = ""
+    """The kind of those that the total leaves out."""
+
+
+# What loggers and build tools put before a line: a level, a mark.
+_BEFORE = r"(?:\s*\[(?:info|error|warn|INFO|ERROR|WARNING|junit|java|exec|testng)\] ?)?"
+
+
+@cache
+def compiled(line: str) -> "re2._Regexp[str]":
+    """The pattern of a whole line, with what may stand before it."""
+    return re2.compile(rf"^{_BEFORE}(?:{line})\s*$")
+
+
+N = r"\d{1,9}"
+_DOTNET_NAME = r"^(?:  Failed|failed) (\S.*?) (?:\[[<\d].*\]|\(\d.*\))$"
+GRAMMARS: tuple[Grammar, ...] = (
+    Grammar("Catch2", rf"All tests passed \({N} assertions? in (?P<p>{N}) test cases?\)"),
+    Grammar("Catch2", r"(?P<p>No) tests ran", above=r"=====.*"),
+    Grammar("Catch2", rf"test cases: +(?P<t>{N}) \| (?P<l>.*?)(?: \|)?", below=r"assertions: .*"),
+    Grammar("doctest", rf"\[doctest\] test cases: +(?P<t>{N}) \| (?P<l>.*?)(?: \|)?", below=r"\[doctest\] assertions: .*"),
+    Grammar("ScalaTest", rf"Suites: completed {N}, aborted (?P<e>{N})", names=r"^\[?[a-z]*\]? ?- (\S.*) \*\*\* FAILED \*\*\*",
+            below=rf"Tests: succeeded (?P<p>{N}), failed (?P<f>{N}), canceled (?P<s>{N}), ignored (?P<s2>{N}), pending (?P<s3>{N})"),
+    Grammar("ScalaTest", rf"Tests: succeeded (?P<p>{N}), failed (?P<f>{N}), canceled (?P<s>{N}), ignored (?P<s2>{N}), pending (?P<s3>{N})",
+            names=r"^\[?[a-z]*\]? ?- (\S.*) \*\*\* FAILED \*\*\*"),
+    Grammar("sbt", rf"(?:Passed|Failed|Error): Total (?P<t>{N}), Failed (?P<f>{N}), Errors (?P<e>{N}), Passed (?P<p>{N})"
+            rf"(?:, (?:Skipped|Ignored) (?P<s>{N}))?(?:, (?:Skipped|Ignored|Canceled) (?P<s2>{N}))?(?:, (?:Canceled|Pending) (?P<s3>{N}))?(?:, Pending (?P<s4>{N}))?", holds=("ScalaTest", "JUnit 4", "TestNG")),
+    Grammar("TestNG", rf"Total tests run: (?P<t>{N}),(?: Passes: {N},)? Failures: (?P<f>{N}), Skips: (?P<s>{N})", parts=rf"Configuration Failures: (?P<e>{N}), Skips: {N}", outside="errored"),
+    Grammar("JUnit console", rf"\[ +{N} containers found +\](?P<f>x)?",
+            parts=rf"\[ +(?:(?P<e>{N}) containers failed|(?P<s>{N}) tests skipped|(?P<s2>{N}) tests aborted|(?P<p>{N}) tests successful|(?P<f>{N}) tests failed) +\]"),
+    Grammar("JUnit 4", rf"OK \((?P<p>{N}) tests?\)", names=r"^\d+\) (\S.*)$"),
+    Grammar("JUnit 4", rf"Tests run: (?P<t>{N}), {{1,2}}Failures: (?P<f>{N})(?:, {{1,2}}Errors: (?P<e>{N}))?", names=r"^\d+\) (\S.*)$"),
+    Grammar("Gradle", rf"(?P<t>{N}) tests? completed(?:, (?P<f>{N}) failed)?(?:, (?P<s>{N}) skipped)?", names=r"^(\S+ > .+) FAILED$"),
+    Grammar("Dart", rf"\d\d:\d\d \+(?P<p>{N})(?: ~(?P<s>{N}))?(?: -(?P<f>{N}))?: (?:All tests passed!|Some tests failed\.|All (?:other )?tests (?:skipped|passed)[.!])",
+            names=r"^\d\d:\d\d \+\d+(?: ~\d+)? -\d+: (\S.*) \[E\]$"),
+    Grammar("Swift Testing", rf"[^\w]*Test run with (?P<p>{N}) tests?(?: in {N} suites?)? passed after .*", start=r"[^\w]*Test run started\."),
+    Grammar("Swift Testing", rf"[^\w]*Test run with (?P<t>{N}) tests?(?: in {N} suites?)? failed after .* with (?P<f>{N}) issues?\.",
+            start=r"[^\w]*Test run started\.", names=r"^[^\w]*Test (\S+\(.*?\)|\".*?\") failed after ", by_names=True),
+    Grammar("XCTest", rf"\s*Executed (?P<t>{N}) tests?, with (?:(?P<s>{N}) tests? skipped and )?(?P<f>{N}) failures? \({N} unexpected\) in .*", repeat="nested",
+            start=r"Test Suite '(?:All tests|Selected tests)' started at .*", names=r"^Test Case '-?\[?(\S.*?)\]?' failed \("),
+    Grammar("RSpec", rf"(?P<t>{N}) examples?, (?P<f>{N}) failures?(?:, (?P<s>{N}) pending)?(?:, (?P<e>{N}) errors? occurred outside of examples)?",
+            above=r"Finished in [\d.]+.*", outside="errored", names=r"^rspec \S+ # (\S.*)$", listed_below=True),
+    Grammar("test-unit", rf"(?P<t>{N}) tests, {N} assertions, (?P<f>{N}) failures, (?P<e>{N}) errors, (?P<s>{N}) pendings, (?P<s2>{N}) omissions, {N} notifications",
+            names=r"^(?:Failure|Error): ([\w?!]+\([\w:]+\))"),
+    Grammar("Jasmine", rf"(?P<t>{N}) specs?, (?P<f>{N}) failures?(?:, (?P<s>{N}) pending specs?)?", below=r"Finished in [\d.]+ seconds?", names=r"^\d+\) (\S.*)$"),
+    Grammar("Jasmine", r"(?P<p>No) specs found", below=r"Finished in [\d.]+ seconds?"),
+    Grammar("Karma", rf"(?:.*: )?Executed (?P<r>{N}) of (?P<t>{N})(?: \((?P<f>{N}) FAILED\))?(?: \(skipped (?P<s>{N})\))?(?: SUCCESS)? \(.* / .*\)", repeat="progress"),
+    Grammar("Karma", rf"TOTAL: (?:(?P<f>{N}) FAILED, )?(?P<p>{N}) SUCCESS", holds=("Karma",)),
+    Grammar("Cypress", rf" *(?:\x{{2714}}|\x{{2716}}|\x{{221a}}|\xd7) +(?:All specs passed!|{N} of {N} failed \(\d+%\)) +[\d:]+[smh]* +(?P<t>{N}) +(?P<p>{N}|-) +(?P<f>{N}|-) +(?P<s>{N}|-) +(?P<s2>{N}|-)",
+            holds=("Mocha",)),
+    Grammar("Cucumber", rf"(?P<t>{N}) [Ss]cenarios? \((?P<l>.*)\)", below=rf"{N} [Ss]teps?.*|\d+m.*s|[\d.]+ ?m?s|-+", rest="failed"),
+    Grammar("Robot Framework", rf"(?P<t>{N}) tests?(?: total)?, (?P<p>{N}) passed, (?P<f>{N}) failed(?:, (?P<s>{N}) skipped)?", repeat="nested"),
+    Grammar(".NET", rf" *(?:Passed|Failed|Skipped|No test is available)! +- +Failed: +(?P<f>{N}), Passed: +(?P<p>{N}), Skipped: +(?P<s>{N}), Total: +(?P<t>{N}).*", names=_DOTNET_NAME),
+    Grammar(".NET", rf"Test summary: total: (?P<t>{N}), failed: (?P<f>{N}), succeeded: (?P<p>{N}), skipped: (?P<s>{N}).*", repeat="nested", names=_DOTNET_NAME),
+    Grammar(".NET", r"Test run summary: .*", repeat="nested", names=_DOTNET_NAME,
+            parts=rf" +(?:total: (?P<t>{N})|failed: (?P<f>{N})|succeeded: (?P<p>{N})|skipped: (?P<s>{N}))"),
+    Grammar("xUnit.net", rf".* Total: (?P<t>{N}), Errors: (?P<e>{N}), Failed: (?P<f>{N}), Skipped: (?P<s>{N}),.*", outside="errored"),
+    Grammar("ExUnit", rf"(?P<l>(?:{N} (?:doctests?|propert(?:y|ies)|tests?), )+{N} failures?(?:, {N} (?:excluded|skipped|invalid))*)",
+            above=r"Finished in [\d.]+ seconds.*", start=r"Running ExUnit with seed: .*", names=r"^ +\d+\) (?:test|doctest|property) (\S.*)$"),
+    Grammar("node-tap", rf"# \{{ total: (?P<t>{N}), pass: (?P<p>{N})(?:, fail: (?P<f>{N}))?(?:, todo: (?P<s>{N}))?(?:, skip: (?P<s2>{N}))? \}}", names=r"^\x{2716} (\S.*)$"),
+    Grammar("Behave", rf"(?P<p>{N}) scenarios? passed, (?P<f>{N}) failed, (?:(?P<e>{N}) error, )?(?P<s>{N}) skipped(?:, (?P<e2>{N}) undefined)?.*", names=r"^  \S+\.feature:\d+  (\S.*)$"),
+    Grammar(".NET", rf"Total tests: (?P<t>{N})", repeat="nested", names=_DOTNET_NAME,
+            parts=rf" +(?:Passed: +(?P<p>{N})|Failed: +(?P<f>{N})|Skipped: +(?P<s>{N}))"),
+    Grammar("VSTest", rf"Total tests: (?P<t>{N})\. Passed: (?P<p>{N})\. Failed: (?P<f>{N})\. Skipped: (?P<s>{N})\."),
+    Grammar("NUnit", rf" *Test Count: (?P<t>{N}), Pass(?:ed)?: (?P<p>{N}), Fail(?:ed)?: (?P<f>{N}), (?:Warn(?:ings)?: {N}, )?Inconclusive: (?P<s>{N}), Skip(?:ped)?: (?P<s2>{N})"),
+    Grammar("Pester", rf"Tests Passed: (?P<p>{N}), Failed: (?P<f>{N}), Skipped: (?P<s>{N}),?(?: Inconclusive: (?P<s2>{N}),?)?(?: NotRun: (?P<s3>{N}))?.*",
+            start=r"Starting discovery in \d+ files\.", parts=rf"Container failed: (?P<e>{N})", names=r"^ *\[-\] (\S.*?) [\d.]+m?s"),
+    Grammar("Ginkgo", rf"(?:SUCCESS|FAIL)! -- .*?(?P<p>{N}) Passed \| (?P<f>{N}) Failed \| (?:{N} Flaked \| )?(?P<s>{N}) Pending \| (?P<s2>{N}) Skipped.*", names=r"^  \[FAIL\] (\S.*)$"),
+    Grammar("gotestsum", rf"DONE (?:{N} runs, )?(?P<t>{N}) tests?(?:, (?P<s>{N}) skipped)?(?:, (?P<f>{N}) failures?)?(?:, (?P<e>{N}) errors?)? in [\d.]+s", holds=("Go", "Go -v", "Go JSON")),
+)  # fmt: skip
 
 _KINDS = {"t": "total", "r": "ran", "p": "passed", "f": "failed", "e": "errored", "s": "skipped"}
-# A tick, a progress mark or a number: the line of a test, whose title may be anything.
-_TITLE = re2.compile(
-    r"^(?: {4,}|\d+ [Ss]cenarios? \(|\s*(?:"
-    r"[\x{2713}\x{2714}\x{221a}\x{2717}\x{2716}\x{2718}\xd7\x{25cf}\x{2192}\x{25b6}\x{2139}+#>]"
-    r"|[.FEsx*]+\d|ok \d|not ok \d|\d+[).]))"
-)
-Counts = Counter[str]
+_LISTED = re2.compile(r"(\d{1,9}) (\w[\w ]*)")
+_WORDS = {
+    **dict.fromkeys(("test", "doctest", "property", "properties"), "total"),
+    **dict.fromkeys(("passed",), "passed"),
+    **dict.fromkeys(("failed", "failure"), "failed"),
+    **dict.fromkeys(("error", "invalid", "undefined", "ambiguous"), "errored"),
+    **dict.fromkeys(("skipped", "pending", "excluded", "failed as expected"), "skipped"),
+}
 
 
 @cache
@@ -59,7 +162,7 @@ def read_summaries(lines: Lines) -> Iterator[Tally]:
 
 def _entry(grammar: Grammar, lines: Lines, index: int, starts: Mapping[str, list[int]]) -> tuple[Grammar, Tally] | None:
     match = compiled(grammar.line).match(lines[index])
-    if not match or (not grammar.certain and _TITLE.match(lines[index])):
+    if not match:
         return None
     if grammar.above and not any(map(compiled(grammar.above).match, preceding(lines, index, 2))):
         return None
@@ -72,12 +175,10 @@ def _entry(grammar: Grammar, lines: Lines, index: int, starts: Mapping[str, list
     if compiled(grammar.start).groupindex and starts.get(grammar.format):
         counts["total"] = int(compiled(grammar.start).match(lines[starts[grammar.format][-1]])["t"])
     _complete(grammar, counts)
-    if not grammar.certain and (bool(grammar.rows) != (last > index) or not _telling(counts)):
-        return None
     tally = derive(grammar.format, counts)
     if tally is None:
         return None
-    return grammar, replace(tally, first=index, last=last, head=index, certain=grammar.certain, holds=grammar.holds)
+    return grammar, replace(tally, first=index, last=last, head=index, holds=grammar.holds)
 
 
 def _more(grammar: Grammar, lines: Lines, index: int, counts: Counts) -> int | None:
@@ -90,15 +191,7 @@ def _more(grammar: Grammar, lines: Lines, index: int, counts: Counts) -> int | N
         if not under or more is None:
             return None
         counts.update(more)
-    if grammar.parts:
-        return _parts(grammar, lines, last, counts)
-    for end, line in _below(lines, last, grammar.rows):
-        row = counts_in(line)
-        if row is None or (not grammar.certain and counts.keys() & row.keys() - _SEVERAL):
-            break
-        counts.update(row)
-        last = end
-    return last
+    return _parts(grammar, lines, last, counts) if grammar.parts else last
 
 
 def _parts(grammar: Grammar, lines: Lines, first: int, counts: Counts) -> int:
@@ -112,8 +205,6 @@ def _parts(grammar: Grammar, lines: Lines, first: int, counts: Counts) -> int:
     return last
 
 
-# Kinds that labelled lines may count in several parts: time-outs and crashes, pending and disabled tests.
-_SEVERAL = frozenset({"remark", "skipped", "errored"})
 # Lines below an anchor in which its parts are looked for.
 MAX_PARTS = 60
 
@@ -138,14 +229,17 @@ def _below(lines: Lines, index: int, rows: int) -> Iterator[tuple[int, str]]:
 
 
 def _counts(match: Any) -> Counts | None:
+    """The counts of a line; none where its list says what is not understood."""
     groups = match.groupdict()
-    if "l" not in groups and groups:
-        return _named_counts(match)
-    listed = counts_in(groups.get("l", match[0]) or "")
-    # Words that are not understood make the whole line unknown; so does a list that begins with steps or files.
-    if not listed or next(iter(listed)) == "remark":
-        return None
-    counts = Counter(listed)
+    if "l" not in groups:
+        return _named_counts(match) if groups else None
+    counts: Counts = Counter()
+    for entry in re2.split(r" *[,|] *", groups["l"] or ""):
+        part = _LISTED.fullmatch(entry)
+        kind = part and (_WORDS.get(part[2]) or _WORDS.get(part[2].removesuffix("s")))
+        if not kind:
+            return None
+        counts[kind] += int(part[1])
     if groups.get("t"):
         counts["total"] = int(groups["t"])
     return counts
@@ -159,13 +253,6 @@ def _named_counts(match: Any) -> Counts:
         if text is not None:
             counts[_KINDS[name[0]]] += int(text) if text.isdecimal() else 0
     return counts
-
-
-def _telling(counts: Counts) -> bool:
-    """Whether counts without a runner's name say how tests ended."""
-    whole = "total" in counts or "ran" in counts
-    bad = bool(counts.keys() & {"failed", "errored"})
-    return ("passed" in counts and (bad or "total" in counts)) or (whole and "failed" in counts)
 
 
 def derive(form: str, counts: Counts) -> Tally | None:
@@ -194,7 +281,7 @@ def _joined(found: Sequence[tuple[Grammar, Tally]]) -> list[tuple[Grammar, Tally
     for grammar, tally in found:
         if grammar.repeat == "progress":
             kept = [item for item in kept if item[0].format != grammar.format or item[0].repeat != "progress"]
-        elif grammar.repeat == "nested" or not grammar.certain:
+        elif grammar.repeat == "nested":
             kept = _without_parts(kept, grammar, tally)
         kept.append((grammar, tally))
     return kept
@@ -207,10 +294,7 @@ def _without_parts(kept: list[tuple[Grammar, Tally]], grammar: Grammar, whole: T
         if other.format != grammar.format:
             break
         sums = (sums[0] + part.passed, sums[1] + part.failed, sums[2] + part.errored, sums[3] + part.skipped)
-        # One part alone is the same as its total; without a runner's name it may be another run.
-        if sums == (whole.passed, whole.failed, whole.errored, whole.skipped) and (
-            grammar.certain or len(kept) - position > 1
-        ):
+        if sums == (whole.passed, whole.failed, whole.errored, whole.skipped):
             return kept[:position]
     return kept
 
@@ -229,58 +313,6 @@ def _named(lines: Lines, found: Sequence[tuple[Grammar, Tally]], starts: dict[st
         yield from (_unended(form, start) for start in begun[:-1])
     for form, open_starts in starts.items():
         yield from (_unended(form, start) for start in open_starts)
-
-
-# Runners that print each test and no summary: their lines, with name and outcome.
-_MARKS = (
-    ("Nim unittest", r"^ *\[(?P<o>OK|FAILED|SKIPPED)\] (?P<n>\S.*)$"),
-    ("bash_unit", r"^\s*Running (?P<n>\S+)\s*\.\.\. ?(?P<o>SUCCESS|FAILURE|SKIPPED)\b"),
-    ("autopkgtest", r"^(?P<n>\w\S*) +(?P<o>PASS|FAIL|SKIP|FLAKY)(?: .*)?$"),
-    ("Pants", r"^\W* (?P<n>\S+:\S+) (?P<o>succeeded|failed|skipped) in [\d.]+s"),
-    ("cfn-guard", r"^(?P<o>PASS|FAIL|SKIP) (?P<n>(?:Expected )?Rule = .*)$"),
-)
-
-MARKED = frozenset(form for form, _ in _MARKS)
-
-
-def read_marks(lines: Lines) -> Iterator[Tally]:
-    """A tally of the lines of tests, for runners that end without a summary."""
-    for form, line in _MARKS:
-        tests = list(matches(lines, re2.compile(line)))
-        outcomes = [(kind_of(match["o"]) or "errored", match["n"]) for _, match in tests]
-        if outcomes and (len(outcomes) > 1 or outcomes[0][0] == "passed"):
-            first, last = tests[0][0], tests[-1][0]
-            yield Tally.of(form, outcomes, first=first, last=last, head=first, certain=False)
-
-
-_HEADING = re2.compile(r"^Test Summary: +\|((?: +(?:Pass|Fail|Error|Broken|Total|Time))+)\s*$")
-_JULIA = {"Pass": "passed", "Fail": "failed", "Error": "errored", "Broken": "skipped"}
-
-
-def read_julia(lines: Lines) -> Iterator[Tally]:
-    """One tally per table: the rows that are not indented, by the columns that its heading names."""
-    for index, heading in matches(lines, _HEADING):
-        columns = {word: heading[0].rindex(word) + len(word) for word in heading[1].split() if word in _JULIA}
-        counts: Counts = Counter()
-        last = index
-        for row, line in _below(lines, index, MAX_LIST_LENGTH):
-            if "|" not in line or _HEADING.match(line):
-                break
-            last = row
-            if not line.startswith(" "):
-                for word, end in columns.items():
-                    number = line[:end].rpartition(" ")[2]
-                    counts[_JULIA[word]] += int(number) if number.isdecimal() and len(number) < 10 else 0
-        if counts:
-            yield Tally(
-                "Julia",
-                counts["passed"],
-                counts["failed"],
-                counts["errored"],
-                counts["skipped"],
-                first=index,
-                last=last,
-            )
 
 
 def _unended(form: str, start: int) -> Tally:

@@ -19,6 +19,9 @@ Lines = Sequence[str]
 # Names of failed tests that are kept.
 NAMES_KEPT = 10
 
+# A count beyond this is no count of tests.
+MAX_COUNT = 10_000_000
+
 # Lines of a list of failures that are read.
 MAX_LIST_LENGTH = 1_000
 
@@ -50,6 +53,8 @@ class Tally:
     """The first line of its summary, where the summary is more than its last line."""
     holds: tuple[str, ...] = ()
     """Formats of runs that this one adds up."""
+    ends: tuple[str, ...] = ()
+    """The last words of the names of all tests that ran, sorted, where they are known."""
     doubt: str = ""
     """Why its numbers cannot be believed, or that there are none."""
 
@@ -60,12 +65,32 @@ class Tally:
         kinds = Counter(kind for kind, _ in listed)
         lost = first_names(name for kind, name in listed if kind in {"failed", "errored"})
         counts = kinds["passed"], kinds["failed"], kinds["errored"], kinds["skipped"]
-        return cls(form, *counts, failures=lost, **more)
+        return cls(form, *counts, failures=lost, ends=ends(name for kind, name in listed if kind != "skipped"), **more)
 
     @property
     def total(self) -> int:
         """Tests that are known, run or not."""
         return self.passed + self.failed + self.errored + self.skipped
+
+
+def ends(names: Iterable[str]) -> tuple[str, ...]:
+    """What names of tests have in common in all formats, which put suites, classes and files before them."""
+    return tuple(sorted(words[-1] for name in names if (words := re.findall(r"\w+", name))))
+
+
+def same_run(ones: Sequence[Tally], others: Sequence[Tally]) -> bool:
+    """Whether both tell of the same tests: as many of each outcome, and of the same names where they have any."""
+    (passed, lost, names), other = _told(ones), _told(others)
+    return passed + lost > 0 and (passed, lost) == other[:2] and (not (names and other[2]) or names == other[2])
+
+
+def _told(tallies: Sequence[Tally]) -> tuple[int, int, list[str]]:
+    named = all(tally.ends for tally in tallies if tally.passed + tally.failed + tally.errored)
+    return (
+        sum(tally.passed for tally in tallies),
+        sum(tally.failed + tally.errored for tally in tallies),
+        sorted(end for tally in tallies for end in tally.ends) if named else [],
+    )
 
 
 Recogniser = Callable[[Lines], Iterable[Tally]]

@@ -141,22 +141,11 @@ def test_a_suite_that_jest_could_not_load_is_an_error() -> None:
 
 
 XML = {
-    "NUnit 2 XML": (
-        "<test-results><test-case name='a' result='Success'/><test-case name='b' result='Failure'/>"
-        "<test-case name='c' result='Error'/><test-case name='d' result='Ignored'/></test-results>"
+    "NUnit 3 XML": (
+        "<test-run><test-case fullname='a' result='Passed'/><test-case fullname='b' result='Failed'/>"
+        "<test-case fullname='c' result='Failed' label='Error'/><test-case fullname='d' result='Skipped'/></test-run>"
     ),
-    "CTest XML": (
-        '<Site><Testing><TestList><Test>./a</Test></TestList><Test Status="passed"><Name>a</Name></Test>'
-        '<Test Status="failed"><Name>b</Name></Test><Test Status="notrun"><Name>d</Name></Test></Testing></Site>'
-    ),
-    "Robot Framework XML": (
-        "<robot><suite><test name='a'><kw><status status='PASS'/></kw><status status='PASS'/></test>"
-        "<test name='b'><status status='FAIL'/></test><test name='d'><status status='SKIP'/></test></suite></robot>"
-    ),
-    "QtTest XML": (
-        '<TestCase name="T"><TestFunction name="a"><Incident type="pass"/></TestFunction>'
-        '<TestFunction name="b"><Incident type="fail"/></TestFunction></TestCase>'
-    ),
+    "xUnit.net XML": "<assembly><test name='a' result='Pass'/><test name='b' result='Fail'/><test name='d' result='Skip'/></assembly>",
 }
 
 

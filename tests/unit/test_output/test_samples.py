@@ -11,7 +11,7 @@ SAMPLES = samples()
 # What is reached so far. It may only get better: lower a limit, or raise the share, with every reader that improves it.
 MAX_FALSE_GREENS: dict[Half, int] = {"development": 0, "hold-out": 0}
 MAX_WRONG: dict[Half, int] = {"development": 0, "hold-out": 0}
-MIN_SHARE_RIGHT: dict[Half, float] = {"development": 261 / 264, "hold-out": 274 / 296}
+MIN_SHARE_RIGHT: dict[Half, float] = {"development": 119 / 119, "hold-out": 130 / 133}
 
 
 def verdict(sample: Sample) -> Verdict:

@@ -10,7 +10,6 @@ from zelda_ci.domain.test_run import CoverageSummary
 from zelda_ci.test_output.coverage.reports import (
     Coverage,
     Share,
-    clover,
     cobertura,
     go_profile,
     jacoco,
@@ -20,7 +19,7 @@ from zelda_ci.test_output.coverage.reports import (
     total,
 )
 from zelda_ci.test_output.reports import RefusedXmlError, ReportFile, parse_xml
-from zelda_ci.test_output.tally import GAP, MAX_WIDTH, Lines, Output, decode, following, matches
+from zelda_ci.test_output.tally import GAP, MAX_WIDTH, Lines, Output, decode, matches
 
 _TABLE = re2.compile(r"\|? *All files *\|([\d. |-]*)")
 _HEADER = re2.compile(r"\|? *File *\|(.*)$")
@@ -29,7 +28,6 @@ _TOTAL = re2.compile(r"TOTAL +([\d ]+?) +(\d+(?:\.\d+)?)%(?: |$)")
 _NAMES = re2.compile(r"(?:Name +Stmts|File +(?:Lines|Branches)) +")
 _GO_PACKAGE = re2.compile(r"ok  \t\S+\t(?:[\d.]+s|\(cached\))\tcoverage: ([\d.]+)% of statements")
 _GO_TOTAL = re2.compile(r"total:\s+\(statements\)\s+([\d.]+)%$")
-_PLAIN = re2.compile(r"(?i) *(?:Total )?(Lines|Line coverage|Statements|Coverage|Total coverage) *: *([\d.]+) ?%")
 
 
 def find_printed(lines: Lines) -> list[Coverage]:
@@ -85,20 +83,6 @@ def _coverage_py(lines: Lines) -> Iterator[Coverage]:
             yield Coverage("coverage.py text", share)
 
 
-def _llvm(lines: Lines) -> Iterator[Coverage]:
-    names: list[str] = []
-    for line in lines:
-        if line.startswith("Filename "):
-            names = [name.strip() for name in line.split("  ") if name.strip()]
-        elif line.startswith("TOTAL ") and "Missed Lines" in names:
-            cells = dict(zip(names[1:], line.split()[1:], strict=False))
-            missed, valid = cells.get("Missed Lines", ""), cells.get("Lines", "")
-            counts = missed.isdecimal() and valid.isdecimal()
-            share = Share.of(int(valid[:9]) - int(missed[:9]), int(valid[:9])) if counts else None
-            if share:
-                yield Coverage("llvm-cov text", share)
-
-
 def _go(lines: Lines) -> Iterator[Coverage]:
     totals = [share for _, match in matches(lines, _GO_TOTAL) if (share := percent(match[1]))]
     packages = [share for _, match in matches(lines, _GO_PACKAGE) if (share := percent(match[1]))]
@@ -106,60 +90,12 @@ def _go(lines: Lines) -> Iterator[Coverage]:
         yield Coverage("Go", share)
 
 
-def _row(form: str, line: str) -> Callable[[Lines], Iterator[Coverage]]:
-    """A format with a line for lines: `c` of `v`, or `p` per cent.
-
-    Branches are the `b` per cent of the same line, or a line of that `kind` right below.
-    """
-    pattern = re2.compile(line)
-
-    def share(row: dict[str, str]) -> Share | None:
-        return Share.of(int(row["c"][:9]), int(row["v"][:9])) if "c" in row else percent(row["p"])
-
-    def is_of(kind: str, row: dict[str, str]) -> bool:
-        return row.get("kind", "line").lower().startswith(kind)
-
-    def read(lines: Lines) -> Iterator[Coverage]:
-        for index, match in matches(lines, pattern):
-            row = match.groupdict()
-            found = share(row)
-            if found and is_of("line", row):
-                below = (pattern.match(text) for _, text in following(lines, index + 1, 2))
-                rows = (entry.groupdict() for entry in below if entry)
-                branches = next((share(entry) for entry in rows if is_of("branch", entry)), None)
-                yield Coverage(form, found, branches or percent(row.get("b", "")))
-
-    return read
-
-
-def _plain(lines: Lines) -> Iterator[Coverage]:
-    """`Lines: 85%`, `Statements: 85%` or `Coverage: 85%`: the last of the most exact kind."""
-    shares: dict[str, Share] = {}
-    for _, match in matches(lines, _PLAIN):
-        share = percent(match[2])
-        if share:
-            shares[match[1].lower()] = share
-    for name in ("lines", "line coverage", "statements", "coverage", "total coverage"):
-        if name in shares:
-            yield Coverage("text", shares[name])
-            return
-
-
 # The most exact first, each with the words without which it cannot be there.
 FORMATS: tuple[tuple[str, Callable[[Lines], Iterator[Coverage]]], ...] = (
     ("All files", _table),
     ("% ( ", _printed_summary),
-    ("Missed Lines", _llvm),
     ("TOTAL ", _coverage_py),
     ("statements", _go),
-    (" all files ", _row("node:test coverage", r"(?:\x{2139}|#) all files +\| +(?P<p>[\d.]+) \| +(?P<b>[\d.]+) \|")),
-    ("  Lines: ", _row("PHPUnit text", r"  Lines: +[\d.]+% \( *(?P<c>\d+)/ *(?P<v>\d+)\)")),
-    ("overage: ", _row("SimpleCov", r"(?P<kind>Line|Branch) [Cc]overage: [\d.]+% \((?P<c>\d+) / (?P<v>\d+)\)")),
-    (" LOC (", _row("SimpleCov", r"Coverage report generated for .*\. (?P<c>\d+) / (?P<v>\d+) LOC \(")),
-    ("...: ", _row("lcov summary", r" *(?P<kind>lines|branches)\.+: [\d.]+% \((?P<c>\d+) of (?P<v>\d+) ")),
-    ("% coverage, ", _row("tarpaulin", r"[\d.]+% coverage, (?P<c>\d+)/(?P<v>\d+) lines covered")),
-    ("| Total", _row("coverlet", r"\| Total +\| (?P<p>[\d.]+)% +\| (?P<b>[\d.]+)%")),
-    ("%", _plain),
 )
 
 
@@ -172,14 +108,13 @@ COVERAGE_REPORTS = (
     "cobertura.xml",
     "**/cobertura-coverage.xml",
     "**/coverage.cobertura.xml",
-    "**/clover.xml",
     "**/target/site/jacoco/jacoco.xml",
     "**/build/reports/jacoco/*/*.xml",
     "coverage.out",
     "cover.out",
 )
 
-_PREFERRED = ("coverage.py JSON", "Istanbul JSON summary", "lcov", "Cobertura XML", "JaCoCo XML", "Clover XML")
+_PREFERRED = ("coverage.py JSON", "Istanbul JSON summary", "lcov", "Cobertura XML", "JaCoCo XML")
 HOW_TO_GET_COVERAGE = "let the command write a Cobertura or lcov report and name it in `coverageReport`"
 
 
@@ -256,4 +191,4 @@ def _xml(raw: bytes) -> Coverage | None:
         root = parse_xml(raw)
     except RefusedXmlError:
         return None
-    return cobertura(root) or clover(root) or jacoco(root)
+    return cobertura(root) or jacoco(root)

@@ -1,4 +1,4 @@
-"""Coverage reports: XML of Cobertura, JaCoCo and Clover, LCOV, Go's profile, JSON; and how several add up."""
+"""Coverage reports: XML of Cobertura and JaCoCo, LCOV, Go's profile, JSON; and how several add up."""
 
 import json
 from collections.abc import Sequence
@@ -146,13 +146,3 @@ def jacoco(root: Element) -> Coverage | None:
     counters = {counter.get("type"): counter for counter in root.findall("counter")}
     lines, branches = (_share(counters.get(kind), "covered", "covered", "missed") for kind in ("LINE", "BRANCH"))
     return Coverage("JaCoCo XML", lines, branches) if lines else None
-
-
-def clover(root: Element) -> Coverage | None:
-    """Statements, which is what Clover counts for lines."""
-    metrics = root.find("project/metrics")
-    if root.tag != "coverage" or metrics is None:
-        return None
-    lines = _share(metrics, "coveredstatements", "statements")
-    branches = _share(metrics, "coveredconditionals", "conditionals")
-    return Coverage("Clover XML", lines, branches) if lines else None

@@ -1,4 +1,4 @@
-"""node:test, Mocha, AVA, Bun, Deno and Playwright."""
+"""node:test, Mocha, Bun, Deno and Playwright."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -129,15 +129,6 @@ _CHECK = re2.compile(r" +[\x{2714}\x{2713}\x{221a}] ")
 _DOTS = re2.compile(r" {2}([.\x{2024}!,\x{204e}]+)$")
 _TITLE = re2.compile(r" {2}\d+\) (\S.*)$")
 
-_AVA_RULE = re2.compile(r" {2}\x{2500}+$")
-_AVA_COUNT = re2.compile(
-    r" {2}(\d+) (tests? passed|tests? failed|known failures?|tests? skipped|tests? todo"
-    r"|unhandled rejections?|uncaught exceptions?|tests? timed out|hooks? failed)$"
-)
-_AVA_PASSED = re2.compile(r" {2,}[\x{2714}\x{2713}\x{221a}] (\[expected fail\])?")
-_AVA_FAILED = re2.compile(r" {2,}[\x{2718}\x{2716}\x{00d7}] \[fail\]: (\S.*)$")
-_AVA_REASON = re2.compile(r" (?:Error thrown in test|Rejected promise returned by test)$")
-
 
 def read_mocha(lines: Lines) -> Iterable[Tally]:
     """One tally per `N passing` that the tests listed above and the failures listed below it bear out."""
@@ -188,39 +179,3 @@ def _mocha_names(lines: Lines, start: int, count: int) -> Iterator[str]:
         if title and title[-1].endswith(":"):
             yield " ".join(title)[:-1]
             title = []
-
-
-def read_ava(lines: Lines) -> Iterable[Tally]:
-    """One tally per list of counts under a rule; AVA leaves out how many passed when any failed."""
-    start = 0
-    for index, _ in matches(lines, _AVA_RULE):
-        counts = _ava_counts(lines, index + 1)
-        if counts:
-            yield _ava(lines, start, index, counts)
-            start = index + 1
-
-
-def _ava_counts(lines: Lines, start: int) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for _, line in following(lines, start, 9):
-        match = _AVA_COUNT.match(line)
-        if not match:
-            break
-        counts[re2.sub(r"\b(test|failure|rejection|exception|hook)s\b", r"\1", match[2])] = number(match, 1)
-    return counts
-
-
-def _ava(lines: Lines, first: int, last: int, counts: dict[str, int]) -> Tally:
-    before = lines[first:last]
-    names = (_AVA_REASON.sub("", match[1]) for _, match in matches(before, _AVA_FAILED))
-    errors = ("unhandled rejection", "uncaught exception", "test timed out", "hook failed")
-    return Tally(
-        "AVA",
-        passed=counts.get("test passed", sum(1 for _, match in matches(before, _AVA_PASSED) if not match[1])),
-        failed=counts.get("test failed", 0),
-        errored=sum(counts.get(word, 0) for word in errors),
-        skipped=counts.get("test skipped", 0) + counts.get("test todo", 0) + counts.get("known failure", 0),
-        failures=first_names(names),
-        first=first,
-        last=last,
-    )

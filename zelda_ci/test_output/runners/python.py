@@ -75,13 +75,14 @@ class _Scan:
         self.unended += self.open[: max(0, len(self.open) - len(self.closes))]
         sessions: list[_Session | None] = list(self.open) or [None]
         # Tests can print closing lines too; the real ones add up to what was announced, and come last.
+        wanted = {session.announced for session in self.open}
         ranked = sorted(
-            self.closes, key=lambda close: (any(close.fits(session.announced) for session in self.open), close.line)
+            self.closes, key=lambda close: (close.total in wanted or any(map(close.fits, wanted)), close.line)
         )
         chosen = sorted(ranked[-len(sessions) :], key=lambda close: close.line)
         for session in sessions[-len(chosen) :] if chosen else []:
-            wanted = session.announced if session else None
-            close = next((close for close in chosen if close.fits(wanted)), chosen[0])
+            announced = session.announced if session else None
+            close = next((close for close in chosen if close.fits(announced)), chosen[0])
             chosen.remove(close)
             yield session, close
         self.open, self.closes, self.inner = [], [], False

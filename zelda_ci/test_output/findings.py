@@ -1,0 +1,76 @@
+"""All that a test command tells: output and reports in, tests and coverage out, read in a thread."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from zelda_ci.domain.test_run import CommandResult, CoverageSummary, TestSummary
+from zelda_ci.process.spool import Spool
+from zelda_ci.redact import Redactor
+from zelda_ci.test_output.coverage.reading import read_coverage
+from zelda_ci.test_output.reading import read_tests
+from zelda_ci.test_output.reports import ReportFile
+from zelda_ci.test_output.tally import Output
+
+# Output and reports are bounded and read in linear time; this is for a machine that is hardly there.
+MAX_SECONDS = 120.0
+
+# Kinds of reports.
+TESTS: Final = "test"
+COVERAGE: Final = "coverage"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a test command's output and reports tell."""
+
+    tests: TestSummary
+    coverage: CoverageSummary
+
+
+async def find(
+    result: CommandResult,
+    spool: Spool | None,
+    reports: Mapping[str, Sequence[ReportFile]],
+    redact: Redactor,
+    *,
+    max_seconds: float = MAX_SECONDS,
+) -> Findings:
+    """Read the output of a test command and its reports. Where reading fails, the counts are unclear.
+
+    Args:
+        result: The command, with head and tail of its output.
+        spool: All of its output, where there is one.
+        reports: By kind, those that it wrote.
+        redact: Through which names of tests become `SafeText`.
+        max_seconds: For reading.
+    """
+    try:
+        read = partial(_read, _output(result, spool), result.exit_code, reports, redact)
+        with anyio.fail_after(max_seconds):
+            return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
+    except TimeoutError:
+        problem = f"that took longer than {max_seconds:g} s"
+    # Output may be hostile: whatever it does to a reader, the other suites go on.
+    except Exception as error:  # noqa: BLE001
+        problem = f"the reader broke off ({type(error).__name__})"
+    told = f"its output could not be read: {problem}"
+    return Findings(TestSummary(unclear=(redact(told),)), CoverageSummary(note=f"Of the tests, {told}."))
+
+
+def _read(
+    output: Output, exit_code: int | None, reports: Mapping[str, Sequence[ReportFile]], redact: Redactor
+) -> Findings:
+    tests = read_tests(output, reports.get(TESTS, ()), exit_code, redact)
+    return Findings(tests, read_coverage(output, reports.get(COVERAGE, ())))
+
+
+def _output(result: CommandResult, spool: Spool | None) -> Output:
+    if spool and not spool.lost:
+        return Output(*spool.contents())
+    # Without a spool, or where there was no room for it: what the result has kept.
+    return Output(*(result.output.split(result.gap, 1) if result.gap else [result.output]))
