@@ -27,6 +27,7 @@ from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.batch import Interruption
 from zelda_ci.pipeline.ground import CheckTools
 from zelda_ci.pipeline.named_contents import about_contents
+from zelda_ci.pipeline.survey import refused_settings
 from zelda_ci.pipeline.trying import CommandTrial, not_there, others
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import closed_folders, levels
@@ -58,9 +59,8 @@ class Checker:
         try:
             source = await self._git()
             if source:
-                self.checks += [*self._disks(), *self._isolation()]
-            if source:
-                self.checks += self._programs()
+                self.checks += [*self._disks(), *self._isolation(), *self._programs()]
+                self.checks += refused_settings(self.tools.workspaces.project, self.tools.redact)
             if self.asks_models and (self.fresh or not self._has_failed()):
                 await self._models()
             if source and (self.fresh or not self._has_failed()):

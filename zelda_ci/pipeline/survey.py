@@ -18,11 +18,14 @@ from zelda_ci.config.project_kind import kinds
 from zelda_ci.config.setup_detection import PYTHON_PROGRAMS
 from zelda_ci.config.templates import printed
 from zelda_ci.domain import numbers
-from zelda_ci.domain.manifest import ItemKind, ManifestItem
+from zelda_ci.domain.check import Check
+from zelda_ci.domain.manifest import ItemKind, ManifestItem, Refusal
+from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.scan import scan_folder
 from zelda_ci.files import untrusted
 from zelda_ci.redact import Redactor
 
+SILENT = "Correct it: in a session Claude Code says nothing of it."
 MAX_FILES = 50_000
 MAX_NAMED = 5
 COUNTED = {
@@ -51,6 +54,8 @@ class Survey:
     packages: tuple[str, ...]
     """Folders below with manifests of their own, from the top."""
     items: tuple[ManifestItem, ...]
+    refused: tuple[Refusal, ...]
+    """What Claude Code does not load of the settings files."""
     uncommitted: str | None
     """A file that the commands come from, and that the last commit has not, or has otherwise."""
 
@@ -102,6 +107,8 @@ class Survey:
 
     def broken(self) -> Iterator[str]:
         """What is meant to steer Claude Code and is not loaded, in a sentence each."""
+        for each in self.refused[:MAX_NAMED]:
+            yield f"{printed(seen_from(self.folder, each.file))} is {printed(each.effect)}."
         broken = [item for item in self.items if item.problem and item.kind in {*WORDS} - {ItemKind.MEMORY}]
         for item in broken[:MAX_NAMED]:
             file = seen_from(self.folder, item.file)
@@ -111,7 +118,7 @@ class Survey:
 def survey(folder: Path, redact: Redactor) -> Survey:
     """Look at a folder."""
     root = folder.resolve()
-    top = next((place for place in (root, *root.parents) if os.path.lexists(place / ".git")), None)
+    top = _top(root)
     files = tracked.listing(top) if top else list(_walked(root))
     place = _below(root, top or root)
     texts = dict(_read(top or root, project_files.manifests(files, place)))
@@ -125,9 +132,27 @@ def survey(folder: Path, redact: Redactor) -> Survey:
         tuple(files),
         found,
         project_files.packages(files, place),
-        scan_folder(top or root, root, redact).items,
+        *_offered(top or root, root, redact),
         tracked.uncommitted(top, said) if top else None,
     )
+
+
+def refused_settings(folder: Path, redact: Redactor) -> Iterator[Check]:
+    """What Claude Code does not load of the settings files of a project as they lie there, by its own word."""
+    root = folder.resolve()
+    _, refused = _offered(_top(root) or root, root, redact)
+    for each in refused:
+        message = redact(f"{each.file} is {each.effect}.")
+        yield Check(subject="settings", about=each.file, status="warning", message=message, hint=SILENT)
+
+
+def _top(root: Path) -> Path | None:
+    return next((place for place in (root, *root.parents) if os.path.lexists(place / ".git")), None)
+
+
+def _offered(top: Path, root: Path, redact: Redactor) -> tuple[tuple[ManifestItem, ...], tuple[Refusal, ...]]:
+    found = scan_folder(top, root, redact, refusals)
+    return found.items, found.refused
 
 
 def _below(folder: Path, top: Path) -> str:
