@@ -130,7 +130,7 @@ class ManifestItem(ManifestEntry):
     """Of a server: what it offered at any time of the session."""
 
 
-class Refusal(Record):
+class RefusedSetting(Record):
     """A settings file that Claude Code does not load, or an entry of it that it passes over."""
 
     file: SafeText
@@ -162,7 +162,7 @@ class ToolsManifest(Record):
     items: tuple[ManifestItem, ...] = ()
     settings: tuple[ManifestItem, ...] = ()
     """Settings and output styles: nothing that a session uses well or badly, but it feels them."""
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[RefusedSetting, ...] = ()
     """What Claude Code says that it does not load of the settings files, without a session."""
     notes: tuple[SafeText, ...] = ()
     """Files or limits that kept Zelda from seeing more, in sentences."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from zelda_ci import process
 from zelda_ci.domain import numbers
-from zelda_ci.domain.manifest import Refusal
+from zelda_ci.domain.manifest import RefusedSetting
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution import launch
 from zelda_ci.execution.manifest.settings import KEYS
@@ -33,7 +33,7 @@ _LISTING = re.compile(r"\.? Valid (?:events|types): .*")
 _asking = threading.Lock()
 
 
-def refusals(files: Mapping[str, str], folder: str, redact: Redactor) -> tuple[Refusal, ...]:
+def refusals(files: Mapping[str, str], folder: str, redact: Redactor) -> tuple[RefusedSetting, ...]:
     """Return what Claude Code refuses of settings files; asked once for the same contents.
 
     Args:
@@ -50,7 +50,7 @@ def refusals(files: Mapping[str, str], folder: str, redact: Redactor) -> tuple[R
     with _asking:
         top, output = _asked(texts, folder)
     return tuple(
-        Refusal(file=redact(file), key=redact(key), problem=redact(problem), lost=lost)
+        RefusedSetting(file=redact(file), key=redact(key), problem=redact(problem), lost=lost)
         for file, text in texts
         for key, problem, lost in _of_file(file, text, f"- {top}/{file}", output)
     )

@@ -19,7 +19,7 @@ from zelda_ci.config.setup_detection import PYTHON_PROGRAMS
 from zelda_ci.config.templates import printed
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import Check
-from zelda_ci.domain.manifest import ItemKind, ManifestItem, Refusal
+from zelda_ci.domain.manifest import ItemKind, ManifestItem, RefusedSetting
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.scan import scan_folder
 from zelda_ci.files import untrusted
@@ -54,7 +54,7 @@ class Survey:
     packages: tuple[str, ...]
     """Folders below with manifests of their own, from the top."""
     items: tuple[ManifestItem, ...]
-    refused: tuple[Refusal, ...]
+    refused: tuple[RefusedSetting, ...]
     """What Claude Code does not load of the settings files."""
     uncommitted: str | None
     """A file that the commands come from, and that the last commit has not, or has otherwise."""
@@ -124,6 +124,7 @@ def survey(folder: Path, redact: Redactor) -> Survey:
     texts = dict(_read(top or root, project_files.manifests(files, place)))
     found = kinds(files, texts, place)
     said = dict.fromkeys(name for kind in found for name in (kind.manifest, *kind.locks))
+    offered = scan_folder(top or root, root, redact, refusals)
     known = find_root(root.parent) if top and root != top else root
     return Survey(
         root,
@@ -132,27 +133,27 @@ def survey(folder: Path, redact: Redactor) -> Survey:
         tuple(files),
         found,
         project_files.packages(files, place),
-        *_offered(top or root, root, redact),
+        offered.items,
+        offered.refused,
         tracked.uncommitted(top, said) if top else None,
     )
 
 
-def refused_settings(folder: Path, redact: Redactor) -> Iterator[Check]:
+def refused_settings(folder: Path, redact: Redactor) -> tuple[RefusedSetting, ...]:
     """What Claude Code does not load of the settings files of a project as they lie there, by its own word."""
     root = folder.resolve()
-    _, refused = _offered(_top(root) or root, root, redact)
-    for each in refused:
+    return scan_folder(_top(root) or root, root, redact, refusals).refused
+
+
+def settings_checks(folder: Path, redact: Redactor) -> Iterator[Check]:
+    """The same for `zelda check`."""
+    for each in refused_settings(folder, redact):
         message = redact(f"{each.file} is {each.effect}.")
         yield Check(subject="settings", about=each.file, status="warning", message=message, hint=SILENT)
 
 
 def _top(root: Path) -> Path | None:
     return next((place for place in (root, *root.parents) if os.path.lexists(place / ".git")), None)
-
-
-def _offered(top: Path, root: Path, redact: Redactor) -> tuple[tuple[ManifestItem, ...], tuple[Refusal, ...]]:
-    found = scan_folder(top, root, redact, refusals)
-    return found.items, found.refused
 
 
 def _below(folder: Path, top: Path) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from zelda_ci.domain import globs
-from zelda_ci.domain.manifest import ItemKind, Refusal, ToolsManifest
+from zelda_ci.domain.manifest import ItemKind, RefusedSetting, ToolsManifest
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.manifest import settings
@@ -176,7 +176,7 @@ PASSED_OVER = frozenset({".git", ".claude", "node_modules"})
 
 
 # Says of the texts of settings files, and the folder of a session, what Claude Code refuses of them.
-Ask = Callable[[Mapping[str, str], str, Redactor], Sequence[Refusal]]
+Ask = Callable[[Mapping[str, str], str, Redactor], Sequence[RefusedSetting]]
 
 
 def scan(workspace: Workspace, redact: Redactor, ask: Ask | None = None) -> ToolsManifest:

@@ -13,43 +13,7 @@ from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, Unfit
 from zelda_ci.redact import Redactor
 
-EVENTS = frozenset(
-    {
-        "ConfigChange",
-        "CwdChanged",
-        "DirectoryAdded",
-        "Elicitation",
-        "ElicitationResult",
-        "FileChanged",
-        "InstructionsLoaded",
-        "MessageDisplay",
-        "Notification",
-        "PermissionDenied",
-        "PermissionRequest",
-        "PostCompact",
-        "PostModelSwitch",
-        "PostToolBatch",
-        "PostToolUse",
-        "PostToolUseFailure",
-        "PreCompact",
-        "PreModelSwitch",
-        "PreToolUse",
-        "SessionEnd",
-        "SessionStart",
-        "Setup",
-        "Stop",
-        "StopFailure",
-        "SubagentStart",
-        "SubagentStop",
-        "TaskCompleted",
-        "TaskCreated",
-        "TeammateIdle",
-        "UserPromptExpansion",
-        "UserPromptSubmit",
-        "WorktreeCreate",
-        "WorktreeRemove",
-    }
-)
+HOOKS_OFF = "the project's settings switch all hooks off (disableAllHooks)"
 
 
 @dataclass(frozen=True)
@@ -111,11 +75,11 @@ def add_hooks(findings: ScanFindings, settings: ClaudeSettings, file: str) -> No
             if not hooks:
                 problem = findings.refused(file, "") or "it is not of the shape that hooks have"
                 findings.add(ItemKind.HOOK, name, file, problem=problem, announced=False)
-            for number, hook in enumerate(hooks):
+            for number, hook in hooks:
                 action = hook.get("command") or hook.get("prompt") or hook.get("url")
                 description = f"{hook.get('type') or 'hook'}: {action}" if action else None
                 refused = findings.refused(file, f"hooks.{event}.{place}.hooks.{number}")
-                hook_problem = refused or _hook_problem(event, settings)
+                hook_problem = refused or (HOOKS_OFF if settings.hooks_off else None)
                 findings.add(ItemKind.HOOK, name, file, description=description, problem=hook_problem, announced=False)
 
 
@@ -133,18 +97,13 @@ def json_object(findings: ScanFindings, file: str) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _hook_problem(event: str, settings: ClaudeSettings) -> str | None:
-    if settings.hooks_off:
-        return "the project's settings switch all hooks off (disableAllHooks)"
-    return None if event in EVENTS else "Claude Code knows no event of this name"
-
-
-def _group(group: object) -> tuple[str, list[dict[str, Any]]]:
+def _group(group: object) -> tuple[str, list[tuple[int, dict[str, Any]]]]:
+    """What a group waits for, and its hooks with their places in it."""
     if not isinstance(group, dict):
         return "", []
     hooks = group.get("hooks")
     matcher = group.get("matcher")
-    listed = [hook for hook in hooks if isinstance(hook, dict)] if isinstance(hooks, list) else []
+    listed = [each for each in enumerate(hooks) if isinstance(each[1], dict)] if isinstance(hooks, list) else []
     return matcher if isinstance(matcher, str) else "", listed
 
 

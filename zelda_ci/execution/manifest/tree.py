@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from zelda_ci.domain.manifest import ItemKind, ManifestItem, Refusal
+from zelda_ci.domain.manifest import ItemKind, ManifestItem, RefusedSetting
 from zelda_ci.files import untrusted
 from zelda_ci.redact import Redactor, SafeText
 
@@ -222,7 +222,7 @@ class ScanFindings:
 
     tree: Tree
     redact: Redactor
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[RefusedSetting, ...] = ()
     """What Claude Code itself says that it does not load."""
     items: list[ManifestItem] = field(default_factory=list)
     settings: list[ManifestItem] = field(default_factory=list)
