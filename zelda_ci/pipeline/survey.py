@@ -142,7 +142,10 @@ def survey(folder: Path, redact: Redactor) -> Survey:
 def refused_settings(folder: Path, redact: Redactor) -> tuple[RefusedSetting, ...]:
     """What Claude Code does not load of the settings files of a project as they lie there, by its own word."""
     root = folder.resolve()
-    return scan_folder(_top(root) or root, root, redact, refusals).refused
+    try:
+        return scan_folder(_top(root) or root, root, redact, refusals).refused
+    except OSError:  # a session will say what of the folder cannot be read
+        return ()
 
 
 def settings_checks(folder: Path, redact: Redactor) -> Iterator[Check]:
