@@ -18,7 +18,7 @@ from zelda_ci.ci import (
     evaluate,
     nested,
     nightly,
-    publish,
+    refused,
     selection,
     sharding,
     stored_parts,
@@ -31,13 +31,13 @@ from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evaluate import PushPlan
 from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
 from zelda_ci.ci.inputs import Mode
-from zelda_ci.ci.outputs import skipped_outputs
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.compare.impact import reasons
 from zelda_ci.compare.shards import trial_seconds
-from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.project import LoadedProject, find_root
 from zelda_ci.config.selection import select
 from zelda_ci.config.settings import EnvironmentSettings
+from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import ConfigError, GitHubError
@@ -88,7 +88,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     log.say(decision.sentence)
     match decision.activity:
         case "skip":
-            return _skip(settings, decision, log)
+            return _skip(settings, decision, environ, log)
         case "comment":
             return comment_mode.comment(_case(settings, decision, decision.head_sha, environ, log))
         case "converse":
@@ -111,7 +111,7 @@ def _evaluate_requested(
     """Run what a comment asks for, if it still may."""
     wanted = conversation.requested(_quick_api(settings, log), settings)
     if wanted is None:
-        return _skip(settings, replace(decision, sentence="The comment asks for no run of this job."), log)
+        return _skip(settings, replace(decision, sentence="The comment asks for no run of this job."), environ, log)
     chosen, commit = wanted
     decided = decide_requested(chosen, checkout, commit)
     log.say(decided.sentence)
@@ -125,7 +125,10 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     case = replace(at_submodule(case, environ), pinned=stored_parts.pinned_plan(case))
     overruled = _with_rights(loaded, case, environ)
     loaded, notes = overruled.project, overruled.notes
-    chosen = selection.choose_suites(case, loaded, source_of(case, environ))
+    source = source_of(case, environ)
+    found = refused.newly_refused(case.decision.base, source, loaded.root, settings, case.log)
+    case = replace(case, refused=found)
+    chosen = selection.choose_suites(case, loaded, source)
     if chosen:
         for line in (*reasons(chosen.choices), *chosen.notes):
             case.log.say(sentence(line))
@@ -147,10 +150,11 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     planned = _plan(case, loaded, order, environ, emit, chosen.baseline if chosen else None)
     order = replace(order, stored=planned.stored or {})
     case = replace(case, settings=settings, root=loaded.root, results_dir=loaded.results_dir, notes=notes)
-    steering = chosen.steering if chosen else ()
     case = replace(
         case,
-        changes=replace(overruled.changes, steering=steering),
+        changes=replace(overruled.changes, steering=chosen.steering, others=chosen.others)
+        if chosen
+        else overruled.changes,
         planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
     )
     given = environment(environ, settings)
@@ -377,9 +381,11 @@ def _told_tree(settings: ActionSettings, commit: str, log: Log) -> str | None:
         return None
 
 
-def _skip(settings: ActionSettings, decision: Decision, log: Log) -> int:
+def _skip(settings: ActionSettings, decision: Decision, environ: Mapping[str, str], log: Log) -> int:
     log.report("notice", decision.sentence, title="Zelda did not run")
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {decision.sentence}\n"
-    publish.warn(log, publish.summarise(settings.context, notice))
-    publish.warn(log, publish.hand_over(settings.context, skipped_outputs(settings)))
-    return 0
+    found: tuple[NotLoaded, ...] = ()
+    if decision.base:
+        source = source_of(_case(settings, decision, decision.base, environ, log), environ)
+        found = refused.newly_refused(decision.base, source, find_root(settings.project), settings, log)
+    return refused.report_skipped(settings, log, refused.with_refused(notice, found), found)

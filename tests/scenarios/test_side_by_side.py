@@ -88,7 +88,10 @@ def test_stored_trials_of_the_base_say_what_to_expect_and_what_a_trial_costs_and
         assert done.code == 0, done.printed
         (suite,) = comparison(stage, done)["suites"]
         assert (suite["verdict"], suite["sources"]["stored"], suite["sources"]["base"]) == ("unchanged", 3, 0)
-        assert "3 trials from 1 run, newest just stored" in stage.bodies()[0]
+        (body,) = stage.bodies()
+        assert "3 trials from 1 run, newest just stored" in body
+        assert "3 sessions per suite here, all as expected by 3 stored ones; main was not needed." in body
+        assert "Compared with" not in body
         assert "by 3 stored trials" in done.printed
 
 

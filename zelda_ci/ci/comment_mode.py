@@ -111,6 +111,7 @@ def _findings(case: CiContext, told: StoredResults, artifact: Artifact) -> CiRes
     result = CiResult(told.batch, words.NOT_ASKED_FOR, artifact_id=artifact.id, run_id=_run_id(case))
     # Those of earlier runs of the pull request, which the check has counted, too.
     result.earlier = tuple(run for run in told.pool.trials if run.side is Side.HEAD)
+    result.refused = case.evaluated.refused if case.evaluated else ()
     result.earlier_base = tuple(run for run in told.pool.trials if run.side is Side.BASE)
     own = case.settings.context.repository_id
     if number(case.settings.event, "workflow_run", "head_repository", "id") != own:

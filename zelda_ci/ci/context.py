@@ -18,7 +18,7 @@ from zelda_ci.domain.ci import (
     Provenance,
     PullRequestChanges,
 )
-from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult
+from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult, NotLoaded
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.outcome import Outcome
@@ -57,7 +57,8 @@ class CiContext:
     """What the pull request changes of that by which it is tested."""
     planned: tuple[str, ...] = ()
     """Suites that are to run; empty where that is not known."""
-
+    refused: tuple[NotLoaded, ...] = ()
+    """Settings files that Claude Code refuses on the head and not on the base."""
     pinned: PinnedPlan | None = None
     """What a job before this one has found, where several share the run."""
 
@@ -113,6 +114,8 @@ class CiResult:
     """The run that made the results, where that is not this one."""
     comment_url: str | None = None
     cancelled: bool = False
+    refused: tuple[NotLoaded, ...] = ()
+    """As the run's context has it."""
     is_nightly: bool = False
     """Whether this run is a row of the history."""
     notes: list[str] = field(default_factory=list)
@@ -130,9 +133,11 @@ class CiResult:
     @property
     def _found(self) -> GateResult:
         if self.compared:
-            return self.compared.gate
-        bases = (*self.earlier_base, *self.batch.base_runs)
-        return gate(self.batch.replace(runs=self.head, base_runs=bases), recorded_settings(self.head))
+            found = self.compared.gate
+        else:
+            bases = (*self.earlier_base, *self.batch.base_runs)
+            found = gate(self.batch.replace(runs=self.head, base_runs=bases), recorded_settings(self.head))
+        return found.replace(reasons=(*self.refused, *found.reasons))
 
     @property
     def comparison(self) -> Comparison | None:

@@ -107,7 +107,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], planned: PushPlan 
     case = replace(case, notes=(*case.notes, *batch.notes))
     # The baseline is what stays if the step is killed from here on.
     result = CiResult(batch, CANCELLED, cancelled=batch.interrupted, notes=[*case.notes])
-    result.planned = planned.fingerprints
+    result.planned, result.refused = planned.fingerprints, case.refused
     _add_planned(result, planned)
     with undisturbed():
         try:

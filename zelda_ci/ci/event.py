@@ -198,7 +198,7 @@ def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
     whose = _whose(settings)
     if whose and not _can_run(settings):
         sentence = f"Pull request {pull} {whose}, and without secrets no session can run: nothing was evaluated."
-        return Decision("skip", sentence, explain_forks=True)
+        return Decision("skip", sentence, base=_base(settings, checkout), nested=checkout.nested, explain_forks=True)
     target, how = _merge_baseline(settings, checkout, head)
     sentence = f"Pull request {pull} {whose or 'of this repository'}: suites run and are compared with {how}."
     return Decision("run", sentence, target=target, pull_request=pull, head_sha=head)

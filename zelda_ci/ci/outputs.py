@@ -171,6 +171,7 @@ def provenance(case: CiContext, batch: BatchResult, base_commit: str | None) -> 
         batch_id=batch.batch_id,
         complete=_is_complete(batch),
         created_at=case.now(),
+        refused=case.refused,
     )
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import anyio
 
-from zelda_ci.ci import baseline, publish
+from zelda_ci.ci import baseline, publish, refused
 from zelda_ci.ci.base import BaseSource, fetch_files
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import path_in
-from zelda_ci.ci.outputs import skipped_outputs
 from zelda_ci.compare.effects import ChangeSet, may_steer
 from zelda_ci.compare.impact import SuiteChoice, choose, either, left_out, trials_may_tell
 from zelda_ci.compare.steering import steering_changes
@@ -37,6 +36,8 @@ class ChosenSuites:
     """Absent where the changes alone decided."""
     steering: tuple[SteeringChange, ...] = ()
     """Of the pull request, as far as its changes are known."""
+    others: tuple[str, ...] = ()
+    """Files that it changes and that steer nothing."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,10 +71,10 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     known = evidence(suites, prefix, (), source.environ)
     if settings.run_all or has_label:
         choices = tuple(SuiteChoice(it.resolved.name, runs=True, reason="all were asked for") for it in suites)
-        return ChosenSuites(choices, None, steering_changes(changes, known, project))
+        return _chosen(choices, None, steering_changes(changes, known, project), changes)
     choices = choose(changes, known, project)
     if not trials_may_tell(choices, changes, project):
-        return ChosenSuites(choices, None, steering_changes(changes, known, project))
+        return _chosen(choices, None, steering_changes(changes, known, project), changes)
     stored = baseline.given(case) or baseline.resolve_baseline(case, case.decision.target, case.run_id)
     trials = stored.trials_of_base
     known = evidence(suites, prefix, trials if stored.origin.commit or _is_of(trials, base) else (), source.environ)
@@ -83,7 +84,17 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
         # What has changed since the last commit with results counts, too: trials tell of that commit. But alone it
         # would hide what takes back a change that the base has made since.
         choices = either(choices, choose(_changes(case, source, before, prefix), known, project))
-    return ChosenSuites(choices, stored, steering)
+    return _chosen(choices, stored, steering, changes)
+
+
+def _chosen(
+    choices: tuple[SuiteChoice, ...],
+    stored: BatchBaseline | None,
+    steering: tuple[SteeringChange, ...],
+    changes: ChangeSet,
+) -> ChosenSuites:
+    known = {it.path for it in steering}
+    return ChosenSuites(choices, stored, steering, tuple(it.path for it in changes.files if it.path not in known))
 
 
 def _labels(case: CiContext) -> list[str]:
@@ -122,10 +133,10 @@ async def _read(git: Git, before: str, source: BaseSource, prefix: str) -> Chang
 
 
 def report_nothing(case: CiContext, chosen: ChosenSuites) -> int:
-    """Say that no session runs; the check is green, and nothing is stored that could become a baseline."""
+    """Say that no session runs; nothing is stored that could become a baseline. Red only for what is not loaded."""
     case.log.report("notice", "No session runs: nothing here can change a result.", title="Zelda")
     text = render_nothing_to_run((*chosen.notes, *case.notes), case.settings.run_all_label)
-    publish.warn(case.log, publish.summarise(case.settings.context, text))
-    publish.warn(case.log, publish.hand_over(case.settings.context, skipped_outputs(case.settings)))
+    text = refused.with_refused(text, case.refused)
+    code = refused.report_skipped(case.settings, case.log, text, case.refused)
     publish.replace_comment(case, text)
-    return 0
+    return code

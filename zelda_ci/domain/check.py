@@ -22,6 +22,8 @@ class Check(Record):
     """Where the command stands: file and line."""
     suites: tuple[str, ...] = ()
     """Those that it concerns; empty where it is all."""
+    failing: SafeText | None = None
+    """What of the project's build or tests fails before any session, where that stops no run."""
     output: SafeText | None = None
     """The last lines of what a command printed, where it did not do well."""
     seconds: float = 0.0
@@ -41,6 +43,11 @@ class CheckReport(Record):
     def failures(self) -> tuple[Check, ...]:
         """What has to be mended first."""
         return tuple(check for check in self.checks if check.status == "failed")
+
+    @property
+    def failing(self) -> dict[str, SafeText]:
+        """By suite, what of its build and tests fails before any session."""
+        return {suite: check.failing for check in self.checks if check.failing for suite in check.suites}
 
     @property
     def warnings(self) -> tuple[Check, ...]:

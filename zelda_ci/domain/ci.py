@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import AwareDatetime
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.comparison import AcceptedReason, Comparison, GateResult
+from zelda_ci.domain.comparison import AcceptedReason, Comparison, GateResult, NotLoaded
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.pool import PoolSummary
@@ -47,6 +47,8 @@ class Provenance(Record):
     created_at: AwareDatetime
     accepted: tuple[AcceptedReason, ...] = ()
     """What would have turned the check red, had nobody with write access accepted it on the pull request."""
+    refused: tuple[NotLoaded, ...] = ()
+    """Settings files that Claude Code refuses and did not refuse on the base."""
 
 
 class BaselineState(StrEnum):
@@ -145,6 +147,8 @@ class PullRequestChanges:
     rules: tuple[RuleChange, ...] = ()
     removed_suites: tuple[str, ...] = ()
     """Files of suites that only the base has."""
+    others: tuple[str, ...] = ()
+    """Files that steer nothing, from the top of the repository, as far as they are known."""
 
 
 NOTHING_CHANGED = PullRequestChanges()

@@ -277,11 +277,22 @@ class CommandsFailed(_FailedTrials):
     """Build, tests or coverage that fell short."""
 
 
+class NotLoaded(Record):
+    """A settings file, or an entry of one, that Claude Code refuses and did not refuse on the base."""
+
+    kind: Literal["notLoaded"] = "notLoaded"
+    suite: None = None
+    file: str
+    """From the top of the repository."""
+    effect: str
+    """What became of it and what has no effect, in words that follow "is"."""
+
+
 # What the trials of the head fail in by themselves.
 Evaluation = EndedAtLimit | BelowMinimum | CriterionFailed | CommandsFailed
 
 # One finding; `report.builders.gate` puts it into words.
-GateReason = Regression | NotJudged | NotRun | Evaluation
+GateReason = Regression | NotJudged | NotRun | NotLoaded | Evaluation
 
 
 class Acceptance(Record):

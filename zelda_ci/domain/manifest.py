@@ -130,6 +130,31 @@ class ManifestItem(ManifestEntry):
     """Of a server: what it offered at any time of the session."""
 
 
+class RefusedSetting(Record):
+    """A settings file that Claude Code does not load, or an entry of it that it passes over."""
+
+    file: SafeText
+    """From the top of the tree."""
+    key: SafeText
+    """Of the entry; empty where the whole file is not loaded."""
+    problem: SafeText
+    """In Claude Code's words, without the full stop."""
+    lost: str = ""
+    """What of the file has no effect, like `4 hooks and 2 deny rules`."""
+
+    def concerns(self, entry: str) -> bool:
+        """Whether it is about an entry, something in it, or something around it."""
+        return not self.key or f"{entry}.".startswith(f"{self.key}.") or self.key.startswith(f"{entry}.")
+
+    @property
+    def effect(self) -> str:
+        """What became of it, without the name of the file."""
+        verb = "has" if self.lost.startswith("1 ") and " and " not in self.lost else "have"
+        lost = f"; {self.lost} {verb} no effect" if self.lost else ""
+        entry = f", {self.key}" if self.key else ""
+        return f"not loaded{entry}: {self.problem}{lost}"
+
+
 class ToolsManifest(Record):
     """Everything that was found in the files, and what could not be looked at."""
 
@@ -137,6 +162,8 @@ class ToolsManifest(Record):
     items: tuple[ManifestItem, ...] = ()
     settings: tuple[ManifestItem, ...] = ()
     """Settings and output styles: nothing that a session uses well or badly, but it feels them."""
+    refused: tuple[RefusedSetting, ...] = ()
+    """What Claude Code says that it does not load of the settings files, without a session."""
     notes: tuple[SafeText, ...] = ()
     """Files or limits that kept Zelda from seeing more, in sentences."""
     workspace: SafeText | None = None

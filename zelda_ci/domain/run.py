@@ -140,6 +140,8 @@ class BatchResult(Record):
     """Of several projects, those that could not be run, and why; absent where all could."""
     notes: tuple[SafeText, ...] = ()
     """What of submodules and of Git LFS was not in the tested tree, in sentences."""
+    failing_before: dict[str, SafeText] = {}
+    """By suite, what of its build and tests failed on the tested commit before any session, in a sentence."""
 
     @property
     def cost_usd(self) -> float:

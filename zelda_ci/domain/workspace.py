@@ -195,7 +195,10 @@ class Changes:
 
 
 class SettingFinding(Record):
-    """A setting of the tested repository that would have changed requests or confinement, and did not take effect."""
+    """A setting of the tested repository that did not take effect.
+
+    It would have changed requests or confinement, or Claude Code refuses it.
+    """
 
     file: SafeText
     """Relative to the workspace."""

@@ -5,7 +5,7 @@ import signal
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import anyio
@@ -139,6 +139,8 @@ class BatchOrder:
     base: BaseSide | None = None
     notes: tuple[SafeText, ...] = ()
     """What to know of the tested tree."""
+    failing_before: Mapping[str, SafeText] = field(default_factory=dict)
+    """By suite, what of its build and tests fails before any session."""
 
 
 class Batch:
@@ -230,6 +232,7 @@ class Batch:
             base=self._order.base,
             budget_usd=self._order.purse.budget_usd,
             notes=self._order.notes,
+            failing_before=dict(self._order.failing_before),
         )
 
 

@@ -27,6 +27,7 @@ from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.batch import Interruption
 from zelda_ci.pipeline.ground import CheckTools
 from zelda_ci.pipeline.named_contents import about_contents
+from zelda_ci.pipeline.survey import settings_checks
 from zelda_ci.pipeline.trying import CommandTrial, not_there, others
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import closed_folders, levels
@@ -58,9 +59,8 @@ class Checker:
         try:
             source = await self._git()
             if source:
-                self.checks += [*self._disks(), *self._isolation()]
-            if source:
-                self.checks += self._programs()
+                self.checks += [*self._disks(), *self._isolation(), *self._programs()]
+                self.checks += settings_checks(self.tools.workspaces.project, self.tools.redact)
             if self.asks_models and (self.fresh or not self._has_failed()):
                 await self._models()
             if source and (self.fresh or not self._has_failed()):
@@ -364,8 +364,8 @@ async def checked(checker: Checker) -> CheckReport:
         return await checker.report()
 
 
-async def check_first(checker: Checker, interruption: Interruption, emit: Emit) -> None:
-    """Try what the runs need, unless interrupted.
+async def check_first(checker: Checker, interruption: Interruption, emit: Emit) -> dict[str, SafeText]:
+    """Try what the runs need, unless interrupted; return what of build and tests fails before any session, by suite.
 
     Raises:
         ConfigError: No run could go well.
@@ -375,16 +375,16 @@ async def check_first(checker: Checker, interruption: Interruption, emit: Emit) 
         group.start_soon(interruption.cancel, group.cancel_scope)
         report = await checker.report()
         group.cancel_scope.cancel()
-    if report:
-        _heed(report, emit)
+    return _heed(report, emit) if report else {}
 
 
-def _heed(report: CheckReport, emit: Emit) -> None:
+def _heed(report: CheckReport, emit: Emit) -> dict[str, SafeText]:
     refuse(report)
     # Of the files that are not committed, and of the isolation, it is said in any case.
     for check in report.warnings:
         if check.subject not in {"git", "isolation"}:
             emit(Warned(sentence_of(check), output="\n".join(_last_lines(check))))
+    return report.failing
 
 
 async def check_judges(suites: Sequence[ResolvedSuite], proxy: ModelProxy, redact: Redactor, emit: Emit) -> None:

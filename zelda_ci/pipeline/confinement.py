@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 import anyio.to_thread
 
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.domain.workspace import CheckoutReport, Confinement, IgnoredFiles, IsolationReport, SettingFinding
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.pipeline.tools import PlannedRun, Tools
-from zelda_ci.redact import SafeText
+from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.storage.result_store import RunState
@@ -75,6 +76,13 @@ def isolation_report(planned: PlannedRun, confinement: Confinement, reasons: tup
     kept = (*kept, FORGEABLE) if confinement.level == "none" else kept
     network = planned.suite.isolation.network
     return IsolationReport(level=confinement.level, reasons=kept, network=network, findings=planned.overruled)
+
+
+def enter_refusals(state: RunState, offered: ToolsManifest, redact: Redactor) -> None:
+    """What Claude Code refuses of the project's settings files: no session of the run has it."""
+    whole = redact("the whole file")
+    findings = (SettingFinding(file=it.file, setting=it.key or whole, effect=it.effect) for it in offered.refused)
+    enter_findings(state, tuple(findings))
 
 
 def enter_findings(state: RunState, findings: tuple[SettingFinding, ...]) -> None:

@@ -103,9 +103,8 @@ class Invocation:
             group.start_soon(interruption.hasten)
             base, notes = await self._prepare(interruption, emit)
             async with tools.proxy, tools.judging.proxy:
-                if checker:
-                    await checking.check_first(checker, interruption, emit)
-                order = replace(self._order(base, emit), notes=notes)
+                failing = await checking.check_first(checker, interruption, emit) if checker else {}
+                order = replace(self._order(base, emit), notes=notes, failing_before=failing)
                 batch = await Batch(order, self.arms, emit, interruption).run()
             group.cancel_scope.cancel()
         return batch

@@ -21,6 +21,7 @@ from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import launch
 from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
+from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest import settings
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.metrics.functional_correctness import check_usable
@@ -214,10 +215,11 @@ class SuiteRun:
     async def _look(self, workspace: Workspace) -> None:
         """What the project offers, before anything has run there; what cannot be read of it costs one metric."""
         try:
-            self.offered = await anyio.to_thread.run_sync(scan, workspace, self.tools.redact)
+            self.offered = await anyio.to_thread.run_sync(scan, workspace, self.tools.redact, refusals)
         except OSError as exc:
             self.emit(Warned(f"what the project offers the session is not known: {exc}", self.run_id))
             return
+        confinement.enter_refusals(self.state, self.offered, self.tools.redact)
         await anyio.to_thread.run_sync(self.state.folder.keep_manifest, self.offered)
 
     def _begin(self) -> RunState:

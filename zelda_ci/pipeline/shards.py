@@ -275,6 +275,7 @@ def merged(plan: ShardPlan, parts: Sequence[PartFile]) -> BatchResult:
         base=bases[0] if bases else None,
         budget_usd=plan.budget_usd if budgets else None,
         notes=tuple(dict.fromkeys(note for batch in batches for note in batch.notes)),
+        failing_before={suite: why for batch in batches for suite, why in batch.failing_before.items()},
     )
 
 

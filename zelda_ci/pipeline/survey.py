@@ -18,11 +18,14 @@ from zelda_ci.config.project_kind import kinds
 from zelda_ci.config.setup_detection import PYTHON_PROGRAMS
 from zelda_ci.config.templates import printed
 from zelda_ci.domain import numbers
-from zelda_ci.domain.manifest import ItemKind, ManifestItem
+from zelda_ci.domain.check import Check
+from zelda_ci.domain.manifest import ItemKind, ManifestItem, RefusedSetting
+from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.scan import scan_folder
 from zelda_ci.files import untrusted
 from zelda_ci.redact import Redactor
 
+SILENT = "Correct it: in a session Claude Code says nothing of it."
 MAX_FILES = 50_000
 MAX_NAMED = 5
 COUNTED = {
@@ -51,6 +54,8 @@ class Survey:
     packages: tuple[str, ...]
     """Folders below with manifests of their own, from the top."""
     items: tuple[ManifestItem, ...]
+    refused: tuple[RefusedSetting, ...]
+    """What Claude Code does not load of the settings files."""
     uncommitted: str | None
     """A file that the commands come from, and that the last commit has not, or has otherwise."""
 
@@ -102,6 +107,8 @@ class Survey:
 
     def broken(self) -> Iterator[str]:
         """What is meant to steer Claude Code and is not loaded, in a sentence each."""
+        for each in self.refused[:MAX_NAMED]:
+            yield f"{printed(seen_from(self.folder, each.file))} is {printed(each.effect)}."
         broken = [item for item in self.items if item.problem and item.kind in {*WORDS} - {ItemKind.MEMORY}]
         for item in broken[:MAX_NAMED]:
             file = seen_from(self.folder, item.file)
@@ -111,12 +118,13 @@ class Survey:
 def survey(folder: Path, redact: Redactor) -> Survey:
     """Look at a folder."""
     root = folder.resolve()
-    top = next((place for place in (root, *root.parents) if os.path.lexists(place / ".git")), None)
+    top = _top(root)
     files = tracked.listing(top) if top else list(_walked(root))
     place = _below(root, top or root)
     texts = dict(_read(top or root, project_files.manifests(files, place)))
     found = kinds(files, texts, place)
     said = dict.fromkeys(name for kind in found for name in (kind.manifest, *kind.locks))
+    offered = scan_folder(top or root, root, redact, refusals)
     known = find_root(root.parent) if top and root != top else root
     return Survey(
         root,
@@ -125,9 +133,30 @@ def survey(folder: Path, redact: Redactor) -> Survey:
         tuple(files),
         found,
         project_files.packages(files, place),
-        scan_folder(top or root, root, redact).items,
+        offered.items,
+        offered.refused,
         tracked.uncommitted(top, said) if top else None,
     )
+
+
+def refused_settings(folder: Path, redact: Redactor) -> tuple[RefusedSetting, ...]:
+    """What Claude Code does not load of the settings files of a project as they lie there, by its own word."""
+    root = folder.resolve()
+    try:
+        return scan_folder(_top(root) or root, root, redact, refusals).refused
+    except OSError:  # a session will say what of the folder cannot be read
+        return ()
+
+
+def settings_checks(folder: Path, redact: Redactor) -> Iterator[Check]:
+    """The same for `zelda check`."""
+    for each in refused_settings(folder, redact):
+        message = redact(f"{each.file} is {each.effect}.")
+        yield Check(subject="settings", about=each.file, status="warning", message=message, hint=SILENT)
+
+
+def _top(root: Path) -> Path | None:
+    return next((place for place in (root, *root.parents) if os.path.lexists(place / ".git")), None)
 
 
 def _below(folder: Path, top: Path) -> str:

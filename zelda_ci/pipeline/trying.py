@@ -209,7 +209,8 @@ class CommandTrial:
             return check.replace(message=self._redact(reasoning(details)))
         why = reasoning(details) if not details.passed else f"{check.subject} succeeded, but {missing} is missing."
         message = f"on the tested commit, before any session: {why} That is right only where a suite is about it."
-        return check.replace(status="warning", message=self._redact(message), output=done.output)
+        failing = self._redact(why)
+        return check.replace(status="warning", message=self._redact(message), failing=failing, output=done.output)
 
 
 def _path(environment: Mapping[str, str]) -> str:

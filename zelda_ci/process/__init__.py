@@ -134,7 +134,13 @@ class Streamed:
     truncated: bool
 
 
-def answer(argv: Sequence[str], *, timeout_seconds: float) -> Captured:
+def answer(
+    argv: Sequence[str],
+    *,
+    timeout_seconds: float,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Captured:
     """Run a short program of ours without input, outside any event loop, and return what it said.
 
     Raises:
@@ -143,7 +149,13 @@ def answer(argv: Sequence[str], *, timeout_seconds: float) -> Captured:
     """
     try:
         outcome = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_seconds, check=False, env={}
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout_seconds,
+            check=False,
+            cwd=cwd,
+            env=dict(environment or {}),
         )
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(f"{argv[0]} did not end in {timeout_seconds:.0f} s") from error
@@ -268,7 +280,7 @@ async def _started(
     with subprocess.Popen(  # noqa: ASYNC220  # takes a millisecond, and asyncio's own waits for grandchildren's pipes
         argv,
         cwd=cwd,
-        env=dict(environment),
+        env=dict(environment or {}),
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=stderr,

@@ -16,6 +16,7 @@ from zelda_ci.domain.comparison import (
     EndedAtLimit,
     GateReason,
     GateResult,
+    NotLoaded,
     Regression,
     SuiteComparison,
     Verdict,
@@ -49,6 +50,8 @@ def render_junit(report: CiReport) -> str:
     """The whole file, with its declaration; always well-formed, whatever the results hold."""
     suites = [_suite(run, report) for run in report.batch.runs]
     suites += [_unusable(project, why) for project, why in (report.batch.unusable_projects or {}).items()]
+    if refused := [reason for reason in report.gate.reasons if isinstance(reason, NotLoaded)]:
+        suites.append(TestSuite("settings files", list(map(_refused, refused))))
     if report.comparison:
         suites.append(_comparison(report))
     root = ET.Element("testsuites", {"name": clean(report.title).strip() or "Zelda"})
@@ -95,6 +98,12 @@ def _unusable(project: str, why: str) -> TestSuite:
     case = TestCase("project", classname=project)
     case.add_error_info(sentence(why), why, "project")
     return TestSuite(project, [case])
+
+
+def _refused(reason: NotLoaded) -> TestCase:
+    case = TestCase(reason.file, classname="settings files")
+    case.add_failure_info(sentence(gate_sentence(reason)), reason.effect, "notLoaded")
+    return case
 
 
 def _properties(run: RunResult, report: CiReport) -> Iterator[tuple[str, str]]:

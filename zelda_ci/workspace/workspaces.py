@@ -69,8 +69,8 @@ class Workspaces:
     ) -> None:
         self._working_tree = working_tree
         self._commit = base
-        self._project = Path(os.path.realpath(project))
-        results = self._project / results_dir
+        self.project = Path(os.path.realpath(project))
+        results = self.project / results_dir
         self._results = Path(os.path.realpath(results.parent)) / results.name
         self._environ = environ
         self._redact = redact
@@ -83,7 +83,7 @@ class Workspaces:
     @cached_property
     def _base(self) -> Path:
         uid = self._isolation.offered.level == "uid"
-        return location.choose_location(self._project, self._environ, passable=uid, covers=uid and levels.covers())
+        return location.choose_location(self.project, self._environ, passable=uid, covers=uid and levels.covers())
 
     @property
     def location(self) -> Path:
@@ -111,7 +111,7 @@ class Workspaces:
 
     async def _found(self) -> Project:
         own = self._finder.from_disk if self._finder else ()
-        project = await source.inspect(self._project, self._results, self._plumbing, self._environ, own=own)
+        project = await source.inspect(self.project, self._results, self._plumbing, self._environ, own=own)
         home = location.project_folder(self._base, project.identity)
         ask = git.for_status(self._plumbing, self._environ)
         if self._commit:
@@ -180,11 +180,11 @@ class Workspaces:
         programs = [*filter(needs.reaches, environment.program_folders(execution, run.root / prefix))]
         machine = environment.within_reach(self._environ, needs.reaches)
         return environment.build_environment(
-            run, self._project, machine, execution.passed_on, execution.variables, programs
+            run, self.project, machine, execution.passed_on, execution.variables, programs
         )
 
     def _needs(self, suite: ResolvedSuite, lent: Store, socket: Path | None) -> Needs:
-        grounds = PathPolicy.of(self._project, self._base, self._environ)
+        grounds = PathPolicy.of(self.project, self._base, self._environ)
         for key, paths in readable_paths.asked_for(suite).items():
             readable_paths.check_readable(paths, grounds, key)
         level = self._isolation.of(suite)

@@ -3,14 +3,16 @@
 import posixpath
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from zelda_ci.domain import globs
-from zelda_ci.domain.manifest import ItemKind, ToolsManifest
+from zelda_ci.domain.manifest import ItemKind, RefusedSetting, ToolsManifest
 from zelda_ci.domain.workspace import Workspace
+from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.manifest import settings
 from zelda_ci.execution.manifest.documents import Documents
 from zelda_ci.execution.manifest.settings import ClaudeSettings, json_object
@@ -23,7 +25,7 @@ def add_servers(findings: ScanFindings, file: str, settings: ClaudeSettings, nam
     servers = json_object(findings, file).get("mcpServers")
     for name, server in servers.items() if isinstance(servers, dict) else ():
         shadowed = name in names
-        problem = _problem(name, server, settings)
+        problem = findings.refused(file, f"mcpServers.{name}") or _problem(name, server, settings)
         if shadowed:
             problem = "a server of the same name in a nearer folder takes its place"
         findings.add(
@@ -173,20 +175,33 @@ MEMORY_NAMES = {".claude", "CLAUDE.md", "AGENTS.md"}
 PASSED_OVER = frozenset({".git", ".claude", "node_modules"})
 
 
-def scan(workspace: Workspace, redact: Redactor) -> ToolsManifest:
+# Says of the texts of settings files, and the folder of a session, what Claude Code refuses of them.
+Ask = Callable[[Mapping[str, str], str, Redactor], Sequence[RefusedSetting]]
+
+
+def scan(workspace: Workspace, redact: Redactor, ask: Ask | None = None) -> ToolsManifest:
     """What the workspace's files offer, before anything has run in it.
 
     Nothing is loaded yet: `zelda_ci.domain.manifest` settles that once the session has told what it had.
     """
-    return scan_folder(workspace.root, workspace.path, redact)
+    return scan_folder(workspace.root, workspace.path, redact, ask)
 
 
-def scan_folder(top: Path, folder: Path, redact: Redactor) -> ToolsManifest:
-    """What the files of a tree offer a session that works in one of its folders."""
+def scan_folder(top: Path, folder: Path, redact: Redactor, ask: Ask | None = None) -> ToolsManifest:
+    """What the files of a tree offer a session that works in one of its folders.
+
+    Args:
+        top: Of the tree.
+        folder: Of the session.
+        redact: For everything that is found.
+        ask: Asks Claude Code itself; without it only the rules of its files are known.
+    """
     start = "" if folder == top else folder.relative_to(top).as_posix()
     with Tree(top) as tree:
         findings = ScanFindings(tree, redact)
         try:
+            if ask:
+                _ask(findings, start, ask)
             _scan_project(findings, start)
         except Exhausted:
             tree.crowded = True
@@ -195,10 +210,24 @@ def scan_folder(top: Path, folder: Path, redact: Redactor) -> ToolsManifest:
     return ToolsManifest(
         items=tuple(findings.items),
         settings=tuple(findings.settings),
+        refused=findings.refusals,
         notes=tuple(findings.notes),
         workspace=redact(str(top)),
         folder=redact(start),
     )
+
+
+def _ask(findings: ScanFindings, start: str, ask: Ask) -> None:
+    texts = {}
+    for file in settings.settings_files(start):
+        with suppress(Unfit):
+            texts[file] = findings.tree.read(file)
+    try:
+        findings.refusals = tuple(ask(texts, start, findings.redact))
+    except ExecutionError as problem:
+        findings.note(problem.message)
+    for each in findings.refusals:
+        findings.note(f"{each.file} is {each.effect}.")
 
 
 def _scan_project(findings: ScanFindings, start: str) -> None:

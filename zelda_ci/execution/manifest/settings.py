@@ -5,6 +5,7 @@ import json
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from zelda_ci.domain.manifest import ItemKind, ManifestItem
@@ -12,43 +13,7 @@ from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, Unfit
 from zelda_ci.redact import Redactor
 
-EVENTS = frozenset(
-    {
-        "ConfigChange",
-        "CwdChanged",
-        "DirectoryAdded",
-        "Elicitation",
-        "ElicitationResult",
-        "FileChanged",
-        "InstructionsLoaded",
-        "MessageDisplay",
-        "Notification",
-        "PermissionDenied",
-        "PermissionRequest",
-        "PostCompact",
-        "PostModelSwitch",
-        "PostToolBatch",
-        "PostToolUse",
-        "PostToolUseFailure",
-        "PreCompact",
-        "PreModelSwitch",
-        "PreToolUse",
-        "SessionEnd",
-        "SessionStart",
-        "Setup",
-        "Stop",
-        "StopFailure",
-        "SubagentStart",
-        "SubagentStop",
-        "TaskCompleted",
-        "TaskCreated",
-        "TeammateIdle",
-        "UserPromptExpansion",
-        "UserPromptSubmit",
-        "WorktreeCreate",
-        "WorktreeRemove",
-    }
-)
+HOOKS_OFF = "the project's settings switch all hooks off (disableAllHooks)"
 
 
 @dataclass(frozen=True)
@@ -63,9 +28,18 @@ class ClaudeSettings:
     output_style: str | None = None
 
 
+def settings_files(folder: str) -> Iterator[str]:
+    """The files that sessions in a folder read, from the top of the tree: the project's settings, then servers."""
+    place = PurePosixPath(folder)
+    yield str(place / ".claude/settings.json")
+    yield from (str(above / ".mcp.json") for above in (place, *place.parents))
+
+
 def read_settings(findings: ScanFindings, file: str) -> ClaudeSettings:
     """The settings of the project, as far as they are of the expected shapes."""
     values = json_object(findings, file)
+    if findings.refused(file, ""):
+        values = {"hooks": values.get("hooks")}
     overrides, hooks, style = values.get("skillOverrides"), values.get("hooks"), values.get("outputStyle")
     return ClaudeSettings(
         skills_off=frozenset(name for name, mode in _items(overrides) if mode == "off"),
@@ -80,7 +54,10 @@ def read_settings(findings: ScanFindings, file: str) -> ClaudeSettings:
 def find_settings(findings: ScanFindings, settings: ClaudeSettings, file: str) -> tuple[ManifestItem, ...]:
     """The settings' own file, and the output styles, of which the settings choose one."""
     tree, redact = findings.tree, findings.redact
-    items = [ManifestItem(kind=ItemKind.SETTINGS, name=redact(file), file=redact(file))] if tree.exists(file) else []
+    refused = findings.refused(file, "")
+    dropped = redact(refused) if refused else None
+    item = ManifestItem(kind=ItemKind.SETTINGS, name=redact(file), file=redact(file), problem=dropped)
+    items = [item] if tree.exists(file) else []
     home = f"{posixpath.dirname(file)}/output-styles"
     for style in itertools.islice(tree.files(home, ".md"), MAX_FINDINGS):
         name = posixpath.basename(style).removesuffix(".md")
@@ -92,16 +69,17 @@ def find_settings(findings: ScanFindings, settings: ClaudeSettings, file: str) -
 def add_hooks(findings: ScanFindings, settings: ClaudeSettings, file: str) -> None:
     """A finding for each hook: what it waits for is its name, what it runs its description."""
     for event, groups in settings.hooks.items():
-        for group in groups if isinstance(groups, list) else [None]:
+        for place, group in enumerate(groups if isinstance(groups, list) else [None]):
             matcher, hooks = _group(group)
             name = f"{event}:{matcher}" if matcher else event
             if not hooks:
-                problem = "it is not of the shape that hooks have"
+                problem = findings.refused(file, "") or "it is not of the shape that hooks have"
                 findings.add(ItemKind.HOOK, name, file, problem=problem, announced=False)
-            for hook in hooks:
+            for number, hook in hooks:
                 action = hook.get("command") or hook.get("prompt") or hook.get("url")
                 description = f"{hook.get('type') or 'hook'}: {action}" if action else None
-                hook_problem = _hook_problem(event, settings)
+                refused = findings.refused(file, f"hooks.{event}.{place}.hooks.{number}")
+                hook_problem = refused or (HOOKS_OFF if settings.hooks_off else None)
                 findings.add(ItemKind.HOOK, name, file, description=description, problem=hook_problem, announced=False)
 
 
@@ -113,23 +91,19 @@ def json_object(findings: ScanFindings, file: str) -> dict[str, Any]:
         return {}
     except (Unfit, ValueError, RecursionError) as problem:
         cause = problem if isinstance(problem, Unfit) else "it is not valid JSON"
-        findings.note(f"Nothing in {file} was loaded: {cause}.")
+        if not findings.refused(file, ""):
+            findings.note(f"Nothing in {file} was loaded: {cause}.")
         return {}
     return content if isinstance(content, dict) else {}
 
 
-def _hook_problem(event: str, settings: ClaudeSettings) -> str | None:
-    if settings.hooks_off:
-        return "the project's settings switch all hooks off (disableAllHooks)"
-    return None if event in EVENTS else "Claude Code knows no event of this name"
-
-
-def _group(group: object) -> tuple[str, list[dict[str, Any]]]:
+def _group(group: object) -> tuple[str, list[tuple[int, dict[str, Any]]]]:
+    """What a group waits for, and its hooks with their places in it."""
     if not isinstance(group, dict):
         return "", []
     hooks = group.get("hooks")
     matcher = group.get("matcher")
-    listed = [hook for hook in hooks if isinstance(hook, dict)] if isinstance(hooks, list) else []
+    listed = [each for each in enumerate(hooks) if isinstance(each[1], dict)] if isinstance(hooks, list) else []
     return matcher if isinstance(matcher, str) else "", listed
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from zelda_ci.domain.manifest import ItemKind, ManifestItem
+from zelda_ci.domain.manifest import ItemKind, ManifestItem, RefusedSetting
 from zelda_ci.files import untrusted
 from zelda_ci.redact import Redactor, SafeText
 
@@ -222,6 +222,8 @@ class ScanFindings:
 
     tree: Tree
     redact: Redactor
+    refusals: tuple[RefusedSetting, ...] = ()
+    """What Claude Code itself says that it does not load."""
     items: list[ManifestItem] = field(default_factory=list)
     settings: list[ManifestItem] = field(default_factory=list)
     notes: list[SafeText] = field(default_factory=list)
@@ -238,6 +240,11 @@ class ScanFindings:
     def note(self, sentence: str) -> None:
         """Keep what the user should know about the scan itself."""
         self.notes.append(self._cut(sentence, MAX_DESCRIPTION_LENGTH))
+
+    def refused(self, file: str, entry: str) -> str | None:
+        """Why Claude Code does not load an entry of a settings file, where it says so."""
+        found = (each for each in self.refusals if each.file == file and each.concerns(entry))
+        return next((f"Claude Code does not load it: {each.problem}" for each in found), None)
 
     def text(self, kind: ItemKind, name: str, file: str) -> str | None:
         """The text of a file; where it cannot be read, that is the finding."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import CiReport
-from zelda_ci.domain.comparison import CriterionDelta, Verdict
+from zelda_ci.domain.comparison import CriterionDelta, NotLoaded, Verdict
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.ci_causes import EXPLAINED, Cause, causes
@@ -55,8 +55,10 @@ def _of_all(report: CiReport) -> Iterator[SuiteAnnotation]:
     """What no single suite shows."""
     for reason in report.gate.reasons:
         if reason.suite is None:
-            title = "Zelda: worse over all suites together"
-            yield SuiteAnnotation("error", None, None, title, sentence(gate_sentence(reason)))
+            is_file = isinstance(reason, NotLoaded)
+            title = "Zelda: a settings file" if is_file else "Zelda: worse over all suites together"
+            file = reason.file if isinstance(reason, NotLoaded) and reason.file.isprintable() else None
+            yield SuiteAnnotation("error", file, 1 if file else None, title, sentence(gate_sentence(reason)))
 
 
 def _of_cause(cause: Cause, places: "_Places") -> SuiteAnnotation:
@@ -83,6 +85,8 @@ class _Places:
 
     def of(self, cause: Cause) -> tuple[str | None, int | None]:
         """The line of the pull request that may have done it, where one is known; else that of the suite's file."""
+        if cause.files and cause.files[0].isprintable():
+            return cause.files[0], 1
         if cause.suite.standing in EXPLAINED:
             for change in steering_of(self.report, cause.suite):
                 if change.line and change.path.isprintable():

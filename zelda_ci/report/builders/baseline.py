@@ -103,8 +103,10 @@ def counted_too(trials: int, runs: int) -> str:
 
 def side_by_side(branch: str, commit: str, head: int, base: int) -> BaselineOrigin:
     """The base ran in the same job, as far as it was needed."""
-    ran = f"{base} of the base, side by side" if base else "none of the base was needed"
-    sentence = f"compared with {branch}@{commit[:SHORT]} in this job: {format_count(head, 'trial')} of the head, {ran}"
+    here, name = format_count(head, "trial"), f"{branch}@{commit[:SHORT]}"
+    sentence = f"{here} of the head in this job; none of {name} was needed"
+    if base:
+        sentence = f"compared with {name} in this job: {here} of the head, {base} of the base, side by side"
     return BaselineOrigin(
         state=BaselineState.FOUND, sentence=sentence, branch=branch, wanted=commit, commit=commit, behind=0
     )

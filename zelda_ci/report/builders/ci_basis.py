@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import BaselineOrigin, CiReport
-from zelda_ci.domain.comparison import Comparison
+from zelda_ci.domain.comparison import Comparison, SuiteComparison
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import Usage
 from zelda_ci.domain.workspace import IsolationReport
@@ -28,8 +28,9 @@ def basis(report: CiReport) -> Iterator[Line]:
     """One paragraph below the table."""
     sentences: list[Line] = []
     if report.comparison and not report.is_cut_short:
-        sentences.append(_against(report.baseline, report.batch.started_at))
-        sentences.append((text(f"{_sessions(report.comparison)}."),))
+        if any(map(_trials_of_base, report.comparison.suites)):
+            sentences.append(_against(report.baseline, report.batch.started_at))
+        sentences.append((text(f"{_sessions(report, report.comparison)}."),))
     if report.batch.runs or report.batch.base_runs:
         sentences.append((text(f"{_money(report.batch)}."),))
     if sentences:
@@ -87,18 +88,31 @@ def _age(origin: BaselineOrigin, now: datetime) -> Iterator[str]:
         yield age(origin.created_at, now)
 
 
-def _sessions(comparison: Comparison) -> str:
-    """How many on each side, and what so few can say."""
+def _sessions(report: CiReport, comparison: Comparison) -> str:
+    """How many on each side, and what so few can say; of a base without any, why there are none."""
     here = [suite.candidate.valid for suite in comparison.suites if suite.candidate and suite.candidate.valid]
     if not here:
         return "No session could be counted"
-    beside = [suite.sources.base for suite in comparison.suites if suite.sources and suite.sources.base]
-    stored = [suite.baseline.valid for suite in comparison.suites if suite.baseline and suite.baseline.valid]
-    there = ""
-    if beside or stored:
-        there = f", {_range(beside)} of the base side by side" if beside else f", {_range(stored)} there"
+    beside = any(suite.sources and suite.sources.base for suite in comparison.suites)
+    base = [trials for suite in comparison.suites if (trials := _trials_of_base(suite))]
+    whose = visible(report.baseline.branch or "the base", 80)
+    if base:
+        there = f", {_range(base)} {'of the base side by side' if beside else 'there'}"
+    elif report.gate.uncounted or report.is_red:
+        there = f"; no session of {whose} stands beside them"
+    else:
+        stored = [suite.sources.stored for suite in comparison.suites if suite.sources and suite.sources.stored]
+        by = f" by {_range(stored)} stored ones" if stored else ""
+        there = f", all as expected{by}; {whose} was not needed"
     single = ": cost, turns and time differ between any two" * comparison.single_trial
     return f"{_span(here)} per suite here{there}{single}"
+
+
+def _trials_of_base(suite: SuiteComparison) -> int:
+    """Those that the verdict on a suite rests on; stored ones only said what to expect of the head's first."""
+    if suite.sources:
+        return suite.sources.base
+    return suite.baseline.valid if suite.baseline else 0
 
 
 def _money(batch: BatchResult) -> str:

@@ -40,6 +40,7 @@ MAX_BOXES = 3
 MAX_CRITERION_LENGTH = 160
 MAX_REASON_LENGTH = 320
 MAX_PROBLEMS = 3
+MAX_FILES = 4
 EXPLAINED = {SuiteVerdict.WORSE, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.UNCLEAR, SuiteVerdict.ACCEPTED}
 FALLEN = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.INCONCLUSIVE)
 # What failed commands say better than the numbers that follow from them.
@@ -61,6 +62,8 @@ class Cause:
     """Whether the check is red for it."""
     criterion: str = ""
     """Its text, where it is one."""
+    files: tuple[str, ...] = ()
+    """Those to blame in place of what steers: they broke something before any session."""
 
     @property
     def sentence(self) -> str:
@@ -92,7 +95,7 @@ def boxes(report: CiReport, found: Sequence[Sequence[Cause]]) -> tuple[tuple[Box
 def _box(report: CiReport, cause: Cause, *, with_sources: bool) -> Box:
     """A cause; what may have done it stands with the first of its suite."""
     lines: list[Line] = [(name(cause.suite.suite), text(": "), *cause.words), cause.why, cause.note]
-    if with_sources and cause.suite.standing in EXPLAINED:
+    if with_sources and cause.suite.standing in EXPLAINED and not cause.files:
         sources = [*tools(cause.suite), *steering(report, cause.suite)]
         lines.append(joined(sources, " "))
     link = _link(report, cause.suite.suite)
@@ -114,7 +117,7 @@ def _of_suite(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
     criteria = [_noted(cause) for cause in _criteria(report, suite)]
     yield from criteria
     known = {cause.criterion for cause in criteria}
-    others = [*_commands(suite), *_limits(suite), *_failing(report, suite, known)]
+    others = [*_commands(report, suite), *_limits(suite), *_failing(report, suite, known)]
     yield from others
     if not criteria and not others:
         yield from _measures(suite)
@@ -201,8 +204,12 @@ def _judgement(suite: SuiteStanding, criterion: str) -> CriterionJudgement | Non
     return next((it for run in runs for it in failed_criteria(run) if it.criterion == criterion), None)
 
 
-def _commands(suite: SuiteStanding) -> Iterator[Cause]:
-    """Build, tests and coverage that fall short, in the words of the newest session in which they did."""
+def _commands(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
+    """Build, tests and coverage that fall short, in the words of the newest session in which they did.
+
+    What failed before any session is blamed on the files that steer nothing: where none of them is changed, it is the
+    task of the suite.
+    """
     failed = next((reason for reason in suite.reasons if isinstance(reason, CommandsFailed)), None)
     compared = suite.compared.measures if suite.compared else ()
     fallen = [it for it in compared if it.measure in OF_COMMANDS and it.verdict is Verdict.REGRESSED]
@@ -214,7 +221,14 @@ def _commands(suite: SuiteStanding) -> Iterator[Cause]:
     often = _in(failed.trials, failed.of) if failed else ""
     before = f" ({change_words(fallen[0])})" if fallen and not problem else ""
     is_red = failed is not None or any(_gates(suite, it) for it in fallen)
-    yield Cause(suite, (text(f"{words}{often}{before}."),), is_red=is_red)
+    files = report.changes.others if (early := report.batch.failing_before.get(suite.suite)) else ()
+    why: Line = ()
+    if early and files:
+        shown, more = joined([(key(file),) for file in files[:MAX_FILES]], ", "), len(files) - MAX_FILES
+        rest = f" and {numbers.format_count(more, 'more file')}" if more > 0 else ""
+        broken = f"It fails on this commit before any session: {sentence(early).rstrip('.')}. What breaks it is among "
+        why = (text(broken), *shown, text(f"{rest}, which this pull request changes and which steer nothing."))
+    yield Cause(suite, (text(f"{words}{often}{before}."),), why, is_red=is_red, files=files)
 
 
 def _in(part: int, whole: int) -> str:

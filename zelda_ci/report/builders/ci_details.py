@@ -188,7 +188,13 @@ def _measure(delta: MeasureDelta, shown_reasons: frozenset[str]) -> tuple[Verdic
 
 MAX_REASONS = 30
 # Kinds of findings as people call them.
-KINDS = {"regression": "worse", "evaluation": "fails by itself", "incomplete": "not judged", "budget": "not run"}
+KINDS = {
+    "regression": "worse",
+    "evaluation": "fails by itself",
+    "incomplete": "not judged",
+    "budget": "not run",
+    "notLoaded": "not loaded",
+}
 MAX_NOTES = 10
 MAX_RUNS = 30
 MAX_CRITERIA = 300

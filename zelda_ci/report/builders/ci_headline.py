@@ -6,18 +6,16 @@ from pathlib import PurePosixPath
 from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import BaselineState, CiReport, RuleChange
 from zelda_ci.domain.comparison import (
-    BelowMinimum,
-    CommandsFailed,
     CriterionDelta,
-    CriterionFailed,
-    EndedAtLimit,
     MeasureDelta,
+    NotLoaded,
     NotRun,
     Regression,
     Verdict,
 )
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.report.builders.gate import EXCUSES
+from zelda_ci.report.builders.ci_effect import brief, ineffective, sentences
+from zelda_ci.report.builders.gate import EXCUSES, failure_words
 from zelda_ci.report.builders.phrases import base, change_words, joined, key, name, names, passed, text
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, tested, untested_words
 from zelda_ci.report.model import Line
@@ -54,6 +52,7 @@ BAD_NEWS = (
     SuiteVerdict.NOT_TESTED,
     SuiteVerdict.PERHAPS_WORSE,
     SuiteVerdict.FAILS,
+    SuiteVerdict.NEW_FAILS,
     SuiteVerdict.UNCLEAR,
     SuiteVerdict.ACCEPTED,
     SuiteVerdict.ON_BASE,
@@ -73,7 +72,7 @@ def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
         return "nothing was run"
     is_alone = report.comparison is None or all(each.is_new for each in here)
     parts = _alone(report, here) if is_alone else _compared(report, here)
-    return ", ".join([*parts, *_weakened(report, suites)])
+    return ", ".join([*brief(report), *parts, *_weakened(report, suites)])
 
 
 def lead(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
@@ -81,6 +80,8 @@ def lead(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     if report.is_cut_short:
         yield from _unfinished(suites)
         return
+    if idle := [*sentences(report)]:
+        yield joined(idle, " ")
     first = [*_suites(report, suites, BAD_NEWS), *_colour(report, suites), *_suites(report, suites, GOOD_NEWS)]
     if all(each.ran and each.ran.outcome is Outcome.MEASURED for each in suites) and suites:
         first.append((text(MEASURED),))
@@ -139,13 +140,14 @@ def _alone(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
 def _compared(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
     """What changed first, then what else a reader has to do something about."""
     first = next((word for word in FIRST if of(here, word)), None)
-    together = any(reason.suite is None for reason in report.gate.reasons)
+    together = any(isinstance(it, Regression) and it.suite is None for it in report.gate.reasons)
     if together and first is not SuiteVerdict.WORSE:
         yield f"worse over all {numbers.format_count(len(here), 'suite')} together"
         first = None
     elif first is None:
-        calm = [each for each in here if not each.is_new]
-        yield f"no change found in {numbers.format_count(len(calm), 'suite')}"
+        calm = numbers.format_count(len([each for each in here if not each.is_new]), "suite")
+        # Nobody has looked at a change that no session had.
+        yield f"{calm} without it" if ineffective(report) else f"no change found in {calm}"
     else:
         yield _first(first, of(here, first), len(here))
     yield from _second(here, first)
@@ -174,11 +176,13 @@ def _second(here: Sequence[SuiteStanding], first: SuiteVerdict | None) -> Iterat
         yield f"{numbers.whole(len(broken))} {untested_words(broken)}"
     if first in (SuiteVerdict.WORSE, None) and (perhaps := of(here, SuiteVerdict.PERHAPS_WORSE)):
         yield f"perhaps worse in {numbers.whole(len(perhaps))}"
-    worse = (SuiteVerdict.WORSE, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.NOT_TESTED)
-    failing = [each for each in here if each.fails_by_itself and each.standing not in worse]
+    told = (SuiteVerdict.WORSE, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.NOT_TESTED, SuiteVerdict.NEW_FAILS)
+    failing = [each for each in here if each.fails_by_itself and each.standing not in told]
     if failing:
         as_before = " as before" * all(each.standing is SuiteVerdict.FAILS for each in failing)
         yield f"{numbers.whole(len(failing))} {'fails' if len(failing) == 1 else 'fail'}{as_before}"
+    if new := of(here, SuiteVerdict.NEW_FAILS):
+        yield f"{numbers.whole(len(new))} new {'suite fails' if len(new) == 1 else 'suites fail'}"
     if on_base := of(here, SuiteVerdict.ON_BASE):
         yield f"{numbers.whole(len(on_base))} {'fails' if len(on_base) == 1 else 'fail'} on the base, too"
 
@@ -223,6 +227,7 @@ def _verbs(report: CiReport, suites: Sequence[SuiteStanding]) -> dict[SuiteVerdi
         SuiteVerdict.NOT_TESTED: (untested, untested, ()),
         SuiteVerdict.PERHAPS_WORSE: ("is perhaps worse than ", "are perhaps worse than ", than),
         SuiteVerdict.FAILS: ("fails", "fail", as_before),
+        SuiteVerdict.NEW_FAILS: ("is new and fails", "are new and fail", ()),
         SuiteVerdict.UNCLEAR: ("shows too little to tell", "show too little to tell", ()),
         SuiteVerdict.ACCEPTED: ("is worse, accepted by ", "are worse, accepted by ", accepted),
         SuiteVerdict.ON_BASE: ("fails, and fails on the base, too", "fail, and fail on the base, too", ()),
@@ -244,7 +249,7 @@ def _colour(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]
         yield (text("The check is green for that."),)
     elif because := {each.because for each in report.gate.uncounted}:
         yield (text(f"The check is green: {EXCUSES[next(it for it in EXCUSES if it in because)]}"),)
-    elif of(suites, SuiteVerdict.FAILS) and not _open(suites):
+    elif of(suites, SuiteVerdict.FAILS, SuiteVerdict.NEW_FAILS) and not _open(suites):
         yield (text("The check is green: "), key("gate.failOn"), text(" does not ask for this."))
 
 
@@ -257,7 +262,7 @@ def _red(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     elif expected:
         yield (text("The check is red for this, and because "), *joined(others, ", and because "), text("."))
     else:
-        together = any(reason.suite is None for reason in report.gate.reasons)
+        together = any(isinstance(it, Regression) and it.suite is None for it in report.gate.reasons)
         nothing_worse = report.comparison is not None and not together and not of(suites, SuiteVerdict.WORSE)
         although = " although nothing is proven to be worse: " if nothing_worse else " because "
         yield (text(f"The check is red{although}"), *joined(others, ", and "), text("."))
@@ -266,29 +271,21 @@ def _red(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
 def _other_reasons(report: CiReport, suites: Sequence[SuiteStanding], expected: set[str]) -> Iterator[Line]:
     """Why the check is red beside what the first words already say."""
     together = [it.delta for it in report.gate.reasons if isinstance(it, Regression) and it.suite is None]
+    if any(isinstance(reason, NotLoaded) for reason in report.gate.reasons):
+        yield (text("a settings file is not loaded"),)
     measures = [change_words(delta) for delta in together if isinstance(delta, MeasureDelta)]
     if measures:
         yield (text(f"over all suites together {' and '.join(measures)}"),)
     failing = [each for each in suites if each.fails_by_itself and each.suite not in expected]
     if failing:
         alone = "" if report.comparison is None else ", which must hold whatever the base does"
-        yield (*names([each.suite for each in failing]), text(f" {_failure(failing)}{alone}"))
+        yield (
+            *names([each.suite for each in failing]),
+            text(f" {failure_words([each.reasons for each in failing])}{alone}"),
+        )
     unpaid = [each.suite for each in suites if any(isinstance(it, NotRun) for it in each.reasons)]
     if unpaid and not expected & set(unpaid):
         yield (text("the budget ended before all sessions of "), *names(unpaid), text(" had run"))
-
-
-def _failure(failing: Sequence[SuiteStanding]) -> str:
-    """What suites fail in, however they compare."""
-    does, fails = ("does", "fails") if len(failing) == 1 else ("do", "fail")
-    words = {
-        CriterionFailed: f"{does} not meet a criterion",
-        CommandsFailed: f"{fails} in build, tests or coverage",
-        EndedAtLimit: f"{does} not end within the limits",
-        BelowMinimum: f"{does} not reach a required score",
-    }
-    kinds = {type(reason) for each in failing for reason in each.reasons}
-    return " and ".join(word for kind, word in words.items() if kind in kinds)
 
 
 def _green(worse: Sequence[SuiteStanding]) -> Iterator[Line]:

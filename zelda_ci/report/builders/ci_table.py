@@ -32,6 +32,7 @@ TONES = {
     SuiteVerdict.NOT_TESTED: Tone.BAD,
     SuiteVerdict.PERHAPS_WORSE: Tone.BAD,
     SuiteVerdict.FAILS: Tone.BAD,
+    SuiteVerdict.NEW_FAILS: Tone.BAD,
     SuiteVerdict.UNCLEAR: Tone.WARN,
     SuiteVerdict.ACCEPTED: Tone.WARN,
     SuiteVerdict.ON_BASE: Tone.WARN,
@@ -99,7 +100,7 @@ def _row(report: CiReport, each: SuiteStanding) -> TableRow:
 
 def standing_words(each: SuiteStanding) -> str:
     """`worse`, `fails as before`, `new, fails`."""
-    if each.standing is SuiteVerdict.FAILS and each.compared and not each.is_new:
+    if each.standing is SuiteVerdict.FAILS and each.compared:
         return "fails as before"
     if each.standing is SuiteVerdict.NOT_TESTED:
         return untested_words([each])
@@ -107,6 +108,7 @@ def standing_words(each: SuiteStanding) -> str:
         SuiteVerdict.WORSE,
         SuiteVerdict.PERHAPS_WORSE,
         SuiteVerdict.FAILS,
+        SuiteVerdict.NEW_FAILS,
     )
     return f"{each.standing.value}{', fails' if fails else ''}"
 

@@ -1,5 +1,6 @@
 """The gate's findings in words: why a check is red."""
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from zelda_ci.domain.comparison import (
@@ -8,10 +9,12 @@ from zelda_ci.domain.comparison import (
     CriterionDelta,
     CriterionFailed,
     EndedAtLimit,
+    Evaluation,
     GateReason,
     GateResult,
     MeasureDelta,
     NotJudged,
+    NotLoaded,
     NotRun,
     Regression,
     Uncounted,
@@ -60,10 +63,12 @@ def gate_sentence(reason: GateReason, *, doubts: bool = True) -> str:
         reason: What the gate found.
         doubts: Also say why a regression may be noise.
     """
+    if isinstance(reason, NotLoaded):
+        return f"{reason.file} is {reason.effect}"
     return f"{reason.suite or 'all suites'}: {_finding(reason, doubts=doubts)}"
 
 
-def _finding(reason: GateReason, *, doubts: bool) -> str:
+def _finding(reason: Regression | NotJudged | NotRun | Evaluation, *, doubts: bool) -> str:
     match reason:
         case Regression(delta=delta):
             doubt = f" ({delta.reasons[0]})" if doubts and delta.reasons else ""
@@ -80,6 +85,19 @@ def _finding(reason: GateReason, *, doubts: bool) -> str:
             return f"build, tests or coverage fell short in {_of(reason.trials, reason.of)}"
         case _:
             assert_never(reason)
+
+
+def failure_words(reasons: Sequence[Sequence[GateReason]]) -> str:
+    """What suites fail in, however they compare; the reasons of each."""
+    does, fails = ("does", "fails") if len(reasons) == 1 else ("do", "fail")
+    words = {
+        CriterionFailed: f"{does} not meet a criterion",
+        CommandsFailed: f"{fails} in build, tests or coverage",
+        EndedAtLimit: f"{does} not end within the limits",
+        BelowMinimum: f"{does} not reach a required score",
+    }
+    kinds = {type(reason) for each in reasons for reason in each}
+    return " and ".join(word for kind, word in words.items() if kind in kinds)
 
 
 def _change(delta: MeasureDelta | CriterionDelta) -> str:

@@ -35,6 +35,7 @@ class SuiteVerdict(Enum):
     """Seen once on a side: it proves nothing."""
     FAILS = "fails"
     """By itself, and no worse than before as far as that is known."""
+    NEW_FAILS = "new, fails"
     UNCLEAR = "not enough evidence"
     ACCEPTED = "accepted"
     """What would be red, somebody who may has accepted."""
@@ -55,7 +56,7 @@ class SuiteVerdict(Enum):
 
 ORDER = tuple(SuiteVerdict)
 CALM = frozenset({SuiteVerdict.AS_BEFORE, SuiteVerdict.PASSES, SuiteVerdict.MEASURED, SuiteVerdict.RAN})
-BAD = frozenset({SuiteVerdict.WORSE, SuiteVerdict.NOT_TESTED, SuiteVerdict.FAILS})
+BAD = frozenset({SuiteVerdict.WORSE, SuiteVerdict.NOT_TESTED, SuiteVerdict.FAILS, SuiteVerdict.NEW_FAILS})
 
 
 @dataclass(frozen=True)
@@ -209,8 +210,10 @@ class _Facts:
             # A gate that does not ask for it does not make a pass of a failure.
             words = {Outcome.MEASURED: SuiteVerdict.MEASURED, Outcome.FAILED: SuiteVerdict.FAILS}
             return words.get(outcome, SuiteVerdict.PASSES)
+        is_new = self.compared.verdict is Verdict.NEW
         rules = (
-            (SuiteVerdict.NEW, self.compared.verdict is Verdict.NEW and not (self.reasons or self.uncounted)),
+            (SuiteVerdict.NEW_FAILS, is_new and bool(self.reasons or self.uncounted)),
+            (SuiteVerdict.NEW, is_new),
             (SuiteVerdict.BETTER, self.has(lambda delta: delta.verdict is Verdict.IMPROVED)),
             (SuiteVerdict.PERHAPS_BETTER, self.has(_seems_better)),
             (SuiteVerdict.FAILS, bool(self.reasons)),

@@ -1,0 +1,53 @@
+"""What is known of a pull request before any session: settings that Claude Code refuses, and tests that fail."""
+
+import json
+import re
+from pathlib import Path
+
+from tests.scenarios.stage import FILES, GOOD, GREETING, NO_KEY, Stage
+
+FILE = ".claude/settings.json"
+HOOKS = {"SessionStart": [{"hooks": [{"type": "command", "command": "true"}]}]}
+FINE = {"hooks": HOOKS, "permissions": {"deny": ["Read(./.env)"]}}
+REFUSED = {**FINE, "cleanupPeriodDays": "never"}
+PROBLEM = "cleanupPeriodDays: Expected number, but received string"
+EFFECT = f"{FILE} is not loaded: {PROBLEM}; 1 hook and 1 deny rule have no effect"
+
+
+def test_what_is_newly_refused_turns_the_check_red_and_is_the_headline(tmp_path: Path) -> None:
+    with Stage(tmp_path, {**FILES, FILE: json.dumps(FINE)}) as stage:
+        stage.store(stage.tip)
+        done = stage.pull_request(stage.open_pull({FILE: json.dumps(REFUSED)}), GOOD)
+        assert done.code == 1, done.printed
+        (body,) = stage.bodies()
+        assert re.search(rf"(?m)^### Zelda: {re.escape(FILE)} is not loaded, 1 suite without it$", body)
+        assert "no change found" not in body
+        assert EFFECT in body
+        assert "The check is red although nothing is proven to be worse: a settings file is not loaded." in body
+        assert (FILE, EFFECT) in {(it.properties.get("file"), it.data) for it in done.told("error")}
+
+
+def test_a_fork_without_a_key_is_red_for_it_and_one_that_changes_nothing_of_it_is_not(tmp_path: Path) -> None:
+    with Stage(tmp_path, {**FILES, FILE: json.dumps(FINE)}) as stage:
+        done = stage.pull_request(stage.open_pull({FILE: json.dumps(REFUSED)}, fork=True), variables=NO_KEY)
+        assert (done.code, done.outputs["verdict"]) == (1, "failed"), done.printed
+        assert "a settings file is not loaded" in done.summary
+        assert "1 hook and 1 deny rule have no effect" in done.summary
+    with Stage(tmp_path / "refused before", {**FILES, FILE: json.dumps(REFUSED)}) as stage:
+        done = stage.pull_request(stage.open_pull({"README.md": "# New\n"}, fork=True), variables=NO_KEY)
+        assert (done.code, done.outputs["verdict"]) == (0, "skipped"), done.printed
+        assert "not loaded" not in done.summary
+
+
+def test_tests_that_fail_before_any_session_are_blamed_on_the_files_that_break_them(tmp_path: Path) -> None:
+    """And never on the line of CLAUDE.md that the pull request changes, too."""
+    suite = GREETING.replace("test -f greeting.txt", "grep -q fine state.txt")
+    with Stage(tmp_path, {**FILES, "zelda/test-greeting.yaml": suite, "state.txt": "fine\n"}) as stage:
+        pull = stage.open_pull({"state.txt": "broken\n", "CLAUDE.md": "Be kind.\n"})
+        done = stage.pull_request(pull, GOOD, variables={"ZELDA_NO_CHECK": ""})
+        assert done.code == 1, done.printed
+        (body,) = stage.bodies()
+        assert "It fails on this commit before any session: testCommand ended with exit code 1." in body
+        assert "What breaks it is among `state.txt`, which this pull request changes and which steer nothing." in body
+        assert "CLAUDE.md" not in body
+        assert [it.properties.get("file") for it in done.told("error")] == ["state.txt"]
