@@ -85,8 +85,8 @@ schemas: .venv/dev ## Rewrite the JSON Schemas under schemas/ from the models
 reference: .venv/dev ## Rewrite docs/cli.md from the commands and docs/troubleshooting.md from the errors
 	$(BIN)/python scripts/reference.py
 
-bench: .venv/dev ## Measure Zelda against the bare Agent SDK
-	$(BIN)/python -m benchmarks.overhead
+bench: .venv/dev ## Measure what Zelda adds to sessions, workspaces and commands, and how fast it compares
+	$(BIN)/python -m benchmarks.speed
 
 lock: ## Rewrite the lock files from pyproject.toml (needs uv)
 	scripts/lock
