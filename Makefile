@@ -80,7 +80,6 @@ format: .venv/dev ## Format the code and apply safe fixes
 
 schemas: .venv/dev ## Rewrite the JSON Schemas under schemas/ from the models
 	$(BIN)/python scripts/schemas
-	$(BIN)/python scripts/comparison_schema
 
 reference: .venv/dev ## Rewrite docs/cli.md from the commands and docs/troubleshooting.md from the errors
 	$(BIN)/python scripts/reference.py

@@ -54,8 +54,8 @@ def real_session() -> SessionTranscript:
     chance = random.Random(14)
     calls = list[tuple[str, int, int]]()
     for tool, sizes in REAL.items():
-        given, returned = (itertools.cycle(chance.sample(sizes[key], len(sizes[key]))) for key in ("given", "returned"))
-        calls += [(tool, next(given), next(returned)) for _ in range(sizes["calls"])]
+        orders = [itertools.cycle(chance.sample(sizes[key], len(sizes[key]))) for key in ("given", "returned")]
+        calls += [(tool, next(orders[0]), next(orders[1])) for _ in range(sizes["calls"])]
     chance.shuffle(calls)
     steps = []
     for number, (tool, given, returned) in enumerate(calls, start=1):

@@ -110,7 +110,8 @@ TURNS: list[Reply] = [
 
 
 def reply(request: ApiRequest) -> Reply:
-    return TURNS[sum(message["role"] == "assistant" for message in request.messages)]
+    position: int = sum(message["role"] == "assistant" for message in request.messages)
+    return TURNS[position]
 
 
 def run(folder: Path) -> Iterator[list[Measured]]:
