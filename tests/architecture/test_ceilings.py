@@ -9,16 +9,17 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGE = REPOSITORY / "zelda_ci"
+SAMPLES = REPOSITORY / "scripts/capture-test-output/projects"
 MAX_FILE_LINES = 1000
 # A package that has this share less than its ceiling lowers it, so that nothing grows back unseen.
 SLACK = 0.1
 
 CEILINGS = {
-    "zelda_ci": 2319,
+    "zelda_ci": 2339,
     "zelda_ci/ci": 5359,
-    "zelda_ci/cli": 3145,
+    "zelda_ci/cli": 3191,
     "zelda_ci/compare": 4312,
-    "zelda_ci/config": 4299,
+    "zelda_ci/config": 4266,
     "zelda_ci/domain": 4935,
     "zelda_ci/execution": 2673,
     "zelda_ci/files": 700,
@@ -30,25 +31,27 @@ CEILINGS = {
     "zelda_ci/process": 631,
     "zelda_ci/report": 9636,
     "zelda_ci/sandbox": 2861,
-    "zelda_ci/storage": 1459,
+    "zelda_ci/storage": 1378,
     "zelda_ci/test_output": 4202,
     "zelda_ci/workspace": 4885,
-    "scripts": 5149,
-    "benchmarks": 1828,
+    "scripts": 3126,
+    "benchmarks": 1197,
     "runner": 215,
-    "schemas": 11769,
-    "tests/architecture": 880,
+    "schemas": 3044,
+    "tests/architecture": 883,
     "tests/golden": 1460,
     "tests/hostile": 3329,
-    "tests/integration": 19327,
+    "tests/integration": 19268,
     "tests/scenarios": 3610,
     "tests/slow": 500,
-    "tests/support": 7407,
-    "tests/unit": 19090,
+    "tests/support": 7432,
+    "tests/unit": 19131,
 }
 
 
 def is_source(path: Path) -> bool:
+    if SAMPLES in path.parents:
+        return False  # test runners read these
     if path.suffix == ".py":
         return True
     return not path.suffix and path.is_file() and b"python" in path.read_bytes().partition(b"\n")[0]

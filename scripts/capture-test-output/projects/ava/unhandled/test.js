@@ -1,0 +1,2 @@
+import test from "ava";
+test("fine", async t => { t.pass(); Promise.reject(new Error("lost")); });

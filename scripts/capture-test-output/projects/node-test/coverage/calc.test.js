@@ -1,0 +1,1 @@
+require("node:test").test("adds", () => { require("./calc").add(1, 2); });
