@@ -243,54 +243,42 @@ def listing(results: Path) -> Iterator[list[Measured]]:
 
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-SKILLS = [SAFE(f".claude/skills/skill-{number}/SKILL.md") for number in range(20)]
-USES = tuple(UnitUse(unit=Unit(kind=ItemKind.SKILL, path=path, name=path), loaded=True) for path in SKILLS)
 
 
-def state(number: int) -> Fingerprint:
-    """Steering files of which the text of one skill, which no suite calls, is that of the number."""
-    texts = {path: f"{number if path == SKILLS[0] else 0}" for path in SKILLS}
-    steering = SteeringState(folder=EMPTY, always="a", drawn="d", texts=texts)
-    return Fingerprint(outcome=f"o{number}", platform="p", tree="t", parts={"cli": "2"}, steering=steering)
-
-
-def trials(suites: int, each: int) -> list[RunResult]:
-    """Stored trials of ten states; every third of other code."""
-    owns = [state(number) for number in range(10)]
-    others = [own.replace(tree="else") for own in owns]
-    template = runs.run([]).model_copy(update={"steering": USES, "evaluations": {}})
-    configs = [ResolvedSuite(name=f"suite-{suite}", file="f", prompt="p") for suite in range(suites)]
-    return [
-        template.model_copy(
-            update={
-                "run_id": f"{config.name}-{number}",
-                "batch_id": f"batch-{number // 3}",
-                "suite": config.name,
-                "config": config,
-                "started_at": NOW,
-                "finished_at": NOW - timedelta(minutes=number),
-                "fingerprint": (owns if number % 3 else others)[number % 10],
-                "touched": tuple(SAFE(f"src/file-{number}.py") for number in range(20)),
-            }
-        )
-        for config in configs
-        for number in range(each)
-    ]
+def trials(suites: int, each: int) -> Iterator[RunResult]:
+    """Stored trials of ten states that differ in a skill which no suite calls; every third of other code."""
+    skills = [SAFE(f".claude/skills/skill-{number}/SKILL.md") for number in range(20)]
+    uses = tuple(UnitUse(unit=Unit(kind=ItemKind.SKILL, path=path, name=path), loaded=True) for path in skills)
+    touched = tuple(SAFE(f"src/file-{number}.py") for number in range(20))
+    states = []
+    for number in range(10):
+        texts = {path: f"{number if path == skills[0] else 0}" for path in skills}
+        steering = SteeringState(folder=EMPTY, always="a", drawn="d", texts=texts)
+        own = Fingerprint(outcome=f"o{number}", platform="p", tree="t", parts={"cli": "2"}, steering=steering)
+        states.append((own.replace(tree="else"), own, own))
+    template = runs.run([]).model_copy(update={"steering": uses, "evaluations": {}, "touched": touched})
+    for suite in range(suites):
+        config = ResolvedSuite(name=f"suite-{suite}", file="f", prompt="p")
+        for number in range(each):
+            own = states[number % 10][number % 3]
+            ids = {"run_id": f"{config.name}-{number}", "batch_id": f"batch-{number // 3}", "suite": config.name}
+            end = NOW - timedelta(minutes=number)
+            yield template.model_copy(update={**ids, "config": config, "finished_at": end, "fingerprint": own})
 
 
 def pooling(_: Path) -> Iterator[list[Measured]]:
     """What does it cost to pool 200 suites with 200 stored trials each, from ten artifacts that overlap by half?"""
-    stored = trials(200, 200)
-    part = len(stored) // 10
-    groups, settings, own = [stored[at * part : (at + 2) * part] for at in range(10)], PoolSettings(), state(0)
-    settings = settings.replace(max_trials=200)
+    stored = list(trials(200, 200))
+    part, own, settings = len(stored) // 10, stored[10].fingerprint, PoolSettings(max_trials=200)
+    groups = [stored[at * part : (at + 2) * part] for at in range(10)]
+    names = dict.fromkeys(run.suite for run in stored)
+    assert own is not None
 
     def pooled() -> None:
         pool = pool_of(groups, lambda _: settings, NOW)
-        names = dict.fromkeys(run.suite for run in stored)
         summary = summarize_pool(run for name in names for run in pool.stored(name, own, own, settings))
         assert summary
-        assert summary.per_suite == 200
+        assert len(pool.trials) == len(stored)
 
     yield [Measured("pooling 40,000 trials of 200 suites", pooled, 1, "s")]
 

@@ -157,6 +157,8 @@ def messages(package: Path = REPOSITORY / "zelda_ci") -> dict[str, list[str]]:
             case ast.Assign() | ast.AnnAssign():
                 target, code = _assigned(node)
                 named |= {target: code} if code else {}
+            case _:
+                pass
     found: dict[str, list[str]] = {code: [] for code in defaults.values() if code}
     for node in nodes:
         for code, message in _codes(node, named, defaults):
