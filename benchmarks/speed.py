@@ -6,7 +6,6 @@ where it is named: it builds the image, with Docker, or as root with buildah and
 """
 
 import argparse
-import asyncio
 import os
 import re
 import subprocess
@@ -26,7 +25,6 @@ from typing import Literal
 
 import anyio
 import orjson
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
 
 from tests.support.projects import Project
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
@@ -127,8 +125,9 @@ def run(folder: Path) -> Iterator[list[Measured]]:
             # A working copy and a folder of its own, as Zelda gives them to a session; making them is not counted.
             private = folder / f"bare-{next(numbers)}"
             quiet(["git", "clone", "-q", str(project), str(private / "copy")])
-            session = [sys.executable, "-m", "benchmarks.speed", "--session", str(private), api.url]
-            return seconds(partial(quiet, session, {**os.environ, "PYTHONPATH": str(REPOSITORY)}))
+            # A program of its own, which imports the SDK and nothing else.
+            program = str(REPOSITORY / "benchmarks/bare_session.py")
+            return seconds(partial(quiet, [sys.executable, program, str(private / "copy"), api.url, str(private)]))
 
         whole = partial(quiet, [ZELDA, "run", "--project", str(project)], environ)
         version, python = partial(quiet, [ZELDA, "--version"]), partial(quiet, [sys.executable, "-c", "pass"])
@@ -136,24 +135,6 @@ def run(folder: Path) -> Iterator[list[Measured]]:
             Measured("zelda run, against the bare Agent SDK", whole, 1.25, "x", bare),
             Measured("zelda --version, against python -c pass", version, 2, "x", python, rounds=3),
         ]
-
-
-async def session(private: Path, url: str) -> None:
-    """One session through the Agent SDK and nothing else."""
-    key = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-ant-fake-bench"}
-    home = {"CLAUDE_CONFIG_DIR": str(private / "config"), "HOME": str(private), "IS_SANDBOX": "1"}
-    options = ClaudeAgentOptions(
-        cwd=str(private / "copy"),
-        model="claude-sonnet-5-5",
-        system_prompt={"type": "preset", "preset": "claude_code"},
-        setting_sources=["project"],
-        permission_mode="bypassPermissions",
-        max_turns=30,
-        env={**key, **home, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
-    )
-    async for message in query(prompt="Add a greeting and commit it.", options=options):
-        if isinstance(message, ResultMessage) and (message.is_error or message.num_turns < len(TURNS)):
-            raise SystemExit(f"the session failed: {message}")
 
 
 def repository(path: Path, files: dict[str, str]) -> Path:
@@ -364,11 +345,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"{', '.join(CASES)}; without one, all but image")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--session", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.session:
-        asyncio.run(session(Path(asked.session[0]), asked.session[1]))
-        return 0
     missed = False
     for name in asked.cases or [name for name in CASES if name != "image"]:
         with tempfile.TemporaryDirectory(prefix="zelda-bench-", dir="/var/tmp") as place:

@@ -35,7 +35,7 @@ CEILINGS = {
     "zelda_ci/test_output": 4202,
     "zelda_ci/workspace": 4885,
     "scripts": 2686,
-    "benchmarks": 1156,
+    "benchmarks": 1147,
     "runner": 215,
     "schemas": 3044,
     "tests/architecture": 883,
