@@ -80,13 +80,12 @@ format: .venv/dev ## Format the code and apply safe fixes
 
 schemas: .venv/dev ## Rewrite the JSON Schemas under schemas/ from the models
 	$(BIN)/python scripts/schemas
-	$(BIN)/python scripts/comparison_schema
 
 reference: .venv/dev ## Rewrite docs/cli.md from the commands and docs/troubleshooting.md from the errors
 	$(BIN)/python scripts/reference.py
 
-bench: .venv/dev ## Measure Zelda against the bare Agent SDK
-	$(BIN)/python -m benchmarks.overhead
+bench: .venv/dev ## Measure what Zelda adds to sessions, workspaces and commands, and how fast it compares
+	$(BIN)/python -m benchmarks.speed
 
 lock: ## Rewrite the lock files from pyproject.toml (needs uv)
 	scripts/lock

@@ -15,10 +15,9 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from tests.support import replay_samples
 from tests.support.projects import Project, folder
@@ -89,32 +88,18 @@ def _of_sessions(base: Path) -> Iterator[int]:
 
 LOADS = {"quiet": quiet, "busy": busy, "stopped": stopped, "slow": slow}
 
-Replay = Callable[[float], tuple[int, list[str], Any]]
 
-
-def _sample(base: Path, name: str) -> Replay:
-    project = replay_samples.project(base, name)
-    replay_samples.record(project, base / "cassettes")
-
-    def replay(pause: float) -> tuple[int, list[str], Any]:
-        done = replay_samples.replay(project, base / "cassettes", pause=pause)
-        return done.code, done.divergences, done.outcomes
-
-    return replay
-
-
-def _demo(base: Path) -> Replay:
-    project = folder(base, {"x": "x\n"})
-    shop = Project(base / "shop", project.home)
+def prepared(base: Path, name: str) -> tuple[Project, Path]:
+    """The project of a sample, and its recording."""
+    if name != "demo":
+        project = replay_samples.project(base, name)
+        replay_samples.record(project, base / "cassettes")
+        return project, base / "cassettes"
+    shop = Project(base / "shop", folder(base, {"x": "x\n"}).home)
     subprocess.run(["cp", "-r", str(demo.PROJECT), str(shop.path)], check=True)
     shop.git("init", "-q", "-b", "main")
     shop.commit("Open")
-
-    def replay(pause: float) -> tuple[int, list[str], Any]:
-        done = replay_samples.replay(shop, demo.CASSETTES, pause=pause)
-        return done.code, done.divergences, done.outcomes
-
-    return replay
+    return shop, demo.CASSETTES
 
 
 def measure(name: str, replays: int) -> bool:
@@ -122,15 +107,13 @@ def measure(name: str, replays: int) -> bool:
     seen: Counter[tuple[str, str]] = Counter()
     outcomes: set[str] = set()
     with tempfile.TemporaryDirectory(prefix="zelda-replays-") as place:
-        base = Path(place)
-        replay = _demo(base) if name == "demo" else _sample(base, name)
+        project, cassettes = prepared(Path(place), name)
         for number in range(replays):
             load = list(LOADS)[number % len(LOADS)]
-            with LOADS[load](base) as pause:
-                code, divergences, outcome = replay(pause)
-            outcomes.add(json.dumps(outcome, sort_keys=True))
-            kind = f"exit {code}" if code else "diverged" if divergences else "ok"
-            seen[load, kind] += 1
+            with LOADS[load](Path(place)) as pause:
+                done = replay_samples.replay(project, cassettes, pause=pause)
+            outcomes.add(json.dumps(done.outcomes, sort_keys=True))
+            seen[load, f"exit {done.code}" if done.code else "diverged" if done.divergences else "ok"] += 1
     told = ", ".join(f"{load} {kind} {count}" for (load, kind), count in sorted(seen.items()))
     print(f"{name}: {replays} replays, {len(outcomes)} outcome(s): {told}", flush=True)
     return len(outcomes) == 1 and all(kind == "ok" for _, kind in seen)

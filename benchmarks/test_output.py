@@ -15,30 +15,10 @@ MEGABYTE = 1_000_000
 SIZE = 200_000
 REDACT = Redactor()
 FIXTURES = Path(__file__).resolve().parents[1] / "tests/data/test_output"
-HALLMARKS = "\n".join(word for form in FORMATS for word in form.hallmarks) + "\n"
+WORDS = [word for form in FORMATS for word in form.hallmarks]
+HALLMARKS = "\n".join(WORDS) + "\n"
 
 UNITS = (" ", "\x1b[", "\x1b]", "\r", "# ", "1..", "{", '{"num', "::", " in ", "[", "ok 1 - # ", "\u2500")
-LINES = (
-    "ok 1",
-    "    ok 1",
-    "  5 passing (1ms)",
-    "running 5 tests",
-    "[==========] Running 5 tests from 1 test suite.",
-    "1..5",
-    "{",
-    "Results:",
-    "== test session starts ==",
-    "== 1 passed in 1s ==",
-    "=== RUN   T",
-    "Test Suites: 1 passed, 1 total",
-    "4 tests, 1 failure",
-    "- Captured stdout",
-    "Running 5 tests using 1 worker",
-    "PHPUnit 9.6",
-    "Test project /x",
-    "  2 failing",
-    "  \u2500",
-)
 
 
 def filled(unit: bytes, prefix: bytes = b"") -> bytes:
@@ -58,7 +38,7 @@ def inputs() -> dict[str, bytes]:
     for unit in UNITS:
         found[f"one line of {unit!r}"] = filled(unit.encode(), HALLMARKS.encode())
         found[f"lines of {unit!r}"] = filled((unit * (1_900 // len(unit)) + "\n").encode(), HALLMARKS.encode())
-    for line in LINES:
+    for line in WORDS:
         found[f"lines of {line!r}"] = filled((line + "\n").encode(), HALLMARKS.encode())
     return found
 

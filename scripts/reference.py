@@ -8,17 +8,19 @@ import re
 import sys
 from collections.abc import Iterator
 from inspect import cleandoc
+from itertools import groupby
 from pathlib import Path
 
 import click
-import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
 from zelda_ci.cli.commands import COMMANDS, PAGES_URL, zelda  # noqa: E402
+from zelda_ci.errors import explanations  # noqa: E402
 
-GENERATED = "<!-- Written by `make reference` from the code and scripts/troubles.yaml; changes here are lost. -->"
+TABLE = "zelda_ci/error_codes.toml"
+GENERATED = "<!-- Written by `make reference` from the code and zelda_ci/error_codes.toml; changes here are lost. -->"
 CODE = re.compile(r"[A-Z]{2,}(_[A-Z]+)*")
 # Functions and records that take a code in any place, not only as `code=`.
 WITH_CODES = re.compile(r"_failed|SessionEnding|_?Kind|.*Failure")
@@ -113,8 +115,9 @@ Frequent questions have pages of their own: [mistakes in YAML](configuration.md#
 [a program is not found in a Python project](python.md) or [a Node project](node.md), [what the log of the GitHub Action
 says](action.md#troubleshooting), [why a run is INCOMPLETE](judges.md#what-a-verdict-can-be).
 
-Every failure has a code, for programs: `failure.code` in [`result.json`](results.md#resultjson) and here. To
-find a message, search this page for its words; `…` stands for what differs.
+Every failure has a code, for programs: `failure.code` in [`result.json`](results.md#resultjson) and here.
+`zelda explain CODE` says the same on the terminal. To find a message, search this page for its words; `…` stands for
+what differs, and `zelda explain WORDS` searches, too.
 """
 
 
@@ -124,105 +127,80 @@ def troubleshooting_page() -> str:
     Raises:
         SystemExit: A code has no explanation, or an explanation no code.
     """
-    found = messages()
-    troubles: dict[str, dict[str, list[str]]] = yaml.safe_load(
-        (REPOSITORY / "scripts/troubles.yaml").read_text("utf-8")
-    )
-    known = {code: both for group in troubles.values() for code, both in group.items()}
+    known, found = explanations(), messages()
     if missing := sorted(found.keys() - known.keys()):
-        sys.exit(f"scripts/troubles.yaml does not explain: {', '.join(missing)}")
+        sys.exit(f"{TABLE} does not explain: {', '.join(missing)}")
     if unused := sorted(known.keys() - found.keys()):
-        sys.exit(f"scripts/troubles.yaml explains what the code does not know: {', '.join(unused)}")
-    sections = [_group(title, codes, found) for title, codes in troubles.items()]
-    return "\n".join([HEAD, *sections])
-
-
-def _group(title: str, codes: dict[str, list[str]], found: dict[str, list[str]]) -> str:
-    rows = [
-        f"| `{code}` | {means}{_said(found[code], means)} | {action} |"
-        for code, (means, action) in sorted(codes.items())
-    ]
-    return "\n".join([f"## {title}\n", "| Code | What it means | What to do |", "|---|---|---|", *rows, ""])
-
-
-def _said(texts: list[str], means: str) -> str:
-    """What the message says, if that is more than the meaning."""
-    told = [f"`{_cell(text.replace('`', ''))}`" for text in dict.fromkeys(texts) if text.rstrip(".") not in means]
-    return "".join(f"<br>{each}" for each in told[:MAX_MESSAGES])
-
-
-class _Module:
-    """What one file says of codes."""
-
-    def __init__(self, tree: ast.Module, constants: dict[str, str], defaults: dict[str, str]) -> None:
-        self.tree, self.constants, self.defaults = tree, constants, defaults
-
-    def says(self) -> Iterator[tuple[str, str]]:
-        """Code and message, which may be empty."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Call):
-                yield from self._of_call(node)
-            elif isinstance(node, ast.Tuple) and len(node.elts) > 1:
-                yield from self._of_tuple(*node.elts[:2])
-            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict) and _is_table(node.targets[0]):
-                yield from ((code, "") for value in node.value.values for code in self._codes(value))
-
-    def _of_tuple(self, first: ast.expr, second: ast.expr) -> Iterator[tuple[str, str]]:
-        """A code beside its sentence, or beside none; names of variables stand beside each other."""
-        message = _literal(second)
-        is_pair = " " in message or (isinstance(second, ast.Constant) and second.value is None)
-        if is_pair and "_" in _literal(first):
-            yield from ((code, message) for code in self._codes(first))
-
-    def _of_call(self, call: ast.Call) -> Iterator[tuple[str, str]]:
-        name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
-        given = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
-        codes = [code for value in given for code in self._codes(value)]
-        if not given and name in self.defaults:
-            codes = [self.defaults[name]]
-        if WITH_CODES.fullmatch(name):
-            codes += [code for each in call.args if (code := _literal(each)) and CODE.fullmatch(code)]
-        texts = [_literal(each) for each in call.args]
-        message = next((text for text in texts if " " in text), "")
-        for code in codes:
-            yield code, message
-
-    def _codes(self, value: ast.expr) -> Iterator[str]:
-        for node in ast.walk(value):
-            text = self.constants.get(node.id, "") if isinstance(node, ast.Name) else _literal(node)
-            if CODE.fullmatch(text):
-                yield text
+        sys.exit(f"{TABLE} explains what the code does not know: {', '.join(unused)}")
+    page = [HEAD]
+    for group, codes in groupby(known, lambda code: known[code].group):
+        page += [f"## {group}\n", "| Code | What it means | What to do |", "|---|---|---|"]
+        for code in sorted(codes):
+            means, action = known[code].meaning, known[code].action
+            said = [f"<br>`{_cell(text.replace('`', ''))}`" for text in found[code] if text.rstrip(".") not in means]
+            page.append(f"| `{code}` | {means}{''.join(said[:MAX_MESSAGES])} | {action} |")
+        page.append("")
+    return "\n".join(page)
 
 
 def messages(package: Path = REPOSITORY / "zelda_ci") -> dict[str, list[str]]:
-    """Each code with its messages, … for what is put in."""
-    trees = [
-        ast.parse(path.read_text("utf-8")) for path in sorted(package.rglob("*.py")) if "demo_project" not in path.parts
-    ]
-    constants = dict(pair for tree in trees for pair in _assigned(tree.body))
-    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    defaults = {
-        each.name: value for each in classes for name, value in _assigned(each.body) if name in {"default_code", "code"}
-    }
-    found: dict[str, list[str]] = {code: [] for code in defaults.values()}
-    for tree in trees:
-        for code, message in _Module(tree, constants, defaults).says():
+    """Each code that the package gives, with its messages, … for what is put in."""
+    files = (path for path in sorted(package.rglob("*.py")) if "demo_project" not in path.parts)
+    nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    named: dict[str, str] = {}  # constants
+    defaults: dict[str, str] = {}  # of classes
+    for node in nodes:
+        match node:
+            case ast.ClassDef(name=name, body=body):
+                given = [code for target, code in map(_assigned, body) if target in {"default_code", "code"}]
+                defaults |= {name: given[-1]} if given else {}
+            case ast.Assign() | ast.AnnAssign():
+                target, code = _assigned(node)
+                named |= {target: code} if code else {}
+            case _:
+                pass
+    found: dict[str, list[str]] = {code: [] for code in defaults.values() if code}
+    for node in nodes:
+        for code, message in _codes(node, named, defaults):
             kept = found.setdefault(code, [])
-            if len(re.findall(r"[A-Za-z]{2,}", message)) >= MIN_WORDS:
-                kept.append(" ".join(message.split()))
+            text = " ".join(message.split())
+            if len(re.findall(r"[A-Za-z]{2,}", text)) >= MIN_WORDS and text not in kept:
+                kept.append(text)
     return found
 
 
-def _assigned(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    for node in body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-        if isinstance(target, ast.Name) and value is not None and CODE.fullmatch(text := _literal(value)):
-            yield target.id, text
+def _codes(node: ast.AST, named: dict[str, str], defaults: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """The codes in a call, in a pair of code and sentence, or in a table of codes, with the message beside them."""
+    given: list[ast.expr] = []
+    texts: list[str] = []
+    match node:
+        case ast.Call(func=func, args=args, keywords=keywords):
+            name = getattr(func, "id", "") or getattr(func, "attr", "")
+            given, texts = [each.value for each in keywords if each.arg == "code"], [_literal(each) for each in args]
+            if not given and (code := defaults.get(name)):
+                given = [ast.Constant(code)]
+            given += [each for each in args if WITH_CODES.fullmatch(name) and _literal(each)]
+        case ast.Tuple(elts=[first, second, *_]):
+            texts = [_literal(second)]
+            is_pair = " " in texts[0] or (isinstance(second, ast.Constant) and second.value is None)
+            given = [first] if is_pair and "_" in _literal(first) else []
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict(values=values)) if name.endswith("_CODES"):
+            given = values
+        case _:
+            return
+    message = next((text for text in texts if " " in text), "")
+    for part in (part for each in given for part in ast.walk(each)):
+        code = named.get(part.id, "") if isinstance(part, ast.Name) else _literal(part)
+        if CODE.fullmatch(code):
+            yield code, message
 
 
-def _is_table(target: ast.expr) -> bool:
-    return isinstance(target, ast.Name) and target.id.endswith("_CODES")
+def _assigned(node: ast.stmt) -> tuple[str, str]:
+    """Name and code of an assignment; empty where it is none of a code."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+    code = _literal(value) if isinstance(target, ast.Name) and value is not None else ""
+    return (target.id, code) if isinstance(target, ast.Name) and CODE.fullmatch(code) else ("", "")
 
 
 def _literal(node: ast.AST) -> str:

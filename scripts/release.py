@@ -6,18 +6,13 @@ there. Needs Python and git, nothing else. What a later step needs is printed as
 """
 
 import argparse
-import hashlib
-import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Iterable
 from datetime import date
-from pathlib import Path
 from typing import NamedTuple
 
 TRIGGER = "release/"
@@ -303,34 +298,6 @@ def _is_newest(release: Release, tags: dict[str, RemoteTag]) -> bool:
     return newest == release.version
 
 
-def compare_published(release: Release, folder: Path, index: str) -> None:
-    """Refuse to go on if the package index has other files of this version: what is there cannot be replaced."""
-    files = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())}
-    strange = [name for name in files if not name.startswith(f"zelda_ci-{release.version}")]
-    if strange or len(files) != 2:
-        raise RefusedError(
-            f"{folder} must hold the wheel and the sdist of {release.version}, and holds {sorted(files)}"
-        )
-    address = f"{index}/pypi/zelda-ci/{release.version}/json"
-    try:
-        with urllib.request.urlopen(address, timeout=60) as response:
-            answer = json.load(response)
-    except urllib.error.HTTPError as error:
-        if error.code != 404:
-            raise RefusedError(f"{address} answers {error.code}") from error
-        answer = {"urls": []}
-    except OSError as error:
-        raise RefusedError(f"{address} cannot be read: {error}") from error
-    there = {each["filename"]: each["digests"]["sha256"] for each in answer["urls"]}
-    other = sorted(name for name, digest in there.items() if files.get(name) != digest)
-    if other:
-        raise RefusedError(
-            f"the package index has {', '.join(other)} with other content. Files there can never be replaced: "
-            "make a new version"
-        )
-    print(f"{len(there)} of {len(files)} files are published already", file=sys.stderr)
-
-
 def main(arguments: list[str]) -> int:
     """Run one step."""
     parser = argparse.ArgumentParser(prog="release", description="The steps of a release (docs/releasing.md).")
@@ -340,15 +307,11 @@ def main(arguments: list[str]) -> int:
         "notes": "print the changelog's section",
         "tag": "make v1.2.3, with the image in action.yml",
         "move": "let v1 follow, if nothing newer is there",
-        "compare": "compare the built package with what is published",
     }.items():
         step = steps.add_parser(name, help=words)
         step.add_argument("trigger", help="the tag that was pushed: release/v1.2.3")
         if name == "tag":
             step.add_argument("--image", required=True, help="ghcr.io/owner/name@sha256:...")
-        if name == "compare":
-            step.add_argument("folder", type=Path, help="where the wheel and the sdist are")
-            step.add_argument("--index", required=True, help="the address of the package index")
     given = parser.parse_args(arguments)
     try:
         for name, value in run(given).items():
@@ -371,8 +334,6 @@ def run(given: argparse.Namespace) -> dict[str, str]:
             return tag(release, given.image)
         case "move":
             return move(release)
-        case "compare":
-            compare_published(release, given.folder, given.index)
         case other:
             raise AssertionError(other)
     return {}

@@ -13,10 +13,30 @@ ZeldaError
     └── ArtifactError  artifacts could not be stored or read
 """
 
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import ClassVar, Final
 
 # As a shell reports a command that SIGINT ended: 128 and the number of the signal.
 EXIT_INTERRUPTED: Final = 130
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What an error code means, and what to do; both in Markdown."""
+
+    group: str
+    meaning: str
+    action: str
+
+
+@cache
+def explanations() -> dict[str, Explanation]:
+    """Every error code, from the table beside this module."""
+    groups = tomllib.loads(Path(__file__).with_name("error_codes.toml").read_text("utf-8"))
+    return {code: Explanation(group, *both) for group, codes in groups.items() for code, both in codes.items()}
 
 
 class ZeldaError(Exception):

@@ -8,31 +8,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import go_and_rust
-import javascript_runtimes
-import jest_and_vitest
-import jvm_and_native
-import mocha_and_peers
-import monorepos
-import python
-import scripting
-from cases import Case, Runner
+import yaml
 
-CASES: tuple[Case, ...] = (
-    *python.CASES,
-    *jest_and_vitest.CASES,
-    *mocha_and_peers.CASES,
-    *javascript_runtimes.CASES,
-    *go_and_rust.CASES,
-    *jvm_and_native.CASES,
-    *scripting.CASES,
-    *monorepos.CASES,
-)
-FIXTURES = Path(__file__).resolve().parents[2] / "tests/data/test_output"
+HERE = Path(__file__).resolve().parent
+FIXTURES = HERE.parents[1] / "tests/data/test_output"
 KEEP = ("PATH", "LANG", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN")
+
+Runner = dict[str, Any]
+"""A row of runners.yaml."""
 
 
 def main() -> None:
@@ -40,40 +26,39 @@ def main() -> None:
     parser.add_argument("only", nargs="*", help="runner, or runner/case; all when none is named")
     parser.add_argument("--tools", type=Path, required=True, help="folder for the runners from npm and PyPI")
     options = parser.parse_args()
-    for case in CASES:
-        if not options.only or {case.runner.name, f"{case.runner.name}/{case.name}"} & set(options.only):
-            capture(case, options.tools.resolve())
+    runners: dict[str, Runner] = yaml.safe_load((HERE / "runners.yaml").read_text("utf-8"))
+    for name, runner in runners.items():
+        for case in runner["cases"]:
+            if not options.only or {name, f"{name}/{case}"} & set(options.only):
+                capture(name, runner, case, options.tools.resolve())
 
 
-def capture(case: Case, tools: Path) -> None:
+def capture(name: str, runner: Runner, case: str, tools: Path) -> None:
     """Run one case in a fresh folder and write its fixtures."""
-    home = install(case.runner, tools)
+    home, row = install(tools / name, runner), runner["cases"][case]
+    about = json.loads((FIXTURES / name / f"{case}.json").read_text("utf-8"))
     with tempfile.TemporaryDirectory(prefix="capture-") as temporary:
         project = Path(temporary).resolve() / "project"
-        project.mkdir()
-        for name, content in case.files.items():
-            target = project / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(content)
+        shutil.copytree(HERE / "projects" / row.get("project", f"{name}/{case}"), project)
         if (home / "node_modules").is_dir():
             (project / "node_modules").symlink_to(home / "node_modules")
-        environment = surroundings(home, Path(temporary)) | dict(case.environment)
-        version = shell(case.runner.version, project, environment).stdout.decode().strip().splitlines()[0]
-        finished = shell(case.command, project, environment)
-        write(case, version, finished, project, home)
-    print(f"{case.runner.name}/{case.name}: exit code {finished.returncode}, {len(finished.stdout)} bytes", flush=True)
+        environment = surroundings(home, Path(temporary)) | row.get("environment", {})
+        version = shell(runner["version"], project, environment).stdout.decode().strip().splitlines()[0]
+        finished = shell(about["command"], project, environment)
+        about |= {"version": version, "exitCode": finished.returncode}
+        write(FIXTURES / name / f"{case}.json", about, finished.stdout, reports(row, project), project, home)
+    print(f"{name}/{case}: exit code {finished.returncode}, {len(finished.stdout)} bytes", flush=True)
 
 
-def install(runner: Runner, tools: Path) -> Path:
-    """The runner's folder, with its packages in it. Debian's packages are the caller's business."""
-    home = tools / runner.name
+def install(home: Path, runner: Runner) -> Path:
+    """Make the runner's folder, with its packages in it. Debian's packages are the caller's business."""
     home.mkdir(parents=True, exist_ok=True)
-    if runner.npm and not (home / "node_modules").is_dir():
+    if "npm" in runner and not (home / "node_modules").is_dir():
         (home / "package.json").write_text('{"private": true}')
-        subprocess.run(["npm", "install", "--silent", *runner.npm], cwd=home, check=True)
-    if runner.pip and not (home / "bin").is_dir():
+        subprocess.run(["npm", "install", "--silent", *runner["npm"]], cwd=home, check=True)
+    if "pip" in runner and not (home / "bin").is_dir():
         subprocess.run([sys.executable, "-m", "venv", home], check=True)
-        subprocess.run([home / "bin/pip", "install", "--quiet", *runner.pip], check=True)
+        subprocess.run([home / "bin/pip", "install", "--quiet", *runner["pip"]], check=True)
     return home
 
 
@@ -99,9 +84,7 @@ def shell(line: str, project: Path, environment: dict[str, str]) -> subprocess.C
     )
 
 
-def write(case: Case, version: str, finished: subprocess.CompletedProcess[bytes], project: Path, home: Path) -> None:
-    folder = FIXTURES / case.runner.name
-    folder.mkdir(parents=True, exist_ok=True)
+def write(path: Path, about: dict[str, Any], output: bytes, found: list[Path], project: Path, home: Path) -> None:
     places = (
         (str(project), "/project"),
         (str(home), "/tools"),
@@ -110,22 +93,14 @@ def write(case: Case, version: str, finished: subprocess.CompletedProcess[bytes]
         (sys.base_prefix, "/python"),
         (str(Path.home()), "/home"),
     )
-    (folder / f"{case.name}.txt").write_bytes(portable(finished.stdout, places))
-    kept = folder / f"{case.name}.reports"
+    path.with_suffix(".txt").write_bytes(portable(output, places))
+    kept = path.with_suffix(".reports")
     shutil.rmtree(kept, ignore_errors=True)
-    for report in found(case, project):
+    for report in found:
         target = kept / report.relative_to(project)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(portable(report.read_bytes(), places))
-    about = {
-        "runner": case.runner.name,
-        "version": version,
-        "source": "run",
-        "command": case.command,
-        "exitCode": finished.returncode,
-        "expect": dict(case.expect),
-    }
-    (folder / f"{case.name}.json").write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n")
+    path.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n")
 
 
 def portable(raw: bytes, places: tuple[tuple[str, str], ...]) -> bytes:
@@ -136,9 +111,8 @@ def portable(raw: bytes, places: tuple[tuple[str, str], ...]) -> bytes:
     return re.sub(rb'hostname="[^"]*"', b'hostname="host"', raw).replace(host, b"host")
 
 
-def found(case: Case, project: Path) -> Iterator[Path]:
-    for pattern in case.reports:
-        yield from (path for path in sorted(project.glob(pattern)) if path.is_file())
+def reports(row: dict[str, Any], project: Path) -> list[Path]:
+    return [path for glob in row.get("reports", ()) for path in sorted(project.glob(glob)) if path.is_file()]
 
 
 if __name__ == "__main__":

@@ -60,6 +60,10 @@ class Bench:
         return path
 
 
+def script(name: str) -> str:
+    return Path(__file__).with_name(name).read_text("utf-8")
+
+
 def git(path: Path, *words: str) -> str:
     """What git says in a project, whatever the user's git is configured to do."""
     who = ["-c", "user.name=Dev", "-c", "user.email=dev@example.com"]
@@ -109,7 +113,9 @@ def contents(bench: Bench) -> None:
 
 def size(bench: Bench) -> None:
     """What the image is made of, which does not grow unnoticed."""
-    parts = {name: int(said) for name, said in (line.split() for line in bench.inside(PARTS).splitlines())}
+    parts = {
+        name: int(said) for name, said in (line.split() for line in bench.inside(script("image_parts.sh")).splitlines())
+    }
     layers = bench.engine.sizes()
     table = ", ".join(f"{name} {amount / 1e6:.1f}" for name, amount in parts.items())
     print(f"        MB: {table}; layers {' + '.join(f'{each / 1e6:.1f}' for each in layers)}")
@@ -119,21 +125,6 @@ def size(bench: Bench) -> None:
     )
     assert rest <= LARGEST_OF_ALL_BUT_CLI, f"{rest / 1e6:.0f} MB without the CLI: {advice}"
     assert layers[-1] <= LARGEST_RELEASE, f"{layers[-1] / 1e6:.0f} MB in the layer of Zelda itself: {advice}"
-
-
-PARTS = r"""
-cd /opt/zelda/lib/python3*/site-packages
-total() { du -cb --files0-from=- | tail -n 1 | cut -f 1; }
-echo cli "$(find claude_agent_sdk/_bundled -type f -print0 | total)"
-echo packages "$(find . \( -name _bundled -o -name 'zelda_ci*' \) -prune -o -type f ! -name '*.pyc' -print0 | total)"
-echo bytecode "$(find . -name 'zelda_ci*' -prune -o -name '*.pyc' -print0 | total)"
-echo zelda "$(find zelda_ci* -type f ! -name '*.pyc' -print0 | total)"
-echo zelda-bytecode "$(find zelda_ci -name '*.pyc' -print0 | total)"
-for name in git bubblewrap tini; do
-  echo $name "$(dpkg --listfiles $name | while read -r path; do
-    if [ -f "$path" ] && [ ! -L "$path" ]; then printf '%s\0' "$path"; fi; done | total)"
-done
-"""
 
 
 def release(bench: Bench) -> None:
@@ -153,33 +144,10 @@ def release(bench: Bench) -> None:
 
 def git_alone(bench: Bench) -> None:
     """What sessions do with git works without Perl's own packages, and apt can install what needs them."""
-    bench.inside(SESSION, user=f"{STRANGER}:{STRANGER}")
+    bench.inside(script("image_git.sh"), user=f"{STRANGER}:{STRANGER}")
     assert "connect to" in bench.inside("git ls-remote https://127.0.0.1:1/x.git 2>&1 || true")
     install = "apt-get update && apt-get install --yes --no-install-recommends perl; prove --version"
     bench.inside(f"apt-get check; {install}; apt-get check; git --version")
-
-
-SESSION = r"""
-export HOME=/tmp/home GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b.c GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b.c
-mkdir $HOME; cd $HOME; git init -q -b main one; cd one
-for each in 1 2 3; do echo $each >> file; git add -A; git commit -qm "Line $each"; done
-GIT_SEQUENCE_EDITOR="sed -i '2s/pick/fixup/'" git rebase -q -i --root
-test "$(git rev-list --count HEAD)" = 2
-echo 4 >> file; echo y | git add -p >/dev/null; git diff --cached --quiet && exit 1
-git stash -q; git stash pop -q; git commit -qam "Line 4"
-git init -q ../two; git -C ../two commit -q --allow-empty -m Two
-git -c protocol.file.allow=always submodule --quiet add ../two lib; git commit -qm Lib
-git -c protocol.file.allow=always clone -q --recurse-submodules "$PWD" ../three
-git -C ../three submodule status | grep -q lib
-git worktree add -q ../tree -b topic; git -C ../tree mv file named; git -C ../tree commit -qm Rename
-git merge -q --no-ff -m Merge topic; git cherry-pick --no-commit HEAD^2; git format-patch -q -1 -o .. topic
-git bisect start HEAD HEAD~2 >/dev/null; git bisect run test ! -f named >/dev/null; git bisect reset 2>/dev/null
-git request-pull HEAD~1 . main >/dev/null
-FILTER_BRANCH_SQUELCH_WARNING=1 git filter-branch -f --msg-filter 'sed s/Line/Row/' -- main >/dev/null 2>&1
-git log --oneline main | grep -q Row
-git difftool --tool-help >/dev/null; git gc -q; git fsck
-git archive main | tar -t >/dev/null; git blame named >/dev/null
-"""
 
 
 def demo(bench: Bench) -> None:

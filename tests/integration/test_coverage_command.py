@@ -4,17 +4,14 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-import jsonschema
-
 from tests.builders import START, result, safe, suite
 from tests.support.command import zelda
 from tests.support.projects import Project, repository
+from tests.support.schemas import checker
 from zelda_ci.domain.manifest import ItemKind
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.storage import codec
-
-SCHEMAS = Path(__file__).parents[2] / "schemas"
 
 
 def use(kind: ItemKind, name: str, path: str = "", **how: bool) -> UnitUse:
@@ -71,7 +68,7 @@ def test_people_get_a_table_and_programs_json_by_its_schema(tmp_path: Path) -> N
     done = zelda(project, "coverage", "--json", "--suite", "a")
     assert done.returncode == 0, done.stderr
     tree = json.loads(done.stdout)
-    jsonschema.validate(tree, json.loads((SCHEMAS / "zelda.coverage.schema.json").read_text()))
+    checker("zelda.coverage.schema.json").validate(tree)
     assert [it["suite"] for it in tree["suites"]] == ["a"]
     (deploy,) = [it for it in tree["units"] if it["unit"]["name"] == "deploy"]
     assert deploy["suites"] == [{"suite": "a", "loaded": 2, "used": 1, "missed": 1, "broken": 0}]

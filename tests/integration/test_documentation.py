@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-import jsonschema
 import pytest
 import yaml
 
 from tests.support.command import environment, run
 from tests.support.projects import repository
+from tests.support.schemas import checker
 from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.cli.commands import zelda
 
@@ -101,13 +101,9 @@ def test_a_command_with_a_wrong_option_or_name_is_found() -> None:
     assert list(commands("zelda show latest --patch | git apply # zelda x\n")) == [["show", "latest", "--patch"]]
 
 
-def schema(name: str) -> Any:
-    return jsonschema.Draft202012Validator(json.loads((REPOSITORY / "schemas" / name).read_text("utf-8")))
-
-
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_sample_in_yaml_is_a_suite_or_a_configuration_and_json_can_be_read(page: Path) -> None:
-    suite, config = schema("zelda.suite.schema.json"), schema("zelda.config.schema.json")
+    suite, config = checker("zelda.suite.schema.json"), checker("zelda.config.schema.json")
     for body in blocks(page, "json"):
         json.loads(body)
     others = [

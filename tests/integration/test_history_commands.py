@@ -5,7 +5,6 @@ import os
 import pty
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from tests.builders import session
@@ -13,12 +12,11 @@ from tests.support.command import environment, zelda
 from tests.support.history import PATCH, store, store_sides
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, folder, repository
+from tests.support.schemas import checker
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from tests.support.warm import Process
 from tests.unit.compare.runs import efficiency, fulfillment
 
-SCHEMA = Path(__file__).parents[2] / "schemas/zelda.comparison.schema.json"
-LIST_SCHEMA = SCHEMA.with_name("zelda.list.schema.json")
 SUITE = "prompt: Do it.\n"
 RUN = "alpha-2026-02-13T14-30-00"
 
@@ -72,7 +70,7 @@ def test_runs_are_listed_and_chosen_by_suite_time_and_number(tmp_path: Path) -> 
         "alpha-2026-02-13T14-30-00",
     ]
     chosen = zelda(project, "list", "--suite", "alpha", "--limit", "1", "--json")
-    jsonschema.Draft202012Validator(json.loads(LIST_SCHEMA.read_text())).validate(json.loads(chosen.stdout))
+    checker("zelda.list.schema.json").validate(json.loads(chosen.stdout))
     (run,) = json.loads(chosen.stdout)["runs"]
     assert (run["runId"], run["scores"]["requirementFulfillment"]) == ("alpha-2026-02-13T14-32-00", 50.0)
     since = zelda(project, "list", "--since", "2026-02-13T14:31", "--json")
@@ -175,7 +173,7 @@ def test_a_comparison_is_json_by_its_schema(tmp_path: Path) -> None:
     old, new = store_sides(project.results)
     done = zelda(project, "compare", old, new, "--json")
     found = json.loads(done.stdout)
-    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(found)
+    checker("zelda.comparison.schema.json").validate(found)
     assert found["verdict"] == "regressed"
     assert "gate: alpha: criterion 'criterion 2'" in done.stderr
 

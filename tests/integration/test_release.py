@@ -1,11 +1,5 @@
 """The steps of a release, against a real remote: which tag comes to be where, and what is refused."""
 
-import hashlib
-import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -227,52 +221,3 @@ def test_only_an_image_by_digest_is_written(whole: Path) -> None:
         refused = step(whole, "tag", "1.2.3", "--image", image)
         assert (refused.code, "is no image by digest" in refused.err) == (1, True)
     assert step(whole, "move", "1.2.3").err == "error: v1.2.3 is not there: v1 can only follow a release\n"
-
-
-@contextmanager
-def package_index(files: dict[str, str] | None, status: int = 200) -> Iterator[str]:
-    """A package index that has these files (name → SHA-256) of one version; its address."""
-
-    class Index(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            known = files is not None and self.path == "/pypi/zelda-ci/1.2.3/json"
-            self.send_response(status if known else 404)
-            self.end_headers()
-            urls = [{"filename": name, "digests": {"sha256": digest}} for name, digest in (files or {}).items()]
-            self.wfile.write(json.dumps({"info": {}, "urls": urls}).encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Index)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def built(folder: Path) -> dict[str, str]:
-    """Two files as a build leaves them; name → SHA-256."""
-    folder.mkdir()
-    names = ("zelda_ci-1.2.3-py3-none-any.whl", "zelda_ci-1.2.3.tar.gz")
-    for name in names:
-        (folder / name).write_text(name)
-    return {name: hashlib.sha256(name.encode()).hexdigest() for name in names}
-
-
-def test_files_that_are_published_already_are_compared_and_others_stop_the_release(whole: Path, tmp_path: Path) -> None:
-    files = built(tmp_path / "dist")
-    for there in (0, 1, 2):
-        with package_index(dict(list(files.items())[:there]) or None) as address:
-            compared = step(whole, "compare", "1.2.3", str(tmp_path / "dist"), "--index", address)
-        assert compared.code == 0, compared.err
-        assert f"{there} of 2 files are published already" in compared.err
-    for name in ("zelda_ci-1.2.3.tar.gz", "zelda_ci-1.2.3-py2-none-any.whl"):
-        with package_index({**files, name: "0" * 64}) as address:
-            compared = step(whole, "compare", "1.2.3", str(tmp_path / "dist"), "--index", address)
-        assert compared.code == 1
-        assert f"the package index has {name} with other content" in compared.err

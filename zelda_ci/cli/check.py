@@ -27,7 +27,7 @@ from zelda_ci.report.terminal.pages import print_checks
 @options.unsafe
 @options.working_tree
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON; progress goes to standard error.")
-def check(  # noqa: PLR0913 - its options
+def check(
     overrides: Overrides,
     *,
     names: tuple[str, ...],

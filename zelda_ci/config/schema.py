@@ -1,4 +1,4 @@
-"""The two files a user writes: their keys, their JSON Schemas, and their tables in the docs."""
+"""The two files a user writes: their keys, and their tables in the docs."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -89,7 +89,6 @@ FILES: dict[str, type[Config]] = {
     "zelda.config.schema.json": ProjectConfig,
     "zelda.suite.schema.json": SuiteConfig,
 }
-_ANNOTATIONS = ("description", "default", "examples")
 REPOSITORY = "zelda-ci/zelda-ci"
 
 
@@ -104,41 +103,9 @@ def raw(model: type[BaseModel]) -> dict[str, Any]:
     return model.model_json_schema(by_alias=True, mode="validation")
 
 
-def editor_schema(model: type[Config]) -> dict[str, Any]:
-    """The schema as it is published: a key without a value is allowed everywhere and means "not given"."""
-    schema: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema", **raw(model)}
-    groups = {name: _published(group, model) for name, group in schema.pop("$defs").items()}
-    return {**_published(schema, model), "description": _first_line(schema), "$defs": groups}
-
-
-def _published(group: dict[str, Any], model: type[Config]) -> dict[str, Any]:
-    properties = {key: _property(value, model) for key, value in group["properties"].items()}
-    kept = {key: value for key, value in group.items() if key != "title"}
-    return {**kept, "description": _first_line(group), "properties": properties}
-
-
-def _property(schema: dict[str, Any], model: type[Config]) -> dict[str, Any]:
-    # What a suite leaves out falls back to the project, so a default shown there would be wrong.
-    unwanted = {"title"} if model is ProjectConfig else {"title", "default"}
-    kept = {key: value for key, value in schema.items() if key not in unwanted}
-    if kept.get("default", "") is None:
-        del kept["default"]
-    return _nullable(kept)
-
-
-def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    about = {key: value for key, value in schema.items() if key in _ANNOTATIONS}
-    kind = {key: value for key, value in schema.items() if key not in _ANNOTATIONS}
-    return {**about, "anyOf": [*alternatives_of(kind), {"type": "null"}]}
-
-
 def alternatives_of(schema: dict[str, Any]) -> list[dict[str, Any]]:
     """The types a value can have, "no value" left out."""
     return [alternative for alternative in schema.get("anyOf", [schema]) if alternative.get("type") != "null"]
-
-
-def _first_line(schema: dict[str, Any]) -> str:
-    return str(schema.get("description", "")).split("\n", maxsplit=1)[0]
 
 
 _FEW = 8

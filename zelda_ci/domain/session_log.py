@@ -34,7 +34,7 @@ from zelda_ci.redact import UNKNOWN, SafeText, joined
 SYNTHETIC_MODEL = "<synthetic>"
 
 
-def assemble(  # noqa: PLR0913 - the transcript's own fields, by name
+def assemble(
     records: Iterable[SessionRecord],
     *,
     run_id: str,

@@ -162,7 +162,7 @@ def answer(
     return Captured(outcome.returncode, outcome.stdout, outcome.stderr)
 
 
-async def run(  # noqa: PLR0913  # three of them have defaults that nearly every call takes
+async def run(
     argv: Sequence[str],
     *,
     cwd: Path,
@@ -205,7 +205,7 @@ async def run(  # noqa: PLR0913  # three of them have defaults that nearly every
     return await anyio.to_thread.run_sync(ended)
 
 
-async def capture(  # noqa: PLR0913  # most of them have defaults that nearly every call takes
+async def capture(
     argv: Sequence[str],
     *,
     cwd: Path,

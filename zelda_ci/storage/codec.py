@@ -1,4 +1,4 @@
-"""Results, transcripts and journal lines as bytes, and their JSON Schemas. Pure: no disk."""
+"""Results, transcripts and journal lines as bytes. Pure: no disk."""
 
 from collections.abc import Iterator
 from datetime import UTC
@@ -7,22 +7,18 @@ from typing import Any, Final, Literal, TypeVar
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
-from pydantic_core import core_schema
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.history import History, OutcomeWord, StoredRun, at_a_glance, listed_numbers, word_of
+from zelda_ci.domain.history import OutcomeWord, StoredRun, at_a_glance, listed_numbers, word_of
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.measures import METRICS, Metric
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.outcome import Evaluations, Undecided, outcome_of
 from zelda_ci.domain.pool import Pool
 from zelda_ci.domain.run import SCHEMA_VERSION, BatchResult, RunResult
 from zelda_ci.domain.session import SessionRecord, SessionStatus, SessionTranscript
 from zelda_ci.domain.shards import PinnedPlan, ShardPart
-from zelda_ci.domain.steering import SteeringCoverage
 from zelda_ci.errors import StorageError
 from zelda_ci.redact import SafeText
 
@@ -303,80 +299,3 @@ def _facts(tree: dict[str, Any]) -> dict[str, Any]:
 def _judges(tree: dict[str, Any]) -> list[dict[str, Any]]:
     """What each model that judged used."""
     return list(tree["judge"]["models"].values()) if "judge" in tree else []
-
-
-FILE = "zelda.result.schema.json"
-LIST_FILE = "zelda.list.schema.json"
-BATCH_FILE = "zelda.results.schema.json"
-POOL_FILE = "zelda.pool.schema.json"
-PROVENANCE_FILE = "zelda.ci.schema.json"
-COVERAGE_FILE = "zelda.coverage.schema.json"
-NIGHTS_FILE = "zelda.history.schema.json"
-
-
-class _AsWritten(GenerateJsonSchema):
-    """A key is absent, never null, where its value is not known; unknown keys are allowed."""
-
-    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
-        return self.generate_inner(schema["schema"])
-
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        described = super().default_schema(schema)
-        return {key: value for key, value in described.items() if key != "default" or value is not None}
-
-    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        described = super().model_schema(schema)
-        return {key: value for key, value in described.items() if key != "additionalProperties"}
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-
-def result_schema() -> dict[str, Any]:
-    """The schema as it is published; the `…Details` describe the `details` of the metrics."""
-    return _with_details(RunResult)
-
-
-def batch_schema() -> dict[str, Any]:
-    """The schema of zelda-results.json: all runs of one invocation."""
-    return _with_details(BatchResult)
-
-
-def pool_schema() -> dict[str, Any]:
-    """The schema of zelda-pool.json: the trials of earlier runs."""
-    return _with_details(Pool)
-
-
-def provenance_schema() -> dict[str, Any]:
-    """The schema of zelda-ci.json: where an artifact's results come from."""
-    described = Provenance.model_json_schema(by_alias=True, schema_generator=_AsWritten)
-    return {"$schema": GenerateJsonSchema.schema_dialect, **described}
-
-
-def nights_schema() -> dict[str, Any]:
-    """The schema of history.json, and of what `zelda history --json` prints."""
-    described = NightlyHistory.model_json_schema(by_alias=True, schema_generator=_AsWritten)
-    return {"$schema": GenerateJsonSchema.schema_dialect, **described}
-
-
-def list_schema() -> dict[str, Any]:
-    """The schema of what `zelda list --json` prints."""
-    described = History.model_json_schema(by_alias=True, schema_generator=_AsWritten)
-    return {"$schema": GenerateJsonSchema.schema_dialect, **described}
-
-
-def coverage_schema() -> dict[str, Any]:
-    """The schema of what `zelda coverage --json` prints."""
-    described = SteeringCoverage.model_json_schema(by_alias=True, schema_generator=_AsWritten)
-    return {"$schema": GenerateJsonSchema.schema_dialect, **described}
-
-
-def _with_details(root: type[Record]) -> dict[str, Any]:
-    models = dict.fromkeys((root, *(spec.details for spec in METRICS.values())))
-    schemas: list[tuple[type[Record], Literal["validation"]]] = [(model, "validation") for model in models]
-    _, definitions = models_json_schema(schemas, by_alias=True, schema_generator=_AsWritten)
-    return {
-        "$schema": GenerateJsonSchema.schema_dialect,
-        **definitions["$defs"].pop(root.__name__),
-        "$defs": definitions["$defs"],
-    }

@@ -55,7 +55,7 @@ NOWHERE = "The working folder is gone, or something else stands in its place."
 class Workspaces:
     """The workspaces of one project, in the commit that the first look found; or in a base, where one is given."""
 
-    def __init__(  # noqa: PLR0913 - it stands between all of them
+    def __init__(
         self,
         project: Path,
         results_dir: Path,

@@ -1,14 +1,12 @@
 """JSON Schemas, templates and the reference: current, complete, and of one mind with the loader."""
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
+from tests.support.schemas import checker
 from tests.unit.config.folder import about_config, about_suite, loaded, make, problems
 from zelda_ci import __version__
 from zelda_ci.config import project, templates
@@ -21,14 +19,8 @@ PROJECT = "zelda.config.schema.json"
 SUITE = "zelda.suite.schema.json"
 
 
-def committed(name: str) -> dict[str, Any]:
-    schema: dict[str, Any] = json.loads((REPOSITORY / "schemas" / name).read_text("utf-8"))
-    return schema
-
-
 def is_accepted(name: str, text: str) -> bool:
-    checker = jsonschema.Draft202012Validator(committed(name))
-    return bool(checker.is_valid(yaml.safe_load(text) or {}))
+    return bool(checker(name).is_valid(yaml.safe_load(text) or {}))
 
 
 def test_the_templates_name_the_schema_of_this_version_on_their_first_line():
@@ -117,8 +109,6 @@ def test_the_error_messages_in_the_docs_are_real(tmp_path):
 
 
 def test_templates_and_the_suite_of_the_docs_are_accepted_by_valid_schemas_and_by_the_loader(tmp_path):
-    for name in (PROJECT, SUITE):
-        jsonschema.Draft202012Validator.check_schema(committed(name))
     assert is_accepted(PROJECT, templates.project_config())
     assert is_accepted(SUITE, templates.example_suite())
     (suite,) = re.findall(

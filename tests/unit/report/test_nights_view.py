@@ -2,11 +2,10 @@
 
 import json
 from datetime import timedelta
-from pathlib import Path
 
-import jsonschema
 import pytest
 
+from tests.support.schemas import checker
 from tests.unit.compare.nights import FIRST, PLATFORM, history_of, night
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.report.builders.nights import (
@@ -16,8 +15,6 @@ from zelda_ci.report.builders.nights import (
 from zelda_ci.report.markdown import render_title
 from zelda_ci.report.text import plain_title
 from zelda_ci.storage import codec
-
-SCHEMA = Path(__file__).parents[3] / "schemas" / codec.NIGHTS_FILE
 
 
 def test_a_bar_is_a_night_and_changes_stand_between() -> None:
@@ -78,7 +75,7 @@ def test_a_history_survives_its_file_and_fits_its_schema_and_its_room() -> None:
     history = history_of([*good, night(12, {"a": {"c": (0, 3)}})])
     data = codec.encode_nights(history, 10**6)
     assert codec.decode_nights(data, "history.json") == history
-    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_bytes())).validate(json.loads(data))
+    checker("zelda.history.schema.json").validate(json.loads(data))
     small = codec.encode_nights(history, 2_000)
     assert len(small) <= 2_000
     kept = codec.decode_nights(small, "history.json").nights

@@ -4,14 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from pydantic import BaseModel
 
 from tests.golden.batches import START
 from tests.golden.ci_reports import REPORTS
+from tests.support.schemas import checker
 from zelda_ci.domain.ci import Provenance
-from zelda_ci.storage import codec
 
 REPOSITORY = Path(__file__).parents[3]
 WHERE = Provenance(
@@ -26,12 +25,6 @@ WHERE = Provenance(
 )
 
 
-def checker(name: str) -> Any:
-    schema = json.loads((REPOSITORY / "schemas" / name).read_text("utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(schema)
-
-
 def stored(record: BaseModel) -> Any:
     return json.loads(record.model_dump_json(by_alias=True, exclude_none=True))
 
@@ -39,13 +32,13 @@ def stored(record: BaseModel) -> Any:
 @pytest.mark.parametrize("name", ["regression", "mixed", "failed", "hostile"])
 def test_results_and_comparisons_are_valid(name: str) -> None:
     report = REPORTS[name]()
-    checker(codec.BATCH_FILE).validate(stored(report.batch))
+    checker("zelda.results.schema.json").validate(stored(report.batch))
     assert report.comparison
     checker("zelda.comparison.schema.json").validate(stored(report.comparison))
 
 
 def test_a_provenance_is_valid_and_another_is_not() -> None:
-    provenance, more = checker(codec.PROVENANCE_FILE), {"base_sha": "abc", "base_branch": "main", "complete": False}
+    provenance, more = checker("zelda.ci.schema.json"), {"base_sha": "abc", "base_branch": "main", "complete": False}
     for change in ({}, more):
         provenance.validate(stored(WHERE.model_copy(update=change)))
     others: list[dict[str, Any]] = [{"runId": "x"}, {"baseSha": None}, {"complete": "yes"}, {"schemaVersion": 2}]

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-import jsonschema
 import pytest
 from pydantic import BaseModel
 
 from tests.builders import result, suite
+from tests.support.schemas import checker
 from tests.unit.storage.test_codec import FULL
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.comparison import Acceptance, AcceptedReason
@@ -69,11 +69,9 @@ def test_the_page_names_every_status_and_metric(values: type[SessionStatus] | ty
 
 
 def test_results_are_valid_by_the_schema_of_the_repository_and_other_files_are_not() -> None:
-    schema = json.loads((REPOSITORY / "schemas" / codec.FILE).read_text("utf-8"))
-    assert schema == codec.result_schema()
-    checker = jsonschema.Draft202012Validator(schema)
+    schema = checker("zelda.result.schema.json")
     for stored in (result(), FULL, result(config=suite(execution={"maxCostUsd": 1}))):
-        checker.validate(json.loads(codec.encode_result(stored)))
+        schema.validate(json.loads(codec.encode_result(stored)))
     others: list[dict[str, Any]] = [{"status": "finished"}, {"trial": 0}, {"config": None}, {"versions": {}}]
     for change in others:
-        assert not checker.is_valid({**json.loads(codec.encode_result(FULL)), **change})
+        assert not schema.is_valid({**json.loads(codec.encode_result(FULL)), **change})

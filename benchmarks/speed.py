@@ -1,0 +1,362 @@
+"""How long things take, each against the floor below it: `python -m benchmarks.speed [CASE...] [--rounds N]`.
+
+The two sides run in turn, in one process, and the median of their ratios and differences is printed beside the aim. A
+case without a floor is held to seconds of the processor. The exit code is 1 where an aim is missed. `image` runs only
+where it is named: it builds the image, with Docker, or as root with buildah and debootstrap.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import count
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import Literal
+
+import anyio
+import orjson
+
+from tests.support.projects import Project
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
+from tests.unit.compare import adaptive, runs, simulation
+from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.pool import pool_of, summarize_pool
+from zelda_ci.compare.schedule import next_trials
+from zelda_ci.domain.fingerprint import Fingerprint, SteeringState
+from zelda_ci.domain.manifest import ItemKind
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.steering import Unit, UnitUse
+from zelda_ci.domain.suite import IsolationLevel, IsolationSettings, ResolvedSuite
+from zelda_ci.domain.trials import PoolSettings, TrialPlan
+from zelda_ci.redact import EMPTY, Redactor
+from zelda_ci.sandbox import confine, levels, users
+from zelda_ci.sandbox.confine import Needs
+from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.sandbox.run_folder import WorkspaceFolder
+from zelda_ci.storage import codec
+from zelda_ci.storage.history import INDEX, RunHistory
+from zelda_ci.storage.run_folder import run_id
+from zelda_ci.workspace.workspaces import Workspaces
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+ZELDA = str(Path(sys.executable).parent / "zelda")
+SAFE = Redactor()
+
+Work = Callable[[], object]
+"""What is timed; a float that it returns is its own count of seconds."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One line of the output."""
+
+    name: str
+    work: Work
+    aim: float
+    unit: Literal["x", "ms", "s"]
+    """What the aim is about: the ratio to the floor, the milliseconds above it, or the seconds of the work."""
+    floor: Work | None = None
+    rounds: float = 1.0
+    """Times the rounds that are asked for."""
+
+    def line(self, rounds: int) -> tuple[str, bool]:
+        """The figures, and whether they meet the aim."""
+        # Without a floor in the same moment, only the processor's time says the same on a busy machine.
+        clock = time.perf_counter if self.floor else time.process_time
+        pairs = [(seconds(self.work, clock), seconds(self.floor or float)) for _ in range(rounds + 1)][1:]
+        spent, least = median(mine for mine, _ in pairs), median(its for _, its in pairs)
+        said = f"{self.name:44} {1000 * spent:9.1f} ms"
+        above = 1000 * median(mine - its for mine, its in pairs)
+        ratio = median(mine / its for mine, its in pairs) if self.floor else 0.0
+        if self.floor:
+            said += f", floor {1000 * least:.1f} ms, {above:.1f} ms above it, ratio {ratio:.2f}"
+        is_met = {"x": ratio, "ms": above, "s": spent}[self.unit] <= self.aim
+        return f"{said} (at most {self.aim:g} {self.unit}){'' if is_met else '  MISSED'}", is_met
+
+
+def seconds(work: Work, clock: Callable[[], float] = time.perf_counter) -> float:
+    begun = clock()
+    own = work()
+    return own if isinstance(own, float) else clock() - begun
+
+
+def quiet(command: list[str], environ: dict[str, str] | None = None) -> None:
+    """Run a command that must succeed."""
+    done = subprocess.run(command, env=environ, check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{command[:3]} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
+
+
+# --- a whole run against the bare Agent SDK --------------------------------------------------------------------------
+
+COMMIT = "git add -A && git -c user.name=A -c user.email=a@b.c commit -qm Greet && echo done"
+TURNS: list[Reply] = [
+    tool_call("Bash", {"command": "echo hello > greeting.txt", "description": "Write a greeting"}),
+    tool_call("Bash", {"command": COMMIT}),
+    text("The greeting is committed."),
+]
+
+
+def reply(request: ApiRequest) -> Reply:
+    position: int = sum(message["role"] == "assistant" for message in request.messages)
+    return TURNS[position]
+
+
+def run(folder: Path) -> Iterator[list[Measured]]:
+    """What does Zelda add to a session? The same scripted session of three turns; and how soon is the command there?"""
+    files = {"README.md": "# Benchmark\n", "zelda/test-greeting.yaml": "prompt: Add a greeting and commit it.\n"}
+    project = repository(folder / "project", files)
+    with ScriptedApi(reply) as api:
+        key = {"ANTHROPIC_API_KEY": "sk-ant-fake-bench", "ANTHROPIC_BASE_URL": api.url}
+        environ = {**os.environ, **key, "ZELDA_WORKSPACES": str(folder / "workspaces"), "ZELDA_NO_CHECK": "1"}
+        numbers = count()
+
+        def bare() -> float:
+            # A working copy and a folder of its own, as Zelda gives them to a session; making them is not counted.
+            private = folder / f"bare-{next(numbers)}"
+            quiet(["git", "clone", "-q", str(project), str(private / "copy")])
+            # A program of its own, which imports the SDK and nothing else.
+            program = str(REPOSITORY / "benchmarks/bare_session.py")
+            return seconds(partial(quiet, [sys.executable, program, str(private / "copy"), api.url, str(private)]))
+
+        whole = partial(quiet, [ZELDA, "run", "--project", str(project)], environ)
+        version, python = partial(quiet, [ZELDA, "--version"]), partial(quiet, [sys.executable, "-c", "pass"])
+        yield [
+            Measured("zelda run, against the bare Agent SDK", whole, 1.25, "x", bare),
+            Measured("zelda --version, against python -c pass", version, 2, "x", python, rounds=3),
+        ]
+
+
+def repository(path: Path, files: dict[str, str]) -> Path:
+    project = Project(path, path.parent / "home")
+    project.write(files)
+    project.git("init", "-q", "-b", "main")
+    project.commit("Start")
+    return path
+
+
+# --- workspaces and isolation ----------------------------------------------------------------------------------------
+
+
+def workspaces(folder: Path) -> Iterator[list[Measured]]:
+    """What does a workspace of 1,000 files cost beside `git worktree add` straight from the repository?"""
+    contents = {f"d{n // 100}/f{n % 100}.txt": f"content of file {n}\n" * 20 for n in range(1000)}
+    project, numbers = repository(folder / "project", contents), count()
+    environ = {**os.environ, "ZELDA_WORKSPACES": f"{folder}/workspaces"}
+    ours = Workspaces(project, Path(".zelda"), environ, SAFE)
+    suite = ResolvedSuite.model_validate({"name": "bench", "file": "zelda/test-bench.yaml", "prompt": "-"})
+
+    async def opened() -> float:
+        begun = time.perf_counter()
+        async with ours.open(f"run-{next(numbers)}", suite):
+            return time.perf_counter() - begun
+
+    def added() -> float:
+        worktree = ["git", "-C", str(project), "worktree"]
+        place = str(folder / "bare")
+        spent = seconds(partial(quiet, [*worktree, "add", "-q", "--detach", place]))
+        quiet([*worktree, "remove", "--force", place])
+        return spent
+
+    yield [Measured("a workspace, against git worktree add", partial(anyio.run, opened), 1.5, "x", added, rounds=3)]
+
+
+def isolation(folder: Path) -> Iterator[list[Measured]]:
+    """What does the isolation of a level add to the start of a command? Every level that this machine offers."""
+    offered = levels.probe(os.environ)
+    yield [confined(folder / level, level) for level in levels.STRENGTH if offered.offers(level)]
+
+
+def confined(place: Path, level: IsolationLevel) -> Measured:
+    run = WorkspaceFolder(place / "run", -1)
+    for part in (run.root, run.git_dir, run.home, run.tmp):
+        part.mkdir(parents=True)
+    uid = levels.USERS[0] if level == "uid" else None
+    environment = {"PATH": os.environ["PATH"], "HOME": str(run.home)}
+    needs = Needs(level, IsolationSettings(), PathPolicy.of(place / "project", place, os.environ), uid=uid)
+    walls = confine.confine(run, environment, needs)
+    if uid is not None:
+        users.hand_over(run, place, [], uid)
+    start = partial(quiet, environ=dict(walls.environment))
+    work, floor = partial(start, walls.command(["/bin/true"])), partial(start, ["/bin/true"])
+    return Measured(f"/bin/true at isolation {level}", work, 60, "ms", floor, rounds=6)
+
+
+# --- results: listing, pooling, scheduling, comparing ----------------------------------------------------------------
+
+
+def listing(results: Path) -> Iterator[list[Measured]]:
+    """What does `zelda list` cost for 10,000 stored runs? Against reading and parsing all of them."""
+    usual = [runs.efficiency(tools={"Read": 5}), runs.correctness(), runs.fulfillment("PPPFP")]
+    template = runs.run([*usual, runs.tool_usage(used={"Read": 5})])
+    for number in range(10_000):
+        at = runs.START + timedelta(minutes=number)
+        name = run_id("alpha", at)
+        (results / "runs" / name).mkdir(parents=True)
+        stored = template.model_copy(update={"run_id": name, "batch_id": name, "started_at": at})
+        (results / "runs" / name / "result.json").write_bytes(codec.encode_result(stored))
+    time.sleep(2.5)  # the index does not trust what is younger
+    history = RunHistory(results)
+
+    def floor() -> None:
+        for entry in os.scandir(results / "runs"):
+            with open(f"{entry.path}/result.json", "rb") as file:  # noqa: PTH123 - the fastest way
+                orjson.loads(file.read())
+
+    def cold() -> float:
+        (results / INDEX).unlink(missing_ok=True)
+        return seconds(history.overview)
+
+    yield [
+        Measured("zelda list of 10,000 runs without an index", cold, 3, "x", floor),
+        Measured("zelda list of 10,000 runs with its index", history.overview, 3, "x", floor),
+    ]
+
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+def trials(suites: int, each: int) -> Iterator[RunResult]:
+    """Stored trials of ten states that differ in a skill which no suite calls; every third of other code."""
+    skills = [SAFE(f".claude/skills/skill-{number}/SKILL.md") for number in range(20)]
+    uses = tuple(UnitUse(unit=Unit(kind=ItemKind.SKILL, path=path, name=path), loaded=True) for path in skills)
+    touched = tuple(SAFE(f"src/file-{number}.py") for number in range(20))
+    states = []
+    for number in range(10):
+        texts = {path: f"{number if path == skills[0] else 0}" for path in skills}
+        steering = SteeringState(folder=EMPTY, always="a", drawn="d", texts=texts)
+        own = Fingerprint(outcome=f"o{number}", platform="p", tree="t", parts={"cli": "2"}, steering=steering)
+        states.append((own.replace(tree="else"), own, own))
+    template = runs.run([]).model_copy(update={"steering": uses, "evaluations": {}, "touched": touched})
+    for suite in range(suites):
+        config = ResolvedSuite(name=f"suite-{suite}", file="f", prompt="p")
+        for number in range(each):
+            own = states[number % 10][number % 3]
+            ids = {"run_id": f"{config.name}-{number}", "batch_id": f"batch-{number // 3}", "suite": config.name}
+            end = NOW - timedelta(minutes=number)
+            yield template.model_copy(update={**ids, "config": config, "finished_at": end, "fingerprint": own})
+
+
+def pooling(_: Path) -> Iterator[list[Measured]]:
+    """What does it cost to pool 200 suites with 200 stored trials each, from ten artifacts that overlap by half?"""
+    stored = list(trials(200, 200))
+    part, own, settings = len(stored) // 10, stored[10].fingerprint, PoolSettings(max_trials=200)
+    groups = [stored[at * part : (at + 2) * part] for at in range(10)]
+    names = dict.fromkeys(run.suite for run in stored)
+    assert own is not None
+
+    def pooled() -> None:
+        pool = pool_of(groups, lambda _: settings, NOW)
+        summary = summarize_pool(run for name in names for run in pool.stored(name, own, own, settings))
+        assert summary
+        assert len(pool.trials) == len(stored)
+
+    yield [Measured("pooling 40,000 trials of 200 suites", pooled, 1, "s")]
+
+
+def schedule(_: Path) -> Iterator[list[Measured]]:
+    """How long does it take to say which trials of 200 suites are next, with 200 stored trials of 20 criteria each?"""
+    truth = adaptive.Truth((0.9,) * 20, stored=200)
+    request, plan = adaptive.PullRequest(Random(1), truth, suites=200), TrialPlan()
+    request.run(plan, budget=len(next_trials(plan, request.suites).wanted))
+    suites = request.suites
+
+    def anew() -> float:
+        # A job that goes on with the trials of earlier jobs has read none of them.
+        fresh = [replace(suite, stored=tuple(suite.stored)) for suite in suites]
+        return seconds(partial(next_trials, plan, fresh), time.process_time)
+
+    yield [
+        Measured("next trials of 200 suites", partial(next_trials, plan, suites), 1, "s"),
+        Measured("next trials of 200 suites in a new job", anew, 1, "s"),
+    ]
+
+
+def comparison(_: Path) -> Iterator[list[Measured]]:
+    """How long does it take to compare 200 suites with ten trials of twenty criteria on each side?"""
+    truth = simulation.Truth(suites=200, trials=10, reliability=0.9, fallen=0.9, resources=True, criteria=20)
+    population = simulation.Population(truth, pool=10)
+    yield [Measured("comparing 200 suites", partial(compare, population.side("a"), population.side("b")), 2, "s")]
+
+
+# --- the image -------------------------------------------------------------------------------------------------------
+
+
+def image(folder: Path) -> Iterator[list[Measured]]:
+    """How soon is the image at work? Each in a new container, against `true` in a container of the base."""
+    sys.path.insert(0, str(REPOSITORY / "scripts" / "machines"))
+    from engines import Buildah, Docker, Order  # noqa: PLC0415 - scripts are no package
+    from image_checks import Bench, step_of_workflow  # noqa: PLC0415
+    from image_test import build, stand_in  # noqa: PLC0415
+
+    engine = Docker() if Docker.answers() else Buildah()
+    named = re.search(r"^ARG BASE=(\S+)", (REPOSITORY / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+    assert named is not None
+    try:
+        base = stand_in(engine)
+        build(engine, base)
+        bench = Bench(engine, folder, base or named[1])
+
+        def step(*, whole: bool) -> float:
+            order = step_of_workflow(bench.project(replay=True), Path(tempfile.mkdtemp(dir=folder)))
+            return until(engine.command(order), whole=whole)
+
+        floor = partial(quiet, engine.command(Order((), entrypoint=("true",), image=base or named[1])))
+        version = partial(quiet, engine.command(Order(("--version",))))
+        yield [
+            Measured("image: zelda --version", version, 1.5, "x", floor),
+            Measured("image: zelda ci on a replay, first line", partial(step, whole=False), 6, "x", floor),
+            Measured("image: zelda ci on a replay", partial(step, whole=True), 60, "s", floor),
+        ]
+    finally:
+        engine.close()
+
+
+def until(command: list[str], *, whole: bool) -> float:
+    """Seconds until the first line, or the end."""
+    begun = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as started:
+        assert started.stdout is not None
+        started.stdout.readline()
+        first = time.perf_counter() - begun
+        rest = started.stdout.read()
+    if started.returncode:
+        sys.exit(f"{command} ended with {started.returncode}:\n{rest}")
+    return time.perf_counter() - begun if whole else first
+
+
+CASES = {
+    case.__name__: contextmanager(case)
+    for case in (run, workspaces, isolation, listing, pooling, schedule, comparison, image)
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"{', '.join(CASES)}; without one, all but image")
+    parser.add_argument("--rounds", type=int, default=5)
+    asked = parser.parse_args()
+    missed = False
+    for name in asked.cases or [name for name in CASES if name != "image"]:
+        with tempfile.TemporaryDirectory(prefix="zelda-bench-", dir="/var/tmp") as place:
+            Path(place).chmod(0o755)
+            with CASES[name](Path(place)) as found:
+                for each in found:
+                    line, is_met = each.line(round(asked.rounds * each.rounds))
+                    print(line, flush=True)
+                    missed |= not is_met
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

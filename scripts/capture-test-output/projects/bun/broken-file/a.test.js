@@ -1,0 +1,2 @@
+const x = require("./nowhere");
+test("never runs", () => {});

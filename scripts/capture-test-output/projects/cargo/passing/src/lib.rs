@@ -1,0 +1,4 @@
+#[test]
+fn one() {}
+#[test]
+fn two() {}

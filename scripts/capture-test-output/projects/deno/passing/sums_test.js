@@ -1,0 +1,1 @@
+Deno.test("3 failed", () => {});

@@ -1,0 +1,5 @@
+package broken
+
+import "testing"
+
+func TestA(t *testing.T) { missing() }

@@ -1,0 +1,5 @@
+package sums
+
+import "testing"
+
+func TestA(t *testing.T) { Add(1, 2) }

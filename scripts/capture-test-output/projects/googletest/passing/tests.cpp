@@ -1,0 +1,3 @@
+#include <gtest/gtest.h>
+TEST(Sums, Adds) {}
+TEST(Sums, Subtracts) {}

@@ -1,0 +1,1 @@
+it("logs", () => { console.log("9 specs, 4 failures"); });

@@ -1,0 +1,2 @@
+test.todo("later");
+test("now", () => {});

@@ -1,0 +1,7 @@
+package demo;
+import org.junit.*;
+
+public class FineTest {
+    @Test public void one() { }
+    @Test public void two() { }
+}

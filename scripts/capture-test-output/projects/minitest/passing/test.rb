@@ -1,0 +1,4 @@
+require "minitest/autorun"
+class A < Minitest::Test
+  def test_a; pass; end
+end

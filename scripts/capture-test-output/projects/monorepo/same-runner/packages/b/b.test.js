@@ -1,0 +1,3 @@
+const { test } = require("node:test");
+test("# fail 5", () => {});
+test("not ok 3", () => {});

@@ -1,0 +1,3 @@
+use Test::More tests => 3;
+pass("a");
+die "no database";

@@ -1,0 +1,3 @@
+use Test::More tests => 2;
+pass("a");
+TODO: { local $TODO = "known bug"; fail("b"); }

@@ -1,0 +1,4 @@
+from calculator import add
+
+def test_add():
+    assert add(1, 2) == 3

@@ -1,0 +1,5 @@
+def test_one():
+    assert False
+
+def test_two():
+    assert True

@@ -1,0 +1,1 @@
+RSpec.describe("3 failures") { it("one") { }; it("two") { } }

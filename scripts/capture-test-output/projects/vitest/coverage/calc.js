@@ -1,0 +1,10 @@
+export const add = (a, b) => {
+  if (a > 100) {
+    return null;
+  }
+  return a + b;
+};
+export const unused = () => {
+  const first = 1;
+  return first + 2;
+};

@@ -1,0 +1,5 @@
+import { describe, test, expect } from "vitest";
+describe("12 passing, 3 failing", () => {
+  test("5 failed", () => {});
+  test("Tests: 3 failed, 3 total", () => {});
+});

@@ -1,0 +1,2 @@
+import { describe, test, expect } from "vitest";
+test("fine", () => { Promise.reject(new Error("lost")); });

@@ -1,0 +1,101 @@
+"""The house does not grow: each package has a ceiling, and only a package that shrinks changes its row."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+PACKAGE = REPOSITORY / "zelda_ci"
+SAMPLES = REPOSITORY / "scripts/capture-test-output/projects"
+MAX_FILE_LINES = 1000
+# A package that has this share less than its ceiling lowers it, so that nothing grows back unseen.
+SLACK = 0.1
+
+CEILINGS = {
+    "zelda_ci": 2339,
+    "zelda_ci/ci": 5359,
+    "zelda_ci/cli": 3191,
+    "zelda_ci/compare": 4312,
+    "zelda_ci/config": 4266,
+    "zelda_ci/domain": 4935,
+    "zelda_ci/execution": 2673,
+    "zelda_ci/files": 700,
+    "zelda_ci/github": 2413,
+    "zelda_ci/judge": 2512,
+    "zelda_ci/metrics": 3485,
+    "zelda_ci/model_proxy": 5353,
+    "zelda_ci/pipeline": 5176,
+    "zelda_ci/process": 631,
+    "zelda_ci/report": 9636,
+    "zelda_ci/sandbox": 2861,
+    "zelda_ci/storage": 1378,
+    "zelda_ci/test_output": 4202,
+    "zelda_ci/workspace": 4885,
+    "scripts": 2686,
+    "benchmarks": 1147,
+    "runner": 215,
+    "schemas": 3044,
+    "tests/architecture": 883,
+    "tests/golden": 1460,
+    "tests/hostile": 3329,
+    "tests/integration": 19213,
+    "tests/scenarios": 3610,
+    "tests/slow": 500,
+    "tests/support": 7432,
+    "tests/unit": 19131,
+}
+
+
+def is_source(path: Path) -> bool:
+    if SAMPLES in path.parents:
+        return False  # test runners read these
+    if path.suffix == ".py":
+        return True
+    return not path.suffix and path.is_file() and b"python" in path.read_bytes().partition(b"\n")[0]
+
+
+def sources(folder: str) -> Iterator[Path]:
+    """Python below a folder, or the modules that lie in the package itself; in `schemas`, what is generated there."""
+    top = REPOSITORY / folder
+    found = top.glob("*.py") if top == PACKAGE else top.rglob("*")
+    generated = folder == "schemas"
+    yield from sorted(each for each in found if (each.suffix == ".json" if generated else is_source(each)))
+
+
+def length(path: Path) -> int:
+    return len(path.read_text("utf-8").splitlines())
+
+
+def lines_of(folder: str) -> int:
+    return sum(length(path) for path in sources(folder))
+
+
+def test_every_package_has_a_ceiling() -> None:
+    packages = {f"zelda_ci/{each.name}" for each in PACKAGE.iterdir() if any(each.glob("*.py"))}
+    tests = {f"tests/{each.name}" for each in (REPOSITORY / "tests").iterdir() if any(each.rglob("*.py"))}
+    assert packages | tests | {"zelda_ci", "scripts", "benchmarks", "schemas", "runner"} == CEILINGS.keys()
+
+
+@pytest.mark.parametrize("folder", CEILINGS)
+def test_a_package_stays_below_its_ceiling(folder: str) -> None:
+    lines, ceiling = lines_of(folder), CEILINGS[folder]
+    assert lines <= ceiling, (
+        f"{folder} has {lines} lines of at most {ceiling}: remove as many elsewhere in it as this change adds. Where "
+        f"the lines come from another package, lower its row in {Path(__file__).name} by as many as you raise this one."
+    )
+    assert lines >= ceiling * (1 - SLACK), f"{folder} has shrunk: lower its row in {Path(__file__).name} to {lines}."
+
+
+def test_no_file_is_longer_than_a_subject() -> None:
+    lengths = {str(path): length(path) for folder in CEILINGS if folder != "schemas" for path in sources(folder)}
+    assert {name: lines for name, lines in lengths.items() if lines > MAX_FILE_LINES} == {}
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    modules = (path for path in sorted(PACKAGE.rglob("*.py")) if "demo_project" not in path.parts)
+    trees = (ast.parse(path.read_text("utf-8")) for path in modules)
+    names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    assert [name for name, times in names.items() if times > 1] == []
