@@ -65,6 +65,13 @@ _IDLE = re2.compile(
     r"(?:\[INFO\] )?(?:No test matches the given testcase filter .*|No scenarios|No tests to run\."
     r"|No test(?: file)?s found, exiting with code 0|(?:Incomplete: )?No specs found)\s*$"
 )
+# Counts of any runner, of tests and of failures among them, and failing tests: no verdict beside what is counted.
+_FAILING = re2.compile(
+    r"(?:\W*(?:Ran )?"
+    r"(?:\d+ (?:tests?|specs?|examples?|scenarios?|runs|assertions|passed|passing|skipped|pending)(?:\W+|$))+"
+    r"[1-9]\d* (?:failed|failures?|failing)\b(?:[\W\d].*)?|\W*[1-9]\d* (?:failed|failing)\W+\d+ (?:passed|passing)\b.*"
+    r"|##teamcity\[testFailed .*|# of unexpected failures\s+[1-9]\d*|not ok [1-9]\d*\b.*|--- FAIL: \S+ \(.*)$"
+)
 
 
 @dataclass(frozen=True)
@@ -254,11 +261,12 @@ def _closed(book: _Book, ended: Sequence[SourcedTally]) -> None:
                 book.doubt(f"a run of {formats[0]} began and did not end", start)
 
 
-def idle(lines: Lines) -> tuple[str, ...]:
-    """A doubt about lines that say that no test ran; it matters where nothing else was counted."""
+def uncounted(lines: Lines) -> tuple[str, ...]:
+    """Doubts about lines that say that no test ran, or that one failed; they matter where nothing at all is counted."""
     book = _Book(lines, [])
-    for index, _ in matches(lines, _IDLE):
-        book.doubt("no test ran", index)
+    for what, pattern in (("no test ran", _IDLE), ("a failure was printed that no summary counts", _FAILING)):
+        for index, _ in matches(lines, pattern):
+            book.doubt(what, index)
     return tuple(dict.fromkeys(book.doubts))
 
 

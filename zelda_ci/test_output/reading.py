@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from zelda_ci.domain.test_run import RunnerCounts, Source, TestSummary
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output import documents
-from zelda_ci.test_output.ledger import Ledger, SourcedTally, account, alarms, idle
+from zelda_ci.test_output.ledger import Ledger, SourcedTally, account, alarms, uncounted
 from zelda_ci.test_output.reports import TEST_REPORTS, ReportFile, read_printed_xml, read_reports
 from zelda_ci.test_output.runners import go_and_rust, jest, jvm, native, node, python, ruby_and_php, tap
 from zelda_ci.test_output.summaries import read_summaries
@@ -167,7 +167,7 @@ def read_tests(output: Output, reports: Iterable[ReportFile], exit_code: int | N
         tallied = ledger.counted or tallied
         doubts += ledger.doubts
         if not tallied:
-            doubts += dict.fromkeys(doubt for own in _layers(lines) for doubt in idle(own))
+            doubts += dict.fromkeys(doubt for own in _layers(lines) for doubt in uncounted(own))
             notes += [] if doubts else why
     elif not any(tally.failed + tally.errored for tally in tallies):
         doubts += [*ledger.doubts, *_hidden(ledger)]

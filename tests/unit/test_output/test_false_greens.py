@@ -173,6 +173,12 @@ def test_xml_is_recognised_by_its_content_under_any_name_and_where_it_was_printe
         "Fatal Python error: Segmentation fault",
         "run.sh: line 3: 4711 Segmentation fault      ./suite",
         "[web] BUILD FAILURE",
+        "3 tests, 1 failed",
+        "Ran 3 tests: 1 failed in 0.1s",
+        "5 runs, 5 assertions, 1 failures, 0 errors, 0 skips",
+        "\u2716 1 failed, 2 passed",
+        "##teamcity[testFailed name='a' message='x']",
+        "--- FAIL: TestX (0.00s)",
     ],
 )
 def test_a_printed_failure_alone_is_unclear_also_with_exit_code_0(line: str) -> None:
