@@ -34,7 +34,7 @@ def test_the_state_before_the_session_and_its_setup_counts(tmp_path: Path) -> No
     assert done.returncode == 0, done.stdout + done.stderr
     found = kept(project)
     assert [(item.name, item.text) for item in found.items] == [("s", None), (".claude/rules/a.md", "Greet in Latin.")]
-    assert found.notes == ("Nothing in .mcp.json was loaded: it is not valid JSON.",)
+    assert found.notes == (".mcp.json is not loaded: MCP config is not a valid JSON.",)
     assert "manifest" not in json.dumps(the_result(project))
 
 

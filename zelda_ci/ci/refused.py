@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.ci import publish
-from zelda_ci.ci.base import BaseSource, fetch_files
+from zelda_ci.ci.base import BaseSource, fetch_files, missing
 from zelda_ci.ci.outputs import skipped_outputs
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.domain.comparison import NotLoaded
@@ -64,7 +64,7 @@ async def _texts(git: Git, base: str, source: BaseSource, files: tuple[str, ...]
     if (await git.within(source.top).attempt("rev-parse", "-q", "--verify", f"{base}^{{tree}}")).exit_code != 0:
         at_base = await fetch_files(git, base, source, git.cwd / "fetched", lambda path: str(path) in files)
     if at_base is None:
-        raise ZeldaError(f"{base[:7]} could not be read")
+        raise missing(base, source)
     found = {}
     for file in files:
         listed = (await at_base.attempt("ls-tree", "--full-tree", base, "--", file)).stdout

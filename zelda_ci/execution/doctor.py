@@ -81,7 +81,7 @@ def _asked(files: tuple[tuple[str, str], ...], folder: str) -> tuple[str, str]:
 
 
 def _unknown(why: str) -> ExecutionError:
-    return ExecutionError(f"Which settings Claude Code refuses is not known: {why}.", code="SETTINGS_UNKNOWN")
+    return ExecutionError(f"Which settings Claude Code refuses is not known: {why}.")
 
 
 def _of_file(file: str, text: str, begin: str, output: str) -> Iterator[tuple[str, str, str]]:
