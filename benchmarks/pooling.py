@@ -11,7 +11,7 @@ from time import process_time
 
 from zelda_ci.compare.pool import pool_of, summarize_pool
 from zelda_ci.domain.fingerprint import Fingerprint, SteeringState
-from zelda_ci.domain.manifest import ItemKind
+from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.run import RunResult, Versions
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.steering import Unit, UnitUse

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from posixpath import normpath
 from typing import Any, Literal
 
 from zelda_ci.domain import globs
 from zelda_ci.domain.base import Record
+from zelda_ci.domain.kinds import FOLLOWED, KINDS, ItemKind, Shown
 from zelda_ci.domain.session import McpServerState, SessionTranscript, Started, ToolCall
 from zelda_ci.redact import EMPTY, Redactor, SafeText, joined
 
@@ -54,26 +54,6 @@ def _named(kind: str, name: object) -> str:
     return f"{kind}({name[:MAX_TOOL_NAME_LENGTH]})" if isinstance(name, str) and name else kind
 
 
-class ItemKind(StrEnum):
-    SKILL = "skill"
-    COMMAND = "command"
-    AGENT = "agent"
-    MCP_SERVER = "mcpServer"
-    RULE = "rule"
-    MEMORY = "claudeMd"
-    """CLAUDE.md, what it imports, and the AGENTS.md that takes its place."""
-    HOOK = "hook"
-    SETTINGS = "settings"
-    OUTPUT_STYLE = "outputStyle"
-
-
-# What a session uses by calling it; the rest works without a call.
-CALLED = frozenset({ItemKind.SKILL, ItemKind.COMMAND, ItemKind.AGENT, ItemKind.MCP_SERVER})
-
-# What a session follows or breaks.
-READ = frozenset({ItemKind.RULE, ItemKind.MEMORY})
-
-
 class ManifestEntry(Record):
     """One thing that steers, and whether the session had it."""
 
@@ -89,20 +69,15 @@ class ManifestEntry(Record):
     reason: SafeText | None = None
     """Why it was not loaded."""
     note: SafeText | None = None
-    """What was unusual about a server that was loaded: it connected late, or was lost."""
+    """What is unusual about it: a server that connected late or was lost, a sub-agent without CLAUDE.md files."""
+    shown: Shown | None = None
+    """What the model sees of it before a call, where it is something to call."""
 
     @property
     def tool(self) -> str:
         """Its name among the calls of a session; servers by what their tools' names begin with."""
-        match self.kind:
-            case ItemKind.SKILL | ItemKind.COMMAND:
-                return skill(self.name)
-            case ItemKind.AGENT:
-                return agent(self.name)
-            case ItemKind.MCP_SERVER:
-                return server(self.name)
-            case ItemKind.RULE | ItemKind.MEMORY | ItemKind.HOOK | ItemKind.SETTINGS | ItemKind.OUTPUT_STYLE:
-                return self.name
+        naming = {"Skill": skill, "Agent": agent, "mcp": server}.get(KINDS[self.kind].call)
+        return naming(self.name) if naming else self.name
 
 
 class ManifestItem(ManifestEntry):
@@ -118,16 +93,28 @@ class ManifestItem(ManifestEntry):
     """Globs of the files it waits for."""
     announced: bool = True
     """False where Claude Code loads it without telling, so that its rules alone decide."""
-    automatic: bool = True
-    """False where only a person can call it."""
+    is_main: bool = False
+    """True of the sub-agent as which the main thread itself runs: its text is in every request."""
+    owner: SafeText | None = None
+    """The call that a hook waits for, in the head of a skill or sub-agent; of parts of a plugin, the plugin."""
     text: SafeText | None = None
-    """What a rule or a CLAUDE.md file says, as far as it is kept."""
+    """What a rule, a CLAUDE.md file or the main agent says, as far as it is kept."""
     problem: SafeText | None = None
     """Why, by the rules of its format, Claude Code does not load it."""
     shadowed: bool = False
     """True where another file of the same name takes its place."""
     tools: tuple[SafeText, ...] = ()
     """Of a server: what it offered at any time of the session."""
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether a session follows or breaks it, instead of calling it."""
+        return self.kind in FOLLOWED or self.is_main
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether the model could have known of it."""
+        return self.shown is not Shown.HIDDEN
 
 
 class ToolsManifest(Record):
@@ -165,7 +152,8 @@ def resolve_loaded(manifest: ToolsManifest, transcript: SessionTranscript, redac
     if transcript.started is None:
         why = redact("the session never came up")
         return manifest.replace(items=tuple(item.replace(loaded=False, reason=why) for item in manifest.items))
-    session = _SessionAccount(transcript, transcript.started, frozenset(touched(manifest, transcript)))
+    calls = frozenset(map(label, transcript.tool_calls))
+    session = _SessionAccount(transcript, transcript.started, frozenset(touched(manifest, transcript)), calls)
     items = tuple(item.replace(**_settled(item, session, redact)) for item in manifest.items)
     return manifest.replace(items=items)
 
@@ -175,18 +163,11 @@ class _SessionAccount:
     transcript: SessionTranscript
     started: Started
     touched: frozenset[str]
+    calls: frozenset[str]
 
     def names(self, kind: ItemKind) -> frozenset[str]:
         """What the init message lists; some skills stand only among the slash commands, some only among the skills."""
-        match kind:
-            case ItemKind.SKILL:
-                return frozenset({*self.started.skills, *self.started.slash_commands})
-            case ItemKind.COMMAND:
-                return frozenset(self.started.slash_commands)
-            case ItemKind.AGENT:
-                return frozenset(self.started.agents)
-            case _:
-                return frozenset()
+        return frozenset(name for each in KINDS[kind].listed for name in getattr(self.started, each))
 
     def waited(self, item: ManifestItem) -> bool:
         """Whether a file came that an item waited for."""
@@ -204,6 +185,9 @@ def _settled(item: ManifestItem, session: _SessionAccount, redact: Redactor) -> 
         return {"loaded": True}
     if item.problem:
         return {"loaded": False, "reason": item.problem}
+    if item.owner and "(" in item.owner:
+        waits = {"on_demand": True, "reason": joined("", (redact("it waits for "), item.owner))}
+        return {"loaded": True} if item.owner in session.calls else {"loaded": False, **waits}
     if item.below or item.paths:
         came = session.waited(item)
         waiting = redact("no file that it applies to was read or written with Claude Code's own tools")

@@ -18,22 +18,18 @@ from zelda_ci.config.project_kind import kinds
 from zelda_ci.config.setup_detection import PYTHON_PROGRAMS
 from zelda_ci.config.templates import printed
 from zelda_ci.domain import numbers
-from zelda_ci.domain.manifest import ItemKind, ManifestItem
+from zelda_ci.domain.kinds import KINDS, ItemKind
+from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.execution.manifest.scan import scan_folder
 from zelda_ci.files import untrusted
 from zelda_ci.redact import Redactor
 
 MAX_FILES = 50_000
 MAX_NAMED = 5
-COUNTED = {
-    ItemKind.MEMORY: "CLAUDE.md file",
-    ItemKind.SKILL: "skill",
-    ItemKind.RULE: "rule",
-    ItemKind.AGENT: "sub-agent",
-    ItemKind.COMMAND: "command",
-    ItemKind.MCP_SERVER: "MCP server",
-    ItemKind.HOOK: "hook",
-}
+COUNTED = (
+    ItemKind.MEMORY, ItemKind.SKILL, ItemKind.RULE, ItemKind.AGENT, ItemKind.COMMAND, ItemKind.WORKFLOW,
+    ItemKind.MCP_SERVER, ItemKind.HOOK, ItemKind.PLUGIN,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ class Survey:
             names = [seen_from(self.folder, each) for each in self.packages]
             yield f"Packages below: {_listed(names)}. To set up one alone: zelda init --project DIR"
         found = Counter(item.kind for item in self.items if not item.problem and not item.shadowed)
-        counts = [numbers.format_count(found[kind], word) for kind, word in COUNTED.items() if found[kind]]
+        counts = [numbers.format_count(found[kind], KINDS[kind].word) for kind in COUNTED if found[kind]]
         yield f"Claude Code reads here: {', '.join(counts)}." if counts else "Nothing here steers Claude Code yet."
 
     def _about_kinds(self) -> str:

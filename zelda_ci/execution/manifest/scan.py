@@ -9,7 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from zelda_ci.domain import globs
-from zelda_ci.domain.manifest import ItemKind, ToolsManifest
+from zelda_ci.domain.kinds import CLAUDE, MEMORY_FALLBACKS, MEMORY_FILES, MEMORY_LOCAL, ItemKind
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.execution.manifest import settings
 from zelda_ci.execution.manifest.documents import Documents
@@ -54,9 +55,8 @@ def _described(server: Any) -> str | None:
 MAX_IMPORT_DEPTH = 4
 MAX_IMPORTS = 100
 
-NAMES = ("CLAUDE.md", ".claude/CLAUDE.md")
-FALLBACKS = ("AGENTS.md", ".claude/AGENTS.md")
-LOCAL = "CLAUDE.local.md"
+NAMES, FALLBACKS = ((*names, *(f"{CLAUDE}/{name}" for name in names)) for names in (MEMORY_FILES, MEMORY_FALLBACKS))
+(LOCAL,) = MEMORY_LOCAL
 
 _IMPORT = re.compile(r"(?:^|\s)@((?:[^\s\\]|\\ )+)", re.MULTILINE)
 _NO_TEXT = re.compile(
@@ -169,7 +169,7 @@ def _in(folder: str, name: str) -> str:
 
 MAX_FOLDERS = 4_000
 MAX_DEPTH = 12
-MEMORY_NAMES = {".claude", "CLAUDE.md", "AGENTS.md"}
+MEMORY_NAMES = {CLAUDE, *MEMORY_FILES, *MEMORY_FALLBACKS}
 PASSED_OVER = frozenset({".git", ".claude", "node_modules"})
 
 

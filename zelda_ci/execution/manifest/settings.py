@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from zelda_ci.domain.manifest import ItemKind, ManifestItem
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, Unfit
 from zelda_ci.redact import Redactor
@@ -55,7 +56,10 @@ EVENTS = frozenset(
 class ClaudeSettings:
     """What the project's settings say about other files."""
 
-    skills_off: frozenset[str] = frozenset()
+    overrides: dict[str, str] = field(default_factory=dict)
+    """By skill, command or workflow, how settings have it listed."""
+    agent: str | None = None
+    """The sub-agent as which the main thread runs."""
     servers_off: frozenset[str] = frozenset()
     memory_excluded: tuple[str, ...] = ()
     hooks_off: bool = False
@@ -66,14 +70,15 @@ class ClaudeSettings:
 def read_settings(findings: ScanFindings, file: str) -> ClaudeSettings:
     """The settings of the project, as far as they are of the expected shapes."""
     values = json_object(findings, file)
-    overrides, hooks, style = values.get("skillOverrides"), values.get("hooks"), values.get("outputStyle")
+    overrides, hooks = values.get("skillOverrides"), values.get("hooks")
     return ClaudeSettings(
-        skills_off=frozenset(name for name, mode in _items(overrides) if mode == "off"),
+        overrides={name: mode for name, mode in _items(overrides) if isinstance(mode, str)},
+        agent=_text(values.get("agent")),
         servers_off=frozenset(_texts(values.get("disabledMcpjsonServers"))),
         memory_excluded=_texts(values.get("claudeMdExcludes")),
         hooks_off=values.get("disableAllHooks") is True,
         hooks=dict(_items(hooks)),
-        output_style=style if isinstance(style, str) else None,
+        output_style=_text(values.get("outputStyle")),
     )
 
 
@@ -89,20 +94,27 @@ def find_settings(findings: ScanFindings, settings: ClaudeSettings, file: str) -
     return tuple(items)
 
 
-def add_hooks(findings: ScanFindings, settings: ClaudeSettings, file: str) -> None:
-    """A finding for each hook: what it waits for is its name, what it runs its description."""
+def add_hooks(findings: ScanFindings, settings: ClaudeSettings, file: str, *, owner: str | None = None) -> None:
+    """A finding for each hook: what it waits for is its name, what it runs its description.
+
+    Args:
+        findings: Takes them.
+        settings: With the hooks.
+        file: In which they stand.
+        owner: The call that they wait for, or the plugin that they belong to.
+    """
     for event, groups in settings.hooks.items():
         for group in groups if isinstance(groups, list) else [None]:
             matcher, hooks = _group(group)
             name = f"{event}:{matcher}" if matcher else event
             if not hooks:
                 problem = "it is not of the shape that hooks have"
-                findings.add(ItemKind.HOOK, name, file, problem=problem, announced=False)
+                findings.add(ItemKind.HOOK, name, file, problem=problem, announced=False, owner=owner)
             for hook in hooks:
-                action = hook.get("command") or hook.get("prompt") or hook.get("url")
+                action = next((hook[key] for key in ("command", "prompt", "url", "tool") if hook.get(key)), None)
                 description = f"{hook.get('type') or 'hook'}: {action}" if action else None
-                hook_problem = _hook_problem(event, settings)
-                findings.add(ItemKind.HOOK, name, file, description=description, problem=hook_problem, announced=False)
+                facts = {"description": description, "problem": _hook_problem(event, settings), "owner": owner}
+                findings.add(ItemKind.HOOK, name, file, announced=False, **facts)
 
 
 def json_object(findings: ScanFindings, file: str) -> dict[str, Any]:
@@ -135,6 +147,10 @@ def _group(group: object) -> tuple[str, list[dict[str, Any]]]:
 
 def _items(value: object) -> list[tuple[str, Any]]:
     return list(value.items()) if isinstance(value, dict) else []
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from zelda_ci.domain.manifest import ItemKind, ManifestItem
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.files import untrusted
 from zelda_ci.redact import Redactor, SafeText
 

@@ -1,0 +1,112 @@
+"""Every kind of steering in every state, in one session of the real Claude Code: the manifest says what it did."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration.test_manifest_against_claude_code import Led, lead
+from tests.support.scripted_api import tool_call
+from tests.support.steered import head
+from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
+from zelda_ci.domain.manifest import ManifestItem
+
+HOOK = "hooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks:\n        - type: command\n          command: echo {}\n"
+# As the head of a file may spell it, and whether Claude Code takes it for a yes.
+SPELLINGS = {
+    "1": True, "0": False, "yes": True, "no": False, "on": True, "off": False, "True": True, "'true'": True,
+    "' TRUE'": True, "'yes '": True, "2": False, "1.0": True, "null": False, "y": False, "[true]": False,
+}  # fmt: skip
+SETTINGS = {
+    "agent": "lead",
+    "outputStyle": "terse",
+    "skillOverrides": {"s-name": "name-only", "s-user": "user-invocable-only", "s-off": "off", "c-name": "name-only",
+                       "c-off": "off", "w-off": "off"},
+    "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "true"}]}]},
+}  # fmt: skip
+FILES = {
+    "CLAUDE.md": "MARK:CLAUDE.md\n",
+    ".claude/rules/r.md": "MARK:.claude/rules/r.md\n",
+    ".claude/rules/waits.md": head("MARK:.claude/rules/waits.md\n", paths="src/**"),
+    ".claude/settings.json": json.dumps(SETTINGS),
+    ".claude/output-styles/terse.md": head("MARK:STYLE\n", name="terse", description="x"),
+    **{f".claude/skills/{name}/SKILL.md": head(description=f"MARK:{name};") for name in ("s-name", "s-user", "s-off")},
+    ".claude/skills/s-when/SKILL.md": "---\ndescription: Ships.\nwhen_to_use: MARK:s-when;\n---\nDo it.\n",
+    ".claude/skills/s-long/SKILL.md": head(description="d" * 1600 + " MARK:s-long;"),
+    ".claude/skills/s-hooked/SKILL.md": f"---\ndescription: MARK:s-hooked;\n{HOOK.format('SKILL-HOOK')}---\nDo it.\n",
+    ".claude/skills/s-silent/SKILL.md": f"---\ndescription: MARK:s-silent;\n{HOOK.format('NEVER')}---\nDo it.\n",
+    **{
+        f".claude/skills/d{number}/SKILL.md": head(description=f"MARK:d{number};", disable_model_invocation=value)
+        for number, value in enumerate(SPELLINGS)
+    },
+    **{
+        f".claude/skills/u{number}/SKILL.md": head(description=f"MARK:u{number};", user_invocable=value)
+        for number, value in enumerate(SPELLINGS)
+    },
+    **{f".claude/commands/{name}.md": head(description=f"MARK:{name};") for name in ("c-name", "c-off", "c-plain")},
+    ".claude/agents/lead.md": head("MARK:LEAD\n", name="lead", description="MARK:lead;"),
+    ".claude/agents/colon.md": head(name="a:b", description="MARK:a:b;"),
+    ".claude/agents/plain.md": head(name="plain", description="MARK:plain;"),
+    **{
+        f".claude/workflows/{name}.js": f"export const meta = {{name: '{name}', description: 'MARK:{name};'}}\n"
+        for name in ("w-on", "w-off")
+    },
+    ".claude/workflows/w-none.js": "export default 1\n",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def led(tmp_path_factory: pytest.TempPathFactory) -> Led:
+    replies = [tool_call("Skill", {"skill": "s-hooked"}), tool_call("Bash", {"command": "true"})]
+    return lead(tmp_path_factory.mktemp("kinds"), FILES, *replies)
+
+
+def of(led: Led, *kinds: ItemKind) -> Iterator[ManifestItem]:
+    found = [item for item in led.manifest.items if item.kind in kinds]
+    assert {item.kind for item in found} == set(kinds)
+    return iter(found)
+
+
+def test_the_model_was_told_of_each_what_the_manifest_says(led: Led) -> None:
+    said: dict[str, Shown | None] = {}
+    real: dict[str, Shown | None] = {}
+    for item in of(led, *CALLED - {ItemKind.MCP_SERVER}):
+        said[item.name] = item.shown if item.loaded else None
+        has_name = re.search(rf"- {re.escape(item.name)}(?![\w-])", led.told())
+        has_text = f"MARK:{item.name};" in led.told()
+        real[item.name] = Shown.DESCRIPTION if has_text else Shown.NAME if has_name else None
+    # Of what is longer than its limit, Claude Code tells the beginning.
+    real["s-long"] = Shown.DESCRIPTION if "d" * 1500 in led.told() else None
+    assert {name: None if shown is Shown.HIDDEN else shown for name, shown in said.items()} == real
+    assert {*said.values()} == {*Shown, None}
+    for number, is_yes in enumerate(SPELLINGS.values()):
+        assert said[f"d{number}"] is (Shown.HIDDEN if is_yes else Shown.DESCRIPTION)
+
+
+def test_what_claude_code_listed_is_what_the_manifest_calls_loaded(led: Led) -> None:
+    for kind in CALLED - {ItemKind.MCP_SERVER}:
+        listed = {name for each in KINDS[kind].listed for name in getattr(led.started, each)}
+        for item in of(led, kind):
+            # Skills that no person can call are told to the model, and are in no list.
+            assert item.loaded == (item.name in listed or not item.announced), item.name
+
+
+def test_what_is_followed_was_in_the_first_request(led: Led) -> None:
+    for item in of(led, *FOLLOWED):
+        assert item.loaded == (f"MARK:{item.name}" in led.told()), item.name
+    (main,) = [item for item in led.manifest.items if item.is_main]
+    assert (main.name, main.text, main.is_followed) == ("lead", "MARK:LEAD", True)
+    assert "MARK:LEAD" in led.told()
+    assert "MARK:STYLE" in led.told()
+
+
+def test_hooks_in_heads_are_loaded_once_their_skill_was_called(led: Led) -> None:
+    hooks = {(item.file.split("/")[-2], item.name): item.loaded for item in of(led, ItemKind.HOOK)}
+    assert hooks == {
+        (".claude", "SessionStart"): True,
+        ("s-hooked", "PreToolUse:Bash"): True,
+        ("s-silent", "PreToolUse:Bash"): False,
+    }
+    ran = {str(entry.name) for entry in led.transcript.entries if entry.type == "hookRan"}
+    assert {"SessionStart:startup", "PreToolUse:Bash"} <= ran
