@@ -3,10 +3,11 @@
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.integration.test_manifest_against_claude_code import Led, lead
+from tests.integration.test_manifest_against_claude_code import SERVER, Led, lead
 from tests.support.scripted_api import tool_call
 from tests.support.steered import head
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
@@ -18,14 +19,48 @@ SPELLINGS = {
     "1": True, "0": False, "yes": True, "no": False, "on": True, "off": False, "True": True, "'true'": True,
     "' TRUE'": True, "'yes '": True, "2": False, "1.0": True, "null": False, "y": False, "[true]": False,
 }  # fmt: skip
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "agent": "lead",
     "outputStyle": "terse",
     "skillOverrides": {"s-name": "name-only", "s-user": "user-invocable-only", "s-off": "off", "c-name": "name-only",
                        "c-off": "off", "w-off": "off"},
     "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "true"}]}]},
 }  # fmt: skip
+KIT, MOD, MARKET = ".claude/skills/kit", ".claude/skills/moddy", "market/p"
+PLUGINS = {
+    f"{KIT}/.claude-plugin/plugin.json": json.dumps({"name": "kit", "commands": "./more"}),
+    f"{KIT}/skills/inner/SKILL.md": head(description="MARK:kit:inner;"),
+    f"{KIT}/commands/never.md": "Never.\n",
+    f"{KIT}/more/ops/go.md": head(description="MARK:kit:ops:go;"),
+    f"{KIT}/agents/team/a.md": head(name="helper", description="MARK:kit:team:helper;"),
+    f"{KIT}/workflows/w.js": "export const meta = {name: 'flow', description: 'MARK:kit:flow;'}\n",
+    f"{KIT}/hooks/hooks.json": json.dumps(
+        {"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "true"}]}]}}
+    ),
+    f"{KIT}/.mcp.json": json.dumps({"mcpServers": {"greeter": SERVER}}),
+    f"{MOD}/.claude-plugin/plugin.json": json.dumps({"name": "moddy"}),
+    f"{MOD}/skills/of-mod/SKILL.md": head(description="MARK:moddy:of-mod;"),
+    f"{MOD}/hooks/hooks.json": json.dumps({"modules": ["./register.js"]}),
+    f"{MOD}/hooks/register.js": "export function register(on) {}\n",
+    ".claude/skills/offk/.claude-plugin/plugin.json": json.dumps({"name": "offk"}),
+    ".claude/skills/offk/skills/o/SKILL.md": head(description="MARK:offk:o;"),
+    ".claude/skills/nameless/.claude-plugin/plugin.json": "{}",
+    "market/.claude-plugin/marketplace.json": json.dumps(
+        {
+            "name": "market",
+            "owner": {"name": "x"},
+            "plugins": [{"name": "p", "source": "./p"}, {"name": "far", "source": {"source": "npm", "package": "x"}}],
+        }
+    ),
+    f"{MARKET}/.claude-plugin/plugin.json": json.dumps({"name": "p"}),
+    f"{MARKET}/skills/sold/SKILL.md": head(description="MARK:p:sold;"),
+}
+SETTINGS |= {
+    "extraKnownMarketplaces": {"market": {"source": {"source": "directory", "path": "./market"}}},
+    "enabledPlugins": {"offk@skills-dir": False, "p@market": True, "far@market": True, "gone@market": True},
+}
 FILES = {
+    **PLUGINS,
     "CLAUDE.md": "MARK:CLAUDE.md\n",
     ".claude/rules/r.md": "MARK:.claude/rules/r.md\n",
     ".claude/rules/waits.md": head("MARK:.claude/rules/waits.md\n", paths="src/**"),
@@ -105,8 +140,23 @@ def test_hooks_in_heads_are_loaded_once_their_skill_was_called(led: Led) -> None
     hooks = {(item.file.split("/")[-2], item.name): item.loaded for item in of(led, ItemKind.HOOK)}
     assert hooks == {
         (".claude", "SessionStart"): True,
+        ("hooks", "UserPromptSubmit"): True,
         ("s-hooked", "PreToolUse:Bash"): True,
         ("s-silent", "PreToolUse:Bash"): False,
     }
     ran = {str(entry.name) for entry in led.transcript.entries if entry.type == "hookRan"}
-    assert {"SessionStart:startup", "PreToolUse:Bash"} <= ran
+    assert {"SessionStart:startup", "PreToolUse:Bash", "UserPromptSubmit"} <= ran
+
+
+def test_plugins_are_those_of_the_session_and_what_is_absent_says_why(led: Led) -> None:
+    own = {str(item.name): str(item.reason) for item in of(led, ItemKind.PLUGIN) if not item.loaded}
+    assert {name for name in led.started.plugins if not name.endswith("@builtin")} == {"kit@skills-dir", "p@market"}
+    assert own.keys() == {"moddy@skills-dir", "offk@skills-dir", "nameless@skills-dir", "far@market", "gone@market"}
+    assert "isolation.mods" in own["moddy@skills-dir"]
+    assert "nothing is fetched" in own["far@market"]
+    assert {note.split()[2] for note in led.manifest.notes if note.startswith("The plugin ")} == own.keys()
+    (mod,) = of(led, ItemKind.MOD)
+    assert not mod.loaded
+    (server,) = of(led, ItemKind.MCP_SERVER)
+    assert (server.name, server.loaded) == ("plugin:kit:greeter", True)
+    assert server.tools

@@ -19,6 +19,7 @@ from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
 from zelda_ci.domain.session import ApiUsage, SessionTranscript, Started
+from zelda_ci.execution.manifest.plugins import find_pins
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.judge.prompts import new_nonce
 from zelda_ci.metrics.base import run_evaluator
@@ -56,7 +57,7 @@ def lead(tmp_path: Path, files: Mapping[str, str], *replies: Message, agents: Se
     found = scan(workspace, safe)
     script = [*(_placed(reply, workspace.path) for reply in replies), text("Done.")]
     with ScriptedApi(script, agents=[[said] for said in agents]) as api:
-        session = Session(workspace, api.url)
+        session = Session(workspace, api.url, plugins=find_pins(workspace, safe, mods=False))
         anyio.run(session.lead)
         asked = tuple(json.dumps(request.body) for request in api.requests)
     heard = transcript(session.records)

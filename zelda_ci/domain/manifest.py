@@ -155,7 +155,9 @@ def resolve_loaded(manifest: ToolsManifest, transcript: SessionTranscript, redac
     calls = frozenset(map(label, transcript.tool_calls))
     session = _SessionAccount(transcript, transcript.started, frozenset(touched(manifest, transcript)), calls)
     items = tuple(item.replace(**_settled(item, session, redact)) for item in manifest.items)
-    return manifest.replace(items=items)
+    absent = [item for item in items if item.kind is ItemKind.PLUGIN and not item.loaded]
+    missing = [redact(f"The plugin {item.name} is not in the session: {item.reason}.") for item in absent]
+    return manifest.replace(items=items, notes=(*manifest.notes, *missing))
 
 
 @dataclass(frozen=True)
@@ -183,16 +185,31 @@ def _settled(item: ManifestItem, session: _SessionAccount, redact: Redactor) -> 
         return _server(item, session, redact)
     if _is_listed(item, session):
         return {"loaded": True}
-    if item.problem:
-        return {"loaded": False, "reason": item.problem}
-    if item.owner and "(" in item.owner:
-        waits = {"on_demand": True, "reason": joined("", (redact("it waits for "), item.owner))}
-        return {"loaded": True} if item.owner in session.calls else {"loaded": False, **waits}
+    if reason := _reason(item, session, redact):
+        return {"loaded": False, "reason": reason}
+    if _waits_for_a_call(item):
+        waiting = joined("", (redact("it waits for "), item.owner or EMPTY))
+        return {"loaded": True} if item.owner in session.calls else {"on_demand": True, "reason": waiting}
     if item.below or item.paths:
         came = session.waited(item)
         waiting = redact("no file that it applies to was read or written with Claude Code's own tools")
         return {"loaded": True} if came else {"loaded": False, "on_demand": True, "reason": waiting}
     return {"loaded": False, "reason": redact(NOT_TOLD)} if item.announced else {"loaded": True}
+
+
+def _waits_for_a_call(item: ManifestItem) -> bool:
+    return item.owner is not None and item.owner.endswith(")")
+
+
+def _reason(item: ManifestItem, session: _SessionAccount, redact: Redactor) -> SafeText | None:
+    """Why it cannot have been loaded, by its file, by Claude Code, or by the plugin that it belongs to."""
+    if item.kind is ItemKind.PLUGIN:
+        errors = (error.message for error in session.started.plugin_errors if error.plugin == item.name)
+        return item.problem or next(errors, None)
+    is_lost = item.owner and not _waits_for_a_call(item) and item.owner not in session.names(ItemKind.PLUGIN)
+    if is_lost and not item.problem:
+        return redact(f"it is part of the plugin {item.owner}, which is not in the session")
+    return item.problem
 
 
 def _is_listed(item: ManifestItem, session: _SessionAccount) -> bool:

@@ -239,6 +239,10 @@ class IsolationSettings(Setting):
         (), description="More folders that the session and the commands may read.", examples=[["/opt/toolchain"]]
     )
     network: NetworkSettings = Field(default_factory=NetworkSettings, description="Network access by phase.")
+    mods: bool = Field(
+        default=False,
+        description="Whether plugins may run code inside Claude Code, which can forge what a session did.",
+    )
 
 
 @_with_fields(

@@ -1,5 +1,6 @@
 """One run: workspace, setup, session, changes, evaluation, result."""
 
+import functools
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
@@ -21,7 +22,7 @@ from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import launch
 from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
-from zelda_ci.execution.manifest import settings
+from zelda_ci.execution.manifest import plugins, settings
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.metrics.functional_correctness import check_usable
 from zelda_ci.model_proxy.meter import Meter
@@ -60,7 +61,9 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
     folders = {"workspace": workspace.path, "root": workspace.root, "home": workspace.home, "tmp": workspace.tmp}
     places = {name: str(folder) for name, folder in folders.items()}
     overruled = await anyio.to_thread.run_sync(settings.find_overrides, workspace, tools.redact)
-    confinement.enter_findings(state, overruled.findings)
+    find_pins = functools.partial(plugins.find_pins, workspace, tools.redact, mods=suite.isolation.mods)
+    pins = await anyio.to_thread.run_sync(find_pins)
+    confinement.enter_findings(state, (*overruled.findings, *pins.findings))
     with tools.proxy.session(
         run_label=planned.label,
         budget_usd=suite.execution.max_cost_usd,
@@ -84,6 +87,7 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
             endpoint=_endpoint(suite, workspace, meter),
             stop=meter.exhausted,
             pinned=overruled.variables,
+            plugins=pins,
             witness=meter.witness,
             time_limit=meter.patience.time_limit,
             wait_seconds=meter.patience.max_seconds,

@@ -14,21 +14,34 @@ from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.execution.manifest import settings
 from zelda_ci.execution.manifest.documents import Documents
+from zelda_ci.execution.manifest.plugins import add_plugins
 from zelda_ci.execution.manifest.settings import ClaudeSettings, json_object
 from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, TreeEntry, Unfit
 from zelda_ci.redact import Redactor
 
 
-def add_servers(findings: ScanFindings, file: str, settings: ClaudeSettings, names: set[str]) -> None:
+def add_servers(
+    findings: ScanFindings,
+    file: str,
+    servers: object,
+    settings: ClaudeSettings,
+    names: set[str],
+    owner: str | None = None,
+) -> None:
     """A finding for each server of a file; one in a nearer folder takes the place of one further up."""
-    servers = json_object(findings, file).get("mcpServers")
     for name, server in servers.items() if isinstance(servers, dict) else ():
         shadowed = name in names
         problem = _problem(name, server, settings)
         if shadowed:
             problem = "a server of the same name in a nearer folder takes its place"
         findings.add(
-            ItemKind.MCP_SERVER, name, file, description=_described(server), problem=problem, shadowed=shadowed
+            ItemKind.MCP_SERVER,
+            name,
+            file,
+            description=_described(server),
+            problem=problem,
+            shadowed=shadowed,
+            owner=owner,
         )
         names.add(name)
 
@@ -204,14 +217,18 @@ def scan_folder(top: Path, folder: Path, redact: Redactor) -> ToolsManifest:
 def _scan_project(findings: ScanFindings, start: str) -> None:
     # From the session's folder upwards, since of several servers of one name the nearest wins.
     chain = list(_upwards(start))
-    settings_file = f"{start}/.claude/settings.json" if start else ".claude/settings.json"
-    project = settings.read_settings(findings, settings_file)
+    settings_file = _in(start, settings.SETTINGS_FILE)
+    project = ClaudeSettings.of(json_object(findings, settings_file))
     documents = Documents(findings, project)
     memory = Memory(findings, project.memory_excluded)
     server_names: set[str] = set()
     for folder in chain:
         documents.add(folder)
-        add_servers(findings, f"{folder}/.mcp.json" if folder else ".mcp.json", project, server_names)
+        file = _in(folder, ".mcp.json")
+        add_servers(findings, file, json_object(findings, file).get("mcpServers"), project, server_names)
+    for file, servers, prefix, plugin in add_plugins(findings, start, project, documents):
+        named = {f"{prefix}{name}": server for name, server in servers.items()}
+        add_servers(findings, file, named, project, server_names, plugin)
     memory.add_chain(chain)
     settings.add_hooks(findings, project, settings_file)
     findings.settings += settings.find_settings(findings, project, settings_file)

@@ -13,6 +13,7 @@ from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, Unfit
 from zelda_ci.redact import Redactor
 
+SETTINGS_FILE = ".claude/settings.json"
 EVENTS = frozenset(
     {
         "ConfigChange",
@@ -60,26 +61,29 @@ class ClaudeSettings:
     """By skill, command or workflow, how settings have it listed."""
     agent: str | None = None
     """The sub-agent as which the main thread runs."""
+    plugins: dict[str, Any] = field(default_factory=dict)
+    marketplaces: dict[str, Any] = field(default_factory=dict)
     servers_off: frozenset[str] = frozenset()
     memory_excluded: tuple[str, ...] = ()
     hooks_off: bool = False
     hooks: dict[str, Any] = field(default_factory=dict)
     output_style: str | None = None
 
-
-def read_settings(findings: ScanFindings, file: str) -> ClaudeSettings:
-    """The settings of the project, as far as they are of the expected shapes."""
-    values = json_object(findings, file)
-    overrides, hooks = values.get("skillOverrides"), values.get("hooks")
-    return ClaudeSettings(
-        overrides={name: mode for name, mode in _items(overrides) if isinstance(mode, str)},
-        agent=_text(values.get("agent")),
-        servers_off=frozenset(_texts(values.get("disabledMcpjsonServers"))),
-        memory_excluded=_texts(values.get("claudeMdExcludes")),
-        hooks_off=values.get("disableAllHooks") is True,
-        hooks=dict(_items(hooks)),
-        output_style=_text(values.get("outputStyle")),
-    )
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> "ClaudeSettings":
+        """From the file's values, as far as they are of the expected shapes."""
+        overrides, hooks = values.get("skillOverrides"), values.get("hooks")
+        return cls(
+            overrides={name: mode for name, mode in _items(overrides) if isinstance(mode, str)},
+            agent=_text(values.get("agent")),
+            plugins=dict(_items(values.get("enabledPlugins"))),
+            marketplaces=dict(_items(values.get("extraKnownMarketplaces"))),
+            servers_off=frozenset(_texts(values.get("disabledMcpjsonServers"))),
+            memory_excluded=_texts(values.get("claudeMdExcludes")),
+            hooks_off=values.get("disableAllHooks") is True,
+            hooks=dict(_items(hooks)),
+            output_style=_text(values.get("outputStyle")),
+        )
 
 
 def find_settings(findings: ScanFindings, settings: ClaudeSettings, file: str) -> tuple[ManifestItem, ...]:
@@ -158,7 +162,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 # The second is never loaded; who keeps one may wonder why it does nothing.
-FILES = (".claude/settings.json", ".claude/settings.local.json")
+FILES = (SETTINGS_FILE, ".claude/settings.local.json")
 
 MAX_FINDINGS = 50
 

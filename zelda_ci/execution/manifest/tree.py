@@ -107,6 +107,17 @@ class Tree:
         except Unfit:
             return True
 
+    def is_inside(self, path: str) -> bool:
+        """Whether it lies in the tree, or is not there: no link leads elsewhere."""
+        try:
+            with _explained():
+                self._real(path)
+        except Missing:
+            return True
+        except Unfit:
+            return False
+        return True
+
     def files(self, folder: str, suffix: str) -> Iterator[str]:
         """Paths of the files below a folder whose names end so; no folder is entered twice."""
         visited: set[tuple[str, ...]] = set()
