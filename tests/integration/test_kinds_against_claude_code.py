@@ -3,15 +3,21 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.integration.test_manifest_against_claude_code import SERVER, Led, lead
-from tests.support.scripted_api import tool_call
-from tests.support.steered import head
+from tests.support.claude_sessions import Session, make_workspace
+from tests.support.scripted_api import ScriptedApi, text, tool_call
+from tests.support.steered import head, safe, workspace_in
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem
+from zelda_ci.execution import launch
+from zelda_ci.execution.manifest.scan import memory_lines
+from zelda_ci.model_proxy.witness import TranscriptWitness
 
 HOOK = "hooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks:\n        - type: command\n          command: echo {}\n"
 # As the head of a file may spell it, and whether Claude Code takes it for a yes.
@@ -160,3 +166,27 @@ def test_plugins_are_those_of_the_session_and_what_is_absent_says_why(led: Led) 
     (server,) = of(led, ItemKind.MCP_SERVER)
     assert (server.name, server.loaded) == ("plugin:kit:greeter", True)
     assert server.tools
+
+
+@pytest.mark.parametrize(("settings", "is_told"), [({}, True), ({"claudeMdExcludes": ["**"]}, False)])
+def test_a_session_that_is_not_told_of_the_projects_claude_md_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], *, is_told: bool
+) -> None:
+    """As a Claude Code would do that reads no configuration unless it is asked to."""
+    monkeypatch.setattr(launch, "GUARDS", {**launch.GUARDS, **settings})
+    workspace = make_workspace(tmp_path, {"CLAUDE.md": 'Say "hello\\world" — always.\n'})
+    witness = TranscriptWitness()
+    witness.expected = memory_lines(workspace, safe)
+    with ScriptedApi([tool_call("Read", {"file_path": str(workspace.path / "CLAUDE.md")}), text("Done.")]) as api:
+        anyio.run(Session(workspace, api.url).lead)
+    for request in api.requests:
+        witness.request(request.body)
+    assert witness.lacks_memory is not is_told
+
+
+def test_claude_md_that_the_project_itself_switches_off_is_not_waited_for(tmp_path: Path) -> None:
+    settings = json.dumps({"env": {"CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1"}})
+    led = lead(tmp_path, {"CLAUDE.md": "MARK:CLAUDE.md\n", ".claude/settings.json": settings})
+    assert not led.loaded(ItemKind.MEMORY)
+    assert "MARK:CLAUDE.md" not in led.told()
+    assert not memory_lines(workspace_in(tmp_path / "run with space" / "ws"), safe)

@@ -105,6 +105,12 @@ class ExecutionSettings(Setting):
     max_cost_usd: Positive | None = Field(
         None, description="Cost in US dollars at which the session is stopped.", examples=[2.5]
     )
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = Field(
+        None,
+        description="How much work the model puts into each response, where it has levels of effort; it wins over the "
+        "project's `effortLevel`.",
+        examples=["medium"],
+    )
     max_thinking_tokens: int | None = Field(
         None,
         ge=1024,

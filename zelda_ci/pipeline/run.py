@@ -23,7 +23,7 @@ from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, 
 from zelda_ci.execution import launch
 from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
 from zelda_ci.execution.manifest import plugins, settings
-from zelda_ci.execution.manifest.scan import scan
+from zelda_ci.execution.manifest.scan import memory_lines, scan
 from zelda_ci.metrics.functional_correctness import check_usable
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.patience import MAX_WAIT_SECONDS, Patience
@@ -79,6 +79,7 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
                 meter.task_ended(record.parent_tool_call_id)
             emit(SessionProgressed(run_id, record, state.turns, meter.cost_usd))
 
+        meter.witness.expected = await anyio.to_thread.run_sync(memory_lines, workspace, tools.redact)
         request = SessionRequest(
             session_id=str(uuid.uuid4()),
             prompt=suite.prompt,
@@ -135,6 +136,9 @@ def _record_end(outcome: SessionOutcome, meter: Meter, tools: Tools, state: RunS
     if meter.outage and outcome.code in API_CODES:
         # Claude Code's own words name the proxy's address, which nobody has configured.
         failure = Failure(code="API_UNREACHABLE", message=tools.redact(f"{meter.outage}."))
+    if meter.witness.lacks_memory:
+        why = "Claude Code told the model nothing of the project's CLAUDE.md files, although it should load them."
+        status, failure = SessionStatus.FAILED, Failure(code="MEMORY_MISSING", message=tools.redact(why))
     if differences := meter.witness.differences():
         status, failure = SessionStatus.FAILED, Failure(code="TRANSCRIPT_FORGED", message=_told(differences, tools))
     if meter.failure and tools.replayed:

@@ -15,7 +15,7 @@ from zelda_ci.domain.workspace import Workspace
 from zelda_ci.execution.manifest import settings
 from zelda_ci.execution.manifest.documents import Documents
 from zelda_ci.execution.manifest.plugins import add_plugins
-from zelda_ci.execution.manifest.settings import ClaudeSettings, json_object
+from zelda_ci.execution.manifest.settings import NO_MEMORY, ClaudeSettings, json_object
 from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, TreeEntry, Unfit
 from zelda_ci.redact import Redactor
 
@@ -113,7 +113,7 @@ class Memory:
             self.findings.add(ItemKind.MEMORY, file, file, problem=f"{unfit}")
             return
         if globs.matches(self.excluded, file):
-            problem = "the project's settings exclude it (claudeMdExcludes)"
+            problem = f"the project's settings exclude it (claudeMdExcludes or {NO_MEMORY})"
         self._add_finding(file, text, below, problem)
         if not problem:
             self._imports(file, text, below, 1)
@@ -181,6 +181,8 @@ def _in(folder: str, name: str) -> str:
 
 
 MAX_FOLDERS = 4_000
+# Of a line that is looked for in what a model was told.
+MIN_LINE_LENGTH = 4
 MAX_DEPTH = 12
 MEMORY_NAMES = {CLAUDE, *MEMORY_FILES, *MEMORY_FALLBACKS}
 PASSED_OVER = frozenset({".git", ".claude", "node_modules"})
@@ -192,6 +194,21 @@ def scan(workspace: Workspace, redact: Redactor) -> ToolsManifest:
     Nothing is loaded yet: `zelda_ci.domain.manifest` settles that once the session has told what it had.
     """
     return scan_folder(workspace.root, workspace.path, redact)
+
+
+def memory_lines(workspace: Workspace, redact: Redactor) -> frozenset[str]:
+    """Lines of the CLAUDE.md files that a session has from its start; none where it may have been told to do without.
+
+    It reads what the session meets: a setup command may have changed what was tested.
+    """
+    items = scan(workspace, redact).items
+    if workspace.confinement.environment.get(NO_MEMORY) or any(
+        it.is_main and "omitClaudeMd" in (it.note or "") for it in items
+    ):
+        return frozenset()
+    own = [it for it in items if it.kind is ItemKind.MEMORY and not (it.problem or it.below or it.description)]
+    lines = (line.strip() for it in own for line in (it.text or "").splitlines())
+    return frozenset(line for line in lines if len(line) >= MIN_LINE_LENGTH)
 
 
 def scan_folder(top: Path, folder: Path, redact: Redactor) -> ToolsManifest:

@@ -13,6 +13,8 @@ from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, Unfit
 from zelda_ci.redact import Redactor
 
+# With it, Claude Code reads no CLAUDE.md and no rule.
+NO_MEMORY = "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
 SETTINGS_FILE = ".claude/settings.json"
 EVENTS = frozenset(
     {
@@ -73,13 +75,14 @@ class ClaudeSettings:
     def of(cls, values: dict[str, Any]) -> "ClaudeSettings":
         """From the file's values, as far as they are of the expected shapes."""
         overrides, hooks = values.get("skillOverrides"), values.get("hooks")
+        variables = {name for name, value in _items(values.get("env")) if value not in ("", "0", "false", False)}
         return cls(
             overrides={name: mode for name, mode in _items(overrides) if isinstance(mode, str)},
             agent=_text(values.get("agent")),
             plugins=dict(_items(values.get("enabledPlugins"))),
             marketplaces=dict(_items(values.get("extraKnownMarketplaces"))),
             servers_off=frozenset(_texts(values.get("disabledMcpjsonServers"))),
-            memory_excluded=_texts(values.get("claudeMdExcludes")),
+            memory_excluded=("**",) if NO_MEMORY in variables else _texts(values.get("claudeMdExcludes")),
             hooks_off=values.get("disableAllHooks") is True,
             hooks=dict(_items(hooks)),
             output_style=_text(values.get("outputStyle")),
