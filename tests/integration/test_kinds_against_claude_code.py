@@ -15,6 +15,7 @@ from tests.support.scripted_api import ScriptedApi, text, tool_call
 from tests.support.steered import head, safe, workspace_in
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem
+from zelda_ci.domain.steering import felt_by
 from zelda_ci.execution import launch
 from zelda_ci.execution.manifest.scan import memory_lines
 from zelda_ci.model_proxy.witness import TranscriptWitness
@@ -99,7 +100,11 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def led(tmp_path_factory: pytest.TempPathFactory) -> Led:
-    replies = [tool_call("Skill", {"skill": "s-hooked"}), tool_call("Bash", {"command": "true"})]
+    replies = [
+        tool_call("Skill", {"skill": "s-hooked"}),
+        tool_call("Bash", {"command": "true"}),
+        tool_call("Workflow", {"name": "w-on"}),
+    ]
     return lead(tmp_path_factory.mktemp("kinds"), FILES, *replies)
 
 
@@ -190,3 +195,10 @@ def test_claude_md_that_the_project_itself_switches_off_is_not_waited_for(tmp_pa
     assert not led.loaded(ItemKind.MEMORY)
     assert "MARK:CLAUDE.md" not in led.told()
     assert not memory_lines(workspace_in(tmp_path / "run with space" / "ws"), safe)
+
+
+def test_a_workflow_that_was_called_is_used_by_its_name(led: Led) -> None:
+    outcome = felt_by(led.manifest, led.transcript, None, (), safe)
+    used = {use.unit.name for use in outcome.units if use.used}
+    assert {"s-hooked", "w-on", "SessionStart", "PreToolUse:Bash"} <= used
+    assert used.isdisjoint({"kit:flow", "s-silent", "c-plain", "plain"})

@@ -22,6 +22,8 @@ def label(call: ToolCall) -> str:
             return skill(call.input.get("skill"))
         case "Agent" | "Task":
             return _named("Agent", call.input.get("subagent_type"))
+        case "Workflow" if call.input.get("name"):
+            return skill(call.input.get("name"))
         case _:
             return call.name[:MAX_TOOL_NAME_LENGTH]
 
