@@ -21,7 +21,8 @@ from tests.support.prompt_cache import PromptCache
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, tool_call
 from zelda_ci import metrics
 from zelda_ci.domain.evaluation import EvalContext
-from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.suite import MetricSwitches
 from zelda_ci.judge.prompts import new_nonce

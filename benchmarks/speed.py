@@ -33,7 +33,7 @@ from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.pool import pool_of, summarize_pool
 from zelda_ci.compare.schedule import next_trials
 from zelda_ci.domain.fingerprint import Fingerprint, SteeringState
-from zelda_ci.domain.manifest import ItemKind
+from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.suite import IsolationLevel, IsolationSettings, ResolvedSuite

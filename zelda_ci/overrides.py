@@ -104,6 +104,7 @@ class Overrides:
         ),
     ] = None
     max_cost_usd: Annotated[Given[float] | None, Override("execution.maxCostUsd", input="max-cost-usd")] = None
+    effort: Annotated[Given[str] | None, Override("execution.effort", option="--effort", input="effort")] = None
     max_thinking_tokens: Annotated[
         Given[int] | None, Override("execution.maxThinkingTokens", option="--max-thinking-tokens")
     ] = None

@@ -20,7 +20,8 @@ from zelda_ci.domain.details import (
     ToolUse,
 )
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.manifest import ItemKind, ManifestEntry
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, ChangeSummary, Failure, RunResult, TestedSource, Versions
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, Usage

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.support.claude_sessions import TOKEN, Session, make_workspace
@@ -141,3 +142,10 @@ def _kept(request: ApiRequest) -> tuple[dict[str, Any], dict[str, str]]:
     body = {key: value for key, value in request.body.items() if key not in ("messages", "system", "metadata")}
     headers = {name.lower(): value for name, value in request.headers.items()}
     return body, {name: value for name, value in headers.items() if name not in REPEATED}
+
+
+def test_the_effort_of_the_suite_wins_over_that_of_the_projects_settings(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path, {".claude/settings.json": '{"effortLevel": "high"}'})
+    with ScriptedApi([text("Done.")]) as api:
+        anyio.run(Session(workspace, api.url, settings={"effort": "low"}).lead)
+    assert api.requests[0].body["output_config"]["effort"] == "low"

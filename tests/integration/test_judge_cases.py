@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.case_places import stands
 from tests.support.judge_cases import BuiltCase, all_cases, build
-from zelda_ci.domain.manifest import CALLED, READ
+from zelda_ci.domain.kinds import CALLED, FOLLOWED
 
 CASES = all_cases()
 OF_TOOLS = {"USED_WELL", "INSTRUCTIONS_IGNORED", "MISSED", "MISUSED", "NOT_APPLICABLE"}
@@ -50,7 +50,7 @@ def test_everything_that_was_offered_has_a_label(built: tuple[BuiltCase, ...]) -
         assert one.context.manifest is not None
         items = [item for item in one.context.manifest.items if item.loaded]
         tools = {item.tool for item in items if item.kind in CALLED}
-        rules = {item.file for item in items if item.kind in READ}
+        rules = {item.file for item in items if item.kind in FOLLOWED}
         assert sorted(label.of for label in one.case.usage) == sorted(tools | rules), one.case.name
         for label in one.case.usage:
             assert label.verdict in (OF_RULES if label.of in rules else OF_TOOLS), (one.case.name, label.of)

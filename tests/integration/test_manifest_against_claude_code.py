@@ -16,8 +16,10 @@ from tests.support.scripted_api import Message, ScriptedApi, text, tool_call
 from tests.support.steered import head, safe
 from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.evaluation import EvalContext
-from zelda_ci.domain.manifest import ItemKind, ToolsManifest, resolve_loaded
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
 from zelda_ci.domain.session import ApiUsage, SessionTranscript, Started
+from zelda_ci.execution.manifest.plugins import find_pins
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.judge.prompts import new_nonce
 from zelda_ci.metrics.base import run_evaluator
@@ -55,7 +57,7 @@ def lead(tmp_path: Path, files: Mapping[str, str], *replies: Message, agents: Se
     found = scan(workspace, safe)
     script = [*(_placed(reply, workspace.path) for reply in replies), text("Done.")]
     with ScriptedApi(script, agents=[[said] for said in agents]) as api:
-        session = Session(workspace, api.url)
+        session = Session(workspace, api.url, plugins=find_pins(workspace, safe, mods=False))
         anyio.run(session.lead)
         asked = tuple(json.dumps(request.body) for request in api.requests)
     heard = transcript(session.records)
@@ -161,7 +163,7 @@ def test_the_skills_that_were_loaded_are_those_of_the_init_message(everything: L
     assert "MARK-QUIET" in everything.told()
     assert "MARK-MANUAL" not in everything.told(), "only a person can call it"
     (manual,) = [item for item in everything.manifest.items if item.name == "manual"]
-    assert (manual.loaded, manual.automatic) == (True, False)
+    assert (manual.loaded, manual.is_visible) == (True, False)
     reasons = everything.not_loaded(ItemKind.SKILL)
     assert set(reasons) == {name for name in SKILLS if Path(name).parent.name not in told | {"quiet"}}
     for mark in ("MARK-INNER", "MARK-LOWER", "MARK-LOOSE", "MARK-OFF", "MARK-SYNCED", "MARK-SCOPED", "MARK-NESTED"):

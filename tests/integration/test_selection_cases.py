@@ -14,7 +14,7 @@ from tests.support.projects import ENVIRON, Project, repository
 from tests.support.steered import head
 from zelda_ci.compare.effects import ProjectFiles, SuiteEvidence
 from zelda_ci.compare.impact import choose
-from zelda_ci.domain.manifest import ItemKind
+from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.run import ChangeSummary, RunResult
 from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.pipeline.changed_files import read_changes

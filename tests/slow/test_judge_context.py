@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from tests.builders import safe, session
 from tests.unit.metrics.test_tool_usage import by_part, item, judged, saying, seen
-from zelda_ci.domain.manifest import ItemKind, ToolsManifest
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ToolsManifest
 
 
 @given(

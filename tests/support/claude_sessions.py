@@ -14,8 +14,8 @@ import anyio
 from tests.support.patience import PATIENCE
 from zelda_ci.domain.session import SessionRecord
 from zelda_ci.domain.suite import ExecutionSettings, IsolationLevel, IsolationSettings
-from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
-from zelda_ci.execution.agent import Listen, ModelEndpoint, SessionOutcome, SessionRequest
+from zelda_ci.domain.workspace import Confinement, PluginPins, Workspace, WorkspaceSource
+from zelda_ci.execution.agent import NO_PINS, Listen, ModelEndpoint, SessionOutcome, SessionRequest
 from zelda_ci.execution.claude_code import ClaudeCode
 from zelda_ci.execution.launch import MARKER, find_cli
 from zelda_ci.redact import Redactor, Secret
@@ -98,6 +98,7 @@ class Session:
     endpoint: ModelEndpoint | None = None
     """Instead of the address and the usual token."""
     pinned: tuple[str, ...] = ()
+    plugins: PluginPins = NO_PINS
     settings: dict[str, Any] = field(default_factory=dict)
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     records: list[SessionRecord] = field(default_factory=list)
@@ -113,6 +114,7 @@ class Session:
             endpoint=self.endpoint or ModelEndpoint(self.base_url, TOKEN),
             stop=self.stop,
             pinned=self.pinned,
+            plugins=self.plugins,
         )
 
     async def lead(self, listen: Listen | None = None) -> SessionOutcome:

@@ -21,7 +21,8 @@ from tests.builders import MODEL, START, suite
 from tests.support.projects import ENVIRON
 from tests.support.steered import workspace_in, write
 from zelda_ci.domain.evaluation import EvalContext
-from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.session import (
     ApiUsage,
     AssistantSaid,

@@ -31,7 +31,8 @@ from zelda_ci.domain.details import (
 )
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.images import SessionImage
-from zelda_ci.domain.manifest import ItemKind, ManifestEntry
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult, batch_of
 from zelda_ci.domain.session import (

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.redact import Redactor

@@ -63,6 +63,7 @@ INPUTS: Mapping[str, Input] = {
     "trials": Input(),
     "jobs": Input("1"),
     "max-cost-usd": Input(),
+    "effort": Input(),
     "baseline-branch": Input(),
     "baseline": Input("auto"),
     "artifact-name": Input(),

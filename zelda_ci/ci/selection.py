@@ -12,12 +12,13 @@ from zelda_ci.ci.base import BaseSource, fetch_files
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import path_in
-from zelda_ci.compare.effects import ChangeSet, may_steer
+from zelda_ci.compare.effects import ChangeSet
 from zelda_ci.compare.impact import SuiteChoice, choose, either, left_out, trials_may_tell
 from zelda_ci.compare.steering import steering_changes
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.domain.ci import SteeringChange
+from zelda_ci.domain.kinds import may_steer
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import ZeldaError
 from zelda_ci.pipeline.changed_files import read_changes, unknown

@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.details import JudgeIdentity
+from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.measures import METRIC_OF, Measure
 
 Aspect = Callable[[RunMetrics], Hashable]
@@ -83,11 +84,17 @@ def _session_network(reading: RunMetrics) -> str | None:
     return reading.run.isolation.network.session if reading.run.isolation else None
 
 
+def _plugins(reading: RunMetrics) -> str:
+    uses = [use for use in reading.run.steering or () if use.unit.kind is ItemKind.PLUGIN and use.loaded]
+    return " and ".join(sorted({use.unit.name for use in uses})) or "none"
+
+
 # Differences that are told but do not stand in the way.
 NOTEWORTHY: dict[str, Aspect] = {
     "Claude Code versions": lambda reading: reading.run.versions.cli,
     "isolation levels": lambda reading: reading.run.isolation.level if reading.run.isolation else None,
     "networks of the session": _session_network,
+    "plugins of the session": _plugins,
     "models that answered": lambda reading: ", ".join(reading.run.models),
 }
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from zelda_ci.domain.manifest import CALLED
+from zelda_ci.domain.kinds import CALLED
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.steering import SteeringCoverage, SuiteCoverage, SuiteUse, Unit, UnitCoverage, UnitUse
 

@@ -8,13 +8,13 @@ from typing import Literal
 
 from zelda_ci.domain import globs
 from zelda_ci.domain.fingerprint import SteeringFile
+from zelda_ci.domain.kinds import CLAUDE, MEMORY_FALLBACKS, MEMORY_FILES, SKILL_FILE, is_memory, may_steer, of_folder
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.suite import ResolvedSuite
 
 CONFIGURATION, BESIDE = "the configuration", "beside the suites"
-MEMORY_NAMES = frozenset({"claude.md", "agents.md", "claude.local.md"})
-SKILL_FILE = "SKILL.md"
-CLAUDE = ".claude"
+# What a folder further down has for its own files.
+_MEMORY = (*MEMORY_FILES, *MEMORY_FALLBACKS)
 # What a word without an ending may stand for, where it is run or imported.
 PROGRAM_ENDINGS = (
     ".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".jsx", ".sh", ".bash", ".rb", ".pl", ".php", ".ps1", ".go",
@@ -269,27 +269,18 @@ def is_code(path: str) -> bool:
     return path.lower().endswith(CODE_ENDINGS)
 
 
-def may_steer(path: str) -> bool:
-    """Whether a file's name or place says that it steers, or may steer, Claude Code."""
-    *folders, name = path.split("/")
-    return (
-        name.lower() in MEMORY_NAMES
-        or name in (".mcp.json", SKILL_FILE)
-        or any(folder.lower().startswith(CLAUDE) for folder in (*folders, name))
-    )
-
-
 def _steering(change: FileChange, project: ProjectFiles) -> Effect:
     """Of a file that steers by its name or place."""
     path = change.path
     *folders, name = path.split("/")
     home = folders[: folders.index(CLAUDE)] if CLAUDE in folders else folders
     base, inside = "/".join(home), folders[len(home) + 1 :]
-    if change.after is None or (CLAUDE not in folders and name not in ("CLAUDE.md", "AGENTS.md")):
+    if change.after is None or (CLAUDE not in folders and name not in _MEMORY):
         return Effect(path, "all", _always(name) if change.after else "it is gone")
     if not _is_above(base, project.folder):
         return _below(path, base, name, inside)
-    if inside[:1] == ["rules"] and name.endswith(".md"):
+    kind = of_folder(inside[0]) if inside else None
+    if kind and kind.felt == "touchers" and name.endswith(kind.files):
         return _rule(change, base)
     return _from_the_start(change, "/".join((*home, CLAUDE)), inside)
 
@@ -299,18 +290,16 @@ def _from_the_start(change: FileChange, home: str, inside: Sequence[str]) -> Eff
     path, name = change.path, change.path.rpartition("/")[2]
     if change.before is None or change.after is None or change.before.head != change.after.head:
         return Effect(path, "all", _always(name) if change.before else "it is new")
-    match inside:
-        case ["skills", skill, *_]:
-            return _body(path, f"{home}/skills/{skill}/{SKILL_FILE}", f"the skill {skill}")
-        case ["commands" | "agents" as kind, *_] if name.endswith(".md"):
-            word = "command" if kind == "commands" else "sub-agent"
-            return _body(path, path, f"the {word} {name.removesuffix('.md')}")
-        case _:
-            return Effect(path, "all", _always(name))
+    kind = of_folder(inside[0]) if inside else None
+    if kind and kind.own_folder and len(inside) > 1:
+        return _body(path, f"{home}/{kind.folder}/{inside[1]}/{SKILL_FILE}", f"the {kind.word} {inside[1]}")
+    if kind and kind.felt == "callers" and not kind.own_folder and name.endswith(kind.files):
+        return _body(path, path, f"the {kind.word} {name.rpartition('.')[0]}")
+    return Effect(path, "all", _always(name))
 
 
 def _always(name: str) -> str:
-    return "always in context" if name.lower() in MEMORY_NAMES else "every suite may feel it"
+    return "always in context" if is_memory(name) else "every suite may feel it"
 
 
 def _body(path: str, unit: str, name: str) -> Effect:
@@ -320,7 +309,7 @@ def _body(path: str, unit: str, name: str) -> Effect:
 
 def _below(path: str, base: str, name: str, inside: Sequence[str]) -> Effect:
     """Of a file that waits for files of its folder."""
-    if inside or name in ("CLAUDE.md", "AGENTS.md"):
+    if inside or name in _MEMORY:
         return Effect(
             path, "files", f"touched a file below {base}/", touches=lambda file: f"{file}/".startswith(f"{base}/")
         )

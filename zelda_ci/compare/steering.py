@@ -2,18 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from zelda_ci.compare.effects import (
-    ChangeSet,
-    Effect,
-    FileChange,
-    ProjectFiles,
-    SuiteEvidence,
-    effects_on_others,
-    may_steer,
-)
+from zelda_ci.compare.effects import ChangeSet, Effect, FileChange, ProjectFiles, SuiteEvidence, effects_on_others
 from zelda_ci.compare.evidence import Habits, counted
 from zelda_ci.compare.impact import MIN_TRIALS, concerned
 from zelda_ci.domain.ci import SteeringChange
+from zelda_ci.domain.kinds import may_steer
 
 # A comment names a few; more of them are no explanation.
 MAX_STEERING = 50

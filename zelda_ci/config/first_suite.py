@@ -14,7 +14,8 @@ from zelda_ci.config import document, schema, templates
 from zelda_ci.config.schema import SuiteConfig
 from zelda_ci.config.templates import DIRECTIONS, printed, scalar
 from zelda_ci.domain import globs
-from zelda_ci.domain.manifest import ItemKind, ManifestItem
+from zelda_ci.domain.kinds import FOLLOWED, ItemKind
+from zelda_ci.domain.manifest import ManifestItem
 
 EXAMPLE = "example"
 MAX_QUOTE = 240
@@ -29,8 +30,6 @@ WORDS = {
     ItemKind.AGENT: "the sub-agent",
 }
 _ORDER = tuple(WORDS)
-# Known by their file, and by no other name.
-_FILES = frozenset({ItemKind.RULE, ItemKind.MEMORY})
 _SENTENCE = re.compile(r"[^.!?]*(?:[.!?](?!\s|$)[^.!?]*)*[.!?]?")
 _OCCASION = re.compile(
     r"(use|invoke|call|trigger)( this)?( skill| agent| sub-?agent)?( proactively| immediately)? (when|whenever|if|for)"
@@ -69,7 +68,7 @@ def subjects(items: Iterable[ManifestItem]) -> list[ManifestItem]:
     """What a first suite can be about, the most telling first: what is called, then what says what to do."""
     usable = [item for item in items if not item.problem and not item.shadowed and item.kind in _ORDER]
     told = [item for item in usable if _told(item)]
-    return sorted(told, key=lambda item: (_ORDER.index(item.kind), bool(item.below), not item.automatic))
+    return sorted(told, key=lambda item: (_ORDER.index(item.kind), bool(item.below), not item.is_visible))
 
 
 def _told(item: ManifestItem) -> str | None:
@@ -111,7 +110,7 @@ def _cut(words: str) -> str:
 def about(item: ManifestItem, folder: str = "") -> str:
     """The thing that a suite is about, in a few printable words, seen from the project's folder."""
     file = printed(seen_from(folder, item.file))
-    return f"{WORDS[item.kind]} {file if item.kind in _FILES else f'{printed(item.name)} ({file})'}"
+    return f"{WORDS[item.kind]} {file if item.kind in FOLLOWED else f'{printed(item.name)} ({file})'}"
 
 
 def seen_from(folder: str, path: str) -> str:
@@ -137,7 +136,7 @@ def first_suite(item: ManifestItem | None, files: Sequence[str], folder: str = "
 
 def slug(item: ManifestItem) -> str:
     """A name for the suite that is a good name of a file, too."""
-    name = item.name.removesuffix(".md").rpartition("/")[2] if item.kind in _FILES else item.name
+    name = item.name.removesuffix(".md").rpartition("/")[2] if item.kind in FOLLOWED else item.name
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_SLUG].strip("-")
     return plain or {ItemKind.SKILL: "skill", ItemKind.AGENT: "agent", ItemKind.RULE: "rule"}.get(item.kind, "memory")
 
@@ -182,13 +181,13 @@ class _SuiteDraft:
         yield "  maxCostUsd: 2"
 
     def _description(self) -> str:
-        if self._item.kind in _FILES:
+        if self._item.kind in FOLLOWED:
             return f"Claude Code keeps to {self._file}."
         return f"{WORDS[self._item.kind].capitalize()} {self._name} is used, and does what its description says."
 
     def _about_the_prompt(self) -> str:
         what = "What you would type into Claude Code."
-        if self._item.kind in _FILES:
+        if self._item.kind in FOLLOWED:
             return (
                 f"{what} It does not repeat what the file says: whether Claude Code keeps to that unasked is what is "
                 "tested."
@@ -201,10 +200,10 @@ class _SuiteDraft:
         )
 
     def _is_called_by_people(self) -> bool:
-        return not self._item.automatic and bool(re.fullmatch(r"[\w:-]+", self._item.name))
+        return not self._item.is_visible and bool(re.fullmatch(r"[\w:-]+", self._item.name))
 
     def _prompt(self) -> Iterator[str]:
-        if self._item.kind in _FILES:
+        if self._item.kind in FOLLOWED:
             where = self._place() or "in this project, where it fits"
             yield f"Add one small and useful function {where}, with all that belongs to it in this project. {_ALONE}"
         elif self._is_called_by_people():

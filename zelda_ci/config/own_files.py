@@ -17,6 +17,7 @@ from zelda_ci.config.loader import MappingNode, ScalarNode
 from zelda_ci.config.messages import Rejected
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE, ProjectKeys
+from zelda_ci.domain.kinds import may_steer
 from zelda_ci.domain.workspace import Listing, Withheld
 
 # Raised when the same tree would give another answer.
@@ -29,8 +30,6 @@ _SUITE = re.compile(r"test-.*\.ya?ml", re.DOTALL)
 _RECORDING_OF_A_JUDGE = "@judge.json"
 _NOTE = re.compile(r"README.*|\..*", re.DOTALL | re.IGNORECASE)
 _TEXT = re.compile(r".*\.(ya?ml|md|txt|json|csv)", re.DOTALL | re.IGNORECASE)
-# What Claude Code reads stays, even where a suite takes its prompt from it.
-_STEERING = {"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "README.md", ".mcp.json"}
 
 
 @dataclass(frozen=True)
@@ -220,4 +219,5 @@ def _is_suite_of(file: str, folder: str, project: str) -> bool:
 
 
 def _steers(file: str) -> bool:
-    return basename(file) in _STEERING or ".claude" in file.split("/")
+    # What Claude Code reads stays, even where a suite takes its prompt from it.
+    return basename(file) == "README.md" or may_steer(file)

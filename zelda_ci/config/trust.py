@@ -61,7 +61,7 @@ OF_THE_HEAD = frozenset(
     {
         "testDir", "name", "description", "prompt", "promptFile", "acceptanceCriteria", "mustPass", "answerCriteria",
         "tags", "execution.model", "execution.extraModels", "execution.maxTurns", "execution.timeoutSeconds",
-        "execution.mcpStartupSeconds", "execution.maxThinkingTokens", "setupCommand",
+        "execution.mcpStartupSeconds", "execution.maxThinkingTokens", "execution.effort", "setupCommand",
         "buildCommand", "testCommand", "shell", "commandTimeoutSeconds", "testReport",
         "coverageReport", "protectedPaths", "keepIgnored", "commandsSeeSuites", "judge.votes", "judge.maxTokens",
         "judge.timeoutSeconds", "judge.contextTokens", "judge.maxLookups", "judge.maxLookupCharacters",

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from posixpath import normpath
 from typing import Any, Literal
 
 from zelda_ci.domain import globs
 from zelda_ci.domain.base import Record
+from zelda_ci.domain.kinds import FOLLOWED, KINDS, ItemKind, Shown
 from zelda_ci.domain.session import McpServerState, SessionTranscript, Started, ToolCall
 from zelda_ci.redact import EMPTY, Redactor, SafeText, joined
 
@@ -22,6 +22,8 @@ def label(call: ToolCall) -> str:
             return skill(call.input.get("skill"))
         case "Agent" | "Task":
             return _named("Agent", call.input.get("subagent_type"))
+        case "Workflow" if call.input.get("name"):
+            return skill(call.input.get("name"))
         case _:
             return call.name[:MAX_TOOL_NAME_LENGTH]
 
@@ -54,26 +56,6 @@ def _named(kind: str, name: object) -> str:
     return f"{kind}({name[:MAX_TOOL_NAME_LENGTH]})" if isinstance(name, str) and name else kind
 
 
-class ItemKind(StrEnum):
-    SKILL = "skill"
-    COMMAND = "command"
-    AGENT = "agent"
-    MCP_SERVER = "mcpServer"
-    RULE = "rule"
-    MEMORY = "claudeMd"
-    """CLAUDE.md, what it imports, and the AGENTS.md that takes its place."""
-    HOOK = "hook"
-    SETTINGS = "settings"
-    OUTPUT_STYLE = "outputStyle"
-
-
-# What a session uses by calling it; the rest works without a call.
-CALLED = frozenset({ItemKind.SKILL, ItemKind.COMMAND, ItemKind.AGENT, ItemKind.MCP_SERVER})
-
-# What a session follows or breaks.
-READ = frozenset({ItemKind.RULE, ItemKind.MEMORY})
-
-
 class ManifestEntry(Record):
     """One thing that steers, and whether the session had it."""
 
@@ -89,20 +71,15 @@ class ManifestEntry(Record):
     reason: SafeText | None = None
     """Why it was not loaded."""
     note: SafeText | None = None
-    """What was unusual about a server that was loaded: it connected late, or was lost."""
+    """What is unusual about it: a server that connected late or was lost, a sub-agent without CLAUDE.md files."""
+    shown: Shown | None = None
+    """What the model sees of it before a call, where it is something to call."""
 
     @property
     def tool(self) -> str:
         """Its name among the calls of a session; servers by what their tools' names begin with."""
-        match self.kind:
-            case ItemKind.SKILL | ItemKind.COMMAND:
-                return skill(self.name)
-            case ItemKind.AGENT:
-                return agent(self.name)
-            case ItemKind.MCP_SERVER:
-                return server(self.name)
-            case ItemKind.RULE | ItemKind.MEMORY | ItemKind.HOOK | ItemKind.SETTINGS | ItemKind.OUTPUT_STYLE:
-                return self.name
+        naming = {"Skill": skill, "Agent": agent, "mcp": server}.get(KINDS[self.kind].call)
+        return naming(self.name) if naming else self.name
 
 
 class ManifestItem(ManifestEntry):
@@ -118,16 +95,28 @@ class ManifestItem(ManifestEntry):
     """Globs of the files it waits for."""
     announced: bool = True
     """False where Claude Code loads it without telling, so that its rules alone decide."""
-    automatic: bool = True
-    """False where only a person can call it."""
+    is_main: bool = False
+    """True of the sub-agent as which the main thread itself runs: its text is in every request."""
+    owner: SafeText | None = None
+    """The call that a hook waits for, in the head of a skill or sub-agent; of parts of a plugin, the plugin."""
     text: SafeText | None = None
-    """What a rule or a CLAUDE.md file says, as far as it is kept."""
+    """What a rule, a CLAUDE.md file or the main agent says, as far as it is kept."""
     problem: SafeText | None = None
     """Why, by the rules of its format, Claude Code does not load it."""
     shadowed: bool = False
     """True where another file of the same name takes its place."""
     tools: tuple[SafeText, ...] = ()
     """Of a server: what it offered at any time of the session."""
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether a session follows or breaks it, instead of calling it."""
+        return self.kind in FOLLOWED or self.is_main
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether the model could have known of it."""
+        return self.shown is not Shown.HIDDEN
 
 
 class RefusedSetting(Record):
@@ -192,9 +181,12 @@ def resolve_loaded(manifest: ToolsManifest, transcript: SessionTranscript, redac
     if transcript.started is None:
         why = redact("the session never came up")
         return manifest.replace(items=tuple(item.replace(loaded=False, reason=why) for item in manifest.items))
-    session = _SessionAccount(transcript, transcript.started, frozenset(touched(manifest, transcript)))
+    calls = frozenset(map(label, transcript.tool_calls))
+    session = _SessionAccount(transcript, transcript.started, frozenset(touched(manifest, transcript)), calls)
     items = tuple(item.replace(**_settled(item, session, redact)) for item in manifest.items)
-    return manifest.replace(items=items)
+    absent = [item for item in items if item.kind is ItemKind.PLUGIN and not item.loaded]
+    missing = [redact(f"The plugin {item.name} is not in the session: {item.reason}.") for item in absent]
+    return manifest.replace(items=items, notes=(*manifest.notes, *missing))
 
 
 @dataclass(frozen=True)
@@ -202,18 +194,11 @@ class _SessionAccount:
     transcript: SessionTranscript
     started: Started
     touched: frozenset[str]
+    calls: frozenset[str]
 
     def names(self, kind: ItemKind) -> frozenset[str]:
         """What the init message lists; some skills stand only among the slash commands, some only among the skills."""
-        match kind:
-            case ItemKind.SKILL:
-                return frozenset({*self.started.skills, *self.started.slash_commands})
-            case ItemKind.COMMAND:
-                return frozenset(self.started.slash_commands)
-            case ItemKind.AGENT:
-                return frozenset(self.started.agents)
-            case _:
-                return frozenset()
+        return frozenset(name for each in KINDS[kind].listed for name in getattr(self.started, each))
 
     def waited(self, item: ManifestItem) -> bool:
         """Whether a file came that an item waited for."""
@@ -229,13 +214,31 @@ def _settled(item: ManifestItem, session: _SessionAccount, redact: Redactor) -> 
         return _server(item, session, redact)
     if _is_listed(item, session):
         return {"loaded": True}
-    if item.problem:
-        return {"loaded": False, "reason": item.problem}
+    if reason := _reason(item, session, redact):
+        return {"loaded": False, "reason": reason}
+    if _waits_for_a_call(item):
+        waiting = joined("", (redact("it waits for "), item.owner or EMPTY))
+        return {"loaded": True} if item.owner in session.calls else {"on_demand": True, "reason": waiting}
     if item.below or item.paths:
         came = session.waited(item)
         waiting = redact("no file that it applies to was read or written with Claude Code's own tools")
         return {"loaded": True} if came else {"loaded": False, "on_demand": True, "reason": waiting}
     return {"loaded": False, "reason": redact(NOT_TOLD)} if item.announced else {"loaded": True}
+
+
+def _waits_for_a_call(item: ManifestItem) -> bool:
+    return item.owner is not None and item.owner.endswith(")")
+
+
+def _reason(item: ManifestItem, session: _SessionAccount, redact: Redactor) -> SafeText | None:
+    """Why it cannot have been loaded, by its file, by Claude Code, or by the plugin that it belongs to."""
+    if item.kind is ItemKind.PLUGIN:
+        errors = (error.message for error in session.started.plugin_errors if error.plugin == item.name)
+        return item.problem or next(errors, None)
+    is_lost = item.owner and not _waits_for_a_call(item) and item.owner not in session.names(ItemKind.PLUGIN)
+    if is_lost and not item.problem:
+        return redact(f"it is part of the plugin {item.owner}, which is not in the session")
+    return item.problem
 
 
 def _is_listed(item: ManifestItem, session: _SessionAccount) -> bool:

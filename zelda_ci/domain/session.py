@@ -87,6 +87,13 @@ class ServersReported(_Happened):
     servers: tuple[McpServerState, ...]
 
 
+class PluginError(Record):
+    """Why Claude Code did not load a plugin, or a part of it."""
+
+    plugin: SafeText
+    message: SafeText
+
+
 class Started(_Happened):
     """Claude Code's init message: what was really loaded."""
 
@@ -100,6 +107,9 @@ class Started(_Happened):
     skills: tuple[SafeText, ...] = ()
     agents: tuple[SafeText, ...] = ()
     slash_commands: tuple[SafeText, ...] = ()
+    plugins: tuple[SafeText, ...] = Field(default=(), exclude_if=_is_empty)
+    """As settings name them: `name@marketplace`."""
+    plugin_errors: tuple[PluginError, ...] = Field(default=(), exclude_if=_is_empty)
 
 
 class _InThread(_Happened):

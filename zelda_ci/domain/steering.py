@@ -8,17 +8,8 @@ from typing import Any, Literal
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import RuleVerdict, ToolUsageDetails
-from zelda_ci.domain.manifest import (
-    CALLED,
-    TOUCHING,
-    ItemKind,
-    ManifestItem,
-    ToolsManifest,
-    in_tree,
-    label,
-    skill,
-    touched,
-)
+from zelda_ci.domain.kinds import CALLED, ItemKind
+from zelda_ci.domain.manifest import TOUCHING, ManifestItem, ToolsManifest, in_tree, label, skill, touched
 from zelda_ci.domain.session import HookRan, SessionTranscript, UserSaid
 from zelda_ci.redact import Redactor, SafeText
 

@@ -105,6 +105,12 @@ class ExecutionSettings(Setting):
     max_cost_usd: Positive | None = Field(
         None, description="Cost in US dollars at which the session is stopped.", examples=[2.5]
     )
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = Field(
+        None,
+        description="How much work the model puts into each response, where it has levels of effort; it wins over the "
+        "project's `effortLevel`.",
+        examples=["medium"],
+    )
     max_thinking_tokens: int | None = Field(
         None,
         ge=1024,
@@ -239,6 +245,10 @@ class IsolationSettings(Setting):
         (), description="More folders that the session and the commands may read.", examples=[["/opt/toolchain"]]
     )
     network: NetworkSettings = Field(default_factory=NetworkSettings, description="Network access by phase.")
+    mods: bool = Field(
+        default=False,
+        description="Whether plugins may run code inside Claude Code, which can forge what a session did.",
+    )
 
 
 @_with_fields(

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.suite import IsolationLevel, NetworkSettings
@@ -192,6 +192,16 @@ class Changes:
     truncated: bool = False
     ignored: "IgnoredFiles | None" = None
     """Absent where the run is judged again."""
+
+
+@dataclass(frozen=True)
+class PluginPins:
+    """What Zelda sets above the project's settings, so that a session has its own plugins, and no others."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    installs: bool = False
+    """Whether Claude Code has to take in plugins of a marketplace in the repository, before the session begins."""
+    findings: tuple["SettingFinding", ...] = ()
 
 
 class SettingFinding(Record):

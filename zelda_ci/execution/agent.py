@@ -12,7 +12,7 @@ import anyio
 
 from zelda_ci.domain.session import AssistantSaid, Ended, SessionRecord, SessionStatus, ToolCalled
 from zelda_ci.domain.suite import ExecutionSettings
-from zelda_ci.domain.workspace import Workspace
+from zelda_ci.domain.workspace import PluginPins, Workspace
 from zelda_ci.execution.messages import SYNTHETIC, Translator
 from zelda_ci.execution.system_messages import KeepImage
 from zelda_ci.redact import SafeText
@@ -23,6 +23,9 @@ Listen = Callable[[SessionRecord], None]
 
 # A scope that is left after so many seconds.
 TimeLimit = Callable[[float], AbstractContextManager[anyio.CancelScope]]
+
+
+NO_PINS = PluginPins()
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class SessionRequest:
     execution: ExecutionSettings
     endpoint: ModelEndpoint
     stop: anyio.Event
+    plugins: PluginPins = NO_PINS
+    """What is set of plugins above the project's settings."""
     pinned: tuple[str, ...] = ()
     """Environment variables that the project sets and that are not its to set."""
     witness: Witness | None = None

@@ -143,6 +143,7 @@ def _options(request: SessionRequest, cli: Path, record_stderr: Callable[[str], 
         allowed_tools=list(execution.allowed_tools),
         disallowed_tools=launch.disallowed_tools(request),
         max_turns=execution.max_turns,
+        effort=execution.effort,
         max_thinking_tokens=execution.max_thinking_tokens,
         # The SDK's own limit is 1 MiB, and a longer message ends the session.
         max_buffer_size=MAX_MESSAGE_BYTES,

@@ -3,13 +3,15 @@
 import json
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from zelda_ci.domain.workspace import Confinement
+from zelda_ci.domain.workspace import Confinement, Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.agent import SessionRequest
+from zelda_ci.files import untrusted
 from zelda_ci.process import launches
 
 # Most that the API may take for the headers of a response.
@@ -29,6 +31,9 @@ FIRST_DELAY_SECONDS = 0.6
 
 # The CLI's own ceiling.
 MAX_RETRIES = 15
+
+# Of a `.git` file.
+MAX_LINK_BYTES = 4_000
 
 # After which Claude Code gives a connecting MCP server up, unless MCP_TIMEOUT says otherwise.
 CLI_MCP_SECONDS = 30
@@ -124,14 +129,29 @@ def settings(request: SessionRequest) -> str:
     environment = {**request.workspace.confinement.environment, MARKER: request.session_id}
     pinned = {name: environment.get(name, "") for name in request.pinned if name not in OWN}
     variables = {**dict.fromkeys(UNSET, ""), **pinned, **plumbing}
-    return json.dumps({"env": variables, **GUARDS})
+    return json.dumps({"env": variables, **GUARDS, **request.plugins.settings})
 
 
 def trust(request: SessionRequest) -> str:
     """Content of `.claude.json`: the worktree is trusted, as a developer's own is, so that all its settings count."""
+    workspace = request.workspace
+    places = {workspace.path, workspace.root, workspace.git_dir, *_repositories(workspace)}
     # Claude Code may look its folder up with links followed, such as that of /tmp on macOS.
-    folders = {request.workspace.path, request.workspace.path.resolve()}
+    folders = {each for place in places for each in (place, place.resolve())}
     return json.dumps({"projects": {str(folder): {"hasTrustDialogAccepted": True} for folder in folders}})
+
+
+def _repositories(workspace: Workspace) -> Iterator[Path]:
+    """Where Claude Code looks trust up: at the repository that the nearest `.git` leads to, whoever wrote it."""
+    folder = workspace.path
+    while folder.is_relative_to(workspace.root):
+        yield folder
+        with suppress(OSError, ValueError):
+            text = untrusted.read(folder / ".git", MAX_LINK_BYTES).decode("utf-8")
+            git_dir = folder / text.removeprefix("gitdir:").strip()
+            common = git_dir / untrusted.read(git_dir / "commondir", MAX_LINK_BYTES).decode("utf-8").strip()
+            yield from (common.resolve(), common.resolve().parent)
+        folder = folder.parent
 
 
 def disallowed_tools(request: SessionRequest) -> list[str]:
@@ -157,6 +177,8 @@ def _plumbing(request: SessionRequest) -> Mapping[str, str]:
         "CLAUDE_CODE_SHELL": str(request.workspace.confinement.shell or ""),
         "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        # A developer's session has them since its first start; this one is the first, and the only one.
+        "CLAUDE_CODE_SYNC_PLUGIN_INSTALL": "1" if request.plugins.installs else "",
         "CLAUDE_CODE_TMPDIR": str(request.workspace.tmp),
         "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
         # Zelda holds the prompt back until the servers are there, for a time that the suite sets; not two seconds more.

@@ -14,6 +14,7 @@ from zelda_ci.domain.session import (
     McpServer,
     McpServerState,
     Noticed,
+    PluginError,
     Retried,
     ServersReported,
     SessionRecord,
@@ -166,7 +167,11 @@ def _started(data: dict[str, Any], seconds: float, redact: Redactor) -> Started:
     def names(key: str) -> tuple[SafeText, ...]:
         return tuple(redact(name) for name in texts(data.get(key)))
 
-    servers = [server for server in data.get("mcp_servers") or () if isinstance(server, dict)]
+    def objects(key: str) -> list[dict[str, Any]]:
+        listed = data.get(key)
+        return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+    servers = objects("mcp_servers")
     return Started(
         at=seconds,
         session_id=text("session_id"),
@@ -181,6 +186,11 @@ def _started(data: dict[str, Any], seconds: float, redact: Redactor) -> Started:
         skills=names("skills"),
         agents=names("agents"),
         slash_commands=names("slash_commands"),
+        plugins=tuple(redact(str(plugin.get("source") or plugin.get("name"))) for plugin in objects("plugins")),
+        plugin_errors=tuple(
+            PluginError(plugin=redact(str(error.get("plugin") or "")), message=redact(str(error.get("message") or "")))
+            for error in objects("plugin_errors")
+        ),
     )
 
 

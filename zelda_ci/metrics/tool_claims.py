@@ -10,7 +10,8 @@ from pydantic import BaseModel, BeforeValidator, Field
 from pydantic.alias_generators import to_camel
 
 from zelda_ci.domain.details import ToolUse
-from zelda_ci.domain.manifest import CALLED, READ, ItemKind, ManifestItem, ToolsManifest, skill
+from zelda_ci.domain.kinds import CALLED, FOLLOWED, ItemKind
+from zelda_ci.domain.manifest import ManifestItem, ToolsManifest, skill
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import majority
 from zelda_ci.judge.transcript import CheckedFinding
@@ -131,7 +132,7 @@ class Subject:
     @property
     def is_rule(self) -> bool:
         """Whether it is followed instead of called."""
-        return self.item.kind in READ
+        return self.item.is_followed
 
     def missed_tool(self, named: str) -> str | None:
         """What was missed: all of it, or one tool of a server of which others were called."""
@@ -142,8 +143,8 @@ class Subject:
 
 def subjects(manifest: ToolsManifest, uses: Sequence[ToolUse]) -> dict[int, Subject]:
     """What is judged, by number from 1: tools that the model could call or that were called, and rules, if loaded."""
-    found = [_subject(item, uses) for item in manifest.items if item.loaded and item.kind in CALLED | READ]
-    judged = [subject for subject in found if subject.is_rule or subject.item.automatic or subject.calls]
+    found = [_subject(item, uses) for item in manifest.items if item.loaded and item.kind in CALLED | FOLLOWED]
+    judged = [subject for subject in found if subject.is_rule or subject.item.is_visible or subject.calls]
     return dict(enumerate(sorted(judged, key=lambda subject: subject.is_rule), start=1))
 
 

@@ -21,7 +21,8 @@ from zelda_ci.domain.details import (
     ToolUse,
 )
 from zelda_ci.domain.evaluation import EvalContext
-from zelda_ci.domain.manifest import CALLED, READ, ItemKind, ManifestEntry, ManifestItem, ToolsManifest, label, skill
+from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
+from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest, label, skill
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus, SessionTranscript, UserSaid
 from zelda_ci.errors import JudgeError
@@ -151,7 +152,10 @@ def _tool(number: int, subject: Subject) -> str:
         return _named(number, subject)
     item = subject.item
     names = ", ".join((item.tool, *item.tools))
-    described = " ".join((item.description or "no description").split())[:MAX_DESCRIPTION_LENGTH]
+    told = (
+        (item.description or "no description") if item.shown is not Shown.NAME else "the model was told only the name"
+    )
+    described = " ".join(told.split())[:MAX_DESCRIPTION_LENGTH]
     alias = f" (also {skill(item.label)})" if item.label else ""
     called = f"called {sum(subject.calls.values())} times" if subject.calls else "never called"
     note = f" ({item.note})" if item.note else ""
@@ -204,8 +208,8 @@ def count_uses(transcript: SessionTranscript, manifest: ToolsManifest | None, re
 
 
 def _slashed(transcript: SessionTranscript, manifest: ToolsManifest | None) -> Iterator[str]:
-    kinds = (ItemKind.SKILL, ItemKind.COMMAND)
-    names = {item.name for item in manifest.items if item.kind in kinds and item.loaded} if manifest else set()
+    called = [item for item in manifest.items if KINDS[item.kind].call == "Skill"] if manifest else []
+    names = {item.name for item in called if item.loaded}
     texts = [entry.text for entry in transcript.entries if isinstance(entry, UserSaid)]
     words = transcript.prompt.split(maxsplit=1)
     typed = [words[0].removeprefix("/")] if words and words[0].startswith("/") else []
@@ -350,9 +354,9 @@ def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) ->
         used={use.tool: use.calls for use in uses},
         uses=uses,
         rules=tuple(
-            RuleJudgement(rule=item.name, verdict=RuleVerdict.NOT_JUDGED, reasoning=silent)
+            RuleJudgement(rule=item.file, verdict=RuleVerdict.NOT_JUDGED, reasoning=silent)
             for item in manifest.items
-            if item.kind in READ and item.loaded
+            if item.is_followed and item.loaded
         ),
         not_loaded=tuple(entry for entry in entries if not entry.loaded and not entry.on_demand),
         manifest=entries,
@@ -370,7 +374,7 @@ def _entry(item: ManifestItem, redact: Redactor) -> ManifestEntry:
 
 def _not_to_be_judged(context: EvalContext, manifest: ToolsManifest) -> str | None:
     """Why there is nothing to ask a judge."""
-    steering = [item for item in manifest.items if item.kind in CALLED | READ]
+    steering = [item for item in manifest.items if item.kind in CALLED | FOLLOWED]
     if not steering:
         return NO_TOOLS
     if context.transcript.status in BROKEN_OFF:

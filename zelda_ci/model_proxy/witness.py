@@ -58,6 +58,10 @@ class TranscriptWitness:
         """The beginnings of results of the transcript that have not gone to the API."""
         self._doubts: list[_Doubt] = []
         self._differences: list[str] = []
+        self.expected: frozenset[str] = frozenset()
+        """Lines of the project's CLAUDE.md files: a session's first request holds at least one of them."""
+        self._openings: list[bool] = []
+        """Of the requests that open a conversation with tools, whether they held one."""
 
     # --- what the API's side sees ---------------------------------------------------------------------------------
 
@@ -86,6 +90,9 @@ class TranscriptWitness:
     def request(self, body: Mapping[str, Any]) -> None:
         """A request begins: notes the results in it, from the last one back to one that is known."""
         messages = body.get("messages")
+        if body.get("tools") and not any(message.get("role") == "assistant" for message in _list(body, "messages")):
+            told = json.dumps([body.get("system"), messages], ensure_ascii=False)
+            self._openings.append(any(json.dumps(line, ensure_ascii=False)[1:-1] in told for line in self.expected))
         for message in reversed(messages if isinstance(messages, list) else []):
             blocks = [block for block in _list(message, "content") if isinstance(block, dict)]
             news = [self._note(block) for block in blocks]
@@ -133,6 +140,11 @@ class TranscriptWitness:
             self._compare(call, head)
         elif len(waiting := self._returned.setdefault(call, [])) < MAX_DIFFERENCES:
             waiting.append(head)
+
+    @property
+    def lacks_memory(self) -> bool:
+        """Whether the session asked its model, and told it nothing of the project's CLAUDE.md files."""
+        return bool(self.expected and self._openings) and not any(self._openings)
 
     def differences(self) -> tuple[str, ...]:
         """What the transcript says and did not pass by: known for certain once the session is over."""

@@ -5,17 +5,9 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from zelda_ci.compare.effects import (
-    SKILL_FILE,
-    ChangeSet,
-    FileChange,
-    FileText,
-    ProjectFiles,
-    Reach,
-    may_steer,
-    part_of,
-)
+from zelda_ci.compare.effects import ChangeSet, FileChange, FileText, ProjectFiles, Reach, part_of
 from zelda_ci.domain.fingerprint import SteeringFile, TreeFile
+from zelda_ci.domain.kinds import SKILL_FILE, may_steer
 from zelda_ci.execution.manifest.documents import parse
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
 from zelda_ci.pipeline.reach import RECIPES, Graph

@@ -22,7 +22,8 @@ from zelda_ci.domain.fingerprint import (
     fingerprint,
     named_files,
 )
-from zelda_ci.domain.manifest import ItemKind, ToolsManifest
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import RunResult, snapshot
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace

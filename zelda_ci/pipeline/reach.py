@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from zelda_ci.compare.effects import CLAUDE, FileText, ProjectFiles, Reach, is_code, may_steer, scope_of
+from zelda_ci.compare.effects import FileText, ProjectFiles, Reach, is_code, scope_of
+from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_PARTS, ItemKind, may_steer
 from zelda_ci.execution.manifest.documents import parse
 from zelda_ci.execution.manifest.tree import MAX_LINKS
 from zelda_ci.pipeline.mentions import (
@@ -30,10 +31,6 @@ DOCUMENT_ENDINGS = (".md", ".mdx", ".txt", ".rst", ".adoc")
 SHELL = (".sh", ".bash")
 RECIPES = frozenset(name for names in RUNNERS.values() for name in names)
 PLUGIN_FILE = re.compile(r"(?:(.*)/)?\.claude-plugin/[^/]+")
-PLUGIN_PARTS = (
-    "skills", "agents", "commands", "hooks", "output-styles", "workflows", "monitors", "bin",
-    "hooks.json", "settings.json", ".mcp.json", ".lsp.json",
-)  # fmt: skip
 # Beyond these, a folder that a program names is where it works, and not what it reads.
 MAX_DATA_FILES = 50
 # What one file that steers leads to; what lies further concerns those who touched what leads there.
@@ -74,7 +71,7 @@ class Graph:
                 self._add_steering(self.tree.real(path), f"{path} leads there")
             elif match := PLUGIN_FILE.fullmatch(path):
                 home = match[1] or "."
-                parts = (".",) if f"/{CLAUDE}/skills/" in f"/{home}/" else PLUGIN_PARTS
+                parts = (".",) if f"/{CLAUDE}/{KINDS[ItemKind.SKILL].folder}/" in f"/{home}/" else PLUGIN_PARTS
                 for part in parts:
                     self._add_steering(posixpath.normpath(f"{home}/{part}"), "part of a plugin")
 

@@ -1,5 +1,6 @@
 """One run: workspace, setup, session, changes, evaluation, result."""
 
+import functools
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
@@ -22,8 +23,8 @@ from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, 
 from zelda_ci.execution import launch
 from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
 from zelda_ci.execution.doctor import refusals
-from zelda_ci.execution.manifest import settings
-from zelda_ci.execution.manifest.scan import scan
+from zelda_ci.execution.manifest import plugins, settings
+from zelda_ci.execution.manifest.scan import memory_lines, scan
 from zelda_ci.metrics.functional_correctness import check_usable
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.patience import MAX_WAIT_SECONDS, Patience
@@ -61,7 +62,9 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
     folders = {"workspace": workspace.path, "root": workspace.root, "home": workspace.home, "tmp": workspace.tmp}
     places = {name: str(folder) for name, folder in folders.items()}
     overruled = await anyio.to_thread.run_sync(settings.find_overrides, workspace, tools.redact)
-    confinement.enter_findings(state, overruled.findings)
+    find_pins = functools.partial(plugins.find_pins, workspace, tools.redact, mods=suite.isolation.mods)
+    pins = await anyio.to_thread.run_sync(find_pins)
+    confinement.enter_findings(state, (*overruled.findings, *pins.findings))
     with tools.proxy.session(
         run_label=planned.label,
         budget_usd=suite.execution.max_cost_usd,
@@ -77,6 +80,7 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
                 meter.task_ended(record.parent_tool_call_id)
             emit(SessionProgressed(run_id, record, state.turns, meter.cost_usd))
 
+        meter.witness.expected = await anyio.to_thread.run_sync(memory_lines, workspace, tools.redact)
         request = SessionRequest(
             session_id=str(uuid.uuid4()),
             prompt=suite.prompt,
@@ -85,6 +89,7 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
             endpoint=_endpoint(suite, workspace, meter),
             stop=meter.exhausted,
             pinned=overruled.variables,
+            plugins=pins,
             witness=meter.witness,
             time_limit=meter.patience.time_limit,
             wait_seconds=meter.patience.max_seconds,
@@ -132,6 +137,9 @@ def _record_end(outcome: SessionOutcome, meter: Meter, tools: Tools, state: RunS
     if meter.outage and outcome.code in API_CODES:
         # Claude Code's own words name the proxy's address, which nobody has configured.
         failure = Failure(code="API_UNREACHABLE", message=tools.redact(f"{meter.outage}."))
+    if meter.witness.lacks_memory:
+        why = "Claude Code told the model nothing of the project's CLAUDE.md files, although it should load them."
+        status, failure = SessionStatus.FAILED, Failure(code="MEMORY_MISSING", message=tools.redact(why))
     if differences := meter.witness.differences():
         status, failure = SessionStatus.FAILED, Failure(code="TRANSCRIPT_FORGED", message=_told(differences, tools))
     if meter.failure and tools.replayed:

@@ -19,7 +19,8 @@ from zelda_ci.config.setup_detection import PYTHON_PROGRAMS
 from zelda_ci.config.templates import printed
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import Check
-from zelda_ci.domain.manifest import ItemKind, ManifestItem, RefusedSetting
+from zelda_ci.domain.kinds import KINDS, ItemKind
+from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.scan import scan_folder
 from zelda_ci.files import untrusted
@@ -28,15 +29,10 @@ from zelda_ci.redact import Redactor
 SILENT = "Correct it: in a session Claude Code says nothing of it."
 MAX_FILES = 50_000
 MAX_NAMED = 5
-COUNTED = {
-    ItemKind.MEMORY: "CLAUDE.md file",
-    ItemKind.SKILL: "skill",
-    ItemKind.RULE: "rule",
-    ItemKind.AGENT: "sub-agent",
-    ItemKind.COMMAND: "command",
-    ItemKind.MCP_SERVER: "MCP server",
-    ItemKind.HOOK: "hook",
-}
+COUNTED = (
+    ItemKind.MEMORY, ItemKind.SKILL, ItemKind.RULE, ItemKind.AGENT, ItemKind.COMMAND, ItemKind.WORKFLOW,
+    ItemKind.MCP_SERVER, ItemKind.HOOK, ItemKind.PLUGIN,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,7 +87,7 @@ class Survey:
             names = [seen_from(self.folder, each) for each in self.packages]
             yield f"Packages below: {_listed(names)}. To set up one alone: zelda init --project DIR"
         found = Counter(item.kind for item in self.items if not item.problem and not item.shadowed)
-        counts = [numbers.format_count(found[kind], word) for kind, word in COUNTED.items() if found[kind]]
+        counts = [numbers.format_count(found[kind], KINDS[kind].word) for kind in COUNTED if found[kind]]
         yield f"Claude Code reads here: {', '.join(counts)}." if counts else "Nothing here steers Claude Code yet."
 
     def _about_kinds(self) -> str:

@@ -6,13 +6,14 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from zelda_ci.domain.kinds import KINDS, ItemKind
 from zelda_ci.errors import WorkspaceError
 
 # What Claude Code reads from every folder above its own.
 #
 # Not the rest of `.claude`: skills, agents, commands and settings of an outer folder stay out of a repository's
 # session.
-STEERING = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".mcp.json", ".claude/CLAUDE.md", ".claude/rules")
+STEERING = (*KINDS[ItemKind.MEMORY].files, *KINDS[ItemKind.MCP_SERVER].files, ".claude/CLAUDE.md", ".claude/rules")
 
 HINT = "Set ZELDA_WORKSPACES to a folder of your own outside the project."
 

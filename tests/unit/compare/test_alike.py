@@ -9,7 +9,7 @@ from zelda_ci.compare.drift import night_of, with_night
 from zelda_ci.compare.effects import ChangeSet, FileText, ProjectFiles, part_of
 from zelda_ci.compare.pool import pool_of, same_as, stored_trials
 from zelda_ci.domain.fingerprint import Fingerprint, Host, SteeringFile, TreeFile, digest_tree, fingerprint
-from zelda_ci.domain.manifest import ItemKind
+from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.steering import Unit, UnitUse

@@ -2,14 +2,17 @@
 
 import pytest
 
+from tests.builders import safe
 from tests.unit.compare.runs import JUDGE, correctness, efficiency, fulfillment, gate_of, judged, tool_usage, trials
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.sides import summarize
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult, Versions
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.suite import EfficiencyTargets, ExecutionSettings, JudgeSettings, NetworkSettings
 from zelda_ci.domain.workspace import IsolationReport
 
@@ -194,6 +197,16 @@ def test_a_sub_agent_that_answers_in_some_trials_only_is_no_other_platform():
     both, one = ("model-1", "small-1"), ("model-1",)
     assert compare(on(old, models=both), on(new, models=one)).verdict is Verdict.REGRESSED
     assert compare(on(old, models=one), on(new, models=both)).verdict is Verdict.REGRESSED
+
+
+def test_other_plugins_are_told_and_stand_in_no_way():
+    def with_kit(*, loaded: bool) -> RunResult:
+        unit = Unit(kind=ItemKind.PLUGIN, path=safe("p"), name=safe("kit@skills-dir"))
+        return judged("P")[0].replace(steering=(UnitUse(unit=unit, loaded=loaded),))
+
+    suite = compare([with_kit(loaded=True)], [with_kit(loaded=False)]).suites[0]
+    assert suite.notes == ("different plugins of the session: kit@skills-dir, none",)
+    assert suite.verdict is Verdict.UNCHANGED
 
 
 def test_other_isolation_and_versions_are_told_and_stand_in_no_way():

@@ -12,7 +12,7 @@ from zelda_ci.compare.impact import MAX_CHANGED_FILES, NOTHING, choose, left_out
 from zelda_ci.compare.steering import steering_changes
 from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.manifest import ItemKind
+from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.steering import Unit, UnitUse

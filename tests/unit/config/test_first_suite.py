@@ -12,7 +12,8 @@ from zelda_ci.config import scaffold
 from zelda_ci.config.first_suite import EXAMPLE, first_order, first_suite, subjects, task
 from zelda_ci.config.project import examine
 from zelda_ci.config.templates import CommandLine
-from zelda_ci.domain.manifest import ItemKind, ManifestItem
+from zelda_ci.domain.kinds import ItemKind, Shown
+from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.redact import Redactor
 
 SAFE = Redactor()
@@ -120,7 +121,7 @@ def items(draw: st.DrawFn) -> ManifestItem:
         below=SAFE(draw(HOSTILE)),
         base=SAFE(draw(HOSTILE)),
         paths=tuple(map(SAFE, draw(st.lists(HOSTILE, max_size=2)))),
-        automatic=draw(st.booleans()),
+        shown=draw(st.sampled_from(Shown)),
     )
 
 
@@ -142,7 +143,7 @@ def test_whatever_the_project_says_what_is_written_loads(tmp_path_factory, found
 def test_a_skill_is_wanted_in_its_folder_called_where_only_people_call_it_and_shows_no_credential(tmp_path):
     (suite,) = loaded(tmp_path / "a", test_x=first_suite(skill("Ships it.", below="packages/web"), ()).text).suites
     assert "in the smallest place of the folder packages/web where" in suite.resolved.prompt
-    (suite,) = loaded(tmp_path / "b", test_x=first_suite(skill("Ships it.", automatic=False), ()).text).suites
+    (suite,) = loaded(tmp_path / "b", test_x=first_suite(skill("Ships it.", shown=Shown.HIDDEN), ()).text).suites
     assert suite.resolved.prompt.startswith("/rest-endpoint ")
     secret = first_suite(skill(f"Sends -----BEGIN RSA PRIVATE KEY----- {'A' * 64}"), ())
     assert problems_of(tmp_path, secret.name, secret.text) == []

@@ -79,6 +79,7 @@ CHANGED: Mapping[str, Any] = {
         "mcp_startup_seconds": 1.0,
         "max_cost_usd": 2.5,
         "max_thinking_tokens": 8000,
+        "effort": "low",
         "permission_mode": "plan",
         "allowed_tools": ("Read",),
         "disallowed_tools": ("Bash",),
@@ -108,6 +109,7 @@ CHANGED: Mapping[str, Any] = {
         "level": "full",
         "require": "full",
         "read_paths": ("/opt/toolchain",),
+        "mods": True,
         "network": {"setup": "none"},
     },
 }

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.builders import records, safe, transcript
-from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest, resolve_loaded
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestItem, ToolsManifest, resolve_loaded
 from zelda_ci.domain.session import (
     McpServer,
     McpServerState,

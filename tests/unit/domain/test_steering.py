@@ -9,7 +9,8 @@ import pytest
 from tests.builders import records, safe, transcript
 from tests.support.steered import head, scanned
 from zelda_ci.domain.details import ToolUsageDetails
-from zelda_ci.domain.manifest import ItemKind, resolve_loaded
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import resolve_loaded
 from zelda_ci.domain.session import HookRan, Started
 from zelda_ci.domain.steering import MAX_TOUCHED, Felt, UnitUse, felt_by
 
@@ -24,10 +25,16 @@ FILES = {
     ".claude/commands/fix.md": head(description="Fixes."),
     ".claude/agents/critic.md": head(name="critic", description="Reads."),
     ".claude/output-styles/terse.md": head(name="terse"),
+    ".claude/workflows/w.js": "export const meta = {name: 'ship', description: 'Ships.'}\n",
     ".claude/settings.json": '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}',
     ".mcp.json": '{"mcpServers": {"db": {"command": "db"}}}',
 }
-NAMES = {"skills": ("deploy", "release"), "slash_commands": ("fix",), "agents": ("critic",), "tools": ("mcp__db__ask",)}
+NAMES = {
+    "skills": ("deploy", "release"),
+    "slash_commands": ("fix", "ship"),
+    "agents": ("critic",),
+    "tools": ("mcp__db__ask",),
+}
 
 
 def felt(
@@ -65,11 +72,12 @@ def test_what_is_always_there_is_loaded_and_nothing_is_used(tmp_path: Path) -> N
     outcome = felt(tmp_path, '"Done."')
     loaded = {name for name, use in uses(outcome).items() if use.loaded}
     assert loaded == {
-        "CLAUDE.md", "docs/style.md", "deploy", "release", "fix", "critic", "db", "Stop", ".claude/settings.json",
+        "CLAUDE.md", "docs/style.md", "deploy", "release", "fix", "critic", "ship", "db", "Stop",
+        ".claude/settings.json",
     }  # fmt: skip
     assert not used(outcome)
     assert outcome.touched == ()
-    assert {use.unit.kind for use in outcome.units} == set(ItemKind)
+    assert {use.unit.kind for use in outcome.units} == {*ItemKind} - {ItemKind.PLUGIN, ItemKind.MOD}
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,10 @@ def test_the_worktree_is_trusted_under_both_of_its_names(tmp_path: Path) -> None
     asked = request()
     asked = dataclasses.replace(asked, workspace=dataclasses.replace(asked.workspace, path=link))
     assert json.loads(launch.trust(asked)) == {
-        "projects": {str(folder): {"hasTrustDialogAccepted": True} for folder in (link, real)}
+        "projects": {
+            str(folder): {"hasTrustDialogAccepted": True}
+            for folder in (link, real, asked.workspace.root, asked.workspace.git_dir)
+        }
     }
 
 

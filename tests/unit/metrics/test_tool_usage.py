@@ -14,7 +14,8 @@ from tests.builders import safe, session, suite
 from tests.support.judges import ScriptedJudge, asked_about, broken, finds, use, uses
 from zelda_ci.domain.details import RuleVerdict, ToolUsageDetails
 from zelda_ci.domain.evaluation import EvalContext, EvalResult
-from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest
+from zelda_ci.domain.kinds import ItemKind, Shown
+from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.session import ApiUsage, SessionStatus, SessionTranscript
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import JudgeQuestion
@@ -34,7 +35,7 @@ def item(kind: ItemKind, name: str, **fields: Any) -> ManifestItem:
 MANIFEST = ToolsManifest(
     items=(
         item(ItemKind.SKILL, "changelog", label=safe("log-of-changes"), description=safe("Writes the changelog.")),
-        item(ItemKind.SKILL, "manual", automatic=False),
+        item(ItemKind.SKILL, "manual", shown=Shown.HIDDEN),
         item(ItemKind.SKILL, "inner", loaded=False, reason=safe("it lies too deep")),
         item(ItemKind.AGENT, "reviewer", description=safe("Reviews.")),
         item(ItemKind.MCP_SERVER, "shop", tools=(safe("mcp__shop__find"), safe("mcp__shop__buy"))),

@@ -6,7 +6,8 @@ import pytest
 
 from tests.builders import records, safe, session, transcript
 from zelda_ci.domain.details import ToolUse
-from zelda_ci.domain.manifest import ItemKind, ManifestItem, ToolsManifest, label
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestItem, ToolsManifest, label
 from zelda_ci.domain.session import ToolCall, UserSaid
 from zelda_ci.metrics.tool_usage import count_uses
 

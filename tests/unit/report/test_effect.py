@@ -12,7 +12,8 @@ from zelda_ci.compare.gate import joined
 from zelda_ci.domain.ci import CiReport, PullRequestChanges, SteeringChange
 from zelda_ci.domain.comparison import GateResult, NotLoaded
 from zelda_ci.domain.details import ToolUsageDetails
-from zelda_ci.domain.manifest import ItemKind, ManifestEntry
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.annotations import annotations

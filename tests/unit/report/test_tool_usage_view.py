@@ -10,7 +10,8 @@ from zelda_ci.domain.details import (
     ToolUse,
 )
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.manifest import ItemKind, ManifestEntry
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
 from zelda_ci.report.builders.judged import tool_usage_section
 from zelda_ci.report.model import Row

@@ -10,26 +10,40 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from zelda_ci.domain import globs
-from zelda_ci.domain.manifest import ItemKind, RefusedSetting, ToolsManifest
+from zelda_ci.domain.kinds import CLAUDE, MEMORY_FALLBACKS, MEMORY_FILES, MEMORY_LOCAL, ItemKind
+from zelda_ci.domain.manifest import RefusedSetting, ToolsManifest
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.manifest import settings
 from zelda_ci.execution.manifest.documents import Documents
-from zelda_ci.execution.manifest.settings import ClaudeSettings, json_object
+from zelda_ci.execution.manifest.plugins import add_plugins
+from zelda_ci.execution.manifest.settings import NO_MEMORY, ClaudeSettings, json_object
 from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, TreeEntry, Unfit
 from zelda_ci.redact import Redactor
 
 
-def add_servers(findings: ScanFindings, file: str, settings: ClaudeSettings, names: set[str]) -> None:
+def add_servers(
+    findings: ScanFindings,
+    file: str,
+    servers: object,
+    settings: ClaudeSettings,
+    names: set[str],
+    owner: str | None = None,
+) -> None:
     """A finding for each server of a file; one in a nearer folder takes the place of one further up."""
-    servers = json_object(findings, file).get("mcpServers")
     for name, server in servers.items() if isinstance(servers, dict) else ():
         shadowed = name in names
         problem = findings.refused(file, f"mcpServers.{name}") or _problem(name, server, settings)
         if shadowed:
             problem = "a server of the same name in a nearer folder takes its place"
         findings.add(
-            ItemKind.MCP_SERVER, name, file, description=_described(server), problem=problem, shadowed=shadowed
+            ItemKind.MCP_SERVER,
+            name,
+            file,
+            description=_described(server),
+            problem=problem,
+            shadowed=shadowed,
+            owner=owner,
         )
         names.add(name)
 
@@ -56,9 +70,8 @@ def _described(server: Any) -> str | None:
 MAX_IMPORT_DEPTH = 4
 MAX_IMPORTS = 100
 
-NAMES = ("CLAUDE.md", ".claude/CLAUDE.md")
-FALLBACKS = ("AGENTS.md", ".claude/AGENTS.md")
-LOCAL = "CLAUDE.local.md"
+NAMES, FALLBACKS = ((*names, *(f"{CLAUDE}/{name}" for name in names)) for names in (MEMORY_FILES, MEMORY_FALLBACKS))
+(LOCAL,) = MEMORY_LOCAL
 
 _IMPORT = re.compile(r"(?:^|\s)@((?:[^\s\\]|\\ )+)", re.MULTILINE)
 _NO_TEXT = re.compile(
@@ -102,7 +115,7 @@ class Memory:
             self.findings.add(ItemKind.MEMORY, file, file, problem=f"{unfit}")
             return
         if globs.matches(self.excluded, file):
-            problem = "the project's settings exclude it (claudeMdExcludes)"
+            problem = f"the project's settings exclude it (claudeMdExcludes or {NO_MEMORY})"
         self._add_finding(file, text, below, problem)
         if not problem:
             self._imports(file, text, below, 1)
@@ -170,8 +183,10 @@ def _in(folder: str, name: str) -> str:
 
 
 MAX_FOLDERS = 4_000
+# Of a line that is looked for in what a model was told.
+MIN_LINE_LENGTH = 4
 MAX_DEPTH = 12
-MEMORY_NAMES = {".claude", "CLAUDE.md", "AGENTS.md"}
+MEMORY_NAMES = {CLAUDE, *MEMORY_FILES, *MEMORY_FALLBACKS}
 PASSED_OVER = frozenset({".git", ".claude", "node_modules"})
 
 
@@ -185,6 +200,21 @@ def scan(workspace: Workspace, redact: Redactor, ask: Ask | None = None) -> Tool
     Nothing is loaded yet: `zelda_ci.domain.manifest` settles that once the session has told what it had.
     """
     return scan_folder(workspace.root, workspace.path, redact, ask)
+
+
+def memory_lines(workspace: Workspace, redact: Redactor) -> frozenset[str]:
+    """Lines of the CLAUDE.md files that a session has from its start; none where it may have been told to do without.
+
+    It reads what the session meets: a setup command may have changed what was tested.
+    """
+    items = scan(workspace, redact).items
+    if workspace.confinement.environment.get(NO_MEMORY) or any(
+        it.is_main and "omitClaudeMd" in (it.note or "") for it in items
+    ):
+        return frozenset()
+    own = [it for it in items if it.kind is ItemKind.MEMORY and not (it.problem or it.below or it.description)]
+    lines = (line.strip() for it in own for line in (it.text or "").splitlines())
+    return frozenset(line for line in lines if len(line) >= MIN_LINE_LENGTH)
 
 
 def scan_folder(top: Path, folder: Path, redact: Redactor, ask: Ask | None = None) -> ToolsManifest:
@@ -233,14 +263,18 @@ def _ask(findings: ScanFindings, start: str, ask: Ask) -> None:
 def _scan_project(findings: ScanFindings, start: str) -> None:
     # From the session's folder upwards, since of several servers of one name the nearest wins.
     chain = list(_upwards(start))
-    settings_file = f"{start}/.claude/settings.json" if start else ".claude/settings.json"
+    settings_file = _in(start, settings.SETTINGS_FILE)
     project = settings.read_settings(findings, settings_file)
     documents = Documents(findings, project)
     memory = Memory(findings, project.memory_excluded)
     server_names: set[str] = set()
     for folder in chain:
         documents.add(folder)
-        add_servers(findings, f"{folder}/.mcp.json" if folder else ".mcp.json", project, server_names)
+        file = _in(folder, ".mcp.json")
+        add_servers(findings, file, json_object(findings, file).get("mcpServers"), project, server_names)
+    for file, servers, prefix, plugin in add_plugins(findings, start, project, documents):
+        named = {f"{prefix}{name}": server for name, server in servers.items()}
+        add_servers(findings, file, named, project, server_names, plugin)
     memory.add_chain(chain)
     settings.add_hooks(findings, project, settings_file)
     findings.settings += settings.find_settings(findings, project, settings_file)

@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from zelda_ci.domain.manifest import ItemKind, ManifestItem
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, Unfit
 from zelda_ci.redact import Redactor
 
+# With it, Claude Code reads no CLAUDE.md and no rule.
+NO_MEMORY = "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
+SETTINGS_FILE = ".claude/settings.json"
 HOOKS_OFF = "the project's settings switch all hooks off (disableAllHooks)"
 
 
@@ -20,35 +24,47 @@ HOOKS_OFF = "the project's settings switch all hooks off (disableAllHooks)"
 class ClaudeSettings:
     """What the project's settings say about other files."""
 
-    skills_off: frozenset[str] = frozenset()
+    overrides: dict[str, str] = field(default_factory=dict)
+    """By skill, command or workflow, how settings have it listed."""
+    agent: str | None = None
+    """The sub-agent as which the main thread runs."""
+    plugins: dict[str, Any] = field(default_factory=dict)
+    marketplaces: dict[str, Any] = field(default_factory=dict)
     servers_off: frozenset[str] = frozenset()
     memory_excluded: tuple[str, ...] = ()
     hooks_off: bool = False
     hooks: dict[str, Any] = field(default_factory=dict)
     output_style: str | None = None
 
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> "ClaudeSettings":
+        """From the file's values, as far as they are of the expected shapes."""
+        overrides, hooks = values.get("skillOverrides"), values.get("hooks")
+        variables = {name for name, value in _items(values.get("env")) if value not in ("", "0", "false", False)}
+        return cls(
+            overrides={name: mode for name, mode in _items(overrides) if isinstance(mode, str)},
+            agent=_text(values.get("agent")),
+            plugins=dict(_items(values.get("enabledPlugins"))),
+            marketplaces=dict(_items(values.get("extraKnownMarketplaces"))),
+            servers_off=frozenset(_texts(values.get("disabledMcpjsonServers"))),
+            memory_excluded=("**",) if NO_MEMORY in variables else _texts(values.get("claudeMdExcludes")),
+            hooks_off=values.get("disableAllHooks") is True,
+            hooks=dict(_items(hooks)),
+            output_style=_text(values.get("outputStyle")),
+        )
+
 
 def settings_files(folder: str) -> Iterator[str]:
     """The files that sessions in a folder read, from the top of the tree: the project's settings, then servers."""
     place = PurePosixPath(folder)
-    yield str(place / ".claude/settings.json")
+    yield str(place / SETTINGS_FILE)
     yield from (str(above / ".mcp.json") for above in (place, *place.parents))
 
 
 def read_settings(findings: ScanFindings, file: str) -> ClaudeSettings:
-    """The settings of the project, as far as they are of the expected shapes."""
+    """The settings of the project; of a file that Claude Code drops only the hooks, to say that they are not there."""
     values = json_object(findings, file)
-    if findings.refused(file, ""):
-        values = {"hooks": values.get("hooks")}
-    overrides, hooks, style = values.get("skillOverrides"), values.get("hooks"), values.get("outputStyle")
-    return ClaudeSettings(
-        skills_off=frozenset(name for name, mode in _items(overrides) if mode == "off"),
-        servers_off=frozenset(_texts(values.get("disabledMcpjsonServers"))),
-        memory_excluded=_texts(values.get("claudeMdExcludes")),
-        hooks_off=values.get("disableAllHooks") is True,
-        hooks=dict(_items(hooks)),
-        output_style=style if isinstance(style, str) else None,
-    )
+    return ClaudeSettings.of({"hooks": values.get("hooks")} if findings.refused(file, "") else values)
 
 
 def find_settings(findings: ScanFindings, settings: ClaudeSettings, file: str) -> tuple[ManifestItem, ...]:
@@ -66,21 +82,29 @@ def find_settings(findings: ScanFindings, settings: ClaudeSettings, file: str) -
     return tuple(items)
 
 
-def add_hooks(findings: ScanFindings, settings: ClaudeSettings, file: str) -> None:
-    """A finding for each hook: what it waits for is its name, what it runs its description."""
+def add_hooks(findings: ScanFindings, settings: ClaudeSettings, file: str, *, owner: str | None = None) -> None:
+    """A finding for each hook: what it waits for is its name, what it runs its description.
+
+    Args:
+        findings: Takes them.
+        settings: With the hooks.
+        file: In which they stand.
+        owner: The call that they wait for, or the plugin that they belong to.
+    """
     for event, groups in settings.hooks.items():
         for place, group in enumerate(groups if isinstance(groups, list) else [None]):
             matcher, hooks = _group(group)
             name = f"{event}:{matcher}" if matcher else event
             if not hooks:
                 problem = findings.refused(file, "") or "it is not of the shape that hooks have"
-                findings.add(ItemKind.HOOK, name, file, problem=problem, announced=False)
+                findings.add(ItemKind.HOOK, name, file, problem=problem, announced=False, owner=owner)
             for number, hook in hooks:
-                action = hook.get("command") or hook.get("prompt") or hook.get("url")
+                action = next((hook[key] for key in ("command", "prompt", "url", "tool") if hook.get(key)), None)
                 description = f"{hook.get('type') or 'hook'}: {action}" if action else None
                 refused = findings.refused(file, f"hooks.{event}.{place}.hooks.{number}")
-                hook_problem = refused or (HOOKS_OFF if settings.hooks_off else None)
-                findings.add(ItemKind.HOOK, name, file, description=description, problem=hook_problem, announced=False)
+                why = refused or (HOOKS_OFF if settings.hooks_off else None)
+                facts = {"description": description, "problem": why, "owner": owner}
+                findings.add(ItemKind.HOOK, name, file, announced=False, **facts)
 
 
 def json_object(findings: ScanFindings, file: str) -> dict[str, Any]:
@@ -111,12 +135,16 @@ def _items(value: object) -> list[tuple[str, Any]]:
     return list(value.items()) if isinstance(value, dict) else []
 
 
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def _texts(value: object) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
 # The second is never loaded; who keeps one may wonder why it does nothing.
-FILES = (".claude/settings.json", ".claude/settings.local.json")
+FILES = (SETTINGS_FILE, ".claude/settings.local.json")
 
 MAX_FINDINGS = 50
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from zelda_ci.domain.manifest import ItemKind, ManifestItem, RefusedSetting
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
 from zelda_ci.files import untrusted
 from zelda_ci.redact import Redactor, SafeText
 
@@ -105,6 +106,17 @@ class Tree:
             return False
         except Unfit:
             return True
+
+    def is_inside(self, path: str) -> bool:
+        """Whether it lies in the tree, or is not there: no link leads elsewhere."""
+        try:
+            with _explained():
+                self._real(path)
+        except Missing:
+            return True
+        except Unfit:
+            return False
+        return True
 
     def files(self, folder: str, suffix: str) -> Iterator[str]:
         """Paths of the files below a folder whose names end so; no folder is entered twice."""

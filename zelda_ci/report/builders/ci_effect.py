@@ -7,7 +7,8 @@ from posixpath import dirname
 
 from zelda_ci.domain.ci import CiReport, SteeringChange
 from zelda_ci.domain.comparison import NotLoaded
-from zelda_ci.domain.manifest import ItemKind, ManifestEntry
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.gate import gate_sentence

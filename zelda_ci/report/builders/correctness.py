@@ -218,6 +218,7 @@ BY_CODE = {
     "SETUP_FAILED": "Try setupCommand in a fresh clone of the tested commit: the session never started.",
     "CLI_MISSING": "Install zelda-ci again: the Claude Code CLI comes with it.",
     "BOUND_REACHED": "Find in the transcript what took so much: memory, processes or disk.",
+    "MEMORY_MISSING": "Nothing of the configuration was tested: pin the version of zelda-ci that worked.",
     "TRANSCRIPT_FORGED": "Find who wrote what is named, among hooks, servers and scripts of the tested commit.",
     "CLI_KILLED": "See whether memory ran out; fewer --jobs need less of it.",
     "ROOT_REFUSED": "Run Zelda as an ordinary user, or choose another execution.permissionMode.",

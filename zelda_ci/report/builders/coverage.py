@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.manifest import ItemKind
+from zelda_ci.domain.kinds import FOLLOWED, KINDS, ItemKind
 from zelda_ci.domain.steering import SteeringCoverage, SuiteUse, Unit, UnitCoverage
 from zelda_ci.report.model import Cell, Column, HistoryView, Table, TableRow, Tone
 from zelda_ci.report.text import visible
@@ -13,17 +13,6 @@ NONE = Cell("-", Tone.DIM)
 MAX_COLUMNS = 8
 MAX_NAMED = 6
 
-KINDS = {
-    ItemKind.SKILL: "skill",
-    ItemKind.COMMAND: "command",
-    ItemKind.AGENT: "sub-agent",
-    ItemKind.MCP_SERVER: "MCP server",
-    ItemKind.RULE: "rule",
-    ItemKind.MEMORY: "CLAUDE.md",
-    ItemKind.HOOK: "hook",
-    ItemKind.SETTINGS: "settings",
-    ItemKind.OUTPUT_STYLE: "output style",
-}
 MEANING = (
     "loaded: the session had it (of skills and sub-agents the description, of rules and CLAUDE.md files the text). "
     "used: it was called, its file was read, or the judge says that it applied. missed, broken: the judge says so. "
@@ -51,12 +40,12 @@ def _row(row: UnitCoverage, trials: dict[str, int], *, wide: bool) -> TableRow:
         more = [f"{len(felt) - MAX_NAMED} more"] if len(felt) > MAX_NAMED else []
         loaded = f"loaded by {len(row.suites)}" if row.suites else "-"
         cells = [Cell("; ".join([*felt[:MAX_NAMED], *more]) or loaded)]
-    return TableRow((name, Cell(KINDS[row.unit.kind], Tone.DIM), *cells))
+    return TableRow((name, Cell(KINDS[row.unit.kind].word, Tone.DIM), *cells))
 
 
 def _named(unit: Unit) -> str:
     """Skills and the like by name, the rest by file."""
-    by_file = unit.kind in (ItemKind.RULE, ItemKind.MEMORY, ItemKind.SETTINGS)
+    by_file = unit.kind in FOLLOWED | {ItemKind.SETTINGS}
     return visible(unit.path if by_file else unit.name, 60)
 
 

@@ -17,6 +17,7 @@ from zelda_ci.domain.details import (
     ToolUse,
 )
 from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.kinds import KINDS
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.outcome import fulfillment
@@ -203,7 +204,7 @@ def _not_loaded(entry: ManifestEntry) -> Cell:
 
 
 def _named(entry: ManifestEntry) -> str:
-    kind = {"mcpServer": "MCP server", "claudeMd": "CLAUDE.md", "agent": "sub-agent"}.get(entry.kind, entry.kind)
+    kind = KINDS[entry.kind].word
     name = visible(entry.file) if entry.name == entry.file else f"{visible(entry.name, 80)} ({visible(entry.file)})"
     return f"{kind} {name}"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.steered import head, named, problems, scanned
-from zelda_ci.domain.manifest import ItemKind
+from zelda_ci.domain.kinds import ItemKind
 
 
 def test_a_skill_is_named_by_its_folder_and_labelled_by_its_head(tmp_path: Path) -> None:
@@ -68,8 +68,8 @@ def test_a_skill_says_who_may_call_it_and_for_which_files_it_waits(tmp_path: Pat
         ".claude/skills/scoped/SKILL.md": head(description="S.", paths="[src/**/*.py, '*.md']"),
     }
     found = named(scanned(tmp_path, files), ItemKind.SKILL)
-    assert (found["manual"].automatic, found["manual"].announced) == (False, True)
-    assert (found["quiet"].automatic, found["quiet"].announced) == (True, False)
+    assert (found["manual"].is_visible, found["manual"].announced) == (False, True)
+    assert (found["quiet"].is_visible, found["quiet"].announced) == (True, False)
     assert found["scoped"].paths == ("src/**/*.py", "*.md")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.steered import head, named, problems, scanned, workspace_in, write
-from zelda_ci.domain.manifest import ItemKind
+from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.redact import Redactor
 

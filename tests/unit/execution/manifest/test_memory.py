@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from tests.support.steered import problems, scanned
-from zelda_ci.domain.manifest import ItemKind, ToolsManifest
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ToolsManifest
 
 MEMORY = ItemKind.MEMORY
 

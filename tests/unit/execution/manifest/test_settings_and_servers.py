@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.steered import named, problems, scanned
-from zelda_ci.domain.manifest import ItemKind
+from zelda_ci.domain.kinds import ItemKind
 
 RUN = {"type": "command", "command": "make lint"}
 

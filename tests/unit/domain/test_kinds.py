@@ -1,0 +1,26 @@
+"""The table of the kinds, and the page that shows it."""
+
+from pathlib import Path
+
+import pytest
+
+from zelda_ci.domain.kinds import KINDS, ItemKind, may_steer
+
+PAGE = (Path(__file__).parents[3] / "docs/steering.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_its_line_on_the_page_and_its_files_steer(kind: ItemKind) -> None:
+    row = KINDS[kind]
+    (line,) = [line for line in PAGE.splitlines() if line.startswith(f"| {row.word} |")]
+    _, _, files, loaded, _, used, _ = line.split("|")
+    assert (loaded.strip(), used.strip()) == (row.loaded, row.used)
+    assert row.folder in files
+    for name in row.files:
+        assert name in files
+        place = f".claude/{row.folder or 'x'}"
+        assert may_steer(f"{place}/{name if not name.startswith('.') else 'x' + name}")
+
+
+def test_every_kind_has_a_row() -> None:
+    assert set(KINDS) == set(ItemKind)

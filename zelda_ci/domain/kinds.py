@@ -1,0 +1,142 @@
+"""The kinds of steering: where the files of each lie, when a session has them, what the model sees, who feels a change.
+
+Everything that has to know one of these reads this table: the scan, what was loaded, coverage, selection, reports.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+
+class ItemKind(StrEnum):
+    SKILL = "skill"
+    COMMAND = "command"
+    AGENT = "agent"
+    WORKFLOW = "workflow"
+    MCP_SERVER = "mcpServer"
+    RULE = "rule"
+    MEMORY = "claudeMd"
+    """CLAUDE.md, what it imports, and the AGENTS.md that takes its place."""
+    HOOK = "hook"
+    SETTINGS = "settings"
+    OUTPUT_STYLE = "outputStyle"
+    PLUGIN = "plugin"
+    MOD = "mod"
+    """JavaScript of a plugin that runs inside Claude Code."""
+
+
+class Shown(StrEnum):
+    """What the model sees of something that it may call."""
+
+    DESCRIPTION = "description"
+    NAME = "name"
+    HIDDEN = "hidden"
+    """Nothing: only a person can call it."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One row of the table."""
+
+    word: str
+    """For people."""
+    files: tuple[str, ...]
+    """Names of its files, wherever they lie; a kind with a folder has the endings of the files in it."""
+    sees: Literal["listing", "text", "effect"]
+    """What the model sees of it: an entry in a listing and the text once called; the text; or only what it does."""
+    used: Literal["called", "followed", "run", "in force"]
+    """When a session has used it."""
+    felt: Literal["callers", "touchers", "all"] = "all"
+    """Whom a change of its text concerns, where nothing but the text changed."""
+    folder: str = ""
+    """In `.claude`, and in plugins at their top."""
+    own_folder: bool = False
+    """Whether each lies in a folder of its own."""
+    listed: tuple[str, ...] = ()
+    """Lists of Claude Code's first message that name it."""
+    call: Literal["Skill", "Agent", "mcp", ""] = ""
+    """The tool by which the model calls it; of servers, what the names of their tools begin with."""
+    loaded: str = "at the start"
+    """When, for people."""
+
+
+SKILL_FILE = "SKILL.md"
+MEMORY_FILES, MEMORY_FALLBACKS, MEMORY_LOCAL = ("CLAUDE.md",), ("AGENTS.md",), ("CLAUDE.local.md",)
+
+KINDS: Mapping[ItemKind, Kind] = {
+    ItemKind.SKILL: Kind(
+        "skill", (SKILL_FILE,), "listing", "called", "callers",
+        folder="skills", own_folder=True, listed=("skills", "slash_commands"), call="Skill",
+        loaded="name and description at the start, or once a file that its `paths` name was touched; text once called",
+    ),
+    ItemKind.COMMAND: Kind(
+        "command", (".md",), "listing", "called", "callers",
+        folder="commands", listed=("slash_commands",), call="Skill",
+        loaded="name and description at the start, text once called",
+    ),
+    ItemKind.AGENT: Kind(
+        "sub-agent", (".md",), "listing", "called", "callers", folder="agents", listed=("agents",), call="Agent",
+        loaded="name and description at the start, text once called; all of it where settings make it the main agent",
+    ),
+    ItemKind.WORKFLOW: Kind(
+        "workflow", (".js",), "listing", "called", folder="workflows", listed=("skills", "slash_commands"),
+        call="Skill", loaded="name and description at the start, code once called",
+    ),
+    ItemKind.MCP_SERVER: Kind(
+        "MCP server", (".mcp.json",), "listing", "called", call="mcp", loaded="started with the session",
+    ),
+    ItemKind.RULE: Kind(
+        "rule", (".md",), "text", "followed", "touchers", folder="rules",
+        loaded="at the start, or once a file that its `paths` name was touched",
+    ),
+    ItemKind.MEMORY: Kind(
+        "CLAUDE.md file", (*MEMORY_FILES, *MEMORY_FALLBACKS, *MEMORY_LOCAL), "text", "followed", "touchers",
+        loaded="at the start; in folders further down once a file there was touched",
+    ),
+    ItemKind.HOOK: Kind(
+        "hook", ("hooks.json", "settings.json"), "effect", "run",
+        loaded="at the start; in the head of a skill or sub-agent once that was called",
+    ),
+    ItemKind.SETTINGS: Kind("settings", ("settings.json",), "effect", "in force"),
+    ItemKind.OUTPUT_STYLE: Kind(
+        "output style", (".md",), "text", "in force", folder="output-styles",
+        loaded="the one that `outputStyle` names, at the start",
+    ),
+    ItemKind.PLUGIN: Kind(
+        "plugin", ("plugin.json", "marketplace.json"), "effect", "in force", listed=("plugins",),
+    ),
+    ItemKind.MOD: Kind("mod", ("hooks.json",), "effect", "in force", loaded="never, unless `isolation.mods` allows it"),
+}  # fmt: skip
+
+# What a session uses by calling it; the rest works without a call.
+CALLED = frozenset(kind for kind, row in KINDS.items() if row.used == "called")
+# What a session follows or breaks.
+FOLLOWED = frozenset(kind for kind, row in KINDS.items() if row.used == "followed")
+
+CLAUDE = ".claude"
+PLUGIN_MANIFEST = ".claude-plugin/plugin.json"
+# What of a plugin Claude Code reads: files and folders at its top.
+PLUGIN_PARTS = (
+    *(row.folder for row in KINDS.values() if row.folder),
+    "hooks", "monitors", "bin", "hooks.json", "settings.json", ".mcp.json", ".lsp.json",
+)  # fmt: skip
+_MEMORY_NAMES = frozenset(name.lower() for name in KINDS[ItemKind.MEMORY].files)
+# Files that steer wherever they lie.
+_NAMES = frozenset({*KINDS[ItemKind.MCP_SERVER].files, SKILL_FILE})
+
+
+def is_memory(name: str) -> bool:
+    """Whether a file is called as CLAUDE.md files are, in whatever case."""
+    return name.lower() in _MEMORY_NAMES
+
+
+def may_steer(path: str) -> bool:
+    """Whether a file's name or place says that it steers, or may steer, Claude Code."""
+    *folders, name = path.split("/")
+    return is_memory(name) or name in _NAMES or any(part.lower().startswith(CLAUDE) for part in (*folders, name))
+
+
+def of_folder(folder: str) -> Kind | None:
+    """The kind whose files lie in a folder of that name in `.claude`."""
+    return next((row for row in KINDS.values() if folder and row.folder == folder), None)
