@@ -38,7 +38,9 @@ def with_nights(artifact: Artifact, count: int, *, days: float, passed: int = 3)
     good = Passes(passed=passed, trials=3)
     suites: dict[str, SuiteNight] = {"greeting": row.replace(trials=3, whole=good, checks={CHECK: good})}
     made = [
-        newest.replace(at=newest.at + timedelta(days=days) * (number + 1), batch_id=f"{days} {number}", suites=suites)
+        newest.replace(
+            at=newest.at + timedelta(days=days) * (number + 1), batch_id=f"{days} {passed} {number}", suites=suites
+        )
         for number in range(count)
     ]
     nights: list[Night] = sorted([*history.nights, *made], key=lambda night: night.at)
@@ -91,7 +93,8 @@ def test_the_budget_of_the_suites_is_kept_at_night(tmp_path: Path) -> None:
         enough_for_one = json.dumps({"budgetUsd": 1.5 * run["evaluations"]["efficiency"]["details"]["costUsd"]})
         as_dear: list[Reply] = [tool_call("Bash", {"command": "echo hello > elsewhere.txt"}), text("Done.")]
         done = stage.night(as_dear * 3, trials=enough_for_one, fail_on="never")
-        assert done.code == 0, done.printed
+        assert done.code == 2, done.printed
+        assert "INCOMPLETE" in done.printed
         assert trials_in(stage.stored[-1]) == 1
 
 
