@@ -1,59 +1,59 @@
-"""How soon a nightly run names a drop, and how often a quiet quarter has an issue in vain; further trials included.
+"""How soon a nightly run names a fall, and how often a quiet quarter has an issue in vain; nights that differ included.
 
-Usage: python -m benchmarks.drift_simulation [histories per row, default 200]
+Usage: python -m benchmarks.drift_simulation [histories per row, default 200] [processes, default all]
 """
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
+from tests.unit.compare.adaptive import MIXED, WAVERING
 from tests.unit.compare.nights import World, live
 from zelda_ci.domain.nights import NightlyHistory
 
 QUARTER = 91
-FALL_AT = 30
-WITHIN = 5
-WAVERING = (0.9,) * 5
+WITHIN = (3, 5, 7, 10)
+# How far all rates of a night lie off together.
+DAYS = (0.0, 0.1, 0.2)
 
 
 def main() -> None:
     histories = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    print(f"{histories} histories a row, five criteria a suite")
-    print(f"Nothing falls: histories of {QUARTER} nights with any drift")
-    for suites in (1, 3, 10):
-        for name, rates in (("mixed", World(1).rates), ("wavering", WAVERING)):
-            world = World(suites, rates=rates, new_platform_at=45)
-            quiet = Quiet()
-            found = share(world, QUARTER, histories, quiet)
-            print(f"  {suites} suites, {name}: {found:.1%}, {quiet.trials / quiet.rows:.2f} trials a night", flush=True)
-    print(f"One criterion falls by 50 points: histories in which it is named within {WITHIN} nights")
-    for suites in (1, 3, 10):
-        for name, fall_with in (("silently", None), ("with a new platform", FALL_AT)):
-            world = World(suites, fall_at=FALL_AT, new_platform_at=fall_with)
-            print(f"  {suites} suites, 100 to 50 %, {name}: {share(world, FALL_AT + WITHIN, histories, _it):.0%}")
-        world = World(suites, rates=WAVERING, fall_at=FALL_AT, fallen=0.4)
-        print(f"  {suites} suites, 90 to 40 %, all wavering: {share(world, FALL_AT + WITHIN, histories, _it):.0%}")
+    processes = int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count()
+    print(f"{histories} histories a row, five criteria a suite; nights: those after which a drift was named")
+    with ProcessPoolExecutor(processes) as pool:
+        for (label, world), nights in zip(
+            rows(), pool.map(partial(named, histories), dict(rows()).values()), strict=True
+        ):
+            marks = (QUARTER,) if world.fall_at is None else WITHIN
+            found = (f"{sum(night <= mark for night in nights) / histories:.1%} within {mark}" for mark in marks)
+            print(f"  {label}: {', '.join(found)} nights", flush=True)
 
 
-def share(world: World, nights: int, histories: int, wanted: Callable[[int, NightlyHistory], bool]) -> float:
-    seen = sum(live(world, nights, f"history {number}", wanted) is not None for number in range(histories))
-    return seen / histories
+def rows() -> Iterator[tuple[str, World]]:
+    for suites in (3, 10):
+        for name, rates in (("mixed", MIXED), ("wavering", WAVERING)):
+            for day in DAYS:
+                about = f"{suites} suites, {name}, nights differ by {day}"
+                yield f"nothing falls, {about}", World(suites, rates, new_platform_at=45, day=day)
+                for fall_at in (20, 45):
+                    label = f"one criterion falls to 40 % after {fall_at} nights, {about}"
+                    yield label, World(suites, rates, fall_at, 0.4, day=day)
 
 
-class Quiet:
-    """Sees any drift, and counts what the nights cost."""
+def named(histories: int, world: World) -> list[int]:
+    """Of each history in which a drift is named, after how many nights, counted from the fall."""
+    start = world.fall_at or 0
+    nights = QUARTER if world.fall_at is None else start + max(WITHIN)
 
-    def __init__(self) -> None:
-        self.trials = self.rows = 0
+    def is_it(number: int, history: NightlyHistory) -> bool:
+        its_own = ((drift.suite, drift.check) == ("suite0", "c0") for drift in history.drifts)
+        return bool(history.drifts) if world.fall_at is None else number >= start and any(its_own)
 
-    def __call__(self, _: int, history: NightlyHistory) -> bool:
-        suites = history.nights[-1].suites.values()
-        self.trials += sum(row.trials for row in suites)
-        self.rows += len(suites)
-        return bool(history.drifts)
-
-
-def _it(number: int, history: NightlyHistory) -> bool:
-    return number >= FALL_AT and any((drift.suite, drift.check) == ("suite0", "c0") for drift in history.drifts)
+    seen = (live(world, nights, f"history {number}", is_it) for number in range(histories))
+    return [night - start + 1 for night in seen if night is not None]
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from zelda_ci.ci.evaluate import PushPlan
 from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
 from zelda_ci.ci.inputs import Mode
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
+from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.impact import reasons
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config.project import LoadedProject, find_root
@@ -189,7 +190,7 @@ def _share(
     )
     is_night = nightly.is_nightly(case)
     if settings.mode is Mode.PLAN:
-        # A night adds trials by what all suites show.
+        # One job adds the row of a night to the history.
         return sharding.publish_plan(case, make_plan(facts, 1 if is_night else settings.shards, at_most=True), planned)
     if settings.mode is Mode.MERGE or shard is None:
         return sharding.merge(case, partial(make_plan, facts), planned)
@@ -219,24 +220,14 @@ def _runner(
     environ: EnvironmentSettings,
     emit: Emit,
 ) -> Callable[[], BatchResult]:
-    """What runs the suites: a night its rounds, a push what is new, everything else all that was asked for."""
-    budget, spent = money.budget(app.ordered(loaded, order, environ)), 0.0
-
-    def run_round(names: Sequence[str], trials: int) -> BatchResult:
-        nonlocal spent
-        # A number of trials has no budget of its own: that of the plan in its place holds for all rounds together.
-        left = None if budget is None else budget - spent
-        if left is not None and left <= 0:
-            return empty_batch(case.now())
-        overrides = replace(order.overrides, trials=Given(trials, "input", "nightly"))
-        ordered = replace(order, names=names or order.names, overrides=overrides, budget_usd=left)
-        batch = app.run(loaded, ordered, environ, emit)
-        spent += sum(map(money.cost_of, batch.runs))
-        return batch
+    """What runs the suites: a night all, as often as any night; a push what is new; everything else what was asked."""
 
     def run() -> BatchResult:
         if nightly.is_nightly(case) and planned.baseline:
-            return nightly.run_night(case, planned.baseline, run_round)
+            # A number of trials has no budget of its own: that of the plan in its place holds.
+            budget = money.budget(app.ordered(loaded, order, environ))
+            overrides = replace(order.overrides, trials=Given(TRIALS_A_NIGHT, "input", "nightly"))
+            return app.run(loaded, replace(order, overrides=overrides, budget_usd=budget), environ, emit)
         if not planned.known:
             return app.run(loaded, order, environ, emit)
         new = replace(order, names=planned.new)

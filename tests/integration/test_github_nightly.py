@@ -15,12 +15,11 @@ from tests.unit.compare.runs import fulfillment, run
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiResult
 from zelda_ci.ci.inputs import Nightly
-from zelda_ci.ci.nightly import is_nightly, keep_watch, run_night
+from zelda_ci.ci.nightly import is_nightly, keep_watch
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.run import BatchResult, RunResult
-from zelda_ci.errors import StorageError
 
 PLATFORM = {"cli": "2.1.329", "models": "claude-sonnet-5-5"}
 CHECK = "criterion 1"
@@ -77,7 +76,15 @@ def batch(*runs: RunResult) -> BatchResult:
 
 
 def before(*, suite: str = "s", check: str = CHECK) -> NightlyHistory:
-    return history_of([night(number, {suite: {check: (3, 3)}}, platform=PLATFORM, tree="code") for number in range(12)])
+    """Twelve good nights, and four bad ones in which nothing is proven yet."""
+    return history_of(
+        [
+            night(number, {suite: {check: (3 if number < 12 else 0, 3)}}, platform=PLATFORM, tree="code").replace(
+                run=100 + number
+            )
+            for number in range(16)
+        ]
+    )
 
 
 def watched(
@@ -101,52 +108,17 @@ def test_only_scheduled_runs_that_may_compare_are_nights() -> None:
     assert not is_nightly(other)
 
 
-class Rounds:
-    """What is asked of the rounds of a night, each trial of which ends as the next letter says; the last goes on."""
-
-    def __init__(self, letters: str, *, failing: int | None = None, most: int = 99) -> None:
-        self.letters, self.failing, self.most = letters, failing, most
-        self.asked: list[tuple[tuple[str, ...], int]] = []
-        self.case = case_of()
-        self.made = run_night(self.case, BatchBaseline(ORIGIN, None, nights=before()), self)
-
-    def __call__(self, names: Sequence[str], trials: int) -> BatchResult:
-        done = len(self.asked)
-        if self.failing == done:
-            raise StorageError("The disk is full.")
-        self.asked.append((tuple(names), trials))
-        letter = self.letters[min(done, len(self.letters) - 1)]
-        wanted = range(1, trials + 1) if done < self.most else ()
-        return batch(*(trial(letter, number=number) for number in wanted))
-
-
-def test_a_good_night_has_one_round_and_a_bad_trial_more_of_that_suite_whose_numbers_go_on() -> None:
-    good = Rounds("P")
-    assert (good.asked, len(good.made.runs)) == ([((), 1)], 1)
-    bad = Rounds("F")
-    assert bad.asked == [((), 1), *[(("s",), 2)] * 4]
-    assert [each.trial for each in bad.made.runs] == [*range(1, 10)]
-    assert bad.made.planned == 9
-
-
-def test_rounds_end_where_they_show_nothing_make_nothing_or_cannot_be_run() -> None:
-    assert len(Rounds("F??????").asked) == 5
-    poor = Rounds("F", most=1)
-    assert (len(poor.asked), len(poor.made.runs)) == (2, 1)
-    assert poor.case.log.said[-1] == "There are no further trials tonight: the budget is used up."
-    broken = Rounds("F", failing=1)
-    assert len(broken.made.runs) == 1
-    assert "The disk is full" in "\n".join(broken.case.log.said)
-
-
 def test_the_same_night_again_writes_nothing(github: GitHubServer) -> None:
     case = case_of(github)
     first = fallen(case)
     # A job that is run again has the history before its own night.
     fallen(case)
     (issue,) = github.repository.issues
-    assert issue.title == "Zelda: s, criterion 1 36/36 → 0/3 since 2028-01-09"
+    assert issue.title == "Zelda: s, criterion 1 36/36 → 0/15 since 2026-03-13"
     assert "- Claude Code: 2.1.329, unchanged" in issue.body
+    assert "0/15 · in the newest 5 nights of these files" in issue.body
+    for run_id in (112, 113, 114, 115, 7):
+        assert f"(https://github.com/o/r/actions/runs/{run_id})" in issue.body
     assert issue.edits == 0
     assert first.nights.drifts[0].issue == issue.number
 

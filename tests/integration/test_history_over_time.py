@@ -54,7 +54,7 @@ def test_a_suite_is_shown_over_time_with_what_changed(tmp_path: Path) -> None:
     assert "2/3" in lines[1]
     assert lines[1].endswith("Claude Code 2.1.9")
     assert "alpha: ██████¦" in done.stderr
-    assert "Nothing fell by more than chance explains" in done.stderr
+    assert "that takes 12 rows" in done.stderr
     assert len(zelda(project, "history", "alpha", "--limit", "2").stdout.splitlines()) == 3
 
 

@@ -1,6 +1,7 @@
 """Nights on GitHub: one fills the pool, one opens the issue about drift, one rewrites it, one closes it."""
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -29,15 +30,17 @@ def rewrite(artifact: Artifact, history: bytes) -> None:
     artifact.__post_init__()
 
 
-def with_nights(artifact: Artifact, count: int, *, days: float) -> None:
-    """More good nights like the newest one; `days` after it, or before it."""
+def with_nights(artifact: Artifact, count: int, *, days: float, passed: int = 3) -> None:
+    """More nights like the newest one, good ones by default; `days` after it, or before it."""
     history = history_in(artifact)
     newest = history.nights[-1]
     row = newest.suites["greeting"]
-    good = Passes(passed=3, trials=3)
+    good = Passes(passed=passed, trials=3)
     suites: dict[str, SuiteNight] = {"greeting": row.replace(trials=3, whole=good, checks={CHECK: good})}
     made = [
-        newest.replace(at=newest.at + timedelta(days=days) * (number + 1), batch_id=f"{days} {number}", suites=suites)
+        newest.replace(
+            at=newest.at + timedelta(days=days) * (number + 1), batch_id=f"{days} {passed} {number}", suites=suites
+        )
         for number in range(count)
     ]
     nights: list[Night] = sorted([*history.nights, *made], key=lambda night: night.at)
@@ -48,21 +51,20 @@ def test_a_drift_is_told_in_one_issue_until_it_is_over(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         stage.github.permissions["issues"] = "write"
         issues = stage.github.repository.issues
-        first = stage.night(GOOD)
+        first = stage.night(GOOD * 3)
         assert first.code == 0, first.printed
-        assert trials_in(stage.stored[-1]) == 1
+        assert trials_in(stage.stored[-1]) == 3
         assert len(history_in(stage.stored[-1]).nights) == 1
-        assert "Trend over 1 night" in first.summary
+        assert re.search(r"Trend over 1 night[\s\S]*too few nights", first.summary)
         with_nights(stage.stored[-1], 12, days=-1)
+        with_nights(stage.stored[-1], 4, days=1e-9, passed=0)
 
-        # A fall gets all trials of the night.
-        opened = stage.night(BAD * 9)
-        assert trials_in(stage.stored[-1]) == 9, opened.printed
+        opened = stage.night(BAD * 3)
         (issue,) = issues
         assert (issue.author, issue.state) == (stage.github.login, "open")
-        assert issue.title.startswith("Zelda: greeting, build and tests 37/37 → 0/9 since 20")
+        assert issue.title.startswith("Zelda: greeting, build and tests 39/39 → 0/15 since 20")
         assert "Claude Code: " in issue.body
-        assert "Drift (new): greeting, build and tests 37/37 → 0/9" in opened.summary
+        assert "Drift (new): greeting, build and tests 39/39 → 0/15" in opened.summary
 
         # Whoever copies the mark gets nothing of it.
         forged = stage.github.repository.add_issue("Zelda: mine", issue.body, author="mallory")
@@ -70,7 +72,9 @@ def test_a_drift_is_told_in_one_issue_until_it_is_over(tmp_path: Path) -> None:
 
         updated = stage.night([*BAD, *BAD, *BAD])
         assert issues == [issue, forged, quoting]
-        assert "37/37 → 0/12" in issue.title, updated.printed
+        # The newest five nights are other ones now.
+        assert "39/39 → 0/15" in issue.title, updated.printed
+        assert "in the newest 5 nights" in issue.body
         assert (issue.state, issue.edits) == ("open", 1)
         assert "Drift (still)" in updated.summary
 
@@ -82,26 +86,26 @@ def test_a_drift_is_told_in_one_issue_until_it_is_over(tmp_path: Path) -> None:
         assert history_in(stage.stored[-1]).drifts == ()
 
 
-def test_the_budget_of_the_suites_is_kept_for_all_rounds_of_a_night(tmp_path: Path) -> None:
+def test_the_budget_of_the_suites_is_kept_at_night(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
-        stage.night(GOOD)
-        (run,) = json.loads(stage.stored[-1].files["zelda-results.json"])["runs"]
-        with_nights(stage.stored[-1], 12, days=-1)
+        stage.night(GOOD * 3)
+        run = json.loads(stage.stored[-1].files["zelda-results.json"])["runs"][0]
         enough_for_one = json.dumps({"budgetUsd": 1.5 * run["evaluations"]["efficiency"]["details"]["costUsd"]})
         as_dear: list[Reply] = [tool_call("Bash", {"command": "echo hello > elsewhere.txt"}), text("Done.")]
-        done = stage.night(as_dear, trials=enough_for_one, fail_on="never")
-        assert done.code == 0, done.printed
+        done = stage.night(as_dear * 3, trials=enough_for_one, fail_on="never")
+        assert done.code == 2, done.printed
+        assert "INCOMPLETE" in done.printed
         assert trials_in(stage.stored[-1]) == 1
-        assert "no further trials tonight: the budget is used up" in done.printed
 
 
 def test_a_missing_permission_is_said_and_the_drift_is_in_the_summary_and_what_is_missing_is_said(
     tmp_path: Path,
 ) -> None:
     with Stage(tmp_path) as stage:
-        stage.night(GOOD)
+        stage.night(GOOD * 3)
         with_nights(stage.stored[-1], 12, days=-1)
-        done = stage.night(BAD * 9, fail_on="never")
+        with_nights(stage.stored[-1], 4, days=1e-9, passed=0)
+        done = stage.night(BAD * 3, fail_on="never")
         assert done.code == 0, done.printed
         assert (
             "The drift is told in no issue: the token may not write issues (permissions: issues: write" in done.summary
@@ -116,7 +120,6 @@ def test_a_missing_permission_is_said_and_the_drift_is_in_the_summary_and_what_i
         assert len(history_in(stage.stored[-1]).nights) == nights
 
         rewrite(stage.stored[-1], b'{"schemaVersion": 1, "nights": 3}')
-        # A drift that is known gets three trials.
         done = stage.night([*GOOD, *GOOD, *GOOD], fail_on="never", nightly="quiet")
-        assert "The history of the nights before goes on with 14 nights of an older artifact" in done.summary
-        assert len(history_in(stage.stored[-1]).nights) == 15
+        assert "The history of the nights before goes on with 18 nights of an older artifact" in done.summary
+        assert len(history_in(stage.stored[-1]).nights) == 19

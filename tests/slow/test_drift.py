@@ -6,7 +6,7 @@ from tests.unit.compare.nights import World, live
 from zelda_ci.domain.nights import Drift, NightlyHistory
 
 
-def named(world: World, seed: str, *, within: int = 5) -> bool:
+def named(world: World, seed: str, *, within: int = 7) -> bool:
     assert world.fall_at is not None
     fell = world.fall_at
 
@@ -21,14 +21,20 @@ def _is_it(drift: Drift) -> bool:
 
 
 @pytest.mark.parametrize(
-    "world", [World(2, fall_at=25), World(2, fall_at=25, new_platform_at=25)], ids=["silent", "new platform"]
+    "world",
+    [World(2, fall_at=45, fallen=0.4), World(2, fall_at=45, fallen=0.4, new_platform_at=45)],
+    ids=["silent", "new platform"],
 )
-def test_a_drop_of_50_points_is_named_within_five_nights(world: World) -> None:
+def test_a_drop_of_60_points_is_named_within_a_week(world: World) -> None:
     seen = sum(named(world, f"drop {number}") for number in range(12))
     assert seen >= 10
 
 
-@pytest.mark.parametrize("world", [World(1, rates=(0.9,) * 5), World(1, new_platform_at=40)], ids=["wavering", "mixed"])
+@pytest.mark.parametrize(
+    "world",
+    [World(1, rates=(0.9,) * 5), World(1, new_platform_at=40), World(3, day=0.1), World(3, day=0.2)],
+    ids=["wavering", "mixed", "nights differ", "nights differ much"],
+)
 def test_quiet_quarters_hardly_ever_have_a_drift(world: World) -> None:
     quarters = [live(world, 91, f"quiet {number}", lambda _, history: bool(history.drifts)) for number in range(10)]
     claimed = [night for night in quarters if night is not None]

@@ -36,7 +36,7 @@ class Nightly(StrEnum):
     """What a scheduled run on the default branch does beside running suites."""
 
     WATCH = "watch"
-    """A trial per suite, a row in the history, and an issue where something fell."""
+    """Three trials per suite, a row in the history, and an issue where something fell."""
     QUIET = "quiet"
     """The same without an issue."""
     OFF = "off"

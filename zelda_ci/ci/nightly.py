@@ -1,24 +1,20 @@
-"""A scheduled run on the default branch: few trials for the pool, a row of the history, and one issue about drift."""
+"""A scheduled run on the default branch: trials for the pool, a row of the history, and one issue about drift."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.inputs import Nightly
 from zelda_ci.ci.publish import comment_key
-from zelda_ci.compare.drift import MAX_ROUNDS, TRIALS_A_ROUND, needing_more, night_of, watch, with_night
+from zelda_ci.compare.drift import night_of, watch, with_night
 from zelda_ci.domain.ci import BaselineState
-from zelda_ci.domain.fingerprint import PLATFORM
 from zelda_ci.domain.nights import Drift, IssueAuthor, NightlyHistory
-from zelda_ci.domain.run import BatchResult
-from zelda_ci.errors import GitHubError, ZeldaError
+from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
 from zelda_ci.github.issues import KeptIssue, close_issue, find_issues, open_issue, update_issue
 from zelda_ci.report.builders import nights as words
 from zelda_ci.report.markdown import render_drifts, render_title
-
-RunRound = Callable[[Sequence[str], int], BatchResult]
 
 # Whoever could not read the history tonight may tomorrow: what it knows is not gone.
 NOT_READ = frozenset({BaselineState.UNREACHABLE, BaselineState.NOT_PERMITTED, BaselineState.INVALID})
@@ -29,61 +25,6 @@ def is_nightly(case: CiContext) -> bool:
     settings = case.settings
     is_scheduled = case.decision.is_of_base and settings.context.event_name == "schedule"
     return is_scheduled and settings.nightly is not Nightly.OFF and settings.compare and settings.baseline is None
-
-
-def run_night(case: CiContext, stored: BatchBaseline, run_round: RunRound) -> BatchResult:
-    """One trial of every suite, and further rounds where the platform is new or something looks worse.
-
-    Args:
-        case: The run.
-        stored: Pool and history.
-        run_round: Runs these suites so often; no names stand for all.
-    """
-    batch = run_round((), 1)
-    platforms = newest_platforms(stored)
-    # Trials that fail for other reasons say nothing, and must not be repeated for ever.
-    for _ in range(MAX_ROUNDS - 1):
-        night = night_of(batch.runs, stored.nights.nights, stored.pool)
-        names = needing_more(stored.nights, night, platforms) if night and not batch.interrupted else ()
-        if not names:
-            break
-        case.log.say(words.further_trials(names))
-        try:
-            further = run_round(names, TRIALS_A_ROUND)
-        except ZeldaError as problem:
-            case.log.report("warning", words.no_further(problem.user_message), title="Zelda")
-            break
-        if not further.runs:
-            case.log.say(words.no_further("the budget is used up."))
-            break
-        batch = _joined(batch, further)
-    return batch
-
-
-def newest_platforms(stored: BatchBaseline) -> dict[str, Mapping[str, str]]:
-    """By suite, what the newest stored trial ran on: of the pool, else of the history."""
-    found: dict[str, Mapping[str, str]] = {}
-    for night in stored.nights.nights:
-        found |= {name: row.platform for name, row in night.suites.items()}
-    for run in sorted(stored.pool.trials, key=lambda run: (run.finished_at, run.run_id)):
-        if run.fingerprint:
-            parts = run.fingerprint.parts
-            found[run.suite] = {part: parts[part] for part in PLATFORM if parts.get(part)}
-    return found
-
-
-def _joined(first: BatchResult, second: BatchResult) -> BatchResult:
-    """Both as one invocation, its trials counted on."""
-    made: dict[str, int] = {}
-    for run in first.runs:
-        made[run.suite] = max(made.get(run.suite, 0), run.trial)
-    further = (run.replace(trial=made.get(run.suite, 0) + run.trial) for run in second.runs)
-    return first.replace(
-        finished_at=second.finished_at,
-        interrupted=second.interrupted,
-        planned=(first.planned or 0) + (second.planned or 0),
-        runs=(*first.runs, *further),
-    )
 
 
 def keep_watch(case: CiContext, result: CiResult, stored: BatchBaseline) -> None:
@@ -97,7 +38,7 @@ def keep_watch(case: CiContext, result: CiResult, stored: BatchBaseline) -> None
         result.nights = stored.nights
         return
     before = stored.nights
-    result.nights, result.is_nightly = watch(with_night(before, night)), True
+    result.nights, result.is_nightly = watch(with_night(before, night.replace(run=case.settings.context.run_id))), True
     for note in words.drift_notes(before.drifts, result.nights.drifts):
         result.notes.append(note)
         case.log.report("warning", note, title="Drift")
@@ -167,7 +108,7 @@ class _DriftIssue:
 
     def _body(self, drifts: Sequence[Drift], ending: str = "") -> str:
         context = self._case.settings.context
-        return render_drifts(words.drift_view(drifts, context.url_of(context.run_id), ending))
+        return render_drifts(words.drift_view(drifts, self._now.nights, context.run_id, context.url_of, ending))
 
     def _say(self, text: str) -> None:
         self._case.log.say(text)

@@ -1,23 +1,22 @@
 """Does a suite pass less often than before, although nothing that steers it has changed? Pure: nights in, drifts out.
 
 Every night each check (a criterion, or build and tests) of each suite is tested: the newest nights against those before
-them, by Fisher's exact test, all checks of all suites as one family. A night may err with `NIGHTLY_ALPHA`; by
-the union bound a month then errs with at most `MONTHLY_ALPHA`, however the nights depend on each other. What looks
-worse gets more trials, up to a fixed number, and fewer only where it looks worse no more, which is no call. So a night
-that calls something has one number of trials, and tests once.
+them, all checks of all suites as one family. A night counts once, as the share of its trials that passed: trials of one
+night fail together where nights differ. So the test is Pitman's, which asks how rarely chance puts the low nights last.
+It holds for nights that differ as for those that do not, since every night has as many trials, whatever they show.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 
-from zelda_ci.compare.exact_tests import OneSided, fisher_exact
+from zelda_ci.compare.exact_tests import OneSided, permutation_test
 from zelda_ci.compare.multiplicity import Family, Hypothesis, significant
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE, TrialPool, grouped
 from zelda_ci.compare.sides import INVALID, read_metrics
 from zelda_ci.domain.fingerprint import PLATFORM, Fingerprint
 from zelda_ci.domain.nights import (
     MAX_ROWS,
-    MIN_REFERENCE,
     WINDOW,
     Drift,
     Night,
@@ -25,6 +24,7 @@ from zelda_ci.domain.nights import (
     Passes,
     Split,
     SuiteNight,
+    nights_of,
     split_nights,
 )
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
@@ -38,12 +38,8 @@ NIGHTLY_ALPHA = MONTHLY_ALPHA / NIGHTS_PER_MONTH
 # A drift is over where so much of the fall is made good.
 RECOVERED = 0.75
 
-# What looks so unlikely, by itself, gets further trials in the same night, a round after the other.
-SUSPICION = 0.1
-TRIALS_A_ROUND = 2
-TRIALS_AFTER_CHANGE = 3
-MAX_TRIALS_A_NIGHT = 9
-MAX_ROUNDS = 1 + (MAX_TRIALS_A_NIGHT - 1) // TRIALS_A_ROUND
+# Trials of every suite in every night. Those that a night adds because of what it shows would be further looks.
+TRIALS_A_NIGHT = 3
 
 MAX_NIGHTS = 120
 
@@ -182,24 +178,30 @@ def watch(history: NightlyHistory) -> NightlyHistory:
 def _found(splits: Sequence[Split]) -> list[Drift]:
     """What has fallen, with an error of `NIGHTLY_ALPHA` for all of it; where it is seen in several ways, the surest."""
     asked = [(split, check) for split in splits for check in sorted(split.newest.checks)]
-    sides = [(split.of(split.before, check), split.of(split.after, check)) for split, check in asked]
-    enough = [index for index, (before, _) in enumerate(sides) if before.trials >= MIN_REFERENCE]
-    tests = [_lower(*sides[index]) for index in enough]
-    adjusted = Family(tuple(map(Hypothesis, tests)), NIGHTLY_ALPHA).adjusted
+    tests = {index: test for index, each in enumerate(asked) if (test := _lower(*each))}
+    adjusted = Family(tuple(map(Hypothesis, tests.values())), NIGHTLY_ALPHA).adjusted
     surest: dict[tuple[str, str], tuple[float, float, int]] = {}
-    for index, test, p in zip(enough, tests, adjusted, strict=True):
+    for (index, test), p in zip(tests.items(), adjusted, strict=True):
         if significant(p, NIGHTLY_ALPHA):
             key = (asked[index][0].suite, asked[index][1])
             surest[key] = min(surest.get(key, (2.0, 2.0, index)), (p, test.p, index))
-    return [_drift(*asked[index], *sides[index], p) for p, _, index in surest.values()]
+    return [_drift(*asked[index], p) for p, _, index in surest.values()]
 
 
-def _lower(before: Passes, after: Passes) -> OneSided:
-    return fisher_exact(before.passed, before.trials, after.passed, after.trials).lower
+def _lower(split: Split, check: str) -> OneSided | None:
+    """Whether the check passes less often in the newer nights; nothing where there are none to compare."""
+    before, after = (tuple(sorted(split.rates(nights, check))) for nights in (split.before, split.after))
+    return _tested(before, after) if before and after else None
 
 
-def _drift(split: Split, check: str, before: Passes, after: Passes, p: float) -> Drift:
+@lru_cache(maxsize=10_000)
+def _tested(before: tuple[float, ...], after: tuple[float, ...]) -> OneSided:
+    return permutation_test(before, after).lower
+
+
+def _drift(split: Split, check: str, p: float) -> Drift:
     earlier = split.previous
+    before, after = (split.of(nights, check) for nights in (split.before, split.after))
     assert earlier  # noqa: S101 - there were trials before
     return Drift(
         suite=split.suite,
@@ -208,7 +210,7 @@ def _drift(split: Split, check: str, before: Passes, after: Passes, p: float) ->
         since=split.after[0].at,
         before=before,
         after=after,
-        lately=after,
+        lately=split.of(split.after[-WINDOW:], check),
         p=p,
         platform_before=earlier.platform,
         platform_after=split.newest.platform,
@@ -229,43 +231,9 @@ def _updated(drift: Drift, splits: Sequence[Split], nights: Sequence[Night]) -> 
     split = splits[0]
     if split.newest.outcome != drift.outcome or drift.check not in split.newest.checks:
         return None
-    since = [night for night in (*split.before, *split.after) if night.at >= drift.since]
-    lately = split.of(since[-WINDOW:], drift.check)
+    newest = nights_of(nights, drift)
+    lately = split.of(newest, drift.check)
     recovered = drift.before.rate - (1 - RECOVERED) * (drift.before.rate - drift.after.rate)
-    if lately.trials >= WINDOW and lately.rate >= recovered:
+    if len(newest) == WINDOW and lately.rate >= recovered:
         return None
     return drift.replace(lately=lately)
-
-
-def needing_more(
-    history: NightlyHistory, tonight: Night, platforms: Mapping[str, Mapping[str, str]]
-) -> tuple[str, ...]:
-    """Suites that get one more round of trials in this night: their platform has changed, or something looks worse.
-
-    Args:
-        history: Without this night.
-        tonight: The trials of this night so far.
-        platforms: By suite, that of the newest stored trial.
-    """
-    nights = with_night(history, tonight).nights
-    known = {drift.suite: drift.accepted for drift in history.drifts}
-
-    def is_wanted(name: str, row: SuiteNight) -> bool:
-        is_new = platforms.get(name, row.platform) != row.platform
-        if row.trials < TRIALS_AFTER_CHANGE and (is_new or not known.get(name, True)):
-            return True
-        return row.trials < MAX_TRIALS_A_NIGHT and name not in known and _looks_worse(nights, name)
-
-    return tuple(name for name, row in tonight.suites.items() if is_wanted(name, row))
-
-
-def _looks_worse(nights: Sequence[Night], suite: str) -> bool:
-    return any(
-        _is_suspicious(split.of(split.before, check), split.of(split.after, check))
-        for split in split_nights(nights, suite)
-        for check in split.newest.checks
-    )
-
-
-def _is_suspicious(before: Passes, after: Passes) -> bool:
-    return before.trials >= MIN_REFERENCE and after.rate < before.rate and _lower(before, after).p <= SUSPICION

@@ -72,6 +72,8 @@ class Night(Record):
     at: AwareDatetime
     batch_id: str
     commit: str | None = None
+    run: Annotated[int, Field(ge=1, le=LARGEST_NUMBER)] | None = None
+    """Number of the workflow run; absent on a laptop."""
     suites: dict[str, SuiteNight] = {}
 
 
@@ -103,6 +105,15 @@ class Drift(Record):
     """Whether somebody closed that issue: it is told no more, until it is over or the issue is opened again."""
 
 
+def nights_of(nights: Iterable[Night], drift: Drift) -> tuple[Night, ...]:
+    """The newest nights in which a drift was looked at, those that `lately` counts."""
+    return tuple(
+        night
+        for night in nights
+        if night.at >= drift.since and (row := night.suites.get(drift.suite)) and row.outcome == drift.outcome
+    )[-WINDOW:]
+
+
 class IssueAuthor(Record):
     """Who wrote the issue, as GitHub answered: not every token may ask who it is."""
 
@@ -120,12 +131,14 @@ class NightlyHistory(Record):
 
 # Nights that are looked at together where the platform is what it was.
 WINDOW = 5
+# The same for a fall that shows only in the longer run.
+LONG_WINDOW = 10
 # After a change of the platform, all nights since then are, for so long.
 SETTLING = 14
 # Nights before that are compared with.
 REFERENCE = 60
-# Fewer trials than this say nothing of what is usual.
-MIN_REFERENCE = 3
+# Nights of one state in which a fall can be seen at the earliest: the newest five against seven.
+MIN_NIGHTS = 12
 # Trials of a check that are counted on a side, the newest ones: an exact test of many more takes for ever.
 MAX_COUNTED = MAX_TRIALS
 
@@ -145,6 +158,11 @@ class Split:
         sums = accumulate(count.trials for count in counts)
         return added(count for count, trials in zip(counts, sums, strict=True) if trials <= MAX_COUNTED)
 
+    def rates(self, nights: Sequence[Night], check: str) -> tuple[float, ...]:
+        """Of each of these nights that has the check, the share of trials that passed."""
+        rows = [night.suites[self.suite].checks for night in nights]
+        return tuple(row[check].rate for row in rows if check in row and row[check].trials)
+
     @property
     def newest(self) -> SuiteNight:
         return self.after[-1].suites[self.suite]
@@ -158,16 +176,16 @@ class Split:
 def split_nights(nights: Sequence[Night], suite: str) -> tuple[Split, ...]:
     """The ways to tell new from old among the nights of a suite; none where it has not run in the newest night.
 
-    Only nights of its newest state count: suite, settings and steering files are those of now. The new ones begin with
-    the newest night, some nights ago, or at a change of the platform, which comes first here: that follows from
-    platforms and dates alone, never from outcomes.
+    Only nights of its newest state count: suite, settings and steering files are those of now. The new ones begin five
+    or ten nights ago, or at a change of the platform, which comes first here: that follows from platforms and dates
+    alone, never from outcomes.
     """
     if not nights or suite not in nights[-1].suites:
         return ()
     outcome = nights[-1].suites[suite].outcome
     alike = tuple(night for night in nights if suite in night.suites and night.suites[suite].outcome == outcome)
     platforms = [night.suites[suite].platform for night in alike]
-    starts = [*_changes(platforms), max(0, len(alike) - WINDOW), len(alike) - 1]
+    starts = [*_changes(platforms), *(max(0, len(alike) - nights) for nights in (WINDOW, LONG_WINDOW))]
     return tuple(
         Split(suite, alike[max(0, start - REFERENCE) : start], alike[start:]) for start in dict.fromkeys(starts)
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from zelda_ci.compare.drift import TRIALS_A_ROUND, needing_more, watch, with_night
+from zelda_ci.compare.drift import TRIALS_A_NIGHT, watch, with_night
 from zelda_ci.domain.nights import Night, NightlyHistory, Passes, SuiteNight
 
 FIRST = datetime(2026, 3, 1, 4, tzinfo=UTC)
@@ -44,10 +44,6 @@ def history_of(nights: Sequence[Night]) -> NightlyHistory:
     return history
 
 
-# Names of suites, and how many trials of each.
-More = tuple[Sequence[str], int]
-
-
 @dataclass(frozen=True)
 class World:
     """Suites of five checks, and what happens to the first check of the first suite in a certain night."""
@@ -57,50 +53,42 @@ class World:
     fall_at: int | None = None
     fallen: float = 0.5
     new_platform_at: int | None = None
+    day: float = 0.0
+    """How far all rates of a night lie off together: the standard deviation."""
 
 
 def live(world: World, nights: int, seed: str, look: Callable[[int, NightlyHistory], bool]) -> int | None:
     """Night after night through the product's own code; the first night whose history `look` wants, if any."""
     random = Random(seed)
     history = NightlyHistory()
-    platforms: dict[str, Mapping[str, str]] = {}
-    everything = [f"suite{each}" for each in range(world.suites)]
     for number in range(nights):
         is_new = world.new_platform_at is not None and number >= world.new_platform_at
-        platform = {**PLATFORM, "cli": "2.1.330"} if is_new else PLATFORM
-        tonight = _tonight(world, number, random, platform, {}, (everything, 1))
-        while more := needing_more(history, tonight, platforms):
-            tonight = _tonight(world, number, random, platform, tonight.suites, (more, TRIALS_A_ROUND))
-        platforms = dict.fromkeys(tonight.suites, platform)
-        history = watch(with_night(history, tonight))
+        history = watch(with_night(history, _night(world, number, random, "2.1.330" if is_new else "2.1.329")))
         if look(number, history):
             return number
     return None
 
 
-def _tonight(
-    world: World, number: int, random: Random, platform: Mapping[str, str], made: Mapping[str, SuiteNight], more: More
-) -> Night:
-    """One more round of trials beside those that were made; not validated, since there are millions."""
-    suites = dict(made)
-    names, trials = more
-    for name in names:
+def _night(world: World, number: int, random: Random, cli: str) -> Night:
+    """Not validated, since there are millions."""
+    suites = {}
+    shift = random.gauss(0, world.day)
+    for name in (f"suite{each}" for each in range(world.suites)):
         has_fallen = world.fall_at is not None and number >= world.fall_at and name == "suite0"
         rates = (world.fallen, *world.rates[1:]) if has_fallen else world.rates
-        before = made[name].checks if name in made else {}
-        checks = {}
-        for index, rate in enumerate(rates):
-            old = before.get(f"c{index}", Passes())
-            passed = old.passed + sum(random.random() < rate for _ in range(trials))
-            checks[f"c{index}"] = Passes.model_construct(passed=passed, trials=old.trials + trials)
+        passed = (sum(random.random() < rate + shift for _ in range(TRIALS_A_NIGHT)) for rate in rates)
+        checks = {
+            f"c{index}": Passes.model_construct(passed=count, trials=TRIALS_A_NIGHT)
+            for index, count in enumerate(passed)
+        }
         suites[name] = SuiteNight.model_construct(
             outcome="state",
             tree="code",
-            platform=dict(platform),
-            trials=made[name].trials + trials if name in made else trials,
+            platform={**PLATFORM, "cli": cli},
+            trials=TRIALS_A_NIGHT,
             whole=Passes(),
             checks=checks,
             cost_usd=0.0,
         )
     at = FIRST + timedelta(days=number)
-    return Night.model_construct(at=at, batch_id=f"night-{number:04d}", commit="c" * 40, suites=suites)
+    return Night.model_construct(at=at, batch_id=f"night-{number:04d}", commit="c" * 40, run=None, suites=suites)

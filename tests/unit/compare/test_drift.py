@@ -1,6 +1,5 @@
 """What fell without anybody's commit: found, followed, over, and rarely claimed in vain."""
 
-from itertools import product
 from typing import Any
 
 import pytest
@@ -12,13 +11,12 @@ from zelda_ci.compare.drift import (
     MONTHLY_ALPHA,
     NIGHTLY_ALPHA,
     merged,
-    needing_more,
     night_of,
     watch,
     with_night,
 )
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.nights import WINDOW, Night, NightlyHistory, Passes
+from zelda_ci.domain.nights import MIN_NIGHTS, WINDOW, Night, NightlyHistory, Passes
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.trials import MAX_TRIALS
@@ -39,6 +37,7 @@ def nights(*passed: str, first: int = 0, trials: int = 3, **how: Any) -> list[Ni
 
 
 GOOD = nights(*["PP"] * 12)
+BAD = nights(*["PF"] * 5, first=12)
 
 
 def told(history: NightlyHistory) -> list[tuple[str, str, str, str]]:
@@ -46,9 +45,9 @@ def told(history: NightlyHistory) -> list[tuple[str, str, str, str]]:
 
 
 def test_a_check_that_falls_is_named_with_what_lies_between() -> None:
-    fallen = nights("PF", first=12, platform=NEW, tree="other")
+    fallen = nights(*["PF"] * 4, first=12, platform=NEW, tree="other")
     (drift,) = history_of([*GOOD, *fallen]).drifts
-    assert (drift.suite, drift.check, str(drift.before), str(drift.after)) == ("s", "c1", "36/36", "0/3")
+    assert (drift.suite, drift.check, str(drift.before), str(drift.after)) == ("s", "c1", "36/36", "0/12")
     assert (drift.platform_before["cli"], drift.platform_after["cli"]) == ("2.1.329", "2.1.330")
     assert drift.since == fallen[0].at
     assert drift.p <= NIGHTLY_ALPHA == pytest.approx(MONTHLY_ALPHA / 31)
@@ -56,76 +55,47 @@ def test_a_check_that_falls_is_named_with_what_lies_between() -> None:
     assert (drift.commit_before, drift.commit_after) == (GOOD[-1].commit, fallen[0].commit)
 
 
-def test_one_bad_trial_is_no_drift_but_gets_more() -> None:
-    bad = nights("PF", first=12, trials=1)
-    history = history_of(GOOD)
-    assert history_of([*GOOD, *bad]).drifts == ()
-    assert needing_more(history, bad[0], {"s": PLATFORM}) == ("s",)
-    good = nights("PP", first=12, trials=1)
-    assert needing_more(history, good[0], {"s": PLATFORM}) == ()
+def test_a_bad_night_or_three_are_no_drift_however_many_trials_they_had() -> None:
+    """Trials of one night fail together where nights differ, so a night counts once."""
+    for trials in (1, 3, 100):
+        assert history_of([*GOOD, *nights("PF", "PF", "PF", first=12, trials=trials)]).drifts == ()
 
 
-def test_no_night_ends_early_with_a_call() -> None:
-    """Whoever stopped as soon as something is proven would look up to five times a night, each with the whole error."""
-    history = history_of(GOOD)
-    called = 0
-    for trials in (1, 3, 5, 7):
-        for passed in product(range(trials + 1), repeat=2):
-            tonight = night(12, {"s": {f"c{check}": (count, trials) for check, count in enumerate(passed)}})
-            wants_more = needing_more(history, tonight, {"s": PLATFORM})
-            if watch(with_night(history, tonight)).drifts:
-                called += 1
-                assert wants_more == ("s",)
-    assert called
-
-
-def test_a_night_makes_no_more_trials_than_it_needs_and_never_more_than_nine() -> None:
-    history = history_of(GOOD)
-    half = night(12, {"s": {"c0": (9, 9), "c1": (7, 9)}})
-    assert history_of([*GOOD, half]).drifts == ()
-    assert needing_more(history, half, {"s": PLATFORM}) == ()
-    fewer = night(12, {"s": {"c0": (7, 7), "c1": (5, 7)}})
-    assert needing_more(history, fewer, {"s": PLATFORM}) == ("s",)
+def test_twelve_nights_are_the_fewest_in_which_a_fall_can_be_seen() -> None:
+    for good in range(12):
+        found = history_of([*GOOD[:good], *nights(*["PF"] * 5, first=good)]).drifts
+        assert bool(found) == (good + 5 >= MIN_NIGHTS), good
 
 
 def test_a_drift_stays_until_most_of_it_is_made_good() -> None:
-    fallen = history_of([*GOOD, *nights("PF", "PF", "PF", first=12)])
-    assert told(fallen) == [("s", "c1", "36/36", "0/9")]
-    number = 15
+    fallen = history_of([*GOOD, *BAD])
+    assert told(fallen) == [("s", "c1", "36/36", "0/15")]
+    number = 17
     history = fallen
     while history.drifts:
         history = watch(with_night(history, nights("PP", first=number)[0]))
         number += 1
     # Five nights are looked at: four of them good is enough.
-    assert number == 19
+    assert number == 21
     assert watch(with_night(history, nights("PP", first=number)[0])).drifts == ()
 
 
 def test_a_drift_is_none_and_is_over_where_files_or_criteria_were_changed() -> None:
-    assert history_of([*GOOD, *nights("PF", "PF", first=12, outcome="another state")]).drifts == ()
-    fallen = history_of([*GOOD, *nights("PF", first=12)])
+    assert history_of([*GOOD, *nights(*["PF"] * 5, first=12, outcome="another state")]).drifts == ()
+    fallen = history_of([*GOOD, *BAD])
     assert fallen.drifts
-    for later in (nights("PF", first=13, outcome="edited"), nights("P", first=13)):
+    for later in (nights("PF", first=17, outcome="edited"), nights("P", first=17)):
         assert watch(with_night(fallen, later[0])).drifts == ()
 
 
-def test_what_has_fallen_gets_three_trials_a_night_unless_somebody_closed_the_issue() -> None:
-    fallen = history_of([*GOOD, *nights("PF", first=12)])
-    tonight = nights("PP", first=13, trials=1)[0]
-    assert needing_more(fallen, tonight, {"s": PLATFORM}) == ("s",)
-    (drift,) = fallen.drifts
-    closed = fallen.replace(drifts=(drift.replace(accepted=True),))
-    assert needing_more(closed, tonight, {"s": PLATFORM}) == ()
-
-
 def test_a_suite_that_is_gone_is_waited_for_a_few_nights_only() -> None:
-    history = history_of([*GOOD, *nights("PF", first=12)])
+    history = history_of([*GOOD, *BAD])
     waited = 0
     # As long the drift stays what it was.
-    assert watch(with_night(history, night(13, {"other": {"c0": (1, 1)}}))).drifts == history.drifts
+    assert watch(with_night(history, night(17, {"other": {"c0": (1, 1)}}))).drifts == history.drifts
     while history.drifts:
         waited += 1
-        history = watch(with_night(history, night(12 + waited, {"other": {"c0": (1, 1)}})))
+        history = watch(with_night(history, night(16 + waited, {"other": {"c0": (1, 1)}})))
     assert waited == WINDOW
 
 
@@ -136,7 +106,7 @@ def test_nights_are_bounded_merged_once_each_and_never_of_the_future() -> None:
         history = with_night(history, each)
     assert history.nights == tuple(many[5:])
     older = NightlyHistory(nights=tuple(many[:3]), drifts=())
-    newer = NightlyHistory(nights=tuple(many[2:6]), drifts=history_of([*GOOD, *nights("PF", first=12)]).drifts)
+    newer = NightlyHistory(nights=tuple(many[2:6]), drifts=history_of([*GOOD, *BAD]).drifts)
     for order in ([older, newer], [newer, older]):
         both = merged(order, many[4].at)
         assert both.nights == tuple(many[:5])

@@ -31,10 +31,14 @@ def test_a_bar_is_a_night_and_changes_stand_between() -> None:
 
 def test_what_fell_comes_first_in_the_trend() -> None:
     good = [night(number, {"a": {"c": (3, 3)}, "z": {"c": (3, 3)}}) for number in range(12)]
-    history = history_of([*good, night(12, {"a": {"c": (3, 3)}, "z": {"c": (0, 3)}})])
+    history = history_of(
+        [*good, *(night(number, {"a": {"c": (3, 3)}, "z": {"c": (0, 3)}}) for number in range(12, 17))]
+    )
     (details,) = trend_details(history)
-    assert details.title == "Trend over 13 nights"
-    assert [row.label for section in details.sections for row in section.rows] == ["A bar", "¦", "Lately", "Before"]
+    assert details.title == "Trend over 17 nights"
+    assert [row.label for section in details.sections for row in section.rows] == [
+        *("A bar", "¦", "Lately", "too few nights", "Before")
+    ]
     rows = [[cell.text for cell in line.cells] for line in details.tables[0].lines]
     assert [(row[0], row[4]) for row in rows] == [("z", "fell"), ("a", "")]
     assert list(trend_details(NightlyHistory())) == []
@@ -62,7 +66,7 @@ DAMAGE = {
 @pytest.mark.parametrize("name", DAMAGE)
 def test_what_no_history_has_is_damage_in_one_short_line(name: str) -> None:
     good = [night(number, {"a": {"c": (3, 3)}}) for number in range(12)]
-    whole = history_of([*good, night(12, {"a": {"c": (0, 3)}})])
+    whole = history_of([*good, *(night(number, {"a": {"c": (0, 3)}}) for number in range(12, 17))])
     text = json.dumps(json.loads(codec.encode_nights(whole, 10**6)))
     assert DAMAGE[name][0] in text
     with pytest.raises(codec.UnreadableError) as refused:
@@ -72,7 +76,7 @@ def test_what_no_history_has_is_damage_in_one_short_line(name: str) -> None:
 
 def test_a_history_survives_its_file_and_fits_its_schema_and_its_room() -> None:
     good = [night(number, {"a": {"c": (3, 3)}}) for number in range(12)]
-    history = history_of([*good, night(12, {"a": {"c": (0, 3)}})])
+    history = history_of([*good, *(night(number, {"a": {"c": (0, 3)}}) for number in range(12, 17))])
     data = codec.encode_nights(history, 10**6)
     assert codec.decode_nights(data, "history.json") == history
     checker("zelda.history.schema.json").validate(json.loads(data))
@@ -80,4 +84,4 @@ def test_a_history_survives_its_file_and_fits_its_schema_and_its_room() -> None:
     assert len(small) <= 2_000
     kept = codec.decode_nights(small, "history.json").nights
     assert kept
-    assert kept[-1].at == FIRST + timedelta(days=12)
+    assert kept[-1].at == FIRST + timedelta(days=16)

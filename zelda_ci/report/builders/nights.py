@@ -1,9 +1,9 @@
 """Nights in words: the trend of each suite, what fell, and the issue that tells of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from zelda_ci.domain.nights import (
-    MIN_REFERENCE,
+    MIN_NIGHTS,
     SETTLING,
     WINDOW,
     Drift,
@@ -12,6 +12,7 @@ from zelda_ci.domain.nights import (
     Passes,
     SuiteNight,
     added,
+    nights_of,
     split_nights,
 )
 from zelda_ci.domain.numbers import brief_money, format_count, whole
@@ -48,6 +49,7 @@ PARTS = {
     "isolationLevel": "isolation level",
 }
 BARS = "▁▂▃▄▅▆▇█"
+TOO_YOUNG = "too few nights"
 GAP, CHANGE = "·", "¦"
 NO_ISSUE = "The drift is told in no issue"
 OVER = "This is over: what fell has recovered, or its suite or steering files were changed or removed."
@@ -60,18 +62,6 @@ def not_readable(damage: str, older: int) -> str:
     """The newest history could not be read; an older artifact may have some nights."""
     what = f"goes on with {format_count(older, 'night')} of an older artifact" if older else "was begun anew"
     return f"The history of the nights before {what}: {damage}"
-
-
-def further_trials(names: Sequence[str]) -> str:
-    """In the log, between two rounds of a night."""
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    named = ", ".join(visible(name, MAX_NAME_LENGTH) for name in names[:MAX_NAMED])
-    return f"Further trials tonight, since the platform is new or something looks worse: {named}{more}."
-
-
-def no_further(why: str) -> str:
-    """A round of a night that was wanted, and not run."""
-    return f"There are no further trials tonight: {why}"
 
 
 def no_issue(problem: GitHubError) -> str:
@@ -118,18 +108,23 @@ def issue_title(drifts: Sequence[Drift]) -> str:
     return f"Zelda: {_fall(drifts[0])}{more}"
 
 
-def drift_view(drifts: Sequence[Drift], run_url: str, ending: str = "") -> DriftView:
+UrlOf = Callable[[int], str]
+
+
+def drift_view(
+    drifts: Sequence[Drift], nights: Sequence[Night], run: int, url_of: UrlOf, ending: str = ""
+) -> DriftView:
     """The issue's body; `ending` says why it is closed."""
     lead = "Something passes less often than before, although its suite and the files that steer it are unchanged."
     alpha = (
-        "Found by Fisher's exact test over all suites, which may err with 4 % a month. Close this issue to hear no "
-        "more of what it lists."
+        "Found by an exact test of nights over all suites, which errs in fewer than 5 % of quarters. Close this issue "
+        "to hear no more of what it lists."
     )
     return DriftView(
         lead=ending or lead,
-        sections=tuple(_section(drift) for drift in drifts[:MAX_SUITES]),
+        sections=tuple(_section(drift, nights, url_of) for drift in drifts[:MAX_SUITES]),
         closing="" if ending else alpha,
-        links=(Link("workflow run", run_url),),
+        links=(Link("workflow run", url_of(run)),),
     )
 
 
@@ -139,11 +134,14 @@ def kept_elsewhere(url: str) -> DriftView:
     return DriftView(lead=lead, sections=(), closing="", links=(Link("the older issue", url),))
 
 
-def _section(drift: Drift) -> Section:
+def _section(drift: Drift, nights: Sequence[Night], url_of: UrlOf) -> Section:
+    newest = nights_of(nights, drift)
+    runs = tuple(Cell(f"{night.at:%m-%d}", url=url_of(night.run)) for night in newest if night.run)
+    counted = f"in the newest {format_count(len(newest), 'night')} of these files" if newest else "trials passed"
     rows = [
         Row("Before", (Cell(str(drift.before)), Cell("trials passed"))),
         Row("When it was found", (Cell(str(drift.after)), Cell(f"p {drift.p:.2g}, corrected"))),
-        Row("Lately", (Cell(str(drift.lately)), Cell(f"the newest {WINDOW} nights"))),
+        Row("Lately", (Cell(str(drift.lately)), Cell(counted), *runs)),
         Row("Since", (Cell(f"{drift.since:%Y-%m-%d %H:%M} UTC"),)),
     ]
     parts = {*drift.platform_before, *drift.platform_after}
@@ -179,6 +177,9 @@ LEGEND = Section(
         Row("A bar", (Cell("a night, as high as the share of criteria that were met, build and tests included"),)),
         Row(CHANGE, (Cell("Claude Code, the models, the suite or its steering files changed here"),)),
         Row("Lately", (Cell(f"the newest {WINDOW} nights, or all since Claude Code or the models changed"),)),
+        Row(
+            TOO_YOUNG, (Cell(f"fewer than {MIN_NIGHTS} of the same suite and steering files: no fall can be seen yet"),)
+        ),
         Row("Before", (Cell("the nights before those, of the same suite and steering files"),)),
     ),
 )
@@ -204,7 +205,7 @@ def _trend(nights: Sequence[Night], suite: str, *, has_fallen: bool) -> TableRow
             Cell(sparkline(nights, suite)),
             Cell(str(before) if before.trials else "-"),
             Cell(str(lately) if lately.trials else "-"),
-            Cell("fell", Tone.BAD) if has_fallen else Cell(""),
+            Cell("fell", Tone.BAD) if has_fallen else Cell("" if _is_tested(nights, suite) else TOO_YOUNG),
         )
     )
 
@@ -232,8 +233,8 @@ def _checks(row: SuiteNight) -> Passes:
 
 NOTHING_FELL = "Nothing fell by more than chance explains."
 TOO_FEW = (
-    f"Whether something fell is not known yet: the newest row is compared with at least {MIN_REFERENCE} earlier trials "
-    "of the same suite, settings and steering files."
+    f"Whether something fell is not known yet: that takes {MIN_NIGHTS} rows of the same suite, settings and steering "
+    "files, or more."
 )
 NIGHT_COLUMNS = (
     Column("When"),
@@ -290,8 +291,4 @@ def _remarks(history: NightlyHistory, suite: str, rows: Sequence[Night]) -> Iter
 
 def _is_tested(rows: Sequence[Night], suite: str) -> bool:
     """Whether the newest row could be compared with anything."""
-    return any(
-        split.of(split.before, check).trials >= MIN_REFERENCE
-        for split in split_nights(rows, suite)
-        for check in split.newest.checks
-    )
+    return any(len(split.before) + len(split.after) >= MIN_NIGHTS for split in split_nights(rows, suite))
