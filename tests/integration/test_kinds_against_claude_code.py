@@ -103,7 +103,7 @@ def led(tmp_path_factory: pytest.TempPathFactory) -> Led:
     replies = [
         tool_call("Skill", {"skill": "s-hooked"}),
         tool_call("Bash", {"command": "true"}),
-        tool_call("Workflow", {"name": "w-on"}),
+        tool_call("Skill", {"skill": "w-on"}),
     ]
     return lead(tmp_path_factory.mktemp("kinds"), FILES, *replies)
 
@@ -197,7 +197,7 @@ def test_claude_md_that_the_project_itself_switches_off_is_not_waited_for(tmp_pa
     assert not memory_lines(workspace_in(tmp_path / "run with space" / "ws"), safe)
 
 
-def test_a_workflow_that_was_called_is_used_by_its_name(led: Led) -> None:
+def test_what_was_called_or_ran_is_used(led: Led) -> None:
     outcome = felt_by(led.manifest, led.transcript, None, (), safe)
     used = {use.unit.name for use in outcome.units if use.used}
     assert {"s-hooked", "w-on", "SessionStart", "PreToolUse:Bash"} <= used

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import safe
+from zelda_ci.domain import manifest
 from zelda_ci.domain.kinds import KINDS, ItemKind, may_steer
+from zelda_ci.domain.session import ToolCall
 
 PAGE = (Path(__file__).parents[3] / "docs/steering.md").read_text("utf-8")
 
@@ -24,3 +27,17 @@ def test_every_kind_has_its_line_on_the_page_and_its_files_steer(kind: ItemKind)
 
 def test_every_kind_has_a_row() -> None:
     assert set(KINDS) == set(ItemKind)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "label"),
+    [
+        ("Workflow", {"name": "ship"}, "Skill(ship)"),
+        ("Workflow", {"script": "export const meta = {}"}, "Workflow"),
+        ("Skill", {"skill": "/ship"}, "Skill(ship)"),
+        ("Agent", {"subagent_type": "critic"}, "Agent(critic)"),
+    ],
+)
+def test_a_call_is_named_as_what_it_calls(name: str, given: dict[str, str], label: str) -> None:
+    call = ToolCall(id=safe("t"), started_at=0, name=safe(name), input=safe.json(given))
+    assert manifest.label(call) == label
