@@ -77,7 +77,7 @@ def test_without_anything_to_show_there_is_a_helpful_sentence(tmp_path: Path) ->
 
 def test_unpacked_artifacts_are_read_each_night_once_and_what_is_damaged_is_named(tmp_path: Path) -> None:
     nights: list[Any] = [night(number, {"alpha": {"c": (3, 3)}}) for number in range(12)]
-    nights.append(night(12, {"alpha": {"c": (0, 3)}}))
+    nights += [night(number, {"alpha": {"c": (0, 3)}}) for number in range(12, 17)]
     for number, part in enumerate((nights[:9], nights[4:])):
         place = tmp_path / "artifacts" / str(number)
         place.mkdir(parents=True)
@@ -85,7 +85,7 @@ def test_unpacked_artifacts_are_read_each_night_once_and_what_is_damaged_is_name
     (tmp_path / "artifacts" / "history.json").write_text('{"schemaVersion": 1, "nights": "\\u001b[31m"}')
     done = zelda(folder(tmp_path / "project"), "history", "alpha", "--from", str(tmp_path / "artifacts"))
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 14
-    assert "Fell: alpha, c 36/36 → 0/3 since 2026-03-13" in done.stderr
+    assert len(done.stdout.splitlines()) == 18
+    assert "Fell: alpha, c 36/36 → 0/15 since 2026-03-13" in done.stderr
     assert "Left out" in done.stderr
     assert "\x1b" not in done.stderr
