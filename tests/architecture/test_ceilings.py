@@ -18,7 +18,7 @@ CEILINGS = {
     "zelda_ci": 2337,
     "zelda_ci/ci": 5409,
     "zelda_ci/cli": 3191,
-    "zelda_ci/compare": 4280,
+    "zelda_ci/compare": 4286,
     "zelda_ci/config": 4265,
     "zelda_ci/domain": 5173,
     "zelda_ci/execution": 3283,
@@ -27,7 +27,7 @@ CEILINGS = {
     "zelda_ci/judge": 2512,
     "zelda_ci/metrics": 3490,
     "zelda_ci/model_proxy": 5365,
-    "zelda_ci/pipeline": 5213,
+    "zelda_ci/pipeline": 5255,
     "zelda_ci/process": 646,
     "zelda_ci/report": 9803,
     "zelda_ci/sandbox": 2861,
@@ -45,7 +45,7 @@ CEILINGS = {
     "tests/scenarios": 3669,
     "tests/slow": 506,
     "tests/support": 7436,
-    "tests/unit": 19417,
+    "tests/unit": 19438,
 }
 
 

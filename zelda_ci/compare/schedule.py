@@ -174,6 +174,12 @@ def _most(trials: SuiteTrials, plan: Plan) -> int:
     return max(0, last.head - head) + max(0, last.base - base)
 
 
+def to_decide(trials: SuiteTrials) -> int:
+    """Trials of both sides by which most suites are decided that look worse: those of the last look but one."""
+    looks = looks_of(trials.plan or TrialPlan(), has_base=trials.has_base)
+    return looks[max(0, len(looks) - 2)].head + looks[max(0, len(looks) - 2)].base if trials.has_base else 0
+
+
 def looks_of_all(plan: Plan, suites: Sequence[SuiteTrials]) -> list[SuiteLooks]:
     """Every suite's trials, look by look, with equal shares of the error for all that can be tested."""
     testable = sum(suite.has_base for suite in suites)

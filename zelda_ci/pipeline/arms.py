@@ -6,7 +6,15 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from zelda_ci.compare.pool import StoredTrials
-from zelda_ci.compare.schedule import NextTrials, SuiteTrials, Wanted, next_trials, of_stored, trials_beside_all
+from zelda_ci.compare.schedule import (
+    NextTrials,
+    SuiteTrials,
+    Wanted,
+    next_trials,
+    of_stored,
+    to_decide,
+    trials_beside_all,
+)
 from zelda_ci.compare.sides import read_metrics
 from zelda_ci.domain.arms import MoreTrials, SuiteArms, SuiteDone
 from zelda_ci.domain.run import RunResult
@@ -68,7 +76,24 @@ class _Arms:
     """Trials of this invocation."""
     under_way: int = 0
     """Trials that are planned and not over."""
+    goes_on: bool = False
+    """Whether it was not decided by its first look."""
     reason: str | None = None
+
+    @property
+    def way(self) -> int:
+        """Trials that are missing to the look that decides most suites, without those that are under way."""
+        return max(0, to_decide(self.state) - len(self.state.head) - len(self.state.base) - self.under_way)
+
+    @property
+    def missed(self) -> Counter[str]:
+        """How often the head did not meet each criterion."""
+        return Counter(name for trial in self.state.head for name, value in trial.outcomes.items() if value < 100)
+
+    @property
+    def most_missed(self) -> int:
+        """How often the head did not meet the criterion that it met least."""
+        return max(self.missed.values(), default=0)
 
     @classmethod
     def of(cls, suite: ResolvedSuite, stored: StoredTrials, *, has_base: bool) -> "_Arms":
@@ -118,7 +143,11 @@ class AdaptiveRounds:
         answer = self._asked(idle) if idle else NextTrials()
         for name, reason in answer.done.items():
             self._end(name, reason.value)
-        return self._planned(answer.wanted) or self._over_all()
+        begun = self._planned(answer.wanted, keep=True)
+        if not begun and not any(arms.under_way for arms in self._arms.values()):
+            # What is left decides nothing, and is spent on what can be looked at.
+            begun = self._planned(answer.wanted, keep=False)
+        return begun or self._over_all()
 
     def _over_all(self) -> Sequence[PlannedRun]:
         """Once every suite is decided, the trials of the base that numbers over all suites need; all or none."""
@@ -142,17 +171,26 @@ class AdaptiveRounds:
         """Of all suites, also those that are done: each has its share of the error."""
         return [*(arms.state for arms in self._arms.values()), *self._elsewhere]
 
-    def _planned(self, wanted: Sequence[Wanted]) -> list[PlannedRun]:
+    def _planned(self, wanted: Sequence[Wanted], *, keep: bool) -> list[PlannedRun]:
+        """Begin the looks that the budget allows as a whole, of suites that look worst first.
+
+        Args:
+            wanted: Trials that lead suites to their next look.
+            keep: Whether a suite waits unless the money suffices to decide it, and those that went on before it. Too
+                little money that is spread over all suites proves nothing.
+        """
         by_suite: dict[str, list[Wanted]] = defaultdict(list)
         for trial in wanted:
             by_suite[trial.suite].append(trial)
-        # What the budget does not allow as a whole is not begun: half a look proves nothing.
-        begun = {name for name, trials in by_suite.items() if self._begin(self._arms[name], trials)}
-        order = [each for each in wanted if each.suite in begun]
-        return [self._run(each) for each in order]
+        order = sorted(by_suite, key=lambda name: self._arms[name].most_missed, reverse=True)
+        begun = {name for name in order if self._begin(self._arms[name], by_suite[name], keep=keep)}
+        return [self._run(each) for each in wanted if each.suite in begun]
 
-    def _begin(self, arms: _Arms, trials: Sequence[Wanted]) -> bool:
+    def _begin(self, arms: _Arms, trials: Sequence[Wanted], *, keep: bool) -> bool:
         name = arms.suite.name
+        going = [each for each in self._arms.values() if each is arms or (each.goes_on and each.reason is None)]
+        if keep and not self._purse.holds([each.suite.name for each in going for _ in range(each.way)]):
+            return False
         if name in self._purse.unpaid:
             self._end(name, BUDGET)
             return False
@@ -162,6 +200,7 @@ class AdaptiveRounds:
             return False
         arms.under_way = len(trials)
         if arms.made:
+            arms.goes_on = True
             self._emit(_more(arms, trials))
         return True
 
@@ -203,7 +242,6 @@ class AdaptiveRounds:
 
 def _more(arms: _Arms, trials: Sequence[Wanted]) -> MoreTrials:
     sides = Counter(trial.side for trial in trials)
-    missed = Counter(name for trial in arms.state.head for name, value in trial.outcomes.items() if value < 100)
     judged = Counter(name for trial in arms.state.head for name in trial.outcomes)
     return MoreTrials(
         suite=arms.suite.name,
@@ -212,5 +250,5 @@ def _more(arms: _Arms, trials: Sequence[Wanted]) -> MoreTrials:
         made=len(arms.state.head),
         look=trials[0].look,
         looks=len(plan.counts) if isinstance(plan := arms.state.plan, TrialPlan) else 1,
-        missed=tuple((name, count, judged[name]) for name, count in missed.most_common()),
+        missed=tuple((name, count, judged[name]) for name, count in arms.missed.most_common()),
     )

@@ -89,14 +89,18 @@ class Purse:
 
     def reserve(self, suites: Sequence[str]) -> bool:
         """Whether these fit beside what is reserved and under way; they are reserved then, until they begin."""
+        if not self.holds(suites):
+            return False
+        self._reserved.update(suites)
+        return True
+
+    def holds(self, suites: Sequence[str]) -> bool:
+        """Whether these fit beside what is reserved and under way."""
         if self.budget_usd is None:
             return True
         reserved = sum(trials * self.price(suite) for suite, trials in self._reserved.items())
         left = self.budget_usd - self.spent_usd - sum(self._under_way) - reserved
-        if left <= 0 or sum(map(self.price, suites)) > left:
-            return False
-        self._reserved.update(suites)
-        return True
+        return left > 0 and sum(map(self.price, suites)) <= left
 
     @property
     def is_in_the_dark(self) -> bool:

@@ -60,20 +60,41 @@ def test_a_suite_goes_on_while_another_is_still_in_its_round() -> None:
     assert {arms.suite: arms.reason for arms in rounds.ends()} == {"fallen": "regressed", "slow": "interrupted"}
 
 
-@pytest.mark.parametrize(("sessions", "goes_on"), [(20, True), (14, False)])
-def test_money_for_trials_that_have_not_begun_is_not_given_to_another_suite(sessions: int, goes_on: bool) -> None:  # noqa: FBT001
-    """Three trials of either suite, and nine for the second look of the first: fifteen."""
-    known = {name: TrialPrice(usual=1.0, most=1.0, trials=3) for name in ("fallen", "slow")}
-    purse = Purse(float(sessions), known)
-    rounds = rounds_of("fallen", "slow", purse=purse)
-    for each in of(rounds.next(), "fallen"):
+def paid(rounds: AdaptiveRounds, purse: Purse, planned: Sequence[PlannedRun], verdict: str) -> None:
+    for each in planned:
         price = purse.begin(each.suite.name)
         assert price == 1.0
         purse.settle(price, None)
         purse.spent_usd += price
-        rounds.take(each, ran(each, "F"))
-    assert bool(rounds.next()) is goes_on
-    assert ("fallen" in purse.unpaid) is not goes_on
+        rounds.take(each, ran(each, verdict))
+
+
+@pytest.mark.parametrize(("sessions", "together"), [(35, True), (34, False)])
+def test_a_suite_waits_where_its_look_would_take_the_money_that_decides_another(sessions: int, together: bool) -> None:  # noqa: FBT001
+    """Three trials of the one, and 32 to the look at 16 and 16 that decides most of the other: 35."""
+    purse = Purse(float(sessions), {name: TrialPrice(usual=1.0, most=1.0, trials=3) for name in ("one", "other")})
+    rounds = rounds_of("one", "other", purse=purse)
+    first = rounds.next()
+    assert bool(of(first, "other")) is together
+    paid(rounds, purse, of(first, "one"), "P")
+    assert bool(of(rounds.next(), "other")) is not together
+    assert not purse.unpaid
+
+
+def test_money_for_half_of_the_suites_decides_one_instead_of_looking_at_all() -> None:
+    """Of ten suites the first looks at three leave what the one of them needs that fails."""
+    names = [f"suite-{number}" for number in range(10)]
+    purse = Purse(40.0, {name: TrialPrice(usual=1.0, most=1.0, trials=3) for name in names})
+    rounds = rounds_of(*names, purse=purse)
+    first = rounds.next()
+    assert len(first) == 9
+    fallen = names[0]
+    for name in names[:3]:
+        paid(rounds, purse, of(first, name), "F" if name == fallen else "P")
+    while planned := of(rounds.next(), fallen):
+        paid(rounds, purse, [each for each in planned if each.side is Side.HEAD], "F")
+        paid(rounds, purse, [each for each in planned if each.side is Side.BASE], "P")
+    assert {arms.suite: arms.reason for arms in rounds.ends()}[fallen] == "regressed"
 
 
 def test_trials_that_the_money_ended_before_end_their_suite() -> None:
