@@ -17,7 +17,8 @@ MAX_SUITES = 20
 MAX_COMMAND_LENGTH = 2_000
 MAX_SHOWN_LENGTH = 40
 
-_COMMAND = re.compile(r"/zelda(?=[ \t\r\n]|\Z)", re.IGNORECASE)
+# Phones and pages put other spaces than ours after a word.
+_COMMAND = re.compile(r"/zelda(?=\s|\Z)", re.IGNORECASE)
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _SUITE = re.compile(NAME)
 _TARGET = re.compile(r"([^#]+)(?:#([1-9][0-9]{0,2}))?")
@@ -77,8 +78,8 @@ def parse_command(body: str) -> Command:
     paragraph = _BLANK_LINE.split(body[: MAX_COMMAND_LENGTH + 1].replace("\r\n", "\n"), 1)[0]
     if len(paragraph) > MAX_COMMAND_LENGTH:
         return AskHelp(f"A command has at most {MAX_COMMAND_LENGTH:,} characters.")
-    first, *others = paragraph.splitlines() or [""]
-    if any(is_command(line) for line in others):
+    first, *_ = paragraph.splitlines() or [""]
+    if sum(map(is_command, body.splitlines())) > 1:
         return AskHelp("A comment holds one command: write a comment for each.")
     return _parsed(first.split()[1:] or ["help"], paragraph)
 

@@ -191,7 +191,8 @@ def _run_again(api: Api, run: WorkflowRun) -> Reply | None:
         # Where the answer was lost, it may run all the same: its page shows it.
         if error.code not in {"GITHUB_NOT_PERMITTED", "GITHUB_REFUSED", "GITHUB_NOT_FOUND", "GITHUB_ANSWER_LOST"}:
             raise
-        return replies.cannot_run_again(error.detail or error.message, run.url)
+        is_permitted = error.code != "GITHUB_NOT_PERMITTED"
+        return replies.cannot_run_again(error.detail or error.message, run.url, is_permitted=is_permitted)
     return None
 
 

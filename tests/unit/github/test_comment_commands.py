@@ -23,6 +23,7 @@ COMMIT = "0123456789abcdef" * 2 + "01234567"
     [
         ("/zelda", AskHelp()),
         ("/Zelda RERUN", RunAgain()),
+        ("/zelda\u00a0rerun", RunAgain()),
         ("/zelda rerun\r\n\r\nThe API was down.", RunAgain()),
         ("/zelda rerun greeting, api.list greeting", RunAgain(("greeting", "api.list"))),
         (f"/zelda run {COMMIT}", RunCommit(COMMIT)),
@@ -44,7 +45,7 @@ def test_a_command_is_understood(body: str, command: Command) -> None:
 
 NO_COMMANDS = (
     *("", "zelda rerun", "please /zelda rerun", " /zelda rerun", "> /zelda rerun", "```\n/zelda rerun\n```"),
-    *("\n/zelda rerun", "/zeldarerun", "<!-- -->/zelda rerun", "\u200b/zelda rerun", "/zelda\u00a0rerun"),
+    *("\n/zelda rerun", "/zeldarerun", "<!-- -->/zelda rerun", "\u200b/zelda rerun"),
 )
 
 
@@ -64,6 +65,7 @@ def test_a_comment_that_does_not_begin_with_a_command_is_none(body: str) -> None
         (f"/zelda run {COMMIT} ;id", "“;id” is not the name"),
         ("/zelda rerun " + " ".join(f"s{number}" for number in range(21)), "at most 20 suites"),
         ("/zelda rerun\n/zelda run", "one command"),
+        ("/zelda accept a because b\n\n/zelda accept c because d", "one command"),
         ("/zelda accept greeting", "say why"),
         ("/zelda accept greeting because", "say why"),
         ("/zelda accept greeting because ?!", "says nothing"),

@@ -53,3 +53,9 @@ def test_no_words_do_anything(text: str) -> None:
         assert {tag for tag, _ in seen.tags} <= {"p", "ul", "li", "code", "a"}
         assert all(str(attributes.get("href")).startswith("https://") for tag, attributes in seen.tags if tag == "a")
         assert not [shown for shown in seen.texts if ACTS.search(shown)]
+
+
+def test_a_permission_that_lacks_is_named() -> None:
+    said = render_reply(replies.cannot_run_again("Resource not accessible", "", is_permitted=False))
+    assert "permissions: actions: write" in said
+    assert "Only criteria can be accepted" in render_reply(replies.nothing_fails("greeting", None))

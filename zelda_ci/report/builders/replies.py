@@ -85,9 +85,11 @@ def runs_again(url: str, *, only_failed: bool) -> Reply:
     return Reply((what,), links=_run_link(url))
 
 
-def cannot_run_again(why: str, url: str) -> Reply:
+def cannot_run_again(why: str, url: str, *, is_permitted: bool = True) -> Reply:
     """GitHub did not take it."""
-    return Reply((f"The run could not be run again: {why}", "Try it on the run's own page."), links=_run_link(url))
+    lacking = "The job that answers comments needs `permissions: actions: write`."
+    said = ("Try it on the run's own page.",) if is_permitted else (lacking, "Until then, use the run's own page.")
+    return Reply((f"The run could not be run again: {why}", *said), links=_run_link(url))
 
 
 def commit_wanted(number: int, commit: str, server: str, repository: str) -> Reply:
@@ -137,10 +139,11 @@ def foreign_results() -> Reply:
 
 
 def nothing_fails(suite: str, number: int | None) -> Reply:
-    """There is nothing to accept."""
+    """No criterion is there to accept; what else turns the check red cannot be accepted."""
     what = f"Criterion {number} of the suite {suite}" if number else f"The suite {suite}"
     fails = "does not fail" if number else "has no failing criterion"
-    return Reply((f"{what} {fails} in the newest results: there is nothing to accept.",))
+    only = "Only criteria can be accepted: not tests, build or coverage, no limit of a session, no cost."
+    return Reply((f"{what} {fails} in the newest results. {NOTHING_DONE}", only))
 
 
 def too_much() -> Reply:
