@@ -27,7 +27,7 @@ from zelda_ci.domain.run import BatchResult, ChangeSummary, Failure, RunResult, 
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, Usage
 from zelda_ci.domain.suite import NetworkSettings, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, CoverageSummary, RunnerCounts, TestSummary
-from zelda_ci.domain.workspace import CheckoutReport, IsolationReport, SettingFinding, TreeChange
+from zelda_ci.domain.workspace import IsolationReport, SettingFinding
 from zelda_ci.redact import Redactor
 from zelda_ci.report.model import RunFiles
 
@@ -445,15 +445,6 @@ def confined() -> BatchResult:
             for name in ("apiKeyHelper", "env.ANTHROPIC_BASE_URL", "env.CLAUDE_CODE_EXTRA_BODY")
         ),
         protected=tuple(safe(f"tests/test_{number}.py") for number in range(12)),
-        tripwire=CheckoutReport(
-            entries=2000,
-            seconds=0.1,
-            changes=(
-                TreeChange(path=safe("src/a\x1b[31m.py"), kind="changed"),
-                TreeChange(path=safe("b"), kind="added"),
-            ),
-            more=40,
-        ),
     )
     return batch(run(isolation=report))
 

@@ -25,7 +25,6 @@ from tests.support.command import (
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import Reply, ScriptedApi, hang, text, tool_call
-from zelda_ci.sandbox.launcher import bounds
 
 SUITE = "zelda/test-greeting.yaml"
 MARKS = ("*/runs/*/tmp/reached", "*/runs/*/checked/tmp/reached")
@@ -180,17 +179,11 @@ ORDERS = {
 
 
 def what_stays(project: Project, temporary: Path) -> list[str]:
-    """Anything of a run but its result: processes, workspaces, leases, temporary files, control groups."""
-    groups = [
-        group
-        for home in (home for controller in bounds.LIMITS for home in bounds._homes(controller))
-        for group in Path(home).glob("zelda-*")
-        if bounds._is_dead(group.name)
-    ]
+    """Anything of a run but its result: processes, workspaces, leases, temporary files."""
     half = [path for path in project.results.rglob("*") if path.name.startswith(".") and path.name != ".lock"]
     open_runs = [*project.results.glob("runs/*/*.jsonl"), *project.results.glob("runs/*/*.partial.json")]
     kept = [path for path in temporary.iterdir() if path.name != "reached"]
-    return [*processes(project), *project.leftovers(), *map(str, (*groups, *half, *open_runs, *kept))]
+    return [*processes(project), *project.leftovers(), *map(str, (*half, *open_runs, *kept))]
 
 
 CASES = [

@@ -219,23 +219,11 @@ class SettingFinding(Record):
 
 
 class TreeChange(Record):
-    """One difference of the developer's tree before and after a run."""
+    """One difference of the ignored files before and after a session."""
 
     path: SafeText
-    """Relative to the project, or of an ignored file to the top of the tree."""
+    """Relative to the top of the tree."""
     kind: Literal["added", "removed", "changed"]
-
-
-class CheckoutReport(Record):
-    """Whether the developer's tree and repository were the same after a run as before; never repaired, only told."""
-
-    entries: int
-    """Files, folders and links that were looked at."""
-    seconds: float
-    changes: tuple[TreeChange, ...] = ()
-    """At most 50; the developer's own edits meanwhile are among them."""
-    more: int = 0
-    """Differences beyond those listed."""
 
 
 class IgnoredFiles(Record):
@@ -263,4 +251,3 @@ class IsolationReport(Record):
     protected: tuple[SafeText, ...] = ()
     """Protected files that the session changed; build and tests saw them as committed."""
     ignored: IgnoredFiles = IgnoredFiles()
-    tripwire: CheckoutReport | None = None

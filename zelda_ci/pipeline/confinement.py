@@ -3,19 +3,16 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-import anyio.to_thread
-
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
-from zelda_ci.domain.workspace import CheckoutReport, Confinement, IgnoredFiles, IsolationReport, SettingFinding
-from zelda_ci.errors import ConfigError, ZeldaError
+from zelda_ci.domain.workspace import Confinement, IgnoredFiles, IsolationReport, SettingFinding
+from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit, Warned
-from zelda_ci.pipeline.tools import PlannedRun, Tools
+from zelda_ci.pipeline.tools import PlannedRun
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.storage.result_store import RunState
-from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 
 
 def in_one_line(levels: Collection[IsolationLevel], reasons: tuple[str, ...], *, asked_for: bool) -> str:
@@ -102,41 +99,7 @@ def enter_ignored(state: RunState, ignored: IgnoredFiles | None) -> None:
         _enter(state, ignored=ignored)
 
 
-def enter_checkout_report(state: RunState, report: CheckoutReport) -> None:
-    """Add whether the developer's tree stayed as it was."""
-    _enter(state, tripwire=report)
-
-
 def _enter(state: RunState, **facts: object) -> None:
     report = state.known.isolation
     if report:
         state.update(isolation=report.replace(**facts))
-
-
-MAX_NAMED = 5
-
-
-async def watch_checkout(tools: Tools, state: RunState, emit: Emit) -> WatchedCheckout | None:
-    """Look at the developer's tree before anything of the project runs."""
-    try:
-        return await tools.workspaces.watch()
-    except (OSError, ZeldaError) as problem:
-        emit(Warned(f"whether your own files stay as they are will not be known: {problem}", state.folder.run_id))
-        return None
-
-
-async def check_checkout(watched: WatchedCheckout | None, tools: Tools, state: RunState, emit: Emit) -> None:
-    """Look again, and tell what is different."""
-    if watched is None:
-        return
-    report = await anyio.to_thread.run_sync(watched.compare, tools.redact)
-    enter_checkout_report(state, report)
-    if report.changes:
-        emit(Warned(_sentence(report), state.folder.run_id))
-
-
-def _sentence(report: CheckoutReport) -> str:
-    named = ", ".join(f"{change.path} ({change.kind})" for change in report.changes[:MAX_NAMED])
-    others = len(report.changes) - MAX_NAMED + report.more
-    more = f" and {others} more" if others > 0 else ""
-    return f"your own files changed while the run was under way, by the run or by somebody else: {named}{more}"

@@ -37,7 +37,6 @@ from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.redact import SafeText
 from zelda_ci.storage.images import IMAGES, ImageFolder
 from zelda_ci.storage.result_store import RunState
-from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 
 # Tools with which a session may make the API turn to addresses.
 WEB = {"WebFetch", "WebSearch"}
@@ -184,7 +183,6 @@ class SuiteRun:
         self.offered: ToolsManifest | None = None
         self.tree: TreeDigests | None = None
         self.had: ToolsManifest | None = None
-        self.watched: WatchedCheckout | None = None
         self.result: RunResult | None = None
         self._concluding: anyio.CancelScope | None = None
         self._hurried = False
@@ -206,7 +204,6 @@ class SuiteRun:
                 self.state.update(source=_tested(workspace.source), isolation=confined)
                 await self._look(workspace)
                 self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.tools.redact)
-                self.watched = await confinement.watch_checkout(self.tools, self.state, self.emit)
                 await self._work(workspace)
         except ZeldaError as exc:
             self._fail(exc)
@@ -308,7 +305,6 @@ class SuiteRun:
                 # The judges read what the session left, not what was tested.
                 context = replace(context, workspace=workspace)
                 await judge(self.planned.label, context, self.tools, self.state, self.emit)
-            await confinement.check_checkout(self.watched, self.tools, self.state, self.emit)
         await self._store()
 
     async def _changes(self, workspace: Workspace) -> Changes | None:

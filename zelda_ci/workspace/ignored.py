@@ -7,15 +7,28 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pathspec import PathSpec
 
 from zelda_ci.domain.workspace import IgnoredFiles, TreeChange
 from zelda_ci.redact import Redactor
-from zelda_ci.workspace.checkout_monitor import TreeStamp, stamp_of, stamped_below
 
 MAX_LISTED = 50
+
+
+class TreeStamp(NamedTuple):
+    """What the file system knows of one entry."""
+
+    inode: int
+    mode: int
+    owner: int
+    group: int
+    links: int
+    size: int
+    modified_ns: int
+    changed_ns: int
+
 
 # The stamps of all files of a tree, by their path below its top.
 Stamps = Mapping[bytes, TreeStamp]
@@ -116,6 +129,40 @@ def changed(root: Path, before: Stamps, ignored: Iterable[bytes], known: Iterabl
     return IgnoredChanges(files, frozenset(new))
 
 
+def stamped_below(folder: bytes, without: frozenset[bytes] = frozenset()) -> Iterator[tuple[bytes, TreeStamp]]:
+    """A folder and every entry below it, links not followed; what cannot be looked at is passed over."""
+    # Without recursion: a tree may be deeper than the stack.
+    waiting = [folder]
+    yield from _stamped(folder)
+    while waiting:
+        try:
+            entries = os.scandir(waiting.pop())
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                if entry.path in without:
+                    continue
+                yield from _stamped(entry.path)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+
+
+def stamp_of(path: bytes) -> TreeStamp | None:
+    """Of one entry, links not followed; nothing where it cannot be looked at."""
+    return next((stamp for _, stamp in _stamped(path)), None)
+
+
+def _stamped(path: bytes) -> Iterator[tuple[bytes, TreeStamp]]:
+    """Nothing for what vanished meanwhile: then it is not there."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return
+    kind = (status.st_ino, status.st_mode, status.st_uid, status.st_gid, status.st_nlink, status.st_size)
+    yield path, TreeStamp(*kind, status.st_mtime_ns, status.st_ctime_ns)
+
+
 def _any_below(folder: bytes, paths: Sequence[bytes]) -> bool:
     place = bisect_left(paths, folder)
     return place < len(paths) and paths[place].startswith(folder)
@@ -124,6 +171,6 @@ def _any_below(folder: bytes, paths: Sequence[bytes]) -> bool:
 def _files(root: Path, names: Iterable[bytes]) -> Iterator[tuple[bytes, TreeStamp]]:
     top = os.fsencode(root) + b"/"
     for name in names:
-        for path, stamp in stamped_below(top + name.rstrip(b"/"), frozenset()):
+        for path, stamp in stamped_below(top + name.rstrip(b"/")):
             if not stat.S_ISDIR(stamp.mode):
                 yield path.removeprefix(top), stamp

@@ -39,7 +39,6 @@ from zelda_ci.workspace import (
     working_tree,
 )
 from zelda_ci.workspace.base_commit import BaseOrder
-from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 from zelda_ci.workspace.clean_checkout import UnderWay
 from zelda_ci.workspace.git import Git, check_launch, explained
 from zelda_ci.workspace.protection import spec
@@ -238,12 +237,6 @@ class Workspaces:
             files, whole = [await store.files_of(lent, self._plumbing) for lent in (start.store, start.whole)]
         git = self._plumbing.within(start.store.folder, GIT_DIR=str(start.store.folder))
         return store.TestedFiles(files, whole, git, "" if run.prefix == Path() else run.prefix.as_posix())
-
-    async def watch(self) -> WatchedCheckout:
-        """The state of the developer's own tree and repository, to be compared with a later one."""
-        project = await self._inspect()
-        places = [repository.top, repository.common_dir] if (repository := project.repository) else [project.folder]
-        return await anyio.to_thread.run_sync(WatchedCheckout, places, [self._results], abandon_on_cancel=True)
 
     async def remember(self, workspace: Workspace) -> None:
         """Note the files that setup has left: what is different later, the session did."""

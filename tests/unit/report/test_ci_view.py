@@ -16,7 +16,7 @@ from zelda_ci.domain.run import ChangeSummary, Failure
 from zelda_ci.domain.session import ModelUsage, SessionStatus
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import Side
-from zelda_ci.domain.workspace import CheckoutReport, IgnoredFiles, IsolationReport, SettingFinding, TreeChange
+from zelda_ci.domain.workspace import IgnoredFiles, IsolationReport, SettingFinding
 from zelda_ci.report.builders.annotations import annotations, log_lines
 from zelda_ci.report.builders.ci import ci_view
 from zelda_ci.report.builders.comparison import comparison_view
@@ -195,7 +195,6 @@ def test_isolation_is_told_where_results_have_it() -> None:
         findings=(SettingFinding(file=safe(".claude/settings.json"), setting=safe("env.X"), effect="It was ignored."),),
         protected=(safe("tests/test_a.py"),),
         ignored=IgnoredFiles(kept=(safe("node_modules/"),)),
-        tripwire=CheckoutReport(entries=9, seconds=0.1, changes=(TreeChange(path=safe("a"), kind="added"),), more=2),
     )
     plain = trial("add-logging", "P")
     told = report((), [plain.model_copy(update={"isolation": found}), plain])
@@ -206,7 +205,6 @@ def test_isolation_is_told_where_results_have_it() -> None:
         ".claude/settings.json: It was ignored.",
         "the session changed protected files, and build and tests saw them as committed: tests/test_a.py",
         "build and tests saw files that git ignores as the session left them: node_modules/",
-        "the checkout was not the same after a run as before: 3 differences",
     ]
     assert "Isolation" not in {row.label for row in ci_view(report((), [plain])).details[-1].sections[0].rows}
 

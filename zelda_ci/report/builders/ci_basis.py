@@ -222,9 +222,6 @@ def _remarkable(report: IsolationReport) -> Iterator[str]:
     if report.ignored.kept:
         names = ", ".join(visible(name) for name in report.ignored.kept[:MAX_NAMES])
         yield f"build and tests saw files that git ignores as the session left them: {names}"
-    if report.tripwire and report.tripwire.changes:
-        changes = len(report.tripwire.changes) + report.tripwire.more
-        yield f"the checkout was not the same after a run as before: {numbers.format_count(changes, 'difference')}"
 
 
 def _made_with(batch: BatchResult) -> Iterator[Row]:

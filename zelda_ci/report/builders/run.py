@@ -7,7 +7,7 @@ from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import ChangeSummary, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult
-from zelda_ci.domain.workspace import CheckoutReport, IgnoredFiles, IsolationReport
+from zelda_ci.domain.workspace import IgnoredFiles, IsolationReport
 from zelda_ci.report.builders.correctness import (
     STATUS_WORDS,
     command_ending,
@@ -81,8 +81,6 @@ def isolation_rows(run: RunResult) -> Iterator[Row]:
         yield Row("Protected", (Cell(summary, Tone.WARN),), _listed(report.protected))
     if report.ignored.changes or report.ignored.kept:
         yield _ignored_row(report.ignored)
-    if report.tripwire and report.tripwire.changes:
-        yield _checkout_changes_row(report.tripwire)
 
 
 def _network(report: IsolationReport) -> str:
@@ -99,13 +97,6 @@ def _ignored_row(ignored: IgnoredFiles) -> Row:
     names = [f"{change.kind}: {change.path}" for change in ignored.changes]
     kept = _listed([f"kept: {name}" for name in ignored.kept])
     return Row("Ignored", (Cell(summary, Tone.DIM),), (*_listed(names, count), *kept))
-
-
-def _checkout_changes_row(report: CheckoutReport) -> Row:
-    count = len(report.changes) + report.more
-    lines = _listed([f"{change.kind}: {change.path}" for change in report.changes], count)
-    summary = f"{numbers.format_count(count, 'file')} of your project changed while it ran"
-    return Row("Checkout", (Cell(summary, Tone.WARN),), lines)
 
 
 def _listed(names: Sequence[str], count: int | None = None) -> tuple[Cell, ...]:

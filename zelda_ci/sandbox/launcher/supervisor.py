@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
     secrets = {secret: environment.pop(secret)} if secret in environment else {}
     launcher = _Launcher(int(options["--confined"]), status_file, secrets) if "--confined" in options else None
     bounds = _bounds(options["--bounds"]) if "--bounds" in options else None
-    child = _started(argv, environment, launcher, bounds)
+    child = _started(argv, environment, launcher)
     if not launcher:
         status_file.say("begun")
     # After the fork: the child has its own copies of the three streams by now.
@@ -83,8 +83,6 @@ def main(arguments: list[str]) -> int:
     status = _watched(child, parent, wakeups, launcher, bounds)
     _end_descendants(child)
     _reaped()
-    if bounds:
-        bounds.close()
     if launcher and not launcher.has_confined():
         if status >= 0:
             launcher.complain()
@@ -95,17 +93,12 @@ def main(arguments: list[str]) -> int:
     return code
 
 
-def _started(
-    argv: list[str], environment: dict[str, str], launcher: "_Launcher | None", bounds: "Bounds | None"
-) -> int:
+def _started(argv: list[str], environment: dict[str, str], launcher: "_Launcher | None") -> int:
     supervisor = os.getpid()
     # Blocked, so that a signal that is passed on at once waits until the child can take it.
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     child = os.fork()
     if child == 0:
-        # Before the program is there, so that nothing of it is ever outside the control group.
-        if bounds:
-            bounds.enter()
         if launcher:
             launcher.hand_down()
         _become(argv, environment, supervisor)
