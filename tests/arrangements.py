@@ -28,7 +28,6 @@ CHANGED: Mapping[str, str] = {
     "integration/test_project_environment.py": "toolchains are reached through the level",
     "integration/test_protected_paths.py": "files of others are refused",
     "integration/test_run_bounds.py": "bounds hold for the run's user",
-    "integration/test_run_checkout_report.py": "the checkout is out of reach or watched",
     "integration/test_run_command.py": "a run as users start it",
     "integration/test_run_correctness.py": "build and tests run with the rights that the level leaves",
     "integration/test_run_event_loop.py": "a run as users start it",
