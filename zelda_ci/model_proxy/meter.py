@@ -131,9 +131,9 @@ class Meter:
             throttled=self.patience.throttled,
         )
 
-    def begin(self, call: Call, place: bytes | None = None) -> "MeteredExchange":
-        """Count a request, whose place may be known already; the exchange then observes its answer."""
-        place = place or place_of(call)
+    def begin(self, call: Call) -> "MeteredExchange":
+        """Count a request; the exchange then observes its answer."""
+        place = call.place or place_of(call)
         is_retry = any(exchange.place == place and exchange.is_failed for exchange in self._exchanges)
         if not call.counts_tokens:
             self.witness.request(call.body)

@@ -22,7 +22,6 @@ from zelda_ci.model_proxy.limits import (
 from zelda_ci.model_proxy.meter import Meter, place_of
 from zelda_ci.model_proxy.patience import CallWait
 from zelda_ci.model_proxy.pricing import Models
-from zelda_ci.model_proxy.refusals import Refusals, repeat
 from zelda_ci.model_proxy.wire import (
     DO_NOT_RETRY,
     AnswerSource,
@@ -92,7 +91,6 @@ class ProxyRun:
         self._rate = RateLimit(MAX_REQUESTS_PER_MINUTE)
         self._token_counts = 0
         self._allowed = allowed or Allowed()
-        self._refusals = Refusals()
         self._room = anyio.CapacityLimiter(MAX_CONCURRENT)
         self._source = source
         self._calls: set[anyio.CancelScope] = set()
@@ -156,22 +154,17 @@ class ProxyRun:
             scope.cancel()
 
     async def _ask_within_budget(self, call: Call, client: Sink) -> None:
-        place = call.place or place_of(call)
         self._token_counts += call.counts_tokens
         if self.meter.is_spent:
             await self._refuse_as_spent(client)
         elif call.counts_tokens and self._token_counts > MAX_TOKEN_COUNTS:
             message = f"Zelda's model proxy takes {MAX_TOKEN_COUNTS} token counts from one run"
             await send_error(client, 429, "rate_limit_error", message, DO_NOT_RETRY)
-        elif refusal := self._refusals.of(place, call):
-            await repeat(refusal, client)
         else:
-            observer = self._refusals.observer(place)
-            await self._ask_metered(call, place, Tap(observer, client))
-            self._refusals.remember(place, call, observer)
+            await self._ask_metered(call, client)
 
-    async def _ask_metered(self, call: Call, place: bytes, client: Sink) -> None:
-        exchange = self.meter.begin(call, place)
+    async def _ask_metered(self, call: Call, client: Sink) -> None:
+        exchange = self.meter.begin(call)
         try:
             await self._pass_on(call, Tap(exchange, client), client)
         except SpentError:
@@ -181,10 +174,8 @@ class ProxyRun:
             exchange.fail("connection")
             if exc.is_left:
                 exchange.leave()
-        except BrokenOff as exc:
+        except BrokenOff:
             exchange.fail("connection")
-            if isinstance(exc, OverLimitError):
-                self._refusals.give_up(place, str(exc))
             raise
         except anyio.get_cancelled_exc_class():
             # What was given up while it waited had no answer to pay for, and comes again.
