@@ -11,7 +11,6 @@ import anyio
 
 from zelda_ci.errors import ProxyError
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.model_proxy.brake import Brakes
 from zelda_ci.model_proxy.cassettes.cassette import cassette_file, load
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.model_proxy.cassettes.record import RecordingSource
@@ -22,6 +21,7 @@ from zelda_ci.model_proxy.modes import LiveMode, Mode, RecordMode, ReplayMode, U
 from zelda_ci.model_proxy.patience import Patience
 from zelda_ci.model_proxy.pricing import Models, plain
 from zelda_ci.model_proxy.probe import Probe, probe
+from zelda_ci.model_proxy.rate_limits import RateLimits
 from zelda_ci.model_proxy.run import Allowed, ProxyRun
 from zelda_ci.model_proxy.server import socket_folder
 from zelda_ci.model_proxy.wire import AnswerSource
@@ -44,11 +44,11 @@ class ModelProxy:
     """Serves the Messages API on loopback, and on a socket in the file system, while its `async with` block lasts."""
 
     def __init__(
-        self, mode: Mode, redact: Redactor, limits: Limits | None = None, brakes: Brakes | None = None
+        self, mode: Mode, redact: Redactor, limits: Limits | None = None, rate_limits: RateLimits | None = None
     ) -> None:
-        """Where answers come from, how much is taken, and the brakes, where several proxies share them."""
+        """Where answers come from, how much is taken, and the API's rate limits, where several proxies share them."""
         self._mode = mode
-        self._brakes = brakes or Brakes()
+        self._rate_limits = rate_limits or RateLimits()
         self._redact = redact
         self._limits = limits or Limits()
         self._memory = MemoryLimit(self._limits.total_bytes, "all runs")
@@ -75,7 +75,7 @@ class ModelProxy:
                 with one_at_a_time("httpx2"):
                     from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - 20 ms, not for a replay
 
-                opened = live_source(self._mode.upstream, self._limits, self._brakes)
+                opened = live_source(self._mode.upstream, self._limits, self._rate_limits)
                 self._live = await stack.enter_async_context(opened)
             self.socket = stack.enter_context(socket_folder())
             self._base_url = await stack.enter_async_context(serving(self._runs.values, self._limits, self.socket))

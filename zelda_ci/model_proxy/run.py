@@ -7,7 +7,6 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci.model_proxy import requests, wire
-from zelda_ci.model_proxy.brake import SpentError
 from zelda_ci.model_proxy.limits import (
     MAX_READING,
     MAX_READING_OF_A_RUN,
@@ -22,6 +21,7 @@ from zelda_ci.model_proxy.limits import (
 from zelda_ci.model_proxy.meter import Meter, place_of
 from zelda_ci.model_proxy.patience import CallWait
 from zelda_ci.model_proxy.pricing import Models
+from zelda_ci.model_proxy.rate_limits import SpentError
 from zelda_ci.model_proxy.wire import (
     DO_NOT_RETRY,
     AnswerSource,
