@@ -26,7 +26,7 @@ CEILINGS = {
     "zelda_ci/github": 2413,
     "zelda_ci/judge": 2512,
     "zelda_ci/metrics": 3485,
-    "zelda_ci/model_proxy": 5005,
+    "zelda_ci/model_proxy": 4494,
     "zelda_ci/pipeline": 5176,
     "zelda_ci/process": 631,
     "zelda_ci/report": 9636,

@@ -147,8 +147,6 @@ class AnswerSource(ABC):
     """Why answers could not be given or kept, in a sentence."""
     address: str = "the recording"
     """Who answers, as messages name it."""
-    keeps_answers: bool = False
-    """Whether whole answers are held in memory until they have ended."""
     divergences: Sequence[SafeText] = ()
     """Where the run was not exactly what was recorded, without harm so far."""
 

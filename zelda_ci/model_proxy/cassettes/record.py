@@ -38,8 +38,6 @@ class RecordingSource(AnswerSource):
     replaces a good one.
     """
 
-    keeps_answers = True
-
     def __init__(
         self,
         inner: AnswerSource,
