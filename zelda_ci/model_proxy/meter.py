@@ -99,10 +99,6 @@ class Meter:
         if len(self._refused_keys) < MAX_REFUSED:
             self._refused_keys.add(key)
 
-    def task_ended(self, call: str) -> None:
-        """The session says that the task in the background that this call started has ended: a replay waits for it."""
-        self._source.task_ended(call)
-
     @property
     def cost_usd(self) -> float:
         """Cost so far in US dollars."""

@@ -159,9 +159,6 @@ class AnswerSource(ABC):
             BrokenOff: The answer ends here, incomplete.
         """
 
-    def task_ended(self, call: str) -> None:  # noqa: B027 - only a replay waits for it
-        """The session says that the task in the background that this call started has ended."""
-
     @property
     def unused(self) -> Sequence[SafeText]:
         """Recorded exchanges that nobody has asked for."""

@@ -14,7 +14,7 @@ from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.fingerprint import TreeDigests
 from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
 from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource, snapshot
-from zelda_ci.domain.session import Noticed, SessionRecord, SessionStatus
+from zelda_ci.domain.session import SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace, WorkspaceSource
 from zelda_ci.errors import ExecutionError, ZeldaError
@@ -42,7 +42,6 @@ from zelda_ci.workspace.checkout_monitor import WatchedCheckout
 WEB = {"WebFetch", "WebSearch"}
 
 # Kind of the notice that a command or sub-agent in the background has ended.
-TASK_ENDED = "task_notification"
 
 # Of sessions that ended because the API did not answer.
 API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
@@ -73,8 +72,6 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
 
         def on_record(record: SessionRecord) -> None:
             state.record(record)
-            if isinstance(record, Noticed) and record.kind == TASK_ENDED and record.parent_tool_call_id:
-                meter.task_ended(record.parent_tool_call_id)
             emit(SessionProgressed(run_id, record, state.turns, meter.cost_usd))
 
         request = SessionRequest(
