@@ -35,11 +35,11 @@ async def serving(runs: Mapping[str, ProxyRun], place: Path | None = None) -> As
 
     The value is the base URL. The end waits for nobody.
     """
+    _raise_descriptor_limit()
     # Our own start and end instead of uvicorn's `serve`: that one takes over the process's signal handlers, looks ten
     # times a second whether to end, and then waits for open streams.
     # The protocol is named because asyncio sets TCP_NODELAY only then; without it every answer would wait 40 ms for the
     # client's delayed acknowledgement.
-    _raise_descriptor_limit()
     with ExitStack() as stack:
         listener = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP))
         listener.bind(("127.0.0.1", 0))
