@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # How likely a mutant is chosen there, beside others.
 PARTS = {
     3: "compare/gate compare/acceptance config/trust redact",
-    1: """compare/* ci/base encodings named_secrets metrics/absence metrics/citable metrics/evidence
+    1: """compare/* ci/base named_secrets metrics/absence metrics/citable metrics/evidence
           metrics/gathering metrics/quotes metrics/sources metrics/requirement_fulfillment metrics/tool_claims
           metrics/verdicts metrics/voting judge/lookups judge/rendering judge/replies judge/transcript""",
 }

@@ -33,10 +33,10 @@ from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Services
 from zelda_ci.model_proxy import pricing, proxy
-from zelda_ci.model_proxy.brake import Brakes
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.modes import LiveMode, Mode
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.rate_limits import RateLimits
 from zelda_ci.overrides import Overrides, apply, read
 from zelda_ci.pipeline import access, checking, confinement, invocation, money
 from zelda_ci.pipeline.checking import Checker, proxy_or_problem
@@ -222,7 +222,7 @@ def rejudge(
     above = overrides.above(_of_environment(settings))
     gateway = apply(loaded.suites[0].resolved, above).gateway_url
     mode = LiveMode(access.of_judge(gateway, settings, str(above.gateway_url or loaded.layer.origin("gatewayUrl"))))
-    judging = _judging(mode, Redactor(settings.secrets()), Brakes(lambda sentence: emit(Warned(sentence))))
+    judging = _judging(mode, Redactor(settings.secrets()), RateLimits(lambda sentence: emit(Warned(sentence))))
     stored = RunHistory(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
     runs = [FinishedRun(stored.folder(run_id)) for run_id in run_ids]
@@ -268,7 +268,7 @@ def _isolation(suites: Sequence[ResolvedSuite], order: RunOrder, settings: Envir
     return isolation
 
 
-def _judging(mode: Mode, redact: Redactor, brakes: Brakes) -> JudgeFactory:
+def _judging(mode: Mode, redact: Redactor, rate_limits: RateLimits) -> JudgeFactory:
     # A replay knows no sizes, and its recording must not depend on any.
     counts_tokens = isinstance(mode, LiveMode)
 
@@ -296,7 +296,7 @@ def _judging(mode: Mode, redact: Redactor, brakes: Brakes) -> JudgeFactory:
     def bench(suite: ResolvedSuite, judge: Judge, nonce: str) -> Sequence[Evaluator]:
         return metrics.judged(suite.metrics, JudgeServices(judge, nonce, redact))
 
-    return JudgeFactory(ModelProxy(mode, redact, brakes=brakes), make_judge, bench, redact)
+    return JudgeFactory(ModelProxy(mode, redact, rate_limits=rate_limits), make_judge, bench, redact)
 
 
 def _price(model: str, usage: Mapping[str, Any]) -> float:
@@ -339,15 +339,15 @@ def _tools(
     reasons = isolation.offered.reasons
     store = ResultStore(loaded.results_dir)
     bench = WorkspaceCommandRunner(workspaces, store, emit)
-    brakes = Brakes(lambda sentence: emit(Warned(sentence)))
+    rate_limits = RateLimits(lambda sentence: emit(Warned(sentence)))
     return Tools(
         workspaces=workspaces,
         bench=bench,
-        proxy=ModelProxy(access.session_mode(order.record, order.replay, settings), redact, brakes=brakes),
+        proxy=ModelProxy(access.session_mode(order.record, order.replay, settings), redact, rate_limits=rate_limits),
         agent=claude_code.ClaudeCode(redact),
         store=store,
         evaluators=lambda suite: metrics.unjudged(suite.metrics, Services(bench, redact)),
-        judging=_judging(_judge_mode(loaded, order, suites, settings), redact, brakes),
+        judging=_judging(_judge_mode(loaded, order, suites, settings), redact, rate_limits),
         redact=redact,
         versions=Versions(
             zelda=__version__,

@@ -3,7 +3,6 @@
 import base64
 import copy
 import html
-import itertools
 import json
 import math
 import re
@@ -15,7 +14,7 @@ from urllib.parse import quote, quote_plus
 
 import re2
 
-from zelda_ci import encodings, named_secrets
+from zelda_ci import named_secrets
 from zelda_ci.errors import ConfigError
 
 # Text from outside in which secrets are masked.
@@ -44,16 +43,6 @@ BASE64_PIECE = 24
 
 # Of a longer one (a certificate store, a cluster's configuration) only the plain and JSON spellings are known.
 LONG_SECRET = 1024
-
-# How often a text is decoded in search of a secret, whose simplest encodings are known beforehand: a secret is found
-# in three spellings, one in the other.
-MAX_DECODINGS = 2
-# In a text without its line breaks, and without what marks its lines.
-DECODERS = (encodings.decoded, encodings.from_base64)
-# Shorter texts hold no secret that is encoded and not known in that spelling.
-MIN_ENCODED_LENGTH = 12
-# A shorter one, that only a line break divides, may be two words.
-MIN_WRAPPED_LENGTH = 8
 
 # Beyond this many characters of spellings the automaton outgrows its memory and becomes a thousand times slower.
 MAX_SPELLINGS = 500_000
@@ -150,29 +139,9 @@ class Redactor:
         spans = [match.span() for match in self._shapes.finditer(data)]
         if self._secrets:
             spans += _overlapping(self._secrets, data)
-            spans += self._hidden(data, MAX_DECODINGS) if len(data) >= MIN_ENCODED_LENGTH else ()
         if self._by_name:
             spans += named_secrets.spans(data)
         return SafeText(_masked(data, spans).decode())
-
-    def _hidden(self, data: bytes, depth: int) -> Iterator[tuple[int, int]]:
-        """Where known secrets stand that are wrapped, or encoded so many times at most."""
-        if not encodings.may_hide(data):
-            return
-        for decode, (text, make_view) in zip(DECODERS, encodings.joined(data), strict=False):
-            spans = [span for span in _overlapping(self._secrets, text) if span[1] - span[0] >= MIN_WRAPPED_LENGTH]
-            for view in decode(text):
-                spans += itertools.starmap(view.source, self._inside(view.data, depth - 1))
-            if spans:
-                yield from itertools.starmap(make_view().source, spans)
-        for view in encodings.from_dumps(data):
-            yield from itertools.starmap(view.source, self._inside(view.data, depth - 1))
-
-    def _inside(self, data: bytes, depth: int) -> Iterator[tuple[int, int]]:
-        yield from _overlapping(self._secrets, data)
-        if depth:
-            view = encodings.texts(data)
-            yield from itertools.starmap(view.source, self._hidden(view.data, depth))
 
     def known_only(self) -> "Redactor":
         """The same without guessing by names: for words of a model that are played back, and must not change."""

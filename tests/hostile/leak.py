@@ -1,4 +1,4 @@
-"""A session that prints all secrets it can find, in every spelling it can think of, wherever something is kept."""
+"""A session that prints all secrets it can find, in the spellings of logs, wherever something is kept."""
 
 import base64
 import json
@@ -35,13 +35,6 @@ def spellings(secret):
     yield json.dumps({"secret": secret, "nested": json.dumps(secret)})
     yield raw.hex()
     yield repr(secret)
-    twice = base64.b64encode(base64.b64encode(raw)).decode()
-    yield twice
-    yield "".join("%c" % 92 + "u%04x" % byte for byte in raw)
-    for form in (secret, twice, base64.b64encode(raw).decode()):
-        yield chr(10).join(form[at:at + 12] for at in range(0, len(form), 12))
-    for at in range(0, len(raw), 16):
-        yield "%08x  " % at + " ".join("%02x" % byte for byte in raw[at:at + 16]) + "  |" + secret[at:at + 16] + "|"
 
 lines = [line for secret in found for line in spellings(secret)]
 print(len(found), "secrets")
@@ -66,12 +59,6 @@ def spellings(secret: str) -> Iterator[str]:
     yield secret
     yield secret.encode().hex()
     yield quote(secret, safe="")
-    yield "".join(f"\\u{byte:04x}" for byte in secret.encode())
-    yield base64.b64encode(base64.b64encode(secret.encode())).decode()[8:-8]
-    for at in range(0, len(secret) - 11, 12):
-        yield secret[at : at + 12]
-    for at in range(0, len(secret) - 15, 16):
-        yield " ".join(f"{byte:02x}" for byte in secret[at : at + 16].encode())
     yield json.dumps(secret)[1:-1]
     for shift in range(3):
         encoded = base64.b64encode(b"\0" * shift + secret.encode()).decode()

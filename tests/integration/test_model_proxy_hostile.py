@@ -1,8 +1,10 @@
 """The proxy against a session that holds it up, or asks for more than its suite grants."""
 
+import gc
 import socket
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import anyio
 import httpx2
@@ -12,9 +14,10 @@ from anyio.abc import AnyByteStream
 from tests.support.patience import PATIENCE
 from tests.support.proxied import BODY, ask, client, listening, open_run, plain_client, upstream
 from tests.support.scripted_api import ScriptedApi, text
-from zelda_ci.model_proxy import connections
+from zelda_ci.model_proxy import server
 from zelda_ci.model_proxy.limits import Limits
-from zelda_ci.model_proxy.modes import LiveMode
+from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode
+from zelda_ci.model_proxy.wire import Call
 
 pytestmark = pytest.mark.anyio
 
@@ -24,32 +27,40 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def test_connections_without_end_take_neither_descriptors_nor_the_way_of_others() -> None:
-    many = 2 * connections.MAX_CONNECTIONS
-    with ScriptedApi([text("One."), text("Two."), text("Three.")]) as api, ExitStack() as stack:
-        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
-            first = await http.post("/v1/messages", json=BODY)
-            held = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(many)]
-            for one in held:
-                one.settimeout(5)
-                await anyio.to_thread.run_sync(one.connect, str(meter.socket))
-            second = await http.post("/v1/messages", json=BODY)
-            new = await ask(meter)
-            for one in held:
-                one.settimeout(0)
-            closed = sum(map(_is_closed, held))
-    assert (first.status_code, second.status_code) == (200, 200)
-    assert new.status_code == 200
-    assert closed >= many - connections.MAX_CONNECTIONS
+async def test_connections_that_say_nothing_hold_up_nobody_until_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 20)
+    with ScriptedApi(lambda _: text("Hello.")) as api, ExitStack() as stack:
+        async with open_run(LiveMode(upstream(api.url))) as meter:
+            statuses = []
+            for _ in range(2):
+                for _ in range(15):
+                    silent = stack.enter_context(socket.socket(socket.AF_UNIX))
+                    await anyio.to_thread.run_sync(silent.connect, str(meter.socket))
+                await anyio.sleep(0.1)
+                statuses.append((await ask(meter)).status_code)
+    assert statuses == [200, 503]
 
 
-def _is_closed(one: socket.socket) -> bool:
-    try:
-        return one.recv(1) == b""
-    except BlockingIOError:
-        return False
-    except ConnectionError:
-        return True
+@pytest.mark.parametrize("mode", ["live", "record", "replay"])
+async def test_a_request_is_forgotten_when_it_is_answered(mode: str, tmp_path: Path) -> None:
+    with ScriptedApi(lambda _: text("Hello.")) as api:
+        record = RecordMode(upstream(api.url), tmp_path)
+        modes: dict[str, LiveMode | RecordMode | ReplayMode] = {
+            "live": LiveMode(upstream(api.url)),
+            "record": record,
+            "replay": ReplayMode(tmp_path),
+        }
+        if mode == "replay":
+            async with open_run(record) as meter:
+                await ask(meter, "x" * 100_000)
+        async with open_run(modes[mode]) as meter:
+            assert (await ask(meter, "x" * 100_000)).status_code == 200
+            gc.collect()
+            kept = [each for each in gc.get_objects() if isinstance(each, Call)]
+            assert meter.usage().requests == 1
+    assert kept == []
 
 
 async def test_a_request_without_end_is_refused_before_it_fills_the_memory() -> None:

@@ -18,12 +18,12 @@ from tests.support.patience import PATIENCE
 from tests.support.projects import repository
 from tests.support.proxied import REDACT, ask, open_run, upstream
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, hang, http_error, text, tool_call
-from zelda_ci.model_proxy.brake import Brakes
 from zelda_ci.model_proxy.cassettes.cassette import load
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode
 from zelda_ci.model_proxy.patience import Patience
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.rate_limits import RateLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -71,12 +71,14 @@ class Limit:
 
 
 class Job:
-    """The proxies of one job, of sessions and of judges, which share their brakes."""
+    """The proxies of one job, of sessions and of judges, which share the pauses."""
 
     def __init__(self, url: str) -> None:
         self.told: list[str] = []
-        brakes = Brakes(self.told.append)
-        self.sessions, self.judges = [ModelProxy(LiveMode(upstream(url)), REDACT, brakes=brakes) for _ in range(2)]
+        rate_limits = RateLimits(self.told.append)
+        self.sessions, self.judges = [
+            ModelProxy(LiveMode(upstream(url)), REDACT, rate_limits=rate_limits) for _ in range(2)
+        ]
 
     @contextmanager
     def session(self, patience: Patience | None = None, budget_usd: float | None = None) -> Iterator[Meter]:
@@ -151,7 +153,7 @@ async def test_a_recording_has_neither_the_refusal_nor_the_waiting(tmp_path: Pat
             assert (await ask(meter)).status_code == 200
     assert meter.usage().throttled == 1
     (exchange,) = load(tmp_path / "run.json").exchanges
-    assert (exchange.response.status, exchange.request.arrival, exchange.response.arrivals) == (200, 0, 1)
+    assert exchange.response.status == 200
     async with open_run(ReplayMode(tmp_path)) as meter:
         began = time.monotonic()
         replayed = await ask(meter)

@@ -3,7 +3,7 @@
 import socket
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,13 +12,10 @@ import pytest
 from anyio.abc import AnyByteStream
 
 from tests.support.proxied import BODY, KEY, ask, client, listening, open_run, upstream
-from tests.support.real_cli import folders, run_cli
-from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error, raw, text
-from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode
+from tests.support.scripted_api import ScriptedApi, http_error, text
+from zelda_ci.model_proxy.modes import LiveMode
 
 pytestmark = pytest.mark.anyio
-
-BETA = "advanced-tool-use-2025-11-20"
 
 
 @pytest.fixture
@@ -26,60 +23,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def lead(mode: LiveMode | RecordMode | ReplayMode, base: Path) -> tuple[dict[str, object], str]:
-    """One session of the real CLI; its result and the sentence that the proxy has about the API."""
-    workspace, home = folders(base)
-    async with open_run(mode, places={"workspace": str(workspace), "home": str(home)}) as meter:
-        session = await run_cli(meter.base_url, meter.token, workspace, home, CLAUDE_CODE_MAX_RETRIES="7")
-    return session.result, str(meter.outage)
-
-
 # A request that the API refuses
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        http_error(400, "messages.0.content: bad thing"),
-        raw(b"<html>Bad Request</html>", status=400, headers={"content-type": "text/html"}),
-    ],
-    ids=["400", "400 of a gateway"],
-)
-async def test_a_refused_request_costs_one_and_ends_the_session(tmp_path: Path, reply: Reply) -> None:
-    with ScriptedApi(lambda _: reply) as api:
-        result, _ = await lead(LiveMode(upstream(api.url)), tmp_path)
-    assert len(api.requests) == 1
-    assert result["api_error_status"] == getattr(reply, "status", None)
-    assert result["is_error"]
-    if "content: bad thing" in str(reply):
-        assert result["result"] == "API Error: 400 messages.0.content: bad thing"
-
-
-@pytest.mark.parametrize(
-    ("message", "is_served"),
-    [
-        (f"Unexpected value(s) `{BETA}` for the `anthropic-beta` header.", lambda r: BETA not in str(r.headers)),
-        (
-            "tools.0.defer_loading: Extra inputs are not permitted",
-            lambda request: not any("defer_loading" in tool for tool in request.body["tools"]),
-        ),
-        (
-            (
-                "input length and `max_tokens` exceed context limit: 188059 + 20000 > 200000, decrease input length or "
-                "`max_tokens` and try again"
-            ),
-            lambda request: request.body["max_tokens"] < 100_000,
-        ),
-    ],
-    ids=["beta", "option of a tool", "max_tokens"],
-)
-async def test_a_request_without_what_was_refused_is_asked_once_more(
-    tmp_path: Path, message: str, is_served: Callable[[ApiRequest], bool]
-) -> None:
-    with ScriptedApi(lambda request: text("Fine.") if is_served(request) else http_error(400, message)) as api:
-        result, _ = await lead(LiveMode(upstream(api.url)), tmp_path)
-    assert result["result"] == "Fine."
-    assert len(api.requests) == 2
 
 
 @pytest.mark.parametrize("status", [408, 503])

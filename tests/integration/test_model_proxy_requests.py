@@ -1,14 +1,13 @@
-"""What was judged is what is sent: bodies are read strictly, and written anew for the API."""
+"""What was judged is what is sent: bodies are read once, and written anew for the API."""
 
 import json
 from typing import Any
 
-import anyio
 import pytest
 
 from tests.support.proxied import BODY, REDACT, ask, client, open_run, upstream
 from tests.support.scripted_api import ScriptedApi, text
-from zelda_ci.model_proxy import limits, run
+from zelda_ci.model_proxy import run
 from zelda_ci.model_proxy.modes import LiveMode
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.proxy import Allowed, ModelProxy
@@ -42,9 +41,20 @@ async def test_nothing_is_smuggled_in_by_giving_a_key_twice(kind: str, path: str
             ) as meter:
                 async with client(meter) as http:
                     answer = await http.post(path, content=SMUGGLED[kind].encode())
-    assert (answer.status_code, answer.headers["x-should-retry"]) == (400, "false")
-    assert "is given twice" in answer.json()["error"]["message"]
-    assert (api.requests, api.others) == ([], [])
+    # Of two values the last is judged; the API gets that one alone, or nothing.
+    assert answer.status_code in {200, 403}
+    sent = str([request.body for request in api.requests])
+    assert not any(evil in sent for evil in ("opus", "evil.example", "'url'"))
+
+
+@pytest.mark.parametrize("levels", [300, 900, 5000, 200_000])
+async def test_a_body_that_nests_deeply_is_served_or_refused_in_words(levels: int) -> None:
+    deep = b'{"system":' + b"[" * levels + b"]" * levels + b"," + PLAIN.encode() + b"}"
+    with ScriptedApi(lambda _: text("x")) as api:
+        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
+            answer = await http.post("/v1/messages", content=deep)
+            assert (await ask(meter)).status_code == 200
+    assert answer.status_code == 200 or (answer.status_code, answer.headers["x-should-retry"]) == (400, "false")
 
 
 @pytest.mark.parametrize(
@@ -109,20 +119,3 @@ async def test_token_counts_of_a_run_have_a_limit_although_they_are_free(monkeyp
     assert counts[-1].json()["error"]["message"] == "Zelda's model proxy takes 2 token counts from one run"
     assert answer.status_code == 200
     assert meter.usage().requests == 3
-
-
-async def test_requests_beyond_the_rate_of_a_run_have_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "MAX_REQUESTS_PER_MINUTE", 3)
-    monkeypatch.setattr(limits, "MINUTE", 2.0)
-    with ScriptedApi(lambda _: text("x")) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
-            statuses, wait = [], 0
-            for path in ("/v1/messages", *["/v1/messages/count_tokens"] * 3):
-                answer = await http.post(path, json=BODY)
-                statuses.append(answer.status_code)
-                wait = int(answer.headers.get("retry-after", "0"))
-            await anyio.sleep(wait)
-            later = await http.post("/v1/messages", json=BODY)
-    assert statuses == [200, 200, 200, 429]
-    assert 1 <= wait <= 2
-    assert later.status_code == 200

@@ -4,7 +4,6 @@ import os
 import shutil
 import stat
 import subprocess
-import tempfile
 from pathlib import Path
 
 import httpx2
@@ -19,7 +18,6 @@ from zelda_ci.execution.agent import ModelEndpoint
 from zelda_ci.model_proxy.modes import LiveMode
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.proxy import Allowed, ModelProxy
-from zelda_ci.model_proxy.server import PREFIX, socket_folder
 
 pytestmark = pytest.mark.anyio
 
@@ -45,28 +43,6 @@ async def test_the_socket_answers_as_loopback_does_and_is_gone_with_the_proxy() 
                 elsewhere = await local.post("http://evil.example/v1/messages", json=BODY)
     assert (good.status_code, bad.status_code, elsewhere.status_code) == (200, 401, 403)
     assert not folder.exists()
-
-
-def test_the_folder_of_a_killed_process_is_swept_and_that_of_a_living_one_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    short = Path(tempfile.mkdtemp(dir="/tmp"))
-    monkeypatch.setattr(tempfile, "tempdir", str(short))
-    dead = short / f"{PREFIX}12345678"
-    dead.mkdir()
-    (dead / "s").touch()
-    target = tmp_path / "target"
-    target.mkdir()
-    (short / f"{PREFIX}link").symlink_to(target)
-    try:
-        with socket_folder() as first, socket_folder() as second:
-            assert first
-            assert second
-            assert {entry.name for entry in short.iterdir()} == {first.parent.name, second.parent.name, f"{PREFIX}link"}
-        assert [entry.name for entry in short.iterdir()] == [f"{PREFIX}link"]
-        assert target.is_dir()
-    finally:
-        shutil.rmtree(short)
 
 
 async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path: Path) -> None:

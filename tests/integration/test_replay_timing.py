@@ -15,7 +15,7 @@ JOBS = 2
 
 
 def test_slower_replays_have_the_same_outcome(tmp_path: Path) -> None:
-    names = ("commands", "parallel", "agents")
+    names = ("commands", "parallel")
     project = replay_samples.project(tmp_path, *names)
     recorded = replay_samples.record(project, tmp_path / "cassettes", jobs=JOBS)
     replayed = replay_samples.replay(project, tmp_path / "cassettes", pause=PAUSE, jobs=JOBS)

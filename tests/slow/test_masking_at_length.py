@@ -5,9 +5,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests.support.cases import for_each
-from tests.unit.redact.test_encodings import REDACT, TEXTS
 from zelda_ci import named_secrets
+from zelda_ci.redact import Redactor, Secret
 
+REDACT = Redactor([Secret("Zq7!kd93_Hs/wP2x+LmN8vB4")])
 ROOT = Path(__file__).parents[2]
 MOST_FALSE = 8
 """In these megabytes; of 160 MB of sources and documentation, 41 were masked, and 1 was neither secret nor example."""
@@ -39,7 +40,7 @@ def test_hardly_anything_of_real_sources_is_hidden() -> None:
 HOSTILE = ["token=", "token ", 'password"', "password=a1", "://", "//a:", "login a password ", '"password="aaaaaaa']
 
 
-@for_each([*HOSTILE, *TEXTS.values()])
+@for_each(HOSTILE)
 def test_a_megabyte_that_looks_like_secrets_is_read_to_its_end(unit: str) -> None:
     """It takes a second; if it grew with the square of the length, the test would run into its time limit."""
     assert REDACT(unit * (1_000_000 // len(unit)))

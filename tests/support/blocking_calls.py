@@ -27,7 +27,7 @@ LONG: list[tuple[Any, str]] = [
 ]
 """What may take longer than a few milliseconds, however small what it is given was in a test."""
 
-SMALL = {"socket_folder", "_sweep"}
+SMALL = {"socket_folder"}
 """Functions of which it is known what they remove: a folder with one socket."""
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,10 +54,9 @@ async def run_cli(
     *,
     prompt: str = "do it",
     model: str = MODEL,
-    hear: Callable[[dict[str, Any]], None] = lambda _: None,
     **extra: str,
 ) -> CliSession:
-    """Lead a session to its end, and pass each message on as it comes; `extra` are environment variables."""
+    """Lead a session to its end; `extra` are environment variables."""
     argv = [str(CLI), "-p", prompt, "--model", model, "--permission-mode", "bypassPermissions"]
     argv += ["--output-format", "stream-json", "--verbose", "--setting-sources", "project"]
     environment = {
@@ -80,9 +79,7 @@ async def run_cli(
             argv, cwd=workspace, env=environment, stdin=subprocess.DEVNULL, stderr=errors
         ) as process:
             assert process.stdout
-            async for line in _lines(process.stdout):
-                messages.append(json.loads(line))
-                hear(messages[-1])
+            messages.extend([json.loads(line) async for line in _lines(process.stdout)])
         errors.seek(0)
         return CliSession(tuple(messages), errors.read().decode())
 

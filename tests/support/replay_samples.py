@@ -60,10 +60,9 @@ print(json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalCont
 
 @dataclass(frozen=True)
 class Sample:
-    """One session: the model's words for its main thread, and for each sub-agent by its prompt."""
+    """One session: what the model says in it."""
 
     turns: Sequence[Message]
-    agents: Mapping[str, Sequence[Message]] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -73,11 +72,6 @@ def bash(command: str, **options: Any) -> tuple[str, dict[str, Any]]:
 
 def slow(seconds: float) -> tuple[str, dict[str, Any]]:
     return bash(f"python3 slow.py {seconds}")
-
-
-def agent(name: str) -> tuple[str, dict[str, Any]]:
-    options = {"description": name, "subagent_type": "general-purpose", "run_in_background": True}
-    return "Agent", {"prompt": name, **options}
 
 
 def _mcp(seconds: str) -> str:
@@ -108,19 +102,6 @@ SAMPLES = {
             tool_calls([bash("python3 slow.py 0.2; exit 3"), slow(0.3), ("Read", {"file_path": "CWD/a.txt"})]),
             text("All is done."),
         ]
-    ),
-    "agents": Sample(
-        [
-            tool_calls([agent("alpha"), agent("beta")]),
-            text("I wait for both."),
-            text("One is there."),
-            text("Both are there."),
-            text("All is done."),
-        ],
-        {
-            "alpha": [tool_call(*slow(0.3)), tool_call(*slow(0.1)), text("I was alpha.")],
-            "beta": [tool_call(*slow(0.1)), tool_call(*slow(0.2)), text("I was beta.")],
-        },
     ),
     "hooks": Sample(
         [
@@ -240,15 +221,8 @@ def _script(request: ApiRequest) -> Reply:
     if request.answer_tool:
         tools = "how well a coding session used" in json.dumps(request.body)
         return tool_call(request.answer_tool, _of_tools(request) if tools else FULFILLMENT)
-    conversation = json.dumps(request.messages)
-    sample = SAMPLES[re.findall(r"Do the sample called (\w+)\.", conversation)[0]] if request.agent is None else None
-    if sample:
-        return _at_home(sample.turns[_position(request)], request)
-    name = request.messages[0]["content"][-1]["text"]
-    turns = next(one.agents[name] for one in SAMPLES.values() if name in one.agents)
-    position = _position(request)
-    calls = tuple({**block, "id": f"toolu_{name}_{position}"} for block in turns[position].content)
-    return replace(turns[position], id=f"msg_{name}_{position}", content=calls, delay=0.05)
+    name = re.findall(r"Do the sample called (\w+)\.", json.dumps(request.messages))[0]
+    return _at_home(SAMPLES[name].turns[_position(request)], request)
 
 
 def _position(request: ApiRequest) -> int:

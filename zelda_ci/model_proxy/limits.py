@@ -1,25 +1,12 @@
-"""How much the proxy takes: of one request or answer, of all that one run has under way, and of all runs together."""
+"""How large a request, an answer or a recording may be, and how long each may take."""
 
-import math
-import time
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
-from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Headers, OverLimitError, Sink
 
 MAX_RECORDING_BYTES = 256 << 20
 
-# What a value of JSON costs as an object of Python, however short it is: an empty list has two bytes of text.
-VALUE_BYTES = 64
-
 MIB = 1 << 20
-MINUTE = 60.0
-
-# Large requests that are read at a time, of one run and of all: each takes a moment, and a few times its size.
-MAX_READING_OF_A_RUN, MAX_READING = 1, 2
 
 
 @dataclass(frozen=True)
@@ -31,10 +18,6 @@ class Limits:
     answer_bytes: int = 64 * MIB
     """Three times the longest stream: 128,000 tokens, each in an event of its own."""
     error_bytes: int = MIB
-    run_bytes: int = 384 * MIB
-    """In memory for one run's requests and answers: one of the largest requests with as many values as it can have."""
-    total_bytes: int = 768 * MIB
-    """In memory for all runs, so that one of them cannot have it all."""
     recording_bytes: int = MAX_RECORDING_BYTES
     request_seconds: float = 120.0
     """For a request to arrive in full, from a process on the same machine."""
@@ -58,91 +41,13 @@ def refused_for_good(status: int, kind: str, message: str) -> RefusedHereError:
     return RefusedHereError(status, kind, message, [(b"connection", b"close"), *DO_NOT_RETRY])
 
 
-class MemoryLimit:
-    """Bytes that are held, up to a limit, as a part of a larger one's."""
-
-    def __init__(self, limit: int, whose: str, larger: "MemoryLimit | None" = None) -> None:
-        self._limit = limit
-        self._whose = whose
-        self._larger = larger
-        self.held = 0
-
-    @contextmanager
-    def share(self) -> Iterator["LimitShare"]:
-        """A share that grows, and is given back as a whole."""
-        share = LimitShare(self)
-        try:
-            yield share
-        finally:
-            self._add(-share.held)
-
-    def missing(self, count: int, own: int) -> RefusedHereError | None:
-        """Why there is no room for so many more bytes, where `own` are held by whoever wants them."""
-        room = f"{in_mib(self._limit)} in memory for {self._whose}"
-        if own + count > self._limit:
-            message = f"this takes more than Zelda's model proxy has: {room}"
-            return refused_for_good(413, "request_too_large", message)
-        if self.held + count > self._limit:
-            message = f"Zelda's model proxy is full: it has {room}, and other requests hold them"
-            return RefusedHereError(503, "overloaded_error", message, [(b"connection", b"close")])
-        return self._larger.missing(count, own) if self._larger else None
-
-    def _add(self, count: int) -> None:
-        self.held += count
-        if self._larger:
-            self._larger._add(count)  # noqa: SLF001 - another of this class
-
-
-class RateLimit:
-    """So many requests a minute."""
-
-    def __init__(self, most: int) -> None:
-        self._times: deque[float] = deque(maxlen=most)
-
-    def count(self) -> None:
-        """One more.
-
-        Raises:
-            RefusedHereError: There were too many; it says for how long to wait.
-        """
-        now = time.monotonic()
-        if len(self._times) == self._times.maxlen and (remaining := self._times[0] + MINUTE - now) > 0:
-            message = f"Zelda's model proxy takes {self._times.maxlen} requests a minute from one run"
-            raise RefusedHereError(429, "rate_limit_error", message, [(b"retry-after", b"%d" % math.ceil(remaining))])
-        self._times.append(now)
-
-
-class LimitShare:
-    """What one request or answer holds."""
-
-    def __init__(self, memory: MemoryLimit) -> None:
-        self._memory = memory
-        self.held = 0
-
-    def grow(self, count: int) -> None:
-        """Hold more.
-
-        Raises:
-            RefusedHereError: There is no room, now or at all.
-        """
-        if refusal := self._memory.missing(count, self.held):
-            raise refusal
-        self._memory._add(count)  # noqa: SLF001 - the other half of this class
-        self.held += count
-
-
 class Bounded:
     """A sink that takes no more of an answer than the limits say."""
 
-    def __init__(self, sink: Sink, limits: Limits, share: LimitShare, *, keeps: bool) -> None:
+    def __init__(self, sink: Sink, limits: Limits) -> None:
         self._sink = sink
         self._most = limits.answer_bytes
-        self._share = share
-        self._keeps = keeps
-        """Whether what passes is held until the answer has ended."""
         self._size = 0
-        self._is_blank = True
-        """Whether nothing has come that tells what the answer is."""
 
     async def start(self, status: int, headers: Headers) -> None:
         """Status and headers; a length that is announced is believed."""
@@ -153,16 +58,8 @@ class Bounded:
 
     async def chunk(self, data: bytes) -> None:
         """The next bytes of the body."""
-        # A stream is read event by event, an object is metered as a whole.
-        self._keeps = self._keeps or (self._is_blank and wire.begins_object(data))
-        self._is_blank = self._is_blank and data.isspace()
         self._size += len(data)
         self._check(self._size)
-        if self._keeps:
-            try:
-                self._share.grow(len(data))
-            except RefusedHereError as exc:
-                raise OverLimitError(exc.message) from exc
         await self._sink.chunk(data)
 
     def _check(self, size: int) -> None:

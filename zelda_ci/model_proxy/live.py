@@ -11,11 +11,11 @@ import anyio
 import httpx2
 
 from zelda_ci.errors import ProxyError
-from zelda_ci.model_proxy.brake import Brakes, QueuedCall, RequestQueue, Throttle, TooLongError, leaving
 from zelda_ci.model_proxy.limits import Limits, in_mib
 from zelda_ci.model_proxy.modes import Upstream
 from zelda_ci.model_proxy.outage import Outage, reason, shown, target
 from zelda_ci.model_proxy.platforms import BrokenStreamError, EventStream
+from zelda_ci.model_proxy.rate_limits import RateLimits, Throttle, TooLongError, UpstreamPause
 from zelda_ci.model_proxy.wire import (
     DO_NOT_RETRY,
     AnswerSource,
@@ -137,24 +137,24 @@ ERROR_SECONDS = 60.0
 
 
 @asynccontextmanager
-async def live_source(upstream: Upstream, limits: Limits, brakes: Brakes) -> AsyncIterator[AnswerSource]:
+async def live_source(upstream: Upstream, limits: Limits, rate_limits: RateLimits) -> AsyncIterator[AnswerSource]:
     """One source for all runs, with one pool of connections.
 
     Raises:
         ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
     """
     async with open_client(upstream, limits) as client:
-        yield LiveSource(client, upstream, limits, brakes)
+        yield LiveSource(client, upstream, limits, rate_limits)
 
 
 class LiveSource(AnswerSource):
     """Asks the API with the real credentials."""
 
-    def __init__(self, client: httpx2.AsyncClient, upstream: Upstream, limits: Limits, brakes: Brakes) -> None:
+    def __init__(self, client: httpx2.AsyncClient, upstream: Upstream, limits: Limits, rate_limits: RateLimits) -> None:
         self._client = client
         self._upstream = upstream
         self._limits = limits
-        self._brakes = brakes
+        self._rate_limits = rate_limits
         self._identity = upstream.identity
         self._outage = Outage()
         self.address = self._masked(shown(upstream.base_url))
@@ -165,28 +165,28 @@ class LiveSource(AnswerSource):
 
         Where the API limits requests it waits, and sends a refused one again.
         """
-        queue = self._brakes.queue(self._identity, self.address, call)
-        queued, is_refused = queue.queue(call), True
+        pause = self._rate_limits.pause(self._identity, self.address, call)
+        is_refused, attempts = True, 0
         while is_refused:
+            attempts += 1
             try:
-                await queue.enter(queued)
+                began = await pause.wait(call)
             except TooLongError as exc:
                 await send_error(sink, 429, "rate_limit_error", str(exc), DO_NOT_RETRY)
                 return
-            with leaving(queue, queued):
-                is_refused = await self._attempt(queue, queued, sink)
+            is_refused = await self._attempt(pause, call, attempts, began, sink)
 
-    async def _attempt(self, queue: RequestQueue, queued: QueuedCall, sink: Sink) -> bool:
+    async def _attempt(self, pause: UpstreamPause, call: Call, attempts: int, began: float, sink: Sink) -> bool:
         """Ask once; the value is whether that was refused for now, and nothing has been passed on."""
         # The pause between two bytes is limited by the client; an answer that drips would never end.
         seconds = self._limits.answer_seconds
-        response = await self._send(queued.call)
+        response = await self._send(call)
         try:
             throttle = Throttle.of(response.status_code, response.headers.raw, datetime.now(UTC))
-            if throttle and queue.throttle(queued, throttle):
+            if throttle and pause.refuse(call, throttle, attempts, began):
                 return True
             if response.status_code < 400:
-                queue.ease(queued)
+                pause.answered(began)
             with anyio.fail_after(seconds):
                 # The session would only begin the same waiting anew.
                 await self._pass_on(response, sink, DO_NOT_RETRY if throttle else [])

@@ -99,10 +99,6 @@ class Meter:
         if len(self._refused_keys) < MAX_REFUSED:
             self._refused_keys.add(key)
 
-    def task_ended(self, call: str) -> None:
-        """The session says that the task in the background that this call started has ended: a replay waits for it."""
-        self._source.task_ended(call)
-
     @property
     def cost_usd(self) -> float:
         """Cost so far in US dollars."""
@@ -131,9 +127,9 @@ class Meter:
             throttled=self.patience.throttled,
         )
 
-    def begin(self, call: Call, place: bytes | None = None) -> "MeteredExchange":
-        """Count a request, whose place may be known already; the exchange then observes its answer."""
-        place = place or place_of(call)
+    def begin(self, call: Call) -> "MeteredExchange":
+        """Count a request; the exchange then observes its answer."""
+        place = call.place or place_of(call)
         is_retry = any(exchange.place == place and exchange.is_failed for exchange in self._exchanges)
         if not call.counts_tokens:
             self.witness.request(call.body)

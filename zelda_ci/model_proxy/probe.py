@@ -97,9 +97,9 @@ async def probe(run: ProxyRun, model: str, address: str, tell: Callable[[str], N
 async def _attempt(run: ProxyRun, model: str, address: str, answer: _KeptAnswer, seconds: float) -> str | None:
     """Ask once; why there was no answer, or None."""
     asked = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
-    with anyio.move_on_after(seconds) as limit, run.memory.share() as share:
+    with anyio.move_on_after(seconds) as limit:
         try:
-            call = await run.call("/v1/messages", HEADERS, wire.write(asked), share)
+            call = await run.call("/v1/messages", HEADERS, wire.write(asked))
             await run.serve(call, answer)
         except BrokenOff:
             return f"{address} broke off its answer"

@@ -7,21 +7,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import anyio
-
 from zelda_ci.errors import ProxyError
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.model_proxy.brake import Brakes
 from zelda_ci.model_proxy.cassettes.cassette import cassette_file, load
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.model_proxy.cassettes.record import RecordingSource
 from zelda_ci.model_proxy.cassettes.replay import ReplaySource
-from zelda_ci.model_proxy.limits import MAX_READING, Limits, MemoryLimit
+from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.modes import LiveMode, Mode, RecordMode, ReplayMode, Upstream
 from zelda_ci.model_proxy.patience import Patience
 from zelda_ci.model_proxy.pricing import Models, plain
 from zelda_ci.model_proxy.probe import Probe, probe
+from zelda_ci.model_proxy.rate_limits import RateLimits
 from zelda_ci.model_proxy.run import Allowed, ProxyRun
 from zelda_ci.model_proxy.server import socket_folder
 from zelda_ci.model_proxy.wire import AnswerSource
@@ -44,15 +42,13 @@ class ModelProxy:
     """Serves the Messages API on loopback, and on a socket in the file system, while its `async with` block lasts."""
 
     def __init__(
-        self, mode: Mode, redact: Redactor, limits: Limits | None = None, brakes: Brakes | None = None
+        self, mode: Mode, redact: Redactor, limits: Limits | None = None, rate_limits: RateLimits | None = None
     ) -> None:
-        """Where answers come from, how much is taken, and the brakes, where several proxies share them."""
+        """Where answers come from, how much is taken, and the API's rate limits, where several proxies share them."""
         self._mode = mode
-        self._brakes = brakes or Brakes()
+        self._rate_limits = rate_limits or RateLimits()
         self._redact = redact
         self._limits = limits or Limits()
-        self._memory = MemoryLimit(self._limits.total_bytes, "all runs")
-        self._reading = anyio.CapacityLimiter(MAX_READING)
         self._runs: dict[str, ProxyRun] = {}
         self._recording: set[Path] = set()
         self._stack = AsyncExitStack()
@@ -75,10 +71,10 @@ class ModelProxy:
                 with one_at_a_time("httpx2"):
                     from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - 20 ms, not for a replay
 
-                opened = live_source(self._mode.upstream, self._limits, self._brakes)
+                opened = live_source(self._mode.upstream, self._limits, self._rate_limits)
                 self._live = await stack.enter_async_context(opened)
             self.socket = stack.enter_context(socket_folder())
-            self._base_url = await stack.enter_async_context(serving(self._runs.values, self._limits, self.socket))
+            self._base_url = await stack.enter_async_context(serving(self._runs, self.socket))
             self._stack = stack.pop_all()
         return self
 
@@ -115,14 +111,7 @@ class ModelProxy:
         replacements = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
         with self._source(run_label, replacements) as source:
             meter = Meter(self._base_url, token, budget_usd, source, self.socket, patience)
-            run = ProxyRun(
-                meter,
-                source,
-                allowed,
-                limits=self._limits,
-                memory=self._memory,
-                reading=self._reading,
-            )
+            run = ProxyRun(meter, source, allowed, limits=self._limits)
             self._runs[token] = run
             try:
                 yield run.meter
@@ -140,7 +129,7 @@ class ModelProxy:
         source = self._started()
         # What is asked is whether there is an answer now.
         meter = Meter(self._base_url, "", None, source, patience=Patience(0.0))
-        run = ProxyRun(meter, source, limits=self._limits, memory=self._memory)
+        run = ProxyRun(meter, source, limits=self._limits)
         return await probe(run, plain(model), source.address, tell)
 
     @contextmanager

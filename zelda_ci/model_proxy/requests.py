@@ -1,25 +1,14 @@
-"""What a request may be: its size and shape, its keys and headers, the models and the addresses that it names.
+"""What a request may be: its keys and headers, the models and the addresses that it names.
 
-What was judged is what is sent: the body is read once, strictly, and written anew.
+What was judged is what is sent: the body is read once and written anew.
 """
 
-import json
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Collection, Iterator
 from typing import Any
 
-import orjson
-
+from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.limits import RefusedHereError
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Headers
-
-# A conversation of a million tokens has some 100,000 values; a tool's schema or input is some ten levels deep.
-MAX_VALUES = 300_000
-MAX_DEPTH = 128
-
-# So many bytes are looked at in one step.
-CHUNK_BYTES = 256 << 10
 
 MAX_KEY_LENGTH = 100
 
@@ -45,105 +34,16 @@ HEADER_PREFIX = b"x-stainless-"
 QUERY = "beta=true"
 
 
-@dataclass(frozen=True)
-class Shape:
-    """What a text of JSON holds, if it is one."""
-
-    values: int
-    """At most."""
-    pairs: int
-    """Of a key and a value, exactly."""
-
-
-def measure(data: bytes) -> Shape:
-    """Look at a body before it is read, in little memory and in time that grows with its length.
+def read(data: bytes) -> dict[str, Any]:
+    """The object in a body; of a key that is given twice the last counts, and only that is sent.
 
     Raises:
-        RefusedHereError: It holds too many values, or nests them too deeply.
+        RefusedHereError: There is none.
     """
-    values = pairs = depth = 0
-    for outside in _outside_of_strings(data):
-        brackets = outside.translate(_TO_STEPS, _NO_BRACKETS)
-        values += len(brackets) // 2 + outside.count(b",") + 1
-        pairs += outside.count(b":")
-        if values > MAX_VALUES:
-            raise invalid(413, f"the request holds more than {MAX_VALUES} values")
-        levels = [*accumulate(brackets, lambda level, step: level + step - 1, initial=depth)]
-        depth = levels[-1]
-        if max(levels) > MAX_DEPTH:
-            raise invalid(400, f"the request nests values more than {MAX_DEPTH} levels deep")
-    return Shape(values, pairs)
-
-
-# A bracket that opens is a step up (2), one that closes a step down (0); bytes are not negative.
-_TO_STEPS = bytes.maketrans(b"[{]}", b"\2\2\0\0")
-_NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[{]}")))
-
-
-def _outside_of_strings(data: bytes) -> Iterator[bytes]:
-    """What is not in strings, piece by piece."""
-    inside, rest, marks = False, b"", 0
-    for start in range(0, len(data), CHUNK_BYTES):
-        # Without escapes, every quotation mark begins or ends a string.
-        chunk = (rest + data[start : start + CHUNK_BYTES]).replace(b"\\\\", b"")
-        rest = b"\\" if chunk.endswith(b"\\") else b""
-        parts = chunk.replace(b'\\"', b"").split(b'"')
-        marks += len(parts) - 1
-        if marks > 4 * MAX_VALUES:
-            raise invalid(413, f"the request holds more than {2 * MAX_VALUES} strings")
-        yield b"".join(parts[1::2] if inside else parts[::2])
-        inside = marks % 2 == 1
-
-
-def read(data: bytes, shape: Shape) -> dict[str, Any]:
-    """The object in a body.
-
-    Raises:
-        RefusedHereError: There is none, or a key is given twice somewhere: a reader of which one counts, and another
-            might take the other.
-    """
-    try:
-        value = orjson.loads(data)
-        if _pairs(value) != shape.pairs:
-            value = _read_strictly(data)
-    except orjson.JSONDecodeError:
-        value = _read_strictly(data)
-    if not isinstance(value, dict):
-        raise invalid(400, "the body is not a JSON object")
+    value = wire.read_object(data)
+    if value is None:
+        raise invalid("the body is not a JSON object")
     return value
-
-
-def _pairs(value: Any) -> int:
-    count, waiting = 0, [value]
-    while waiting:
-        inner = waiting.pop()
-        if isinstance(inner, dict):
-            count += len(inner)
-            waiting += inner.values()
-        elif isinstance(inner, list):
-            waiting += inner
-    return count
-
-
-def _read_strictly(data: bytes) -> Any:
-    """Slower, and accepts lone surrogates, which a text cut in the middle of an emoji contains."""
-    try:
-        return json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise invalid(400, "the body is not a JSON object") from None
-
-
-def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    unique: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in unique:
-            raise invalid(400, f"the key {_shown(key)} is given twice in one object")
-        unique[key] = value
-    return unique
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
 
 
 def check_keys(body: dict[str, Any], more: Collection[str]) -> None:
@@ -177,10 +77,9 @@ def allowed_headers(headers: Headers) -> Headers:
     return [(name, value) for name, value in lower if name in HEADERS or name.startswith(HEADER_PREFIX)]
 
 
-def invalid(status: int, message: str) -> RefusedHereError:
+def invalid(message: str) -> RefusedHereError:
     """A refusal of a request that was read."""
-    kind = "request_too_large" if status == 413 else "invalid_request_error"
-    return RefusedHereError(status, kind, message, [*DO_NOT_RETRY])
+    return RefusedHereError(400, "invalid_request_error", message, [*DO_NOT_RETRY])
 
 
 WEB_TOOLS = ("web_", "mcp_")

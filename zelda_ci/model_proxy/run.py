@@ -7,22 +7,11 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci.model_proxy import requests, wire
-from zelda_ci.model_proxy.brake import SpentError
-from zelda_ci.model_proxy.limits import (
-    MAX_READING,
-    MAX_READING_OF_A_RUN,
-    VALUE_BYTES,
-    Bounded,
-    Limits,
-    LimitShare,
-    MemoryLimit,
-    RateLimit,
-    RefusedHereError,
-)
+from zelda_ci.model_proxy.limits import Bounded, Limits, RefusedHereError
 from zelda_ci.model_proxy.meter import Meter, place_of
 from zelda_ci.model_proxy.patience import CallWait
 from zelda_ci.model_proxy.pricing import Models
-from zelda_ci.model_proxy.refusals import Refusals, repeat
+from zelda_ci.model_proxy.rate_limits import SpentError
 from zelda_ci.model_proxy.wire import (
     DO_NOT_RETRY,
     AnswerSource,
@@ -40,9 +29,6 @@ MAX_OF_A_NAME = 100
 
 # Requests under way for one run: what these cost is known only when they are over. Sub-agents are ten at most.
 MAX_CONCURRENT = 24
-
-# Of a run, whatever they ask: far beyond what ten sub-agents with quick tools do.
-MAX_REQUESTS_PER_MINUTE = 1200
 
 # Free, so that no budget ends them: far beyond what Claude Code and a judge ask for.
 MAX_TOKEN_COUNTS = 1000
@@ -79,41 +65,28 @@ class ProxyRun:
         meter: Meter,
         source: AnswerSource,
         allowed: Allowed | None = None,
-        *,
         limits: Limits | None = None,
-        memory: MemoryLimit | None = None,
-        reading: anyio.CapacityLimiter | None = None,
     ) -> None:
         self.meter = meter
         self.limits = limits or Limits()
-        self.memory = MemoryLimit(self.limits.run_bytes, "one run", memory)
-        self._reading = reading or anyio.CapacityLimiter(MAX_READING)
-        self._own_reading = anyio.CapacityLimiter(MAX_READING_OF_A_RUN)
-        self._rate = RateLimit(MAX_REQUESTS_PER_MINUTE)
         self._token_counts = 0
         self._allowed = allowed or Allowed()
-        self._refusals = Refusals()
         self._room = anyio.CapacityLimiter(MAX_CONCURRENT)
         self._source = source
         self._calls: set[anyio.CancelScope] = set()
 
-    async def call(self, path: str, headers: Headers, data: bytes, share: LimitShare) -> Call:
+    async def call(self, path: str, headers: Headers, data: bytes) -> Call:
         """What a request asks, with a body that was read and judged, and written anew.
 
         Raises:
-            RefusedHereError: It may not ask this, or so much.
+            RefusedHereError: It may not ask this.
         """
-        self._rate.count()
         try:
             if len(data) <= LARGE_BYTES:
-                share.grow(VALUE_BYTES * (shape := requests.measure(data)).values)
-                return self._judged(path, headers, data, shape)
-            # Its own first, so that no run takes them all.
-            async with self._own_reading, self._reading:
-                shape = await anyio.to_thread.run_sync(requests.measure, data)
-                # Before it is read: millions of empty objects need many times the memory of their text.
-                share.grow(VALUE_BYTES * shape.values)
-                return await anyio.to_thread.run_sync(self._judged, path, headers, data, shape)
+                return self._judged(path, headers, data)
+            return await anyio.to_thread.run_sync(self._judged, path, headers, data)
+        except RecursionError:
+            raise requests.invalid("the body nests values too deeply") from None
         except RefusedModelError as exc:
             self.meter.refuse(exc.model)
             raise
@@ -121,8 +94,8 @@ class ProxyRun:
             self.meter.refuse_key(exc.key)
             raise
 
-    def _judged(self, path: str, headers: Headers, data: bytes, shape: requests.Shape) -> Call:
-        body = requests.read(data, shape)
+    def _judged(self, path: str, headers: Headers, data: bytes) -> Call:
+        body = requests.read(data)
         requests.check_keys(body, self._allowed.keys)
         models = self._allowed.models
         for model in requests.models(body) if models else ():
@@ -156,22 +129,17 @@ class ProxyRun:
             scope.cancel()
 
     async def _ask_within_budget(self, call: Call, client: Sink) -> None:
-        place = call.place or place_of(call)
         self._token_counts += call.counts_tokens
         if self.meter.is_spent:
             await self._refuse_as_spent(client)
         elif call.counts_tokens and self._token_counts > MAX_TOKEN_COUNTS:
             message = f"Zelda's model proxy takes {MAX_TOKEN_COUNTS} token counts from one run"
             await send_error(client, 429, "rate_limit_error", message, DO_NOT_RETRY)
-        elif refusal := self._refusals.of(place, call):
-            await repeat(refusal, client)
         else:
-            observer = self._refusals.observer(place)
-            await self._ask_metered(call, place, Tap(observer, client))
-            self._refusals.remember(place, call, observer)
+            await self._ask_metered(call, client)
 
-    async def _ask_metered(self, call: Call, place: bytes, client: Sink) -> None:
-        exchange = self.meter.begin(call, place)
+    async def _ask_metered(self, call: Call, client: Sink) -> None:
+        exchange = self.meter.begin(call)
         try:
             await self._pass_on(call, Tap(exchange, client), client)
         except SpentError:
@@ -181,10 +149,8 @@ class ProxyRun:
             exchange.fail("connection")
             if exc.is_left:
                 exchange.leave()
-        except BrokenOff as exc:
+        except BrokenOff:
             exchange.fail("connection")
-            if isinstance(exc, OverLimitError):
-                self._refusals.give_up(place, str(exc))
             raise
         except anyio.get_cancelled_exc_class():
             # What was given up while it waited had no answer to pay for, and comes again.
@@ -203,17 +169,16 @@ class ProxyRun:
             Unreachable: There was no answer; the client knows.
             BrokenOff: The answer is incomplete.
         """
-        with self.memory.share() as share:
-            try:
-                await self._source.answer(call, Bounded(sink, self.limits, share, keeps=self._source.keeps_answers))
-            except Unreachable as exc:
-                self.meter.outage = str(exc)
-                # A status of the 5xx kind makes the CLI do what it does without any server, and shows the sentence.
-                await send_error(client, 502, "api_error", str(exc), [] if exc.again else DO_NOT_RETRY)
-                raise
-            except OverLimitError as exc:
-                self.meter.outage = str(exc)
-                raise
+        try:
+            await self._source.answer(call, Bounded(sink, self.limits))
+        except Unreachable as exc:
+            self.meter.outage = str(exc)
+            # A status of the 5xx kind makes the CLI do what it does without any server, and shows the sentence.
+            await send_error(client, 502, "api_error", str(exc), [] if exc.again else DO_NOT_RETRY)
+            raise
+        except OverLimitError as exc:
+            self.meter.outage = str(exc)
+            raise
         self.meter.outage = None
 
     async def _refuse_as_spent(self, client: Sink) -> None:

@@ -2,40 +2,40 @@
 
 import asyncio
 import os
+import resource
 import shutil
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from typing import cast
 
 import anyio
 import uvicorn
-from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
-from zelda_ci.files import locks, untrusted
-from zelda_ci.model_proxy.connections import Connection, Door, raise_descriptor_limit
 from zelda_ci.model_proxy.endpoint import Endpoint
-from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.run import ProxyRun
+
+# Of all sessions together: 64 at once, each with ten sub-agents. Further ones get 503, which is retried.
+MAX_CONNECTIONS = 1024
 
 # An idle connection that the server closes can meet the session's next request half-way, and cost a retry.
 KEEP_ALIVE_SECONDS = 24 * 3600
 
-# For a new connection to show a token, from a process on the same machine.
-ANONYMOUS_SECONDS = 20.0
+# Each request has a connection on both sides. More are of no use, and programs that close all that could be open take
+# long over a billion.
+MAX_DESCRIPTORS = 1 << 16
 
 
 @asynccontextmanager
-async def serving(
-    runs: Callable[[], Iterable[ProxyRun]], limits: Limits, place: Path | None = None
-) -> AsyncIterator[str]:
-    """Serve the runs that are open at any time on 127.0.0.1, and on a socket at `place`.
+async def serving(runs: Mapping[str, ProxyRun], place: Path | None = None) -> AsyncIterator[str]:
+    """Serve the runs that are open at any time, by token, on 127.0.0.1, and on a socket at `place`.
 
     The value is the base URL. The end waits for nobody.
     """
+    _raise_descriptor_limit()
     # Our own start and end instead of uvicorn's `serve`: that one takes over the process's signal handlers, looks ten
     # times a second whether to end, and then waits for open streams.
     # The protocol is named because asyncio sets TCP_NODELAY only then; without it every answer would wait 40 ms for the
@@ -44,17 +44,28 @@ async def serving(
         listener = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP))
         listener.bind(("127.0.0.1", 0))
         local = [stack.enter_context(_bound(place))] if place else []
-        server = uvicorn.Server(_config(Endpoint(runs), limits))
-        server.config.load()
-        make = cast("Callable[..., Connection]", server.config.http_protocol_class)
-        state = server.server_state
-        door = Door(partial(make, server.config, state, {}), state.connections, raise_descriptor_limit())
+        config, state = _config(Endpoint(runs)), ServerState()
+        config.load()
+        loop = asyncio.get_running_loop()
+        servers = [
+            await loop.create_server(lambda: H11Protocol(config, state, {}), sock=each, backlog=MAX_CONNECTIONS)
+            for each in (listener, *local)
+        ]
         try:
-            with door.open([listener, *local]):
-                yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
+            for server in servers:
+                server.close()
             with anyio.CancelScope(shield=True):
-                await _end(server)
+                await _end(state)
+
+
+def _raise_descriptor_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # a sandbox around Zelda may refuse it
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _bound(place: Path) -> socket.socket:
@@ -64,10 +75,10 @@ def _bound(place: Path) -> socket.socket:
     return local
 
 
-def _config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
+def _config(app: Endpoint) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=cast("type[Connection]", _protocol(limits)),
+        http=H11Protocol,
         ws="none",
         lifespan="off",
         interface="asgi3",
@@ -77,80 +88,43 @@ def _config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         date_header=False,
+        limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
 
 
-def _protocol(limits: Limits) -> Callable[..., Connection]:
-    return partial(
-        Connection,
-        head_seconds=limits.request_seconds,
-        anonymous_seconds=min(ANONYMOUS_SECONDS, limits.request_seconds),
-    )
-
-
-async def _end(server: uvicorn.Server) -> None:
-    for connection in list(server.server_state.connections):
+async def _end(state: ServerState) -> None:
+    for connection in list(state.connections):
         connection.transport.abort()
-    if tasks := set(server.server_state.tasks):
+    if tasks := set(state.tasks):
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
 
 
-PREFIX = "zelda-api-"
+PREFIX = "zelda-model-"
 NAME = "s"
 # Bytes of a socket's path that every kernel takes; Linux takes four more.
 MAX_ADDRESS_LENGTH = 103
-
-ATTEMPTS = 3
 
 
 @contextmanager
 def socket_folder() -> Iterator[Path | None]:
     """A path for a socket, in a folder that only this user can list; None where every such path is too long."""
-    folder, number = _first_claimed()
+    folder = _private_folder()
     try:
         yield folder and folder / NAME
     finally:
-        if folder and number is not None:
+        if folder:
             shutil.rmtree(folder, ignore_errors=True)
-            os.close(number)
 
 
-def _first_claimed() -> tuple[Path | None, int | None]:
+def _private_folder() -> Path | None:
     for top in dict.fromkeys((tempfile.gettempdir(), "/tmp")):  # noqa: S108 - mkdtemp makes a private folder in it
         if len(os.fsencode(top)) + len(f"/{PREFIX}12345678/{NAME}") <= MAX_ADDRESS_LENGTH:
-            _sweep(Path(top))
-            for _ in range(ATTEMPTS):
-                with suppress(OSError):
-                    return _claimed(top)
-    return None, None
-
-
-def _claimed(top: str) -> tuple[Path, int]:
-    """A new folder, and a lock on it that the kernel takes back when this process ends, however it ends."""
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=top))
-    number = untrusted.open_folder(folder)
-    try:
-        locks.lock_open(number)
-        # A session may run as another user, whom its token admits: those who know the name may pass. Where somebody
-        # has swept the folder before it was locked, this fails.
-        folder.chmod(0o711)
-    except OSError:
-        os.close(number)
-        raise
-    return folder, number
-
-
-def _sweep(top: Path) -> None:
-    """Remove the folders of processes that were killed; the lock of a living one cannot be taken."""
-    for folder in top.glob(f"{PREFIX}*"):
-        with suppress(OSError):
-            number = untrusted.open_folder(folder)
-            try:
-                if os.fstat(number).st_uid == os.geteuid():
-                    locks.lock_open(number)
-                    shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(number)
+            with suppress(OSError):
+                folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=top))
+                # A session may run as another user, whom its token admits: those who know the name may pass.
+                folder.chmod(0o711)
+                return folder
+    return None

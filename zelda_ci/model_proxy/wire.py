@@ -147,8 +147,6 @@ class AnswerSource(ABC):
     """Why answers could not be given or kept, in a sentence."""
     address: str = "the recording"
     """Who answers, as messages name it."""
-    keeps_answers: bool = False
-    """Whether whole answers are held in memory until they have ended."""
     divergences: Sequence[SafeText] = ()
     """Where the run was not exactly what was recorded, without harm so far."""
 
@@ -160,9 +158,6 @@ class AnswerSource(ABC):
             Unreachable: There is no answer.
             BrokenOff: The answer ends here, incomplete.
         """
-
-    def task_ended(self, call: str) -> None:  # noqa: B027 - only a replay waits for it
-        """The session says that the task in the background that this call started has ended."""
 
     @property
     def unused(self) -> Sequence[SafeText]:

@@ -15,7 +15,7 @@ from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.fingerprint import TreeDigests
 from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
 from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource, snapshot
-from zelda_ci.domain.session import Noticed, SessionRecord, SessionStatus
+from zelda_ci.domain.session import SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace, WorkspaceSource
 from zelda_ci.errors import ExecutionError, ZeldaError
@@ -42,7 +42,6 @@ from zelda_ci.storage.result_store import RunState
 WEB = {"WebFetch", "WebSearch"}
 
 # Kind of the notice that a command or sub-agent in the background has ended.
-TASK_ENDED = "task_notification"
 
 # Of sessions that ended because the API did not answer.
 API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
@@ -75,8 +74,6 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
 
         def on_record(record: SessionRecord) -> None:
             state.record(record)
-            if isinstance(record, Noticed) and record.kind == TASK_ENDED and record.parent_tool_call_id:
-                meter.task_ended(record.parent_tool_call_id)
             emit(SessionProgressed(run_id, record, state.turns, meter.cost_usd))
 
         meter.witness.expected = await anyio.to_thread.run_sync(memory_lines, workspace, tools.redact)

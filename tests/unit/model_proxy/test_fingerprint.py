@@ -156,11 +156,13 @@ def test_parallel_results_are_the_same_in_any_order() -> None:
     assert differing(body(PROMPT, CALL, *both), body(PROMPT, CALL, *swapped)) == {"last"}
 
 
-def news(task: str, result: str, milliseconds: int) -> str:
-    return (
-        f"<task-notification>\n<task-id>{task}</task-id>\n<tool-use-id>toolu_7</tool-use-id>\n"
-        f"<result>{result}</result>\n<duration_ms>{milliseconds}</duration_ms>\n</task-notification>"
-    )
+NEWS = "<task-notification>\n<task-id>b1</task-id>\n<result>4</result>\n</task-notification>"
+
+
+def test_the_end_of_a_background_task_may_come_at_any_time() -> None:
+    late = body(PROMPT, CALL, {**returned("ok"), "content": [*returned("ok")["content"], *said(NEWS)["content"]]})
+    assert differing(result("ok"), late) == set()
+    assert differing(result("ok"), body(PROMPT, CALL, returned("ok"), noted(NEWS))) == set()
 
 
 def test_the_order_in_which_servers_bring_their_tools_does_not_count() -> None:
@@ -233,9 +235,7 @@ def test_the_time_for_circumstances_grows_with_the_text_and_not_with_its_square(
 
 def test_notes_of_tasks_that_do_not_end_take_no_long_time() -> None:
     endless = "<task-notification>" * 20_000
-    told = fingerprint(body(said(f"{news('b1', '4', 12)}{endless}")))
-    assert list(told.news) == ["toolu_7"]
-    assert told.digest == fingerprint(body(said(endless))).digest
+    assert differing(body(said(f"{NEWS}{endless}")), body(said(endless))) == set()
 
 
 class Text(str):

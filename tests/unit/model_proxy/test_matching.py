@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.model_proxy.requests import body, called, fingerprint, noted, returned, said
+from tests.unit.model_proxy.requests import body, called, fingerprint, returned, said
 from zelda_ci.model_proxy.cassettes.cassette import Exchange, RecordedRequest, RecordedResponse
 from zelda_ci.model_proxy.cassettes.match import Match, Matcher, Mismatch
 from zelda_ci.redact import Redactor
@@ -18,13 +18,11 @@ def recorded(request: dict[str, Any], thread: str = "main") -> Exchange:
     return Exchange(
         request=RecordedRequest(
             thread=thread,
-            arrival=0,
             turn=found.turn,
             model=redact(found.model),
             digest=found.digest,
             parts=dict(found.parts),
             tools=tuple(map(redact, found.tools)),
-            news=dict(found.news),
             said=found.excerpt,
         ),
         response=RecordedResponse(status=200, text=redact("")),
@@ -113,9 +111,3 @@ def test_a_sub_agent_is_recognised_by_its_first_request_not_by_its_arrival() -> 
     assert match(matcher, alpha, "y") == Match(0)
     assert match(matcher, body(said("beta"), CALL, returned("ok")), "x") == Match(3)
     assert match(matcher, body(said("alpha"), CALL, returned("ok")), "y") == Match(2)
-
-
-def told(summary: str) -> dict[str, Any]:
-    """A request after which the CLI has told how a command in the background ended."""
-    news = f"<tool-use-id>toolu_7</tool-use-id><summary>{summary}</summary>"
-    return body(PROMPT, CALL, returned("a.py"), noted(f"<task-notification>{news}</task-notification>"))

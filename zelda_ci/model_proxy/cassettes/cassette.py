@@ -24,16 +24,11 @@ class RecordedRequest(Record):
 
     thread: str
     """`main`, or `agent-1` and so on by first appearance."""
-    arrival: int = 0
-    """Position among the run's requests."""
     turn: int
     model: SafeText
     digest: str
     parts: dict[str, str]
     tools: tuple[SafeText, ...] = ()
-    news: dict[str, str] = Field(default_factory=dict)
-    agents: dict[str, str] = Field(default_factory=dict)
-    """Threads of the sub-agents among the news, by the same calls."""
     said: SafeText
 
 
@@ -45,8 +40,6 @@ class RecordedResponse(Record):
     events: tuple[SafeJson, ...] | None = Field(None, min_length=1)
     body: SafeJson | None = None
     text: SafeText | None = None
-    arrivals: int = 0
-    """Number of the run's requests that had come when this answer ended."""
     cut: Literal[True] | None = None
     """Present where the answer broke off."""
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from zelda_ci.judge.prompts import OPENING
@@ -30,7 +30,7 @@ OTHERWISE_COVERED = frozenset({"model", "messages", "system", "tools"})
 # Ids, and what the CLI changes when it repeats a request without streaming.
 WITHOUT_MEANING = frozenset({"metadata", "stream", "max_tokens"})
 
-# What the CLI says of a command or sub-agent in the background, when that ends.
+# What the CLI says of a command or sub-agent in the background, when that ends: in which request is a matter of time.
 _NEWS = re.compile(r"<task-notification>.*?</task-notification>", re.DOTALL)
 
 _END_OF_NEWS = "</task-notification>"
@@ -39,9 +39,6 @@ _END_OF_NEWS = "</task-notification>"
 _NOTICE = re.compile(r"\[SYSTEM NOTIFICATION[^\n]*(?:\n[^\n<]+)*|<tools-used-before-summary>[^<]*</[^<>]+>")
 
 _EMPTY = re.compile(r"<system-reminder>\s*</system-reminder>")
-
-_TASK = re.compile(r"<task-id>([^<]+)</task-id>")
-_STARTED_BY = re.compile(r"<tool-use-id>([^<]+)</tool-use-id>")
 
 _STATUS = re.compile(r"<system-reminder>\n[^\n]*\n# gitStatus\n")
 
@@ -57,17 +54,12 @@ class RequestFingerprint:
     """Digest of each part: the `last` user content, the `history` before it, the CLI's notes (`context`), the `system`
     prompt, `tools` and other `options`."""
     tools: tuple[str, ...]
-    news: Mapping[str, str]
-    """Digest of what the CLI has said of each task in the background, by the call that started it: when it says so is
-    a matter of time, what it says is not."""
     excerpt: SafeText
     """The last user content as text, shortened in the middle."""
-    tasks: Mapping[str, str] = field(compare=False)
-    """The CLI's ids of the tasks in the background, by the same calls; a sub-agent's is that of its requests."""
 
     @property
     def digest(self) -> str:
-        """Of everything together, but for the news."""
+        """Of everything together."""
         return _digest([self.turn, self.model, dict(sorted(self.parts.items()))])
 
 
@@ -93,7 +85,6 @@ class Fingerprints:
         # The CLI lists tools in the order in which their servers have connected.
         tools.sort(key=lambda tool: str(tool.get("name")))
         rest = {key: value for key, value in body.items() if key not in OTHERWISE_COVERED | WITHOUT_MEANING}
-        news = _news(messages)
         parts = {
             "last": last,
             "history": [[role, self._blocks(content)] for role, content in _by_role(spoken[:border])],
@@ -108,8 +99,6 @@ class Fingerprints:
             # Short digests: a recording has a hundred requests, not millions, and people compare them by eye.
             parts={name: _digest(part)[:16] for name, part in parts.items()},
             tools=tuple(str(tool.get("name")) for tool in tools),
-            news={call: _digest(self._circumstance(text))[:16] for call, text in news.items()},
-            tasks={call: task[1] for call, text in news.items() if (task := _TASK.search(text))},
             excerpt=self._redact(_excerpt("\n".join(_readable(last)))),
         )
 
@@ -177,10 +166,6 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-# Of a `last` user content that is empty but for the CLI's own notes.
-NOTHING_SAID = _digest([])[:16]
-
-
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
@@ -217,15 +202,6 @@ def _without_news(text: str) -> str:
     told, end, rest = text.rpartition(_END_OF_NEWS)
     without = _NOTICE.sub("", _NEWS.sub("", told + end) + rest)
     return text if without == text else _EMPTY.sub("", without).strip()
-
-
-def _news(messages: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The last that was told of each task, by the call that started it."""
-    texts = (text for message in messages for text in _texts(message.get("content")))
-    notes = (
-        match[0] for text in texts for match in _NEWS.finditer(text, 0, text.rfind(_END_OF_NEWS) + len(_END_OF_NEWS))
-    )
-    return {call[1]: news for news in notes if (call := _STARTED_BY.search(news))}
 
 
 def _by_role(messages: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
@@ -304,14 +280,11 @@ class Matcher:
         return tuple(_name(index, request) for index, request in self._unused())
 
     def match(self, agent_id: str | None, fingerprint: RequestFingerprint) -> Match | Mismatch:
-        """Find the exchange: the same request exactly, else the same last words at the same place to the same model.
-
-        What the CLI had said of tasks in the background by then may differ, but not say other things of the same task.
-        """
+        """Find the exchange: the same request exactly, else the same last words at the same place to the same model."""
         candidates = list(self._candidates(agent_id))
         for fits in (_is_same, _has_same_words):
             for index, request in candidates:
-                if fits(request, fingerprint) and not _contradictions(request, fingerprint):
+                if fits(request, fingerprint):
                     self._used.add(index)
                     self._threads[agent_id] = request.thread
                     return Match(index, tuple(_differences(request, fingerprint)))
@@ -342,11 +315,6 @@ def _has_same_words(recorded: RecordedRequest, fingerprint: RequestFingerprint) 
     return place == (fingerprint.turn, fingerprint.model, fingerprint.parts["last"])
 
 
-def _contradictions(recorded: RecordedRequest, fingerprint: RequestFingerprint) -> list[str]:
-    """The calls whose work in the background ended otherwise."""
-    return sorted(call for call, digest in fingerprint.news.items() if recorded.news.get(call, digest) != digest)
-
-
 def _differences(recorded: RecordedRequest, fingerprint: RequestFingerprint) -> Iterator[str]:
     if recorded.model != fingerprint.model:
         yield f"the model ({recorded.model} was recorded, {fingerprint.model} is asked)"
@@ -355,8 +323,6 @@ def _differences(recorded: RecordedRequest, fingerprint: RequestFingerprint) -> 
     for part, name in PART_NAMES.items():
         if recorded.parts.get(part) != fingerprint.parts[part]:
             yield name + (_tool_changes(recorded, fingerprint) if part == "tools" else "")
-    if calls := _contradictions(recorded, fingerprint):
-        yield f"how tasks in the background ended ({', '.join(calls)})"
 
 
 def _tool_changes(recorded: RecordedRequest, fingerprint: RequestFingerprint) -> str:

@@ -38,8 +38,6 @@ class RecordingSource(AnswerSource):
     replaces a good one.
     """
 
-    keeps_answers = True
-
     def __init__(
         self,
         inner: AnswerSource,
@@ -60,7 +58,6 @@ class RecordingSource(AnswerSource):
         self._cli = redact("unknown")
         self._exchanges: list[Exchange] = []
         self._under_way: dict[_AnswerObserver, tuple[str, Call]] = {}
-        self._arrivals = 0
 
     async def answer(self, call: Call, sink: Sink) -> None:
         """Pass the inner source's answer on and keep it, as far as it came."""
@@ -70,8 +67,7 @@ class RecordingSource(AnswerSource):
         self._cli = self._redact(call.header("user-agent") or self._cli)
         thread = self._threads.setdefault(call.agent_id, f"agent-{len(self._threads)}")
         self._placeholders.update(normalise.named(call))
-        observer = _AnswerObserver(self._arrivals)
-        self._arrivals += 1
+        observer = _AnswerObserver()
         self._under_way[observer] = thread, call
         try:
             await self._inner.answer(call, Tap(observer, sink))
@@ -104,20 +100,17 @@ class RecordingSource(AnswerSource):
         fingerprint = self._fingerprints(call.body)
         request = RecordedRequest(
             thread=thread,
-            arrival=observer.arrival,
             turn=fingerprint.turn,
             model=self._redact(fingerprint.model),
             digest=fingerprint.digest,
             parts=dict(fingerprint.parts),
             tools=tuple(map(self._redact, fingerprint.tools)),
-            news=dict(fingerprint.news),
-            agents={call: self._threads[task] for call, task in fingerprint.tasks.items() if task in self._threads},
             said=fingerprint.excerpt,
         )
         self._exchanges.append(
             Exchange(
                 request=request,
-                response=observer.response(self._arrivals, self._placeholders, self._redact.known_only()),
+                response=observer.response(self._placeholders, self._redact.known_only()),
             )
         )
         cassette = Cassette(zelda=__version__, cli=self._cli, label=self._label, exchanges=tuple(self._exchanges))
@@ -141,8 +134,7 @@ class RecordingSource(AnswerSource):
 class _AnswerObserver:
     """Observes one answer until it is complete or cut."""
 
-    def __init__(self, arrival: int) -> None:
-        self.arrival = arrival
+    def __init__(self) -> None:
         self.status = 0
         self.cut = False
         self._headers: Headers = []
@@ -154,13 +146,12 @@ class _AnswerObserver:
     def chunk(self, data: bytes) -> None:
         self._body += data
 
-    def response(self, arrivals: int, placeholders: Placeholders, redact: Redactor) -> RecordedResponse:
+    def response(self, placeholders: Placeholders, redact: Redactor) -> RecordedResponse:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self._headers}
         safe = redact.json(placeholders.blank_tree(self._content()))
         return RecordedResponse.model_validate(
             {
                 "status": self.status,
-                "arrivals": arrivals,
                 "headers": {name: redact(headers[name]) for name in KEPT_HEADERS if name in headers},
                 "cut": self.cut or None,
                 **safe,
