@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import threading
 from collections import Counter
@@ -120,6 +121,42 @@ def test_a_suite_goes_on_while_a_session_of_another_is_still_open(tmp_path: Path
     assert in_time == [True], output
     assert code == 1, output
     assert {arms["suite"]: arms["reason"] for arms in batch["arms"]} == {"greeting": "regressed", "slow": "regressed"}
+
+
+def test_files_are_compared_as_they_are_and_never_with_themselves(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE})
+    older = "name an older commit, as in `zelda run --against HEAD~1`"
+    # Suites are no files that a session sees.
+    for new in ({}, {"zelda/test-greeting.yaml": SUITE.replace("Greet.", "Greet!"), "zelda/test-new.yaml": SUITE}):
+        project.write(new)
+        for more in ((), ("--commit",), ("--dry-run",)):
+            code, output, _ = against(project, *more, ref="HEAD")
+            assert (code, older in output) == (2, True), output
+    project.write({"CLAUDE.md": SILENT, "notes.txt": "not committed\n"})
+    code, output, _ = against(project, "--commit", ref="HEAD")
+    assert (code, "`zelda run --against HEAD` without --commit compares your files as they are" in output) == (2, True)
+    assert not results(project)
+
+    order = ("greeting", "--trials", FEW, "--json", "--jobs", "4")
+    reports = [tmp_path / name for name in ("a.html", "a.json", "a.xml")]
+    options = ("--report=", "--reporter=json=", "--reporter=junit=")
+    written = [f"{option}{report}" for option, report in zip(options, reports, strict=True)]
+    code, output, batch = against(project, *order, *written, ref="HEAD")
+    assert code == 1, output
+    head = project.git("rev-parse", "HEAD")
+    assert {run["source"]["parent"] for run in batch["runs"]} == {head}
+    assert {run["source"]["commit"] for run in batch["baseRuns"]} == {head}
+    # Zelda's own reports are no files of the project: a session would read what it is judged by.
+    for report in reports:
+        shutil.copy(report, project.path)
+    code, output, again = against(project, *order, ref="HEAD")
+    assert (code, again["runs"], again["baseRuns"]) == (1, [], []), output
+    for report in reports:
+        (project.path / report.name).unlink()
+    # Once committed they are the same files: what is stored counts.
+    project.commit()
+    code, output, batch = against(project, *order)
+    assert (code, batch["runs"], batch["baseRuns"]) == (1, [], []), output
 
 
 def test_suites_and_settings_are_those_of_the_head_on_both_sides(tmp_path: Path) -> None:

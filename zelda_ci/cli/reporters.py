@@ -201,7 +201,7 @@ class RunReport:
             yield loaded, order
             return
         suites = app.selected(loaded, order, settings)
-        choices = changed_since(ref, loaded, suites, settings.environ, self._redact, working_tree=order.working_tree)
+        choices = changed_since(ref, loaded, suites, settings.environ, self._redact, order)
         for line in (*reasons(choices), *left_out(choices)):
             echo(sentence(line), err=True)
         chosen = [choice for choice in choices if choice.runs]

@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from zelda_ci.compare.adaptive import compare_trials
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
-from zelda_ci.compare.pool import StoredTrials, TrialPool, pool_of
+from zelda_ci.compare.pool import StoredTrials, TrialPool, is_valid, pool_of
 from zelda_ci.compare.schedule import SuiteTrials
 from zelda_ci.compare.sides import read_metrics
 from zelda_ci.domain.arms import SuiteArms
-from zelda_ci.domain.comparison import Comparison, GateResult
+from zelda_ci.domain.comparison import SAME_FILES, Comparison, GateResult
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, batch_of
 from zelda_ci.domain.suite import GateSettings
@@ -64,9 +64,21 @@ def compare_sides(
             raise StorageError(f"{side.name} holds no run.", hint="Give a run, a batch or a file of results.")
     runs = _gated(candidate.runs, gates)
     comparison = compare(baseline.runs, runs, allow_mixed=allow_mixed, pair_suites=pair_suites)
+    suites = (
+        suite.replace(notes=(SAME_FILES, *suite.notes)) if _is_same(suite.suite, baseline.runs, runs) else suite
+        for suite in comparison.suites
+    )
+    comparison = comparison.replace(suites=tuple(suites))
     settings = recorded_settings(runs)
     found = gate(batch_of(runs), settings, comparison, baseline.runs)
     return Compared(comparison, found, _broken(runs))
+
+
+def _is_same(suite: str, *sides: Iterable[RunResult]) -> bool:
+    """Whether nothing that a trial's outcome depends on differs within the sides or between them."""
+    states = [run.fingerprint for side in sides for run in side if run.suite == suite and is_valid(run)]
+    found = {(state.outcome, state.tree, state.platform) for state in states if state}
+    return len(found) == 1 and all(any(run.suite == suite and is_valid(run) for run in side) for side in sides)
 
 
 def _broken(runs: Iterable[RunResult]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from zelda_ci.domain.comparison import (
+    SAME_FILES,
     Comparison,
     CriterionDelta,
     Delta,
@@ -246,7 +247,10 @@ def _tool(change: ToolChange) -> str:
 def certainty(comparison: Comparison) -> Iterator[Row]:
     """What a comparison with so many trials can tell and what it cannot."""
     family = comparison.family
-    if comparison.single_trial:
+    both = [suite for suite in comparison.suites if suite.baseline and suite.candidate]
+    if both and all(SAME_FILES in suite.notes for suite in both):
+        yield Row("Noise", (Cell(SAME_FILES, Tone.WARN),))
+    elif comparison.single_trial:
         advice = (Cell(NOT_PROVEN, Tone.WARN),) if comparison.counts.changed else ()
         yield Row("Noise", (Cell(NOISE, Tone.WARN), *advice))
     elif family.hypotheses:
