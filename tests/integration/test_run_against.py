@@ -1,5 +1,6 @@
 """`zelda run --against`: two commits side by side, as often as a verdict needs, within a budget."""
 
+import html
 import json
 import os
 import re
@@ -92,6 +93,7 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
     assert sides["head"] == sides["base"] == 6
     commits = {side: {run["source"]["commit"] for run in stored if run["side"] == side} for side in sides}
     assert commits == {"head": {project.git("rev-parse", "HEAD")}, "base": {project.git("rev-parse", "HEAD~1")}}
+    assert re.search(r"Changed +CLAUDE\.md, line 1\n", output)
     why = "'It greets.' failed in 3 of 3: 3 of the head and 6 of the base more, side by side (look 2 of at most 5)"
     assert why in output
     assert "6 + 6 trials: a regression is proven" in output
@@ -146,6 +148,10 @@ def test_files_are_compared_as_they_are_and_never_with_themselves(tmp_path: Path
     head = project.git("rev-parse", "HEAD")
     assert {run["source"]["parent"] for run in batch["runs"]} == {head}
     assert {run["source"]["commit"] for run in batch["baseRuns"]} == {head}
+    page, commit = html.unescape(reports[0].read_text()), f"commit {head[:12]}"
+    assert f"<title>project: Zelda: report on the working tree on {commit} (main)</title>" in page
+    assert f"Tested: the working tree on {commit} (main), compared with {commit}, 20" in page
+    assert "Changed files that steer Claude Code: CLAUDE.md, line 1." in page
     # Zelda's own reports are no files of the project: a session would read what it is judged by.
     for report in reports:
         shutil.copy(report, project.path)
