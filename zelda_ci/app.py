@@ -43,7 +43,7 @@ from zelda_ci.pipeline.checking import Checker, proxy_or_problem
 from zelda_ci.pipeline.confinement import WeakIsolation, in_one_line
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both, system_name
 from zelda_ci.pipeline.ground import Ground
-from zelda_ci.pipeline.invocation import first_failure
+from zelda_ci.pipeline.invocation import check_sides_differ, first_failure
 from zelda_ci.pipeline.rejudging import rejudge_each
 from zelda_ci.pipeline.settling import settled, tell_setup
 from zelda_ci.pipeline.tools import JudgeFactory, Tools, WorkspaceCommandRunner
@@ -104,13 +104,20 @@ def fingerprints(
 
 
 def with_stored(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> RunOrder:
-    """With the trials of both commits that are stored here, where there is a base; errors as for `run`."""
+    """With the trials of both sides that are stored here, where there is a base.
+
+    Raises:
+        ZeldaError: As for `run`; or both sides have the same files.
+    """
     history = RunHistory(loaded.results_dir)
-    if order.against is None or order.replay:
+    if order.against is None:
         return order
     suites = ordered(loaded, order, settings)
     ground = _ground(loaded, order, suites, settings, emit)
     base = _base_workspaces(loaded, order, settings, ground)
+    anyio.run(check_sides_differ, order, ground.workspaces, base)
+    if order.replay:
+        return order
     stored = anyio.run(stored_of_both, suites, (ground.workspaces, base), ground.redact, settings.environ, history)
     return replace(order, stored=stored)
 
@@ -322,7 +329,14 @@ def _ground(
     isolation = _isolation(suites, order, settings)
     own = OwnFiles.of(loaded, [order.record, order.replay])
     workspaces = Workspaces(
-        loaded.root, loaded.results_dir, environ, redact, isolation, own, working_tree=order.working_tree
+        loaded.root,
+        loaded.results_dir,
+        environ,
+        redact,
+        isolation,
+        own,
+        working_tree=order.working_tree,
+        base=order.commit,
     )
     return Ground(workspaces, redact, isolation, loaded.results_dir)
 

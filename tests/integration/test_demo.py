@@ -34,6 +34,8 @@ def test_the_demo_runs_two_suites_without_key_and_network_and_leaves_nothing(tmp
     assert [file for file in (tmp_path / "temporary folder").rglob("*") if file.is_file()] == [Path(page)]
     assert not project.leftovers()
     shown = Path(page).read_text()
+    for place in (done.stdout, shown):
+        assert ".claude/rules/money.md (removed)" in place
     assert "Here they write other text" in shown
     assert "no float is used on the way" in shown
 
@@ -53,6 +55,10 @@ def test_what_the_demo_keeps_can_be_looked_at_and_its_tests_pass(tmp_path: Path)
     assert [run["evaluations"]["requirementFulfillment"]["score"] for run in found] == [100, 50, 100]
     assert len(list(shop.glob(".zelda/runs/*/test.log"))) == 3
     assert (shop / ".zelda" / "report.html").is_file()
+    elsewhere = folder(tmp_path / "elsewhere")
+    for more in ((), ("--markdown",)):
+        compared = zelda(elsewhere, "compare", "--project", kept, *more).stdout
+        assert ".claude/rules/money.md (removed)" in compared.replace("\\", ""), compared
     for run in (found[0], found[2]):
         patch = shop / ".zelda" / "runs" / run["runId"] / "changes.patch"
         subprocess.run(["git", "apply", str(patch)], cwd=shop, check=True)

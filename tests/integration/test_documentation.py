@@ -27,7 +27,7 @@ INLINE = re.compile(r"(?<!`)`(zelda [a-z][^`\n]*)`")
 # What stands for a value of one's own.
 PLACEHOLDERS = {"COMMAND": "run"}
 # Pages whose commands are run for real, in the order in which they stand, each page in a project of its own.
-RUN_FOR_REAL = {"README.md": 3, "docs/your-first-suite.md": 8}
+RUN_FOR_REAL = {"README.md": 4, "docs/your-first-suite.md": 7}
 # YAML that is neither a suite nor a configuration: parts of workflows.
 OTHER_YAML = {"README.md": 1, "docs/action.md": 1, "docs/cli.md": 1, "docs/shards.md": 1, "docs/your-first-suite.md": 1}
 
@@ -137,6 +137,8 @@ def test_the_commands_for_newcomers_do_what_they_are_shown_for(name: str, tmp_pa
     project = repository(tmp_path, {"README.md": "# Shop\n", "CLAUDE.md": "Write tests for every change.\n"})
     with ScriptedApi(lambda _: text("Done.")) as api:
         for call in (call for body in blocks(page, "bash") for call in commands(body)):
+            if "--against" in call:
+                project.write({"CLAUDE.md": "Write a test for every change.\n"})
             done = run(call, project.path, environment(project, api.url))
             assert "Usage:" not in done.stderr, call
             # What the model's one word leaves without a verdict cannot be compared.

@@ -1,8 +1,10 @@
 """`zelda run --against`: two commits side by side, as often as a verdict needs, within a budget."""
 
+import html
 import json
 import os
 import re
+import shutil
 import signal
 import threading
 from collections import Counter
@@ -91,6 +93,7 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
     assert sides["head"] == sides["base"] == 6
     commits = {side: {run["source"]["commit"] for run in stored if run["side"] == side} for side in sides}
     assert commits == {"head": {project.git("rev-parse", "HEAD")}, "base": {project.git("rev-parse", "HEAD~1")}}
+    assert re.search(r"Changed +CLAUDE\.md, line 1\n", output)
     why = "'It greets.' failed in 3 of 3: 3 of the head and 6 of the base more, side by side (look 2 of at most 5)"
     assert why in output
     assert "6 + 6 trials: a regression is proven" in output
@@ -120,6 +123,46 @@ def test_a_suite_goes_on_while_a_session_of_another_is_still_open(tmp_path: Path
     assert in_time == [True], output
     assert code == 1, output
     assert {arms["suite"]: arms["reason"] for arms in batch["arms"]} == {"greeting": "regressed", "slow": "regressed"}
+
+
+def test_files_are_compared_as_they_are_and_never_with_themselves(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE})
+    older = "name an older commit, as in `zelda run --against HEAD~1`"
+    # Suites are no files that a session sees.
+    for new in ({}, {"zelda/test-greeting.yaml": SUITE.replace("Greet.", "Greet!"), "zelda/test-new.yaml": SUITE}):
+        project.write(new)
+        for more in ((), ("--commit",), ("--dry-run",)):
+            code, output, _ = against(project, *more, ref="HEAD")
+            assert (code, older in output) == (2, True), output
+    project.write({"CLAUDE.md": SILENT, "notes.txt": "not committed\n"})
+    code, output, _ = against(project, "--commit", ref="HEAD")
+    assert (code, "`zelda run --against HEAD` without --commit compares your files as they are" in output) == (2, True)
+    assert not results(project)
+
+    order = ("greeting", "--trials", FEW, "--json", "--jobs", "4")
+    reports = [tmp_path / name for name in ("a.html", "a.json", "a.xml")]
+    options = ("--report=", "--reporter=json=", "--reporter=junit=")
+    written = [f"{option}{report}" for option, report in zip(options, reports, strict=True)]
+    code, output, batch = against(project, *order, *written, ref="HEAD")
+    assert code == 1, output
+    head = project.git("rev-parse", "HEAD")
+    assert {run["source"]["parent"] for run in batch["runs"]} == {head}
+    assert {run["source"]["commit"] for run in batch["baseRuns"]} == {head}
+    page, commit = html.unescape(reports[0].read_text()), f"commit {head[:12]}"
+    assert f"<title>project: Zelda: report on the working tree on {commit} (main)</title>" in page
+    assert f"Tested: the working tree on {commit} (main), compared with {commit}, 20" in page
+    assert "Changed files that steer Claude Code: CLAUDE.md, line 1." in page
+    # Zelda's own reports are no files of the project: a session would read what it is judged by.
+    for report in reports:
+        shutil.copy(report, project.path)
+    code, output, again = against(project, *order, ref="HEAD")
+    assert (code, again["runs"], again["baseRuns"]) == (1, [], []), output
+    for report in reports:
+        (project.path / report.name).unlink()
+    # Once committed they are the same files: what is stored counts.
+    project.commit()
+    code, output, batch = against(project, *order)
+    assert (code, batch["runs"], batch["baseRuns"]) == (1, [], []), output
 
 
 def test_suites_and_settings_are_those_of_the_head_on_both_sides(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ setupCommand: echo ready
 testCommand: echo '2 passed in 0.1s'
 """
 SIZE = 64 << 20
-WHOLE = {"result.json", "transcript.json", "changes.patch", "manifest.json", "setup.log", "test.log"}
+WHOLE = {"result.json", "transcript.json", "changes.patch", "manifest.json", "steering.json", "setup.log", "test.log"}
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0

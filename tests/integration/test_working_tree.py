@@ -7,8 +7,10 @@ from pathlib import Path
 import anyio
 
 from tests.support.command import environment, run, the_result
+from tests.support.named_contents import use_lfs
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import Reply, ScriptedApi, text, tool_call
+from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -52,7 +54,7 @@ def test_the_working_tree_is_tested_and_nothing_of_the_repository_changes(tmp_pa
     project = dirty(tmp_path)
     before = project.fingerprint()
     with ScriptedApi(look()) as api:
-        done = run(["run", "--working-tree"], project.path, environment(project, api.url))
+        done = run(["run"], project.path, environment(project, api.url))
     assert done.returncode == 0, done.stdout + done.stderr
     assert project.fingerprint() == before
     assert not (tmp_path / "hook-ran").exists()
@@ -84,17 +86,16 @@ def test_the_working_tree_is_tested_and_nothing_of_the_repository_changes(tmp_pa
     assert commit() == head
 
 
-def test_without_it_uncommitted_files_are_named_before_anything_is_spent(tmp_path: Path) -> None:
+def test_where_a_commit_is_tested_uncommitted_files_are_named_before_anything_is_spent(tmp_path: Path) -> None:
     project = dirty(tmp_path)
     with ScriptedApi(look()) as api:
-        done = run(["run"], project.path, environment(project, api.url))
+        done = run(["run", "--commit"], project.path, environment(project, api.url))
     assert done.returncode == 0
     told, _, rest = done.stdout.partition("look  workspace")
     assert rest
-    assert "uncommitted files will not be tested: " in told
+    assert "uncommitted files will not be tested, since a commit is: " in told
     for name in ("README.md", "staged.txt", "renamed.txt", "gone.txt", "new/", "a.big"):
         assert name in told.partition("uncommitted")[2]
-    assert "--working-tree" in told
     assert "ignored.txt" not in told
 
 
@@ -102,9 +103,31 @@ def test_a_folder_that_is_not_committed_yet_can_be_tested(tmp_path: Path) -> Non
     project = repository(tmp_path, {"README.md": "one\n"})
     project.write({"part/zelda/test-look.yaml": SUITE, "part/README.md": "the part\n"})
     with ScriptedApi(look()) as api:
-        refused = run(["run"], project.path / "part", environment(project, api.url))
-        done = run(["run", "--working-tree"], project.path / "part", environment(project, api.url))
+        refused = run(["run", "--commit"], project.path / "part", environment(project, api.url))
+        done = run(["run"], project.path / "part", environment(project, api.url))
     assert refused.returncode == 2
-    assert "--working-tree" in refused.stderr
+    assert "without --commit" in refused.stderr
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the part" in json.dumps(api.requests[1].tool_results)
+
+
+def test_files_that_only_a_filter_makes_look_changed_are_as_committed(tmp_path: Path) -> None:
+    """Large files whose content is there, and files that a filter has decrypted for the developer alone."""
+    project = repository(tmp_path, {"README.md": "hello\n", "zelda/test-look.yaml": SUITE})
+    use_lfs(project)
+    project.write({"big.bin": b"big" * 1000, ".gitattributes": "*.bin filter=lfs\n*.key filter=git-crypt\n"})
+    project.write({"a.key": "encrypted\n"})
+    project.commit()
+    head = project.git("rev-parse", "HEAD")
+
+    def inspected() -> WorkspaceSource:
+        places = Workspaces(project.path, Path(".zelda"), project.environ, Redactor(), working_tree=True)
+        return anyio.run(places.inspect)
+
+    os.utime(project.path / "big.bin", (2, 2))
+    assert (inspected().commit, inspected().dirty) == (head, False)
+    project.write({"a.key": f"{SHOWN} decrypted\n"})
+    source = inspected()
+    assert (source.commit, source.dirty, source.left_out) == (head, False, ("a.key",))
+    project.write({"big.bin": b"other" * 1000})
+    assert inspected().parent == head

@@ -25,7 +25,7 @@ from zelda_ci.report.terminal.pages import print_checks
 @click.option("--tag", "tags", multiple=True, help="Only suites with this tag; may be given several times.")
 @options.overrides("check")
 @options.unsafe
-@options.working_tree
+@options.commit
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON; progress goes to standard error.")
 def check(
     overrides: Overrides,
@@ -34,19 +34,19 @@ def check(
     project: Path,
     tags: tuple[str, ...],
     unsafe: bool,
-    working_tree: bool,
+    commit: str | None,
     as_json: bool,
 ) -> int:
     """Try everything that a run needs, without a session.
 
-    Setup, build and test commands run on the tested commit, in the sandbox and environment that they have after a
+    Setup, build and test commands run on the tested files, in the sandbox and environment that they have after a
     session; each model gets the smallest request (a fraction of a cent); Git, disk and isolation are looked at. What is
     the same in many suites is tried once.
 
     `zelda run` and `zelda ci` do the same before they spend anything, and remember what went well.
     """
     loaded = app.load(project, names)
-    order = RunOrder(names, tags, overrides, unsafe=unsafe, working_tree=working_tree)
+    order = options.tested(RunOrder(names, tags, overrides, unsafe=unsafe), commit)
     settings = read_environment(os.environ)
     report.ask_about_isolation(loaded, order, settings)
     with report.progress(as_json=as_json) as emit:

@@ -42,8 +42,6 @@ class Trial:
     """Suites whose commands are tried; without any, all."""
     settings: EnvironmentSettings
     asks: bool
-    working_tree: bool
-    """Whether files as they are now are tested, and not those of the last commit."""
 
     def of(self, commands: Sequence[CommandLine], write: Callable[[Sequence[CommandLine]], None]) -> list[CommandLine]:
         """The commands, each with a remark where it does not work; what follows one that fails is tried without it.
@@ -65,7 +63,7 @@ class Trial:
 
     def _checked(self) -> CheckReport:
         loaded = app.load(self.root, self.names)
-        order = RunOrder(self.names, working_tree=self.working_tree)
+        order = RunOrder(self.names, working_tree=True)
         if self.asks:
             report.ask_about_isolation(loaded, order, self.settings)
         with report.progress(as_json=False) as emit:

@@ -12,7 +12,7 @@ from zelda_ci.config.project import examine, results_folder
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.pipeline.comparing import Compared, compare_sides
+from zelda_ci.pipeline.comparing import Compared, changed_steering, compare_sides
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.builders.gate import gate_sentences
@@ -49,7 +49,9 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
     history = RunHistory(results_dir)
     sides = read_side(history, baseline), read_side(history, candidate)
     compared = compare_sides(*sides, gates, allow_mixed=allow_mixed, pair_suites=True)
-    view = comparison_view(compared.comparison, compared.gate, baseline=sides[0].name, candidate=sides[1].name)
+    changes = changed_steering(history, sides[0].runs, sides[1].runs)
+    names = {"baseline": sides[0].name, "candidate": sides[1].name}
+    view = comparison_view(compared.comparison, compared.gate, **names, changes=changes)
     if as_json:
         report.print_json(compared.comparison)
     elif markdown:

@@ -16,8 +16,9 @@ from zelda_ci.cli import options, report
 from zelda_ci.cli.output import echo
 from zelda_ci.config.settings import read_environment
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.pipeline.comparing import compare_sides
+from zelda_ci.pipeline.comparing import changed_steering, compare_sides
 from zelda_ci.pipeline.html_report import report_of_sides, write_html
+from zelda_ci.report.builders.comparison import changed_files
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import SideReference
 
@@ -79,9 +80,12 @@ def _page(project: Path, before: BatchResult, after: BatchResult, *, keep: bool)
     results_dir = app.load(project).results_dir
     runs = tuple(run for run in before.runs if run.suite == CHANGED_SUITE)
     sides = SideReference("with the rule", runs), SideReference("without the rule", after.runs)
+    history = RunHistory(results_dir)
     compared = compare_sides(*sides, {})
+    changes = changed_steering(history, sides[0].runs, sides[1].runs)
+    echo(f"\nWhat differs between the two: {', '.join(changed_files(changes))}")
     target = results_dir / "report.html" if keep else Path(tempfile.mkdtemp(prefix="zelda-report-")) / "report.html"
-    write_html(target, report_of_sides(*sides, compared), [RunHistory(results_dir)])
+    write_html(target, report_of_sides(*sides, compared, project.name, changes), [history])
     return target
 
 

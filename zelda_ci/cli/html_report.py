@@ -10,13 +10,13 @@ from zelda_ci.cli import completion, options
 from zelda_ci.cli.compare import configured_gates
 from zelda_ci.cli.output import echo
 from zelda_ci.cli.report import typed_path
-from zelda_ci.config.project import results_folder
+from zelda_ci.config.project import find_root, results_folder
 from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.numbers import brief_count
 from zelda_ci.domain.run import batch_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ConfigError
-from zelda_ci.pipeline.comparing import compare_sides
+from zelda_ci.pipeline.comparing import changed_steering, compare_sides
 from zelda_ci.pipeline.html_report import report_alone, report_of_sides, write_html
 from zelda_ci.report.text import visible
 from zelda_ci.storage.history import RunHistory
@@ -60,7 +60,7 @@ def report(
     results_dir = results_folder(project)
     history = RunHistory(results_dir)
     sides = [read_side(history, name, whole=len(runs) != 2) for name in runs or (LATEST,)]
-    made = _compared(sides, project, allow_mixed=allow_mixed)
+    made = _compared(sides, project, history, allow_mixed=allow_mixed)
     target = _target(output, results_dir)
     size = write_html(target, made, [history], include_texts=not no_transcripts)
     echo(f"{visible(typed_path(target), 1000)} ({brief_count(size)}B)")
@@ -68,19 +68,21 @@ def report(
         echo("No browser could be started: open the file yourself.", err=True)
 
 
-def _compared(sides: Sequence[SideReference], project: Path, *, allow_mixed: bool) -> CiReport:
+def _compared(sides: Sequence[SideReference], project: Path, history: RunHistory, *, allow_mixed: bool) -> CiReport:
     """Two sides against each other; one, or many, as they are."""
+    subject = find_root(project).name
     if len(sides) == 2:
         baseline, candidate = sides
     else:
         batch = batch_of([run for side in sides for run in side.runs])
         if not batch.base_runs:
-            return report_alone(batch)
+            return report_alone(batch, subject)
         baseline = SideReference(Side.BASE.value, batch.base_runs)
         candidate = SideReference(Side.HEAD.value, batch.runs)
     gates = configured_gates(project)
     compared = compare_sides(baseline, candidate, gates, allow_mixed=allow_mixed, pair_suites=True)
-    return report_of_sides(baseline, candidate, compared)
+    changes = changed_steering(history, baseline.runs, candidate.runs)
+    return report_of_sides(baseline, candidate, compared, subject, changes)
 
 
 def _target(output: Path | None, results_dir: Path) -> Path:

@@ -14,7 +14,7 @@ from zelda_ci.cli.command_trials import Trial, untried
 from zelda_ci.cli.output import echo
 from zelda_ci.config import scaffold
 from zelda_ci.config.discovery import suite_files
-from zelda_ci.config.first_suite import FirstSuite, about, first_suite, seen_from, subjects
+from zelda_ci.config.first_suite import FirstSuite, about, first_suite, subjects
 from zelda_ci.config.scaffold import FileDraft
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.config.secret_files import find_secrets
@@ -136,12 +136,8 @@ def _try(
         text = _config_text(found, lines, is_tried=is_tried)
         scaffold.write([scaffold.draft(found.root, CONFIG_FILE, text)])
 
-    what = "the last commit"
-    if found.uncommitted:
-        file = visible(seen_from(found.folder, found.uncommitted))
-        what = f"your files as they are, since {file} is not committed"
-    echo(f"\nTrying the commands on {what}, without a session. You may press Ctrl+C: all files are written.")
-    trial = Trial(found.root, names, settings, asks=manner.asks, working_tree=bool(found.uncommitted))
+    echo("\nTrying the commands on your files, without a session. You may press Ctrl+C: all files are written.")
+    trial = Trial(found.root, names, settings, asks=manner.asks)
     try:
         tried = trial.of(commands, lambda lines: write(lines, is_tried=False))
     except ZeldaError as problem:

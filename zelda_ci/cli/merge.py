@@ -101,7 +101,7 @@ def _refuse_together(reporting: Reporting, given: Mapping[str, Any]) -> None:
     Raises:
         ConfigError: It was.
     """
-    for name in ("all_projects", "last_failed", "working_tree", "dry_run"):
+    for name in ("all_projects", "last_failed", "commit", "dry_run"):
         if given[name]:
             hint = "Every shard must see the same suites and the same commit."
             message = f"--shard and --{name.replace('_', '-')} exclude each other."

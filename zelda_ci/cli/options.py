@@ -9,11 +9,15 @@ from typing import Any
 
 import click
 
+from zelda_ci.app import RunOrder
 from zelda_ci.cli import completion
 from zelda_ci.config.loader import plain_value
 from zelda_ci.config.schema import alternatives_of, choices, has_free_names
 from zelda_ci.domain.shards import ShardOf, shard_of
 from zelda_ci.overrides import ROWS, Given, Override, Overrides, parsed
+from zelda_ci.workspace.base_commit import BaseOrder
+
+LAST = "HEAD"
 
 project = click.option(
     "--project",
@@ -39,9 +43,19 @@ unsafe = click.option("--unsafe", is_flag=True, help="Run even without isolation
 no_check = click.option(
     "--no-check", is_flag=True, help="Do not try commands, models and credentials before anything is spent."
 )
-working_tree = click.option(
-    "--working-tree", is_flag=True, help="Test the files as they are, with what is not committed yet."
+commit = click.option(
+    "--commit",
+    is_flag=False,
+    flag_value=LAST,
+    metavar="[REF]",
+    help="Test this commit, branch or tag, without REF the last commit, and not the files as they are.",
 )
+
+
+def tested(order: RunOrder, commit: str | None) -> RunOrder:
+    """The order with what `--commit` chose: the files as they are, the last commit, or another one."""
+    other = None if commit in {None, LAST} else BaseOrder(str(commit))
+    return replace(order, working_tree=commit is None, commit=other)
 
 
 def selection(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
 """What programs read of a `zelda run`: JSON, JUnit XML and annotations, of one project or of several."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -9,7 +9,7 @@ from zelda_ci.compare.comparison import gravest
 from zelda_ci.compare.gate import joined
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, PullRequestChanges, SteeringChange
 from zelda_ci.domain.comparison import Comparison, Counts, GateResult
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.files import untrusted
@@ -35,13 +35,16 @@ def for_programs(kind: str, report: CiReport) -> str:
     return render_junit(report)
 
 
-def as_report(batch: BatchResult, compared: Compared | None = None) -> CiReport:
+def as_report(
+    batch: BatchResult, compared: Compared | None = None, subject: str = "", changes: Sequence[SteeringChange] = ()
+) -> CiReport:
     """Of runs that are compared with those of another commit, or with nothing."""
     if compared is None:
-        return report_alone(batch)
+        return report_alone(batch, subject)
     commit = batch.base.commit if batch.base else None
     origin = BaselineOrigin(state=BaselineState.FOUND, sentence="", commit=commit)
-    return CiReport(batch, compared.gate, origin, compared.comparison)
+    changed = PullRequestChanges(steering=tuple(changes))
+    return CiReport(batch, compared.gate, origin, compared.comparison, subject=subject, changes=changed)
 
 
 def of_projects(reports: Mapping[str, CiReport], whole: BatchResult) -> CiReport:

@@ -22,7 +22,7 @@ from zelda_ci.compare.impact import left_out, reasons
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.settings import EnvironmentSettings
-from zelda_ci.domain.ci import CiReport
+from zelda_ci.domain.ci import CiReport, SteeringChange
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, empty_batch
@@ -30,7 +30,7 @@ from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.workflow_commands import Log, worst
-from zelda_ci.pipeline.comparing import Compared, compare_arms
+from zelda_ci.pipeline.comparing import Compared, arms_steering, compare_arms
 from zelda_ci.pipeline.html_report import write_html
 from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.redact import Redactor, SafeText
@@ -162,6 +162,7 @@ class RunReport:
         self._redact = Redactor(settings.secrets())
         self._batches: list[tuple[LoadedProject, BatchResult]] = []
         self._compared: dict[Path, Compared] = {}
+        self._changes: dict[Path, tuple[SteeringChange, ...]] = {}
         self._unusable: dict[str, SafeText] = {}
         self._left: Sequence[Path] = ()
         self._began = datetime.now(UTC)
@@ -201,7 +202,7 @@ class RunReport:
             yield loaded, order
             return
         suites = app.selected(loaded, order, settings)
-        choices = changed_since(ref, loaded, suites, settings.environ, self._redact, working_tree=order.working_tree)
+        choices = changed_since(ref, loaded, suites, settings.environ, self._redact, order)
         for line in (*reasons(choices), *left_out(choices)):
             echo(sentence(line), err=True)
         chosen = [choice for choice in choices if choice.runs]
@@ -238,7 +239,9 @@ class RunReport:
     def _show_arms(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> int:
         """Print what became worse, and one table of all suites."""
         compared = compare_arms(batch, stored)
+        changes = arms_steering(RunHistory(self._loaded.results_dir), batch, stored)
         self._compared[self._loaded.root] = compared
+        self._changes[self._loaded.root] = changes
         if self._reporting.printed:
             for reason in gate_sentences(compared.gate):
                 echo(f"gate: {reason}", err=True)
@@ -251,7 +254,8 @@ class RunReport:
             moved = [suite for suite in compared.comparison.suites if whole or suite.verdict is not Verdict.UNCHANGED]
             shown = compared.comparison.replace(suites=tuple(moved))
             base = batch.base.commit[:12] if batch.base and batch.base.commit else ""
-            view = comparison_view(shown, compared.gate, baseline=base, candidate=batch.batch_id)
+            names = {"baseline": base, "candidate": batch.batch_id}
+            view = comparison_view(shown, compared.gate, **names, changes=changes)
             if moved and self._reporting.detail is not Detail.QUIET:
                 print_comparison(console, replace(view, gate=Section("", ())))
             print_arms(console, headline(batch, compared.comparison), arms_table(batch, compared.comparison), view.gate)
@@ -311,7 +315,7 @@ class RunReport:
         if self._reporting.printed:
             echo_raw(for_programs(self._reporting.printed, whole), nl=False)
         if self._log:
-            reports = [(each, as_report(batch, self._compared.get(each.root))) for each, batch in self._batches]
+            reports = [(each, self._report_of(each, batch)) for each, batch in self._batches]
             for remark in worst(remark for loaded, report in reports for remark in annotations_of(loaded, report)):
                 self._log.annotate(remark)
         with suppress(OSError):
@@ -357,9 +361,13 @@ class RunReport:
             notes=tuple(dict.fromkeys(note for batch in batches for note in batch.notes)),
         )
 
+    def _report_of(self, loaded: LoadedProject, batch: BatchResult) -> CiReport:
+        changes = self._changes.get(loaded.root, ())
+        return as_report(batch, self._compared.get(loaded.root), loaded.root.name, changes)
+
     def _reported_together(self) -> CiReport:
         """The runs of all projects, with what the gate says of each."""
-        reports = [(loaded.root, as_report(batch, self._compared.get(loaded.root))) for loaded, batch in self._batches]
+        reports = [(loaded.root, self._report_of(loaded, batch)) for loaded, batch in self._batches]
         if self._top is None and len(reports) == 1:
             return reports[0][1]
         return of_projects({self._name(root): report for root, report in reports}, self._together())

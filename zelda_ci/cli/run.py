@@ -66,7 +66,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @options.overrides("run")
 @options.unsafe
 @options.no_check
-@options.working_tree
+@options.commit
 @reporters.option
 @reporters.page
 @reporters.quiet
@@ -87,7 +87,7 @@ def run(  # noqa: PLR0913 - its options
     dry_run: bool,
     unsafe: bool,
     no_check: bool,
-    working_tree: bool,
+    commit: str | None,
     chosen_reporters: tuple[Reporter, ...],
     page: Path | None,
     quiet: bool,
@@ -100,8 +100,9 @@ def run(  # noqa: PLR0913 - its options
     """Run suites, each in a real Claude Code session, and print a report.
 
     SUITE is a suite's name, its file or folder, or a pattern such as 'api/*'; without it, all suites run. Each session
-    works in a copy of the last commit, or with --working-tree of all files. Results are stored under .zelda/runs/.
-    With --against, they run on both commits, side by side, as often as a verdict needs, and are compared.
+    works in a copy of your files as they are, committed or not, but not of those that git ignores; with --commit in a
+    copy of a commit. Results are stored under .zelda/runs/. With --against, suites run on your files and on that
+    commit, side by side, as often as a verdict needs, and are compared.
 
     A session needs ANTHROPIC_API_KEY or another credential, and costs money; --replay needs neither. Before anything is
     spent, everything that the runs need is tried as `zelda check` does it.
@@ -111,7 +112,9 @@ def run(  # noqa: PLR0913 - its options
     settings = read_environment(os.environ)
     order = RunOrder(overrides=overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe, check=not no_check)
     against_ref = None if against is None else BaseOrder(against)
-    order = replace(order, working_tree=working_tree, against=against_ref, budget_usd=budget_usd)
+    # Every shard must see the same files: a commit has them on all machines.
+    order = options.tested(order, options.LAST if shard and commit is None else commit)
+    order = replace(order, against=against_ref, budget_usd=budget_usd)
     orders = [(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects]
     running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=chosen.is_several)
     running.refuse_all(chosen.unusable)

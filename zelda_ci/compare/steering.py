@@ -22,6 +22,20 @@ def steering_changes(
     return tuple(_felt_by(it, effects[it.path], habits, min_trials) for it in steering[:MAX_STEERING])
 
 
+def line_changes(before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> tuple[SteeringChange, ...]:
+    """The files that steer and differ between two states, each with the first line that does; by their lines."""
+    paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+    return tuple(_at_line(path, before.get(path, ()), after.get(path)) for path in paths[:MAX_STEERING])
+
+
+def _at_line(path: str, before: Sequence[str], after: Sequence[str] | None) -> SteeringChange:
+    if after is None:
+        return SteeringChange(path, is_gone=True)
+    pairs = zip(before, after, strict=False)
+    same = next((at for at, (was, now) in enumerate(pairs) if was != now), min(len(before), len(after)))
+    return SteeringChange(path, max(1, min(same + 1, len(after))))
+
+
 def _is_led_to(effects: Sequence[Effect]) -> bool:
     """Whether a file that steers runs or imports one of the project's own, or a skill or sub-agent names it."""
     return any(

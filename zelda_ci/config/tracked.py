@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
@@ -16,13 +15,6 @@ _REGULAR = (b"100644 ", b"100755 ")
 def listing(top: Path) -> list[str]:
     """Files of a repository that are tracked, or new and not ignored; nothing where git cannot tell."""
     return sorted(set(_told(top, "ls-files", "-z", "--cached", "--others", "--exclude-standard")))
-
-
-def uncommitted(top: Path, files: Iterable[str]) -> str | None:
-    """The first of these files that is not as the last commit has it."""
-    wanted = [f":(top,literal){file}" for file in files]
-    changes = _told(top, "status", "--porcelain", "-z", "--no-renames", "-uall", "--", *wanted) if wanted else []
-    return changes[0][3:] if changes else None
 
 
 def _told(top: Path, *order: str) -> list[str]:

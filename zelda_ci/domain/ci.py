@@ -168,6 +168,8 @@ class CiReport:
     links: Links = Links()
     title: str = "Zelda"
     """Heading of the comment; tells apart the comments of several jobs."""
+    subject: str = ""
+    """The project's name; empty where only the repository says it."""
     tested: str | None = None
     """The commit that was tested: of a pull request, usually the merge commit."""
     head: str | None = None

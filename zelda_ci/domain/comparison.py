@@ -194,6 +194,9 @@ class Counts(Record):
     removed: int = 0
 
 
+SAME_FILES = "both sides tested the same files with the same settings: what differs is noise"
+
+
 class Comparison(Record):
     """A candidate against a baseline."""
 

@@ -6,8 +6,8 @@ that answered, the system.
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -121,6 +121,8 @@ class TreeDigests:
     """Everything that a session finds."""
     folder: str = ""
     """The project's, from the top of the tree."""
+    lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Of each file that steers a digest of every line: they say where two trees differ, and not what stands there."""
 
 
 @dataclass(frozen=True)

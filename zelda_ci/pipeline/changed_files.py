@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from zelda_ci.compare.effects import ChangeSet, FileChange, FileText, ProjectFiles, Reach, part_of
-from zelda_ci.domain.fingerprint import SteeringFile, TreeFile
+from zelda_ci.domain.fingerprint import SteeringFile, TreeFile, digest
 from zelda_ci.domain.kinds import SKILL_FILE, may_steer
 from zelda_ci.execution.manifest.documents import parse
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
@@ -81,6 +81,17 @@ async def steering_files(git: Git, files: Iterable[TreeFile], folder: str) -> di
         if text and (part := part_of(path, text, known, project)):
             found[file.path] = part
     return found
+
+
+async def line_digests(git: Git, files: Iterable[TreeFile]) -> dict[str, list[str]]:
+    """Of each file a digest of every line, by path; of what is no text one of the whole."""
+    blobs = {printable(file.path): Blob(file.mode, file.content) for file in files}
+    texts = await _texts(git, (blob for blob in blobs.values() if _is_file(blob)))
+    found = {path: _decoded(texts.get(blob.name)) for path, blob in blobs.items()}
+    return {
+        path: [blob.name] if (text := found[path]) is None else [digest(line)[:8] for line in text.splitlines()]
+        for path, blob in blobs.items()
+    }
 
 
 def printable(path: str) -> str:

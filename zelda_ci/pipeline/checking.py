@@ -259,7 +259,7 @@ def about_the_tree(source: WorkspaceSource) -> Iterator[str]:
     if source.changed and not source.parent:
         count = numbers.format_count(len(source.changed), "uncommitted file")
         listing = _listed(source.changed)
-        yield f"{count} will not be tested: {listing}. Commit what matters, or test all of it with --working-tree."
+        yield f"{count} will not be tested, since a commit is: {listing}. Commit what matters."
     if source.left_out:
         listing = _listed(source.left_out)
         yield f"Left out of the working tree, since credentials may be in them: {listing}. Commit what is none."

@@ -1,7 +1,7 @@
 """Comparing two sides: stored runs in, verdicts and gate out."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,11 +9,13 @@ from datetime import datetime, timedelta
 from zelda_ci.compare.adaptive import compare_trials
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
-from zelda_ci.compare.pool import StoredTrials, TrialPool, pool_of
+from zelda_ci.compare.pool import StoredTrials, TrialPool, is_valid, pool_of
 from zelda_ci.compare.schedule import SuiteTrials
 from zelda_ci.compare.sides import read_metrics
+from zelda_ci.compare.steering import line_changes
 from zelda_ci.domain.arms import SuiteArms
-from zelda_ci.domain.comparison import Comparison, GateResult
+from zelda_ci.domain.ci import SteeringChange
+from zelda_ci.domain.comparison import SAME_FILES, Comparison, GateResult
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, batch_of
 from zelda_ci.domain.suite import GateSettings
@@ -21,6 +23,7 @@ from zelda_ci.domain.trials import PoolSettings, Side, TrialPlan, plan_of
 from zelda_ci.errors import StorageError
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import SideReference
+from zelda_ci.storage.run_folder import is_run_id, stored_steering
 
 
 @dataclass(frozen=True)
@@ -64,9 +67,21 @@ def compare_sides(
             raise StorageError(f"{side.name} holds no run.", hint="Give a run, a batch or a file of results.")
     runs = _gated(candidate.runs, gates)
     comparison = compare(baseline.runs, runs, allow_mixed=allow_mixed, pair_suites=pair_suites)
+    suites = (
+        suite.replace(notes=(SAME_FILES, *suite.notes)) if _is_same(suite.suite, baseline.runs, runs) else suite
+        for suite in comparison.suites
+    )
+    comparison = comparison.replace(suites=tuple(suites))
     settings = recorded_settings(runs)
     found = gate(batch_of(runs), settings, comparison, baseline.runs)
     return Compared(comparison, found, _broken(runs))
+
+
+def _is_same(suite: str, *sides: Iterable[RunResult]) -> bool:
+    """Whether nothing that a trial's outcome depends on differs within the sides or between them."""
+    states = [run.fingerprint for side in sides for run in side if run.suite == suite and is_valid(run)]
+    found = {(state.outcome, state.tree, state.platform) for state in states if state}
+    return len(found) == 1 and all(any(run.suite == suite and is_valid(run) for run in side) for side in sides)
 
 
 def _broken(runs: Iterable[RunResult]) -> tuple[str, ...]:
@@ -81,6 +96,29 @@ def _gated(runs: Iterable[RunResult], gates: Mapping[str, GateSettings]) -> tupl
     return tuple(
         run.replace(config=run.config.replace(gate=gates[run.suite])) if run.suite in gates else run for run in runs
     )
+
+
+def changed_steering(
+    history: RunHistory, baseline: Iterable[RunResult], candidate: Iterable[RunResult]
+) -> tuple[SteeringChange, ...]:
+    """The files that steer and differ between two sides, as far as the newest run of each that is stored here knows."""
+    before, after = (_steering(history, side) for side in (baseline, candidate))
+    return () if before is None or after is None else line_changes(before, after)
+
+
+def _steering(history: RunHistory, side: Iterable[RunResult]) -> Mapping[str, Sequence[str]] | None:
+    # Results may come from a file that somebody else has made: an id is no path that leads elsewhere.
+    ids = [run.run_id for run in sorted(side, key=lambda run: run.started_at, reverse=True) if is_run_id(run.run_id)]
+    return next((found for name in ids if (found := stored_steering(history.folder(name))) is not None), None)
+
+
+def arms_steering(
+    history: RunHistory, batch: BatchResult, stored: Mapping[str, StoredTrials]
+) -> tuple[SteeringChange, ...]:
+    """The same of the two arms of an invocation."""
+    heads = [*batch.runs, *(run for each in stored.values() for run in each.head)]
+    bases = [*batch.base_runs, *(run for each in stored.values() for run in each.base)]
+    return changed_steering(history, bases, heads)
 
 
 def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Compared:

@@ -28,7 +28,7 @@ from zelda_ci.domain.run import RunResult, snapshot
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.execution.manifest.scan import scan
-from zelda_ci.pipeline.changed_files import steering_files
+from zelda_ci.pipeline.changed_files import line_digests, steering_files
 from zelda_ci.pipeline.comparing import stored_pool
 from zelda_ci.redact import Redactor
 from zelda_ci.storage.history import RunHistory
@@ -66,7 +66,9 @@ async def tree_digests(
         imported = frozenset(str(item.name) for item in items if item.kind is ItemKind.MEMORY)
         drawn = {file.path: SteeringFile("drawn") for file in tested.files if file.path in imported}
         steers = drawn | steers
-    return digest_tree(tested.files, steers, folder=tested.folder, redact=redact, whole=tested.whole)
+    lines = await line_digests(tested.git, (file for file in tested.files if file.path in (steers or ())))
+    digests = digest_tree(tested.files, steers, folder=tested.folder, redact=redact, whole=tested.whole)
+    return replace(digests, lines={redact(path): digests_of for path, digests_of in lines.items()})
 
 
 def with_named(tree: TreeDigests, suite: ResolvedSuite) -> TreeDigests:

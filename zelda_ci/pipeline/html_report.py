@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zelda_ci.compare.gate import failures, recorded_settings
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, PullRequestChanges, SteeringChange
 from zelda_ci.domain.images import MAX_IMAGE_BYTES, SessionImage
 from zelda_ci.domain.run import BatchResult, batch_of
 from zelda_ci.domain.session import SessionTranscript
@@ -70,13 +70,19 @@ class StoredSessions:
         return next((folder for folder in folders if folder.is_dir()), None)
 
 
-def report_alone(batch: BatchResult) -> CiReport:
+def report_alone(batch: BatchResult, subject: str = "") -> CiReport:
     """Of runs that are compared with nothing."""
     without = BaselineOrigin(state=BaselineState.OFF, sentence="")
-    return CiReport(batch, failures(batch, recorded_settings(batch.runs)), without)
+    return CiReport(batch, failures(batch, recorded_settings(batch.runs)), without, subject=subject)
 
 
-def report_of_sides(baseline: SideReference, candidate: SideReference, compared: Compared) -> CiReport:
+def report_of_sides(
+    baseline: SideReference,
+    candidate: SideReference,
+    compared: Compared,
+    subject: str = "",
+    changes: Sequence[SteeringChange] = (),
+) -> CiReport:
     """Of two stored sides."""
     before = batch_of(baseline.runs)
     sources = {run.source.commit for run in baseline.runs if run.source and run.source.commit}
@@ -87,7 +93,8 @@ def report_of_sides(baseline: SideReference, candidate: SideReference, compared:
         created_at=before.finished_at,
     )
     after = batch_of(candidate.runs)
-    return CiReport(after, compared.gate, origin, compared.comparison, before)
+    changed = PullRequestChanges(steering=tuple(changes))
+    return CiReport(after, compared.gate, origin, compared.comparison, before, subject=subject, changes=changed)
 
 
 def write_html(target: Path, report: CiReport, histories: Sequence[RunHistory], *, include_texts: bool = True) -> int:

@@ -27,6 +27,7 @@ from zelda_ci.pipeline.named_contents import about_contents, check_fair
 from zelda_ci.pipeline.tools import PlannedRun, Tools, label_of
 from zelda_ci.redact import SafeText
 from zelda_ci.workspace.base_commit import BaseOrder
+from zelda_ci.workspace.workspaces import Workspaces
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,9 @@ class RunOrder:
     check: bool = True
     """Whether what a run needs is tried first; a replay spends nothing and needs no check."""
     working_tree: bool = False
-    """Whether files that are not committed are tested, too."""
+    """Whether the files are tested as they are, and not as they were last committed."""
+    commit: BaseOrder | None = None
+    """The commit that is tested in place of the last one."""
     against: BaseOrder | None = None
     """The commit that runs side by side with the tested one."""
     needs_base: bool = True
@@ -67,6 +70,27 @@ def first_failure(group: BaseExceptionGroup) -> BaseException:
     """The failure that a task group wraps; of several the first, unless somebody wanted it to end."""
     leaves = [first_failure(inner) if isinstance(inner, BaseExceptionGroup) else inner for inner in group.exceptions]
     return next((leaf for leaf in leaves if isinstance(leaf, KeyboardInterrupt)), leaves[0])
+
+
+async def check_sides_differ(order: RunOrder, head: Workspaces, base: Workspaces) -> None:
+    """See to it that a comparison can find something: between the same files every difference is noise.
+
+    Raises:
+        WorkspaceError: Both sides have the same files, or one of them cannot be tested.
+    """
+    assert order.against  # noqa: S101 - whoever compares names a base
+    if await head.content_key() != await base.content_key():
+        return
+    ref, tested = order.against.ref, await head.inspect()
+    if tested.commit is None:
+        return
+    if not order.working_tree and tested.changed:
+        meant = f"`zelda run --against {ref}` without --commit compares your files as they are"
+    else:
+        meant = "change a file that sessions see, or name an older commit, as in `zelda run --against HEAD~1`"
+    side = "The tested commit has" if not order.working_tree else "Your files are"
+    message = f"{side} exactly the files of {ref}, so nothing was run: {meant}."
+    raise WorkspaceError(message, code="SAME_FILES")
 
 
 def foretell(order: RunOrder, suites: Sequence[ResolvedSuite], results_dir: Path) -> Forecast:

@@ -27,7 +27,7 @@ def about_contents(contents: NamedContents) -> Iterator[str]:
         listing = _listed(dict.fromkeys(contents.changed, ""))
         yield (
             f"What is changed in {count} will not be tested, but the commit that the project names: {listing}. "
-            "Commit what matters, or test all of it with --working-tree."
+            "Commit what matters there and in the project."
         )
 
 

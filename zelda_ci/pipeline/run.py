@@ -201,6 +201,7 @@ class SuiteRun:
                 self.state.update(source=_tested(workspace.source), isolation=confined)
                 await self._look(workspace)
                 self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.tools.redact)
+                await anyio.to_thread.run_sync(self.state.folder.keep_steering, self.tree.lines)
                 await self._work(workspace)
         except ZeldaError as exc:
             self._fail(exc)

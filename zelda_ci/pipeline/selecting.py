@@ -20,6 +20,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.pipeline.changed_files import printable, read_changes
 from zelda_ci.pipeline.fingerprints import system_name
+from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.git import Git, for_status, prepare
@@ -73,8 +74,7 @@ def changed_since(
     suites: Sequence[LoadedSuite],
     environ: Mapping[str, str],
     redact: Redactor,
-    *,
-    working_tree: bool,
+    order: RunOrder,
 ) -> tuple[SuiteChoice, ...]:
     """Which suites what has changed since a commit can concern, by the trials that are stored here.
 
@@ -84,7 +84,7 @@ def changed_since(
         suites: Those that were asked for, as they would run.
         environ: The user's environment.
         redact: For what git says.
-        working_tree: Whether what is not committed is tested, too.
+        order: Which files are tested.
 
     Raises:
         ConfigError: The project is in no repository, or there is no such commit.
@@ -92,7 +92,7 @@ def changed_since(
     """
     with tempfile.TemporaryDirectory(prefix="zelda-changes-") as name:
         git = prepare(Path(name), environ, redact).within(loaded.root)
-        return anyio.run(_changed_since, ref, loaded, suites, git, environ, working_tree)
+        return anyio.run(_changed_since, ref, loaded, suites, git, environ, order)
 
 
 async def _changed_since(
@@ -101,10 +101,11 @@ async def _changed_since(
     suites: Sequence[LoadedSuite],
     git: Git,
     environ: Mapping[str, str],
-    working_tree: bool,  # noqa: FBT001 - handed on by position
+    order: RunOrder,
 ) -> tuple[SuiteChoice, ...]:
-    project = await _Repository.find(git, loaded, ref)
-    dirty = await _dirty(for_status(git, environ), project.files, whole=working_tree)
+    tested = order.commit.ref if order.commit else "HEAD"
+    project = await _Repository.find(git, loaded, ref, tested)
+    dirty = await _dirty(for_status(git, environ), project.files, whole=order.working_tree)
     changes = await read_changes(project.git, project.before, project.head, project.files.folder, dirty)
     names = [suite.resolved.name for suite in suites]
     trials = stored_trials(RunHistory(loaded.results_dir), names)
@@ -121,14 +122,14 @@ class _Repository:
     head: str
 
     @classmethod
-    async def find(cls, git: Git, loaded: LoadedProject, ref: str) -> "_Repository":
+    async def find(cls, git: Git, loaded: LoadedProject, ref: str, tested: str) -> "_Repository":
         where = await git.attempt("rev-parse", "--show-prefix", "--show-toplevel")
         if where.exit_code != 0:
             message = f"{loaded.root} is in no git repository, so nobody knows what changed since {ascii(ref)[1:-1]}."
             raise ConfigError(message, hint="Leave --changed-since out to run all suites.", code="NO_REPOSITORY")
         prefix, top_folder = where.stdout.split(b"\n")[:2]
         top = git.within(Path(os.fsdecode(top_folder)))
-        head, wanted = [await _commit(top, name) for name in ("HEAD", ref)]
+        head, wanted = [await _commit(top, name) for name in (tested, ref)]
         base = await top.attempt("merge-base", wanted, head)
         before = base.stdout.decode().strip() if base.exit_code == 0 else wanted
         return cls(top, project_files(loaded, os.fsdecode(prefix).rstrip("/")), before, head)

@@ -52,8 +52,6 @@ class Survey:
     items: tuple[ManifestItem, ...]
     refused: tuple[RefusedSetting, ...]
     """What Claude Code does not load of the settings files."""
-    uncommitted: str | None
-    """A file that the commands come from, and that the last commit has not, or has otherwise."""
 
     @property
     def folder(self) -> str:
@@ -119,7 +117,6 @@ def survey(folder: Path, redact: Redactor) -> Survey:
     place = _below(root, top or root)
     texts = dict(_read(top or root, project_files.manifests(files, place)))
     found = kinds(files, texts, place)
-    said = dict.fromkeys(name for kind in found for name in (kind.manifest, *kind.locks))
     offered = scan_folder(top or root, root, redact, refusals)
     known = find_root(root.parent) if top and root != top else root
     return Survey(
@@ -131,7 +128,6 @@ def survey(folder: Path, redact: Redactor) -> Survey:
         project_files.packages(files, place),
         offered.items,
         offered.refused,
-        tracked.uncommitted(top, said) if top else None,
     )
 
 

@@ -3,11 +3,13 @@
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import orjson
 
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import RunResult
@@ -21,6 +23,7 @@ from zelda_ci.storage import codec
 from zelda_ci.storage.images import IMAGES
 
 MAX_NAME_LENGTH = 80
+MAX_STEERING_BYTES = 64_000_000
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}(-[1-9]\d*)?")
 
@@ -131,6 +134,7 @@ RESULT = "result.json"
 TRANSCRIPT = "transcript.json"
 PATCH = "changes.patch"
 MANIFEST = "manifest.json"
+STEERING = "steering.json"
 JOURNAL = "transcript.jsonl"
 PROVISIONAL = "result.partial.json"
 
@@ -170,6 +174,10 @@ class RunFolder:
             StorageError: It could not be written.
         """
         self._write(MANIFEST, iter([codec.encode_manifest(manifest)]), durable=False)
+
+    def keep_steering(self, lines: Mapping[str, Sequence[str]]) -> None:
+        """Write down a digest of each line of the files that steer; errors as for `keep_manifest`."""
+        self._write(STEERING, iter([orjson.dumps(lines)]), durable=False)
 
     def announce(self, provisional: RunResult, prompt: SafeText) -> None:
         """Say what will be true if nothing more is heard; may be said again whenever more is known."""
@@ -263,6 +271,16 @@ def stored_manifest(folder: Path) -> ToolsManifest | None:
         return codec.decode_manifest(read_file(target), str(target))
     except StorageError:
         return None
+
+
+def stored_steering(folder: Path) -> Mapping[str, Sequence[str]] | None:
+    """What a run's folder says of the lines of the files that steer; nothing where nobody knows."""
+    try:
+        found = orjson.loads(read_file(folder / STEERING, MAX_STEERING_BYTES))
+    except (StorageError, orjson.JSONDecodeError):
+        return None
+    is_right = isinstance(found, dict) and all(isinstance(lines, list) for lines in found.values())
+    return found if is_right else None
 
 
 @dataclass(frozen=True)

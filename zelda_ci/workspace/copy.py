@@ -57,6 +57,18 @@ PRIVATE = re2.compile(
     BYTES,
 )
 
+# How what Zelda has printed into a file begins. It says what sessions are judged by.
+REPORT = re2.compile(
+    rb'<meta name="generator" content="zelda">|^\s*\{\s*"schemaVersion":\s*\d+,\s*"(?:batchId|runId)":|'
+    rb'<property name="runId" value="',
+    BYTES,
+)
+
+
+def is_report(place: Path) -> bool:
+    """Whether a file is a report of Zelda's, by how it begins."""
+    return place.suffix in {".html", ".json", ".xml"} and bool(REPORT.search(_head(place)))
+
 
 def is_private(place: Path, *, is_folder: bool) -> bool:
     """Whether an entry may hold credentials, by its name or by how it begins."""
@@ -254,6 +266,8 @@ def _walk(source: Path, target: Path, copy: _Copy) -> Iterator[tuple[Path, Path]
         for entry in entries:
             place, is_folder = folder / entry.name, entry.is_dir(follow_symlinks=False)
             if entry.name in {".git", ".zelda"} or place == copy.left_out:
+                continue
+            if not is_folder and is_report(place):
                 continue
             if is_private(place, is_folder=is_folder):
                 copy.private.append(str(place.relative_to(source)))

@@ -204,6 +204,6 @@ async def check_committed(project: Project, plumbing: Git) -> None:
     if outcome.exit_code != 0:
         raise WorkspaceError(
             f"The folder {project.prefix}/ is not in the last commit, and what is tested is a commit.",
-            hint="Commit the folder, test it with --working-tree, or give it a repository of its own with git init.",
+            hint="Commit the folder, or let `zelda run` without --commit test it as it is.",
             code="NOT_COMMITTED",
         )

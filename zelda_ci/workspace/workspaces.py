@@ -2,10 +2,11 @@
 
 import os
 import shlex
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import cached_property, partial
+from hashlib import sha256
 from pathlib import Path
 
 import anyio
@@ -52,7 +53,10 @@ NOWHERE = "The working folder is gone, or something else stands in its place."
 
 
 class Workspaces:
-    """The workspaces of one project, in the commit that the first look found; or in a base, where one is given."""
+    """The workspaces of one project, as the first look found it.
+
+    They hold the last commit; another one, where it is given as `base`; or the files as they are.
+    """
 
     def __init__(
         self,
@@ -116,10 +120,30 @@ class Workspaces:
         if self._commit:
             project = await base_commit.at(project, self._commit, home, self._plumbing)
         elif self._working_tree:
-            project = await working_tree.committed(project, self._results, home, self._plumbing, ask)
+            project = await working_tree.committed(project, self._results, home, self._plumbing, ask, own)
         await source.check_committed(project, self._plumbing)
         sides = {"tree_counts": self._working_tree, "is_base": self._commit is not None}
         return await checked_out.look(project, home, self._plumbing, ask, **sides)
+
+    async def content_key(self) -> str:
+        """The same for two states of one repository in which sessions find the same files.
+
+        Raises:
+            WorkspaceError: Why it cannot be tested.
+        """
+        project = await self._inspect()
+        commit = project.checkout
+        if commit is None or project.repository is None:
+            return ""
+        place = project.objects or project.repository.common_dir
+        git = self._plumbing.within(place, GIT_DIR=str(place))
+        own = {(project.prefix / name).as_posix() for name in (self._finder.from_disk if self._finder else ())}
+        entries = (await git("ls-tree", "-r", "-z", "--full-tree", commit)).split(b"\0")[:-1]
+        kept = [entry for entry in entries if not self._is_own(os.fsdecode(entry.partition(b"\t")[2]), own)]
+        return sha256(b"\0".join([*kept, project.source.contents.key.encode()])).hexdigest()
+
+    def _is_own(self, path: str, own: Collection[str]) -> bool:
+        return path in own or bool(self._finder and self._finder.reads(path.rpartition("/")[2]))
 
     @asynccontextmanager
     async def open(self, run_id: str, suite: ResolvedSuite, socket: Path | None = None) -> AsyncIterator[Workspace]:

@@ -13,16 +13,19 @@ from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.deltas import SINGLE_TRIAL
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.domain.comparison import (
+    SAME_FILES,
     Comparison,
     MeasureDelta,
     Verdict,
 )
+from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.pipeline.comparing import Compared, compare_sides
 from zelda_ci.report.builders.annotations import annotations
 from zelda_ci.report.builders.ci import ci_view
+from zelda_ci.report.builders.comparison import certainty
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
 from zelda_ci.storage.references import SideReference
@@ -57,6 +60,24 @@ def equal_sides(each: tuple[int, int], comparisons: int) -> Iterator[tuple[SideR
 
 def rows(comparison: Comparison) -> list[MeasureDelta]:
     return [*comparison.overall, *(delta for suite in comparison.suites for delta in suite.measures)]
+
+
+def test_two_sides_with_the_same_files_are_said_to_show_noise():
+    def side_of(label: str, *states: Fingerprint | None) -> SideReference:
+        runs = [session(random.Random(label), "one", at, label) for at, _ in enumerate(states)]
+        return SideReference(
+            label, tuple(it.replace(fingerprint=state) for it, state in zip(runs, states, strict=True))
+        )
+
+    same = Fingerprint(outcome="o", platform="p", tree="t")
+    others = [same.replace(**{field: "other"}) for field in ("outcome", "platform", "tree")]
+    before = side_of("a", same, same)
+    for after, is_noise in [(side_of("b", same), True), *((side_of("b", same, other), False) for other in others)]:
+        comparison = compare_sides(before, after, {}).comparison
+        assert (SAME_FILES in comparison.suites[0].notes) is is_noise
+        cells = [cell.text for row in certainty(comparison) for cell in row.cells]
+        assert (SAME_FILES in cells) is is_noise
+    assert SAME_FILES not in compare_sides(before, side_of("b", None), {}).comparison.suites[0].notes
 
 
 def told(candidate: SideReference, compared: Compared) -> CiReport:

@@ -9,7 +9,7 @@ import pytest
 from tests.builders import START, result, safe, suite
 from zelda_ci.compare.effects import ChangeSet, FileChange, FileText, ProjectFiles, SuiteEvidence
 from zelda_ci.compare.impact import MAX_CHANGED_FILES, NOTHING, choose, left_out, nothing_changed
-from zelda_ci.compare.steering import steering_changes
+from zelda_ci.compare.steering import line_changes, steering_changes
 from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.kinds import ItemKind
@@ -259,3 +259,25 @@ def test_the_files_that_steer_are_told_with_their_line_and_the_suites_that_may_f
         SteeringChange("docs/a.md"),
     )
     assert [it.concerns("example") for it in found] == [True, False, True, False, True]
+
+
+def test_files_that_steer_differ_at_the_first_line_that_does() -> None:
+    before = {
+        "same": ["a"],
+        "gone": ["a"],
+        "edited": ["a", "b", "c"],
+        "longer": ["a"],
+        "shorter": ["a", "b"],
+        "blob": ["x"],
+    }
+    after = {"same": ["a"], "new": [], "edited": ["a", "x", "c"], "longer": ["a", "b"], "shorter": ["a"], "blob": ["y"]}
+    found = {it.path: (it.line, it.is_gone) for it in line_changes(before, after)}
+    assert found == {
+        "gone": (None, True),
+        "new": (1, False),
+        "edited": (2, False),
+        "longer": (2, False),
+        "shorter": (1, False),
+        "blob": (1, False),
+    }
+    assert line_changes(after, after) == ()

@@ -1,8 +1,10 @@
 """A comparison as a report."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.comparison import (
+    SAME_FILES,
     Comparison,
     CriterionDelta,
     Delta,
@@ -167,14 +169,34 @@ NOISE = "1 trial: differences may be noise"
 NOT_PROVEN = "one trial on a side proves no change: set `trials: adaptive`, or more trials"
 # What is said once for all rows of a report.
 SHOWN_ONCE = frozenset({NOISE, NOT_PROVEN})
+MAX_FILES = 5
+MAX_PATH_LENGTH = 100
 LEFT_OUT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 
 
-def comparison_view(comparison: Comparison, gate: GateResult, *, baseline: str, candidate: str) -> ComparisonView:
-    """The view of a comparison; the sides are called as the user called them."""
+def changed_files(changes: Sequence[SteeringChange]) -> Iterator[str]:
+    """The files that steer and differ between the sides, each with the first line that does."""
+    for change in changes[:MAX_FILES]:
+        place = " (removed)" if change.is_gone else f", line {change.line}" if change.line else ""
+        yield f"{visible(change.path, MAX_PATH_LENGTH)}{place}"
+    if (more := len(changes) - MAX_FILES) > 0:
+        yield format_count(more, "more file")
+
+
+def comparison_view(
+    comparison: Comparison,
+    gate: GateResult,
+    *,
+    baseline: str,
+    candidate: str,
+    changes: Sequence[SteeringChange] = (),
+) -> ComparisonView:
+    """The view of a comparison; the sides are called as the user called them, and `changes` steer the candidate."""
+    changed = tuple(Cell(place, whole=True) for place in changed_files(changes))
     sides = (
         Row("Baseline", (Cell(visible(baseline, len(baseline)), whole=True),)),
         Row("Candidate", (Cell(visible(candidate, len(candidate)), whole=True),)),
+        *([Row("Changed", changed)] if changed else []),
     )
     several = sum(any(row.change is not None for row in suite.measures) for suite in comparison.suites) > 1
     return ComparisonView(
@@ -246,7 +268,10 @@ def _tool(change: ToolChange) -> str:
 def certainty(comparison: Comparison) -> Iterator[Row]:
     """What a comparison with so many trials can tell and what it cannot."""
     family = comparison.family
-    if comparison.single_trial:
+    both = [suite for suite in comparison.suites if suite.baseline and suite.candidate]
+    if both and all(SAME_FILES in suite.notes for suite in both):
+        yield Row("Noise", (Cell(SAME_FILES, Tone.WARN),))
+    elif comparison.single_trial:
         advice = (Cell(NOT_PROVEN, Tone.WARN),) if comparison.counts.changed else ()
         yield Row("Noise", (Cell(NOISE, Tone.WARN), *advice))
     elif family.hypotheses:

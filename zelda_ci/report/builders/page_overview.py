@@ -17,14 +17,14 @@ from zelda_ci.report.builders.ci_basis import basis
 from zelda_ci.report.builders.ci_causes import EXPLAINED, Cause, causes
 from zelda_ci.report.builders.ci_headline import headline, lead
 from zelda_ci.report.builders.ci_table import SHOWN, means
-from zelda_ci.report.builders.comparison import EFFECTS, certainty, measure_table
+from zelda_ci.report.builders.comparison import EFFECTS, certainty, changed_files, measure_table
 from zelda_ci.report.builders.gate import uncounted_sentences
 from zelda_ci.report.builders.page_anchors import anchors_of
 from zelda_ci.report.builders.page_sides import chosen_pair
 from zelda_ci.report.builders.page_suite import SuiteSessions
 from zelda_ci.report.builders.run import VERDICTS
 from zelda_ci.report.builders.standings import ORDER, SuiteRuns, SuiteStanding, by_suite, standings
-from zelda_ci.report.builders.summary import COUNTED
+from zelda_ci.report.builders.summary import COUNTED, tested_name
 from zelda_ci.report.model import Cell, Section, Tone, plain
 from zelda_ci.report.page_model import Choice, Dot, NumberCell, OverviewPage, PageLink, SuiteLine
 from zelda_ci.report.text import sentence, visible
@@ -74,10 +74,10 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions], left_out: t
     tone = Tone.BAD if report.is_red else Tone.WARN if any(map(_is_doubtful, known)) else Tone.GOOD
     overall = measure_table(comparison.overall, frozenset()) if comparison and len(suites) > 1 else None
     return OverviewPage(
-        title=sentence(report.title, 100),
+        title=page_title(report),
         verdict=replace(VERDICTS[report.outcome], tone=tone),
         headline=Cell(headline(report, known), tone),
-        lead=tuple(Cell(plain(line)) for line in (*lead(report, known), *basis(report))),
+        lead=(*map(Cell, _subject(report)), *(Cell(plain(line)) for line in (*lead(report, known), *basis(report)))),
         remarks=tuple(Cell(sentence(note), Tone.WARN) for note in (*report.notes, *uncounted_sentences(report.gate))),
         worst=tuple(_worst(report, suites))[:MAX_WORST],
         columns=tuple(MEASURES[measure].column for measure in columns),
@@ -90,6 +90,32 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions], left_out: t
         left_out=left_out,
         made=f"zelda {__version__}, {report.batch.finished_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
     )
+
+
+def page_title(report: CiReport) -> str:
+    """Tells apart the reports of several projects."""
+    return sentence(f"{report.subject}: {report.title}" if report.subject else report.title, 100)
+
+
+def tested_state(report: CiReport) -> str:
+    """Which commit or working tree was tested; empty where nothing says it."""
+    return _name(report.batch.runs) or (f"commit {report.tested[:12]}" if report.tested else "")
+
+
+def _subject(report: CiReport) -> Iterator[str]:
+    """What was tested, against what, when; and which files that steer differ."""
+    tested = tested_state(report)
+    base = _name(report.baseline_batch.runs if report.baseline_batch else report.batch.base_runs)
+    base = base or (f"commit {report.baseline.commit[:12]}" if report.baseline.commit else "")
+    against = f", compared with {base}" if base and report.comparison else ""
+    if tested:
+        yield f"Tested: {tested}{against}, {report.batch.started_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC."
+    if changed := ", ".join(changed_files(report.changes.steering)):
+        yield f"Changed files that steer Claude Code: {changed}."
+
+
+def _name(runs: Sequence[RunResult]) -> str:
+    return next((tested_name(run.source) for run in runs if run.source), "")
 
 
 def _is_doubtful(suite: SuiteStanding) -> bool:

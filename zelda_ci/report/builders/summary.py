@@ -11,7 +11,7 @@ from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.measures import SCORES, Metric, own_number, write_own
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
-from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
+from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult, TestedSource
 from zelda_ci.domain.session import Usage
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.judged import is_cost_known, judge_cost
@@ -204,16 +204,20 @@ def _tally(outcomes: Sequence[Outcome], noun: str) -> tuple[Cell, ...]:
     return (*cells, Cell(f"{len(outcomes)} in all", Tone.DIM)) if len(cells) > 1 else tuple(cells)
 
 
+def tested_name(source: TestedSource) -> str:
+    """What was tested, by the commit that people know."""
+    branch = f" ({visible(source.branch)})" if source.branch else ""
+    known = source.parent or source.commit
+    kind = "the working tree on commit" if source.parent else "commit"
+    return f"{kind} {visible(known[:12])}{branch}" if known else "a copy of the folder, outside git"
+
+
 def _tested(run: RunResult) -> Iterator[Row]:
     source = run.source
     if source is None:
         return
-    branch = f" ({visible(source.branch)})" if source.branch else ""
-    known = source.parent or source.commit
-    kind = "the working tree on commit" if source.parent else "commit"
-    source_name = f"{kind} {visible(known[:12])}{branch}" if known else "a copy of the folder, outside git"
     dirty = source.dirty and source.kind == "worktree"
-    cells = [Cell(source_name)] + [Cell("uncommitted changes were not tested", Tone.WARN)] * dirty
+    cells = [Cell(tested_name(source))] + [Cell("uncommitted changes were not tested", Tone.WARN)] * dirty
     yield Row("Tested", tuple(cells))
 
 

@@ -15,7 +15,7 @@ from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.domain.trials import Side
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.report.builders.page_conversation import EntryBuilder, text_limit, working_folder
-from zelda_ci.report.builders.page_overview import overview_page, sessions_of
+from zelda_ci.report.builders.page_overview import overview_page, page_title, sessions_of, tested_state
 from zelda_ci.report.builders.page_session import SessionTexts, session_page
 from zelda_ci.report.builders.page_sides import SideSession, chosen_pair, sides_page
 from zelda_ci.report.builders.page_suite import SuiteSession, SuiteSessions, suite_page
@@ -93,7 +93,8 @@ class ReportWriter:
 
     def chunks(self) -> Iterator[str]:
         """The file."""
-        yield head(f"{self._report.title}: report")
+        state = tested_state(self._report)
+        yield head(f"{page_title(self._report)}: report" + (f" on {state}" if state else ""))
         yield render("overview.html.j2", page=overview_page(self._report, self._suites, self._left_out()))
         for suite in self._suites:
             yield from self._suite(suite)
