@@ -117,7 +117,6 @@ ENDS: dict[str, tuple[Suite, int, str, str | None]] = {
         None,
     ),
     "time": (Suite("execution: {timeoutSeconds: 2}", [hang()]), 1, "timedOut", None),
-    "authentication": (Suite("", [http_error(401, "invalid x-api-key")] * 12), 2, "failed", "AUTHENTICATION_FAILED"),
     "setup": (Suite("setupCommand: echo no network >&2; exit 4", []), 2, "failed", "SETUP_FAILED"),
     "refused": (Suite("", [http_error(400, REFUSED)]), 2, "failed", "REQUEST_REFUSED"),
 }
@@ -138,6 +137,21 @@ def a_request_that_the_api_refuses_is_asked_once_and_quoted(result: dict[str, An
     assert "(400)" in result["failure"]["message"]
     assert REFUSED in result["failure"]["message"]
     assert result["api"]["requests"] == 1
+
+
+def test_a_refused_key_ends_the_batch_and_what_ran_is_kept(tmp_path: Path) -> None:
+    project = repository(tmp_path, {f"zelda/test-{name}.yaml": f"prompt: Greet {name}.\n" for name in "abcd"})
+
+    def script(request: ApiRequest) -> Reply:
+        return text("Done.") if "Greet a." in json.dumps(request.messages) else http_error(401, "invalid x-api-key")
+
+    with ScriptedApi(script) as api:
+        code, output = untouched_after_run(project, api=api)
+        assert not any("Greet c." in json.dumps(request.messages) for request in api.requests)
+    assert code == 2, output
+    assert [(run["suite"], run["status"]) for run in results(project)] == [("a", "completed"), ("b", "failed")]
+    assert "Not run    c, d: the API refused the key" in output
+    assert output.count("the API refused the key") == 1
 
 
 def by_prompt(request: ApiRequest) -> Reply:

@@ -44,7 +44,9 @@ def run_night(case: CiContext, stored: BatchBaseline, run_round: RunRound) -> Ba
     # Trials that fail for other reasons say nothing, and must not be repeated for ever.
     for _ in range(MAX_ROUNDS - 1):
         night = night_of(batch.runs, stored.nights.nights, stored.pool)
-        names = needing_more(stored.nights, night, platforms) if night and not batch.interrupted else ()
+        names = (
+            needing_more(stored.nights, night, platforms) if night and not (batch.interrupted or batch.ended) else ()
+        )
         if not names:
             break
         case.log.say(words.further_trials(names))
@@ -81,6 +83,7 @@ def _joined(first: BatchResult, second: BatchResult) -> BatchResult:
     return first.replace(
         finished_at=second.finished_at,
         interrupted=second.interrupted,
+        ended=second.ended,
         planned=(first.planned or 0) + (second.planned or 0),
         runs=(*first.runs, *further),
     )

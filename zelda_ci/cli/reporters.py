@@ -353,6 +353,7 @@ class RunReport:
             base_runs=tuple(self._qualified(run, root) for root, batch in roots for run in batch.base_runs),
             arms=tuple(self._qualified(each, root) for root, batch in roots for each in batch.arms),
             base=bases[0] if bases else None,
+            ended=next((batch.ended for batch in batches if batch.ended), None),
             unusable_projects=self._unusable or None,
             notes=tuple(dict.fromkeys(note for batch in batches for note in batch.notes)),
         )

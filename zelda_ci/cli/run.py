@@ -63,6 +63,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     is_flag=True,
     help="Only say what would run and what it may cost, from stored trials; needs no key. With --json for programs.",
 )
+@click.option("--yes", is_flag=True, help="Also run suites whose build or tests fail before any session.")
 @options.overrides("run")
 @options.unsafe
 @options.no_check
@@ -85,6 +86,7 @@ def run(  # noqa: PLR0913 - its options
     budget_usd: float | None,
     shard: ShardOf | None,
     dry_run: bool,
+    yes: bool,
     unsafe: bool,
     no_check: bool,
     working_tree: bool,
@@ -111,7 +113,7 @@ def run(  # noqa: PLR0913 - its options
     settings = read_environment(os.environ)
     order = RunOrder(overrides=overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe, check=not no_check)
     against_ref = None if against is None else BaseOrder(against)
-    order = replace(order, working_tree=working_tree, against=against_ref, budget_usd=budget_usd)
+    order = replace(order, working_tree=working_tree, against=against_ref, budget_usd=budget_usd, despite_failing=yes)
     orders = [(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects]
     running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=chosen.is_several)
     running.refuse_all(chosen.unusable)
@@ -165,7 +167,7 @@ def _run_each(
                 counted = app.with_stored(loaded, order, settings, emit)
                 batch = app.run(loaded, counted, settings, emit)
             spent += batch.cost_usd
-            if running.show(batch, counted.stored) == EXIT_INTERRUPTED:
+            if running.show(batch, counted.stored) == EXIT_INTERRUPTED or batch.ended:
                 running.leave([project.root for project, _ in ready[at:]])
                 return running.finish()
     return running.finish()

@@ -206,7 +206,13 @@ class Batch:
         finally:
             if price is not None:
                 self._order.purse.settle(price, run.result)
+            self._end_early(run.result)
             self._order.rounds.take(run.planned, run.result)
+
+    def _end_early(self, result: RunResult | None) -> None:
+        """Begin nothing more where every further run would be refused as well."""
+        if result and not self._order.purse.closed:
+            self._order.purse.closed = refused(result)
 
     @asynccontextmanager
     async def _turn_in_the_dark(self) -> AsyncIterator[None]:
@@ -230,10 +236,28 @@ class Batch:
             base_runs=_of_side(finished, Side.BASE),
             arms=self._order.rounds.ends(),
             base=self._order.base,
+            ended=self._order.purse.closed if self._order.purse.unpaid else None,
             budget_usd=self._order.purse.budget_usd,
             notes=self._order.notes,
             failing_before=dict(self._order.failing_before),
         )
+
+
+# What the API says to a run and would say to every other, by code of the failure.
+REFUSALS = {
+    "AUTHENTICATION_FAILED": "the API refused the key",
+    "BILLING_FAILED": "the account could not pay",
+    "MODEL_NOT_FOUND": "the API knew no such model",
+    "JUDGE_AUTHENTICATION_FAILED": "the API refused the judge's key",
+    "JUDGE_BILLING_FAILED": "the judge's account could not pay",
+    "JUDGE_MODEL_NOT_FOUND": "the API knew no such judge's model",
+}
+
+
+def refused(result: RunResult) -> str | None:
+    """Why no further run could go better; nothing where one might. A replay asks nobody."""
+    codes = [result.failure.code if result.failure else None, *(each.code for each in result.evaluations.values())]
+    return None if result.replayed else next((REFUSALS[code] for code in codes if code in REFUSALS), None)
 
 
 def _of_side(runs: Sequence[RunResult], side: Side) -> tuple[RunResult, ...]:

@@ -49,6 +49,8 @@ class RunOrder:
     """Most that changes and evaluation may take once a run was interrupted."""
     check: bool = True
     """Whether what a run needs is tried first; a replay spends nothing and needs no check."""
+    despite_failing: bool = True
+    """Whether suites run whose build or tests fail before any session."""
     working_tree: bool = False
     """Whether files that are not committed are tested, too."""
     against: BaseOrder | None = None

@@ -8,7 +8,7 @@ from functools import partial
 from statistics import fmean
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.comparison import GateResult
+from zelda_ci.domain.comparison import BUDGET_ENDED, GateResult
 from zelda_ci.domain.measures import SCORES, Metric, own_number, write_own
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
@@ -75,7 +75,7 @@ def summary(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, *
 
 def _in_a_line(batch: BatchResult, suites: Sequence[SuiteView], outcome: Outcome, *, stored: bool) -> Iterator[Cell]:
     yield from (cell for cell in _tally([suite.outcome for suite in suites], "suite") if cell.tone is not Tone.DIM)
-    yield from _not_started(batch)
+    yield from _not_started(batch, f": {batch.ended}" if batch.ended else "")
     for row in _totals(batch):
         if row.label in {"Cost", "Time"}:
             yield row.cells[0]
@@ -177,19 +177,19 @@ def _rows(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, out
         yield from _tested(batch.runs[0])
         yield from _totals(batch)
         yield Row("Versions", tuple(_versions(batch.runs)))
-    for each in batch.unpaid:
-        unpaid = numbers.format_count(each.unpaid, "trial")
-        yield Row("Not run", (Cell(f"{visible(each.suite)}: {unpaid}, for the budget ended", Tone.BAD),))
+    if batch.unpaid:
+        unpaid = [_name(visible(each.suite), [""] * each.unpaid) for each in batch.unpaid]
+        yield Row("Not run", (Cell(f"{', '.join(unpaid)}: {batch.ended or BUDGET_ENDED}", Tone.BAD),))
     for text in gate_sentences(gate):
         yield Row("Gate", (Cell(text, Tone.BAD, whole=True),))
     meaning = Cell(f"{outcome.exit_code}, {MEANINGS[outcome]}", VERDICTS[outcome].tone)
     yield Row("Exit code", (meaning,))
 
 
-def _not_started(batch: BatchResult) -> Iterator[Cell]:
+def _not_started(batch: BatchResult, why: str = "") -> Iterator[Cell]:
     missing = (batch.planned or 0) - len(batch.runs)
     if missing > 0:
-        yield Cell(f"{numbers.format_count(missing, 'run')} not started", Tone.WARN)
+        yield Cell(f"{numbers.format_count(missing, 'run')} not started{why}", Tone.WARN)
 
 
 def _tally(outcomes: Sequence[Outcome], noun: str) -> tuple[Cell, ...]:
