@@ -103,6 +103,14 @@ class Overrides:
             "overrides the suite. Without --against, adaptive and plans are one trial.",
         ),
     ] = None
+    model: Annotated[
+        Given[str] | None,
+        Override(
+            "execution.model",
+            option="--model",
+            help="Model of the sessions: its full id; overrides the suites.",
+        ),
+    ] = None
     max_cost_usd: Annotated[Given[float] | None, Override("execution.maxCostUsd", input="max-cost-usd")] = None
     max_thinking_tokens: Annotated[
         Given[int] | None, Override("execution.maxThinkingTokens", option="--max-thinking-tokens")
@@ -174,8 +182,8 @@ class Overrides:
         Override(
             "judgeModel",
             option="--judge-model",
-            commands=("rejudge",),
-            help="Ask this model instead of the one the run was configured with.",
+            commands=("run", "check", "rejudge"),
+            help="Judge with this model: its full id; overrides the suites, or what the run was configured with.",
         ),
     ] = None
 

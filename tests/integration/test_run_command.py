@@ -154,6 +154,23 @@ def test_a_refused_key_ends_the_batch_and_what_ran_is_kept(tmp_path: Path) -> No
     assert output.count("the API refused the key") == 1
 
 
+def test_enough_failures_end_the_batch_and_the_models_are_those_of_the_command(tmp_path: Path) -> None:
+    suite = "prompt: Greet.\ntestCommand: test -e greeting\nmetrics: {toolUsage: false}\n"
+    project = repository(tmp_path, {f"zelda/test-{name}.yaml": suite for name in "abc"})
+    models = ("--model", "claude-haiku-4-5", "--judge-model", "claude-opus-5-5")
+    with ScriptedApi(lambda _: text("Done.")) as api:
+        code, output = untouched_after_run(project, "--max-failures", "2", *models, api=api)
+    assert code == 1, output
+    assert [(run["suite"], run["models"]) for run in results(project)] == [
+        (name, ["claude-haiku-4-5"]) for name in "ab"
+    ]
+    assert {run["config"]["judge"]["model"] for run in results(project)} == {"claude-opus-5-5"}
+    assert "Not run    c: 2 runs did not pass" in output
+    with ScriptedApi(lambda _: text("Done.")) as api:
+        assert untouched_after_run(project, "-x", api=api)[0] == 1
+    assert [run["suite"] for run in results(project)] == ["a", "a", "b"]
+
+
 def by_prompt(request: ApiRequest) -> Reply:
     """The same three turns for every suite, each in its own file."""
     name = next(name for name in "abcd" if f"Greet {name}." in json.dumps(request.messages))

@@ -63,6 +63,12 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     is_flag=True,
     help="Only say what would run and what it may cost, from stored trials; needs no key. With --json for programs.",
 )
+@click.option("-x", "--fail-fast", is_flag=True, help="Begin nothing more once a run did not pass: --max-failures 1.")
+@click.option(
+    "--max-failures",
+    type=options.Whole(min=1),
+    help="Begin nothing more once so many runs did not pass; what is under way finishes, and the rest is named.",
+)
 @click.option("--yes", is_flag=True, help="Also run suites whose build or tests fail before any session.")
 @options.overrides("run")
 @options.unsafe
@@ -86,6 +92,8 @@ def run(  # noqa: PLR0913 - its options
     budget_usd: float | None,
     shard: ShardOf | None,
     dry_run: bool,
+    fail_fast: bool,
+    max_failures: int | None,
     yes: bool,
     unsafe: bool,
     no_check: bool,
@@ -114,6 +122,7 @@ def run(  # noqa: PLR0913 - its options
     order = RunOrder(overrides=overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe, check=not no_check)
     against_ref = None if against is None else BaseOrder(against)
     order = replace(order, working_tree=working_tree, against=against_ref, budget_usd=budget_usd, despite_failing=yes)
+    order = replace(order, max_failures=1 if fail_fast else max_failures)
     orders = [(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects]
     running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=chosen.is_several)
     running.refuse_all(chosen.unusable)

@@ -14,6 +14,8 @@ from anyio.abc import TaskGroup
 
 from zelda_ci.domain.arms import BaseSide, Forecast
 from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.numbers import format_count
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import EXIT_INTERRUPTED, StorageError
@@ -141,6 +143,8 @@ class BatchOrder:
     """What to know of the tested tree."""
     failing_before: Mapping[str, SafeText] = field(default_factory=dict)
     """By suite, what of its build and tests fails before any session."""
+    max_failures: int | None = None
+    """Runs of the head that do not pass, after which nothing more is begun."""
 
 
 class Batch:
@@ -161,6 +165,7 @@ class Batch:
         self._slots = anyio.CapacityLimiter(order.jobs)
         self._first = anyio.Lock()
         self._has_begun = False
+        self._failures = 0
 
     async def run(self) -> BatchResult:
         """Carry it out: whatever may run is waiting for a slot, and each run that ends may bring more."""
@@ -210,9 +215,13 @@ class Batch:
             self._order.rounds.take(run.planned, run.result)
 
     def _end_early(self, result: RunResult | None) -> None:
-        """Begin nothing more where every further run would be refused as well."""
-        if result and not self._order.purse.closed:
-            self._order.purse.closed = refused(result)
+        """Begin nothing more where every further run would be refused as well, or enough have failed."""
+        if result is None or self._order.purse.closed:
+            return
+        self._failures += result.side is Side.HEAD and run_outcome(result) > Outcome.PASSED
+        most = self._order.max_failures
+        enough = f"{format_count(self._failures, 'run')} did not pass" if most and self._failures >= most else None
+        self._order.purse.closed = refused(result) or enough
 
     @asynccontextmanager
     async def _turn_in_the_dark(self) -> AsyncIterator[None]:
