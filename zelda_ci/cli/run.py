@@ -77,6 +77,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @reporters.option
 @reporters.page
 @reporters.quiet
+@reporters.steps
 @click.option("--json", "as_json", is_flag=True, help="The same as --reporter json; progress goes to standard error.")
 def run(  # noqa: PLR0913 - its options
     overrides: Overrides,
@@ -101,6 +102,7 @@ def run(  # noqa: PLR0913 - its options
     chosen_reporters: tuple[Reporter, ...],
     page: Path | None,
     quiet: bool,
+    steps: bool,
     as_json: bool,
     names: tuple[str, ...],
     tags: tuple[str, ...],
@@ -117,6 +119,7 @@ def run(  # noqa: PLR0913 - its options
     spent, everything that the runs need is tried as `zelda check` does it.
     """
     reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, page=page)
+    reporting = replace(reporting, steps=steps)
     chosen = select_in(project, Selection(names, tags, grep, last_failed), all_projects=all_projects)
     settings = read_environment(os.environ)
     order = RunOrder(overrides=overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe, check=not no_check)
