@@ -2,10 +2,12 @@
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
 from tests.support.command import KEY, gone, results, the_result, transcript, zelda
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import (
     ApiRequest,
@@ -152,6 +154,21 @@ def test_a_refused_key_ends_the_batch_and_what_ran_is_kept(tmp_path: Path) -> No
     assert [(run["suite"], run["status"]) for run in results(project)] == [("a", "completed"), ("b", "failed")]
     assert "Not run    c, d: the API refused the key" in output
     assert output.count("the API refused the key") == 1
+
+
+def test_four_sessions_run_side_by_side_unless_somebody_wants_fewer(tmp_path: Path) -> None:
+    project = four_suites(tmp_path)
+    met = threading.Barrier(4, timeout=PATIENCE)
+
+    def together(request: ApiRequest) -> Reply:
+        if not any(message["role"] == "assistant" for message in request.messages):
+            met.wait()
+        return by_prompt(request)
+
+    with ScriptedApi(together) as api:
+        done = zelda(project, "run", api=api.url, ZELDA_JOBS="")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 at a time" in done.stdout
 
 
 def test_enough_failures_end_the_batch_and_the_models_are_those_of_the_command(tmp_path: Path) -> None:

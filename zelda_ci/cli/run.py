@@ -20,12 +20,14 @@ from zelda_ci.overrides import Overrides
 from zelda_ci.pipeline.invocation import foretell
 from zelda_ci.workspace.base_commit import BaseOrder
 
+# A session mostly waits for the model: two processors carry more, and the lowest rate limits this many.
+JOBS = 4
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command(
     epilog="Examples: `zelda run` runs every suite; `zelda run rest-endpoint --trials 3` runs one three times; "
-    "`zelda run 'api/*' --jobs 4` runs those of a folder side by side; `zelda run --last-failed`."
+    "`zelda run 'api/*' -x` runs those of a folder; `zelda run --last-failed`."
 )
 @click.argument("names", nargs=-1, metavar="[SUITE]...", shell_complete=completion.suites)
 @options.project
@@ -37,7 +39,14 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 )
 @click.option("--all", "run_all", is_flag=True, help="All suites, whatever --changed-since says.")
 @click.option("--all-projects", is_flag=True, help="Run every project in the folder and below, one after the other.")
-@click.option("--jobs", type=options.Whole(min=1), default=1, show_default=True, help="Sessions in parallel.")
+@click.option(
+    "--jobs",
+    type=options.Whole(min=1),
+    default=JOBS,
+    envvar="ZELDA_JOBS",
+    show_default=True,
+    help="Sessions in parallel; ZELDA_JOBS is the same.",
+)
 @click.option("--record", type=FOLDER, metavar="DIR", help="Record the model's responses as cassettes in this folder.")
 @click.option(
     "--replay", type=FOLDER, metavar="DIR", help="Replay the model's responses from this folder: no key, no network."
