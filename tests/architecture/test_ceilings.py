@@ -32,7 +32,7 @@ CEILINGS = {
     "zelda_ci/report": 9934,
     "zelda_ci/sandbox": 2861,
     "zelda_ci/storage": 1406,
-    "zelda_ci/test_output": 4202,
+    "zelda_ci/test_output": 3424,
     "zelda_ci/workspace": 4885,
     "scripts": 2686,
     "benchmarks": 1147,
