@@ -77,7 +77,8 @@ def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, e
     tools = _tools(loaded, order, suites, settings, emit, ground)
     checker = None
     if order.check and not order.replay and not _skips_checks(settings):
-        checker = Checker(chosen, ground.for_checks(tools.proxy, tools.judging.proxy, settings, emit))
+        ready = ground.for_checks(tools.proxy, tools.judging.proxy, settings, emit)
+        checker = Checker(chosen, ready, despite_failing=order.despite_failing)
     base = _base_tools(loaded, order, settings, emit, ground, tools)
     judged = any(suite.criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in suites)
     preload = threading.Thread(target=_preload, kwargs={"live": order.replay is None, "judged": judged}, daemon=True)

@@ -103,6 +103,14 @@ class Overrides:
             "overrides the suite. Without --against, adaptive and plans are one trial.",
         ),
     ] = None
+    model: Annotated[
+        Given[str] | None,
+        Override(
+            "execution.model",
+            option="--model",
+            help="Model of the sessions: its full id; overrides the suites.",
+        ),
+    ] = None
     max_cost_usd: Annotated[Given[float] | None, Override("execution.maxCostUsd", input="max-cost-usd")] = None
     effort: Annotated[Given[str] | None, Override("execution.effort", option="--effort", input="effort")] = None
     max_thinking_tokens: Annotated[
@@ -175,8 +183,8 @@ class Overrides:
         Override(
             "judgeModel",
             option="--judge-model",
-            commands=("rejudge",),
-            help="Ask this model instead of the one the run was configured with.",
+            commands=("run", "check", "rejudge"),
+            help="Judge with this model: its full id; overrides the suites, or what the run was configured with.",
         ),
     ] = None
 

@@ -97,10 +97,16 @@ def test_a_program_that_is_not_there_ends_a_run_before_it_begins(tmp_path: Path,
     assert gone(project)
 
 
-def test_tests_that_fail_already_are_a_warning_with_their_last_lines_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_tests_that_fail_already_are_paid_for_only_where_that_is_wanted(tmp_path: Path) -> None:
     project = project_with(tmp_path, red=suite(testCommand="echo one; echo boom; exit 3"))
     with ScriptedApi([text("Done.")]) as api:
-        done = zelda(project, "run", api=api.url)
+        refused = zelda(project, "run", api=api.url)
+        assert not api.requests
+        done = zelda(project, "run", "--yes", api=api.url)
+    assert refused.returncode == 2
+    assert "zelda/test-red.yaml:2: on the tested commit, before any session: testCommand ended with" in refused.stderr
+    assert "boom" in refused.stderr
+    assert "run all the same with --yes. Nothing was run and nothing spent." in refused.stderr
     assert done.returncode == 1
     assert "zelda/test-red.yaml:2: on the tested commit, before any session: testCommand ended with" in done.stdout
     # What was printed keeps its lines.
@@ -110,7 +116,7 @@ def test_tests_that_fail_already_are_a_warning_with_their_last_lines_and_the_run
 
 REFUSALS = {
     404: ("model: nope", "there is no such model"),
-    400: ("Your credit balance is too low", "the request is refused"),
+    400: ("Your credit balance is too low", "nothing is left to pay with"),
 }
 
 

@@ -13,7 +13,7 @@ from zelda_ci.domain.history import History, at_a_glance
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
 from zelda_ci.storage.history import FORMAT, YOUNG_NS, RunHistory
-from zelda_ci.storage.references import find_run, read_side
+from zelda_ci.storage.references import find_run, find_runs, read_side
 
 
 def ids(history: History) -> list[str]:
@@ -131,6 +131,8 @@ def test_a_run_is_found_by_its_id_a_beginning_or_as_the_latest(tmp_path: Path) -
         ("alpa-2026-02-13T14-30-00", "RUN_UNKNOWN", "The nearest: alpha-2026-02-13T14-30-00"),
         ("beta", "RUN_AMBIGUOUS", "2 runs begin with 'beta': beta-2026-02-13T14-30-00, beta-2026-02-13T14-31-00"),
         ("begun-2026-02-13T14-30-00", "RUN_UNFINISHED", "has no result yet"),
+        ("of-", "RUN_AMBIGUOUS", "2 batches begin with 'of-': of-one, of-two."),
+        ("o", "RUN_AMBIGUOUS", "1 run and 2 batches begin with 'o': other-2026-02-13T14-30-00, of-one, of-two."),
         ("", "RUN_UNKNOWN", "There is no run ''."),
         ("..", "RUN_UNKNOWN", "There is no run '..'."),
     ],
@@ -138,10 +140,11 @@ def test_a_run_is_found_by_its_id_a_beginning_or_as_the_latest(tmp_path: Path) -
 def test_what_is_not_one_run_is_refused_with_the_nearest(
     tmp_path: Path, reference: str, code: str, sentence: str
 ) -> None:
-    store(tmp_path), store(tmp_path, "beta"), store(tmp_path, "beta", 1)
+    store(tmp_path, batch="of-one"), store(tmp_path, "beta", batch="of-two"), store(tmp_path, "beta", 1, batch="of-two")
+    store(tmp_path, "other", batch="of-one")
     (tmp_path / "runs/begun-2026-02-13T14-30-00").mkdir()
     with pytest.raises(StorageError) as caught:
-        find_run(RunHistory(tmp_path), reference)
+        find_runs(RunHistory(tmp_path), reference)
     assert caught.value.code == code
     assert sentence in caught.value.message
 

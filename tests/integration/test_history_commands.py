@@ -16,6 +16,7 @@ from tests.support.schemas import checker
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from tests.support.warm import Process
 from tests.unit.compare.runs import efficiency, fulfillment
+from zelda_ci.storage.history import RunHistory
 
 SUITE = "prompt: Do it.\n"
 RUN = "alpha-2026-02-13T14-30-00"
@@ -189,3 +190,25 @@ def test_a_session_is_run_listed_shown_and_compared(tmp_path: Path) -> None:
     assert "+hello" in zelda(project, "show", "latest", "--patch").stdout
     compared = zelda(project, "compare", oldest, newest)
     assert compared.returncode == 0, compared.stdout
+
+
+def test_prune_removes_whole_old_batches_only_where_it_is_told_to(tmp_path: Path) -> None:
+    project = project_with(tmp_path, alpha=SUITE)
+    for minute, batch in enumerate(("old", "old", "middle", "new")):
+        store(project.results, minute=minute, batch=batch)
+
+    def kept() -> list[str]:
+        return [run.batch_id for run in RunHistory(project.results).overview().runs]
+
+    assert (
+        zelda(project, "prune").stdout == "3 runs of 2 batches would be removed, of 4 stored. Remove them: add --yes.\n"
+    )
+    assert (
+        zelda(project, "prune", "--before", "2026-02-13", "--yes").stdout == "Removed 0 runs of 0 batches; 4 stored.\n"
+    )
+    assert kept() == ["new", "middle", "old", "old"]
+    done = zelda(project, "prune", "--keep", "2", "--yes")
+    assert (done.returncode, done.stdout) == (0, "Removed 2 runs of 1 batch; 2 stored.\n"), done.stderr
+    assert kept() == ["new", "middle"]
+    assert zelda(project, "prune", "--keep", "0", "--yes").returncode == 0
+    assert [*(project.results / "runs").glob("alpha-*")] == []

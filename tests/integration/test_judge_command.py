@@ -94,6 +94,9 @@ def test_a_judge_that_fails_costs_its_metric_only_and_is_asked_again_about_the_s
     assert run.fulfillment()["score"] == 100.0
     assert mended["evaluations"]["efficiency"] == broken["evaluations"]["efficiency"]
     assert {key for key in mended if mended[key] != broken.get(key)} == {"evaluations", "judge"}
+    # Four questions have been answered and paid for, each alike, and none of them is forgotten.
+    (used,) = mended["judge"]["models"].values()
+    assert (mended["judge"]["requests"], used["outputTokens"] % 4) == (5, 0)
 
     # A failure to judge again does not replace a verdict, and a run that is not there is named.
     assert run.again(http_error(401))[0] == 2

@@ -2,10 +2,12 @@
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
 from tests.support.command import KEY, gone, results, the_result, transcript, zelda
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import (
     ApiRequest,
@@ -117,7 +119,6 @@ ENDS: dict[str, tuple[Suite, int, str, str | None]] = {
         None,
     ),
     "time": (Suite("execution: {timeoutSeconds: 2}", [hang()]), 1, "timedOut", None),
-    "authentication": (Suite("", [http_error(401, "invalid x-api-key")] * 12), 2, "failed", "AUTHENTICATION_FAILED"),
     "setup": (Suite("setupCommand: echo no network >&2; exit 4", []), 2, "failed", "SETUP_FAILED"),
     "refused": (Suite("", [http_error(400, REFUSED)] * 12), 2, "failed", "REQUEST_REFUSED"),
 }
@@ -137,6 +138,53 @@ def test_a_session_that_does_not_complete_is_stored_with_what_it_did(tmp_path: P
 def a_request_that_the_api_refuses_is_quoted(result: dict[str, Any]) -> None:
     assert "(400)" in result["failure"]["message"]
     assert REFUSED in result["failure"]["message"]
+
+
+def test_a_refused_key_ends_the_batch_and_what_ran_is_kept(tmp_path: Path) -> None:
+    project = repository(tmp_path, {f"zelda/test-{name}.yaml": f"prompt: Greet {name}.\n" for name in "abcd"})
+
+    def script(request: ApiRequest) -> Reply:
+        return text("Done.") if "Greet a." in json.dumps(request.messages) else http_error(401, "invalid x-api-key")
+
+    with ScriptedApi(script) as api:
+        code, output = untouched_after_run(project, api=api)
+        assert not any("Greet c." in json.dumps(request.messages) for request in api.requests)
+    assert code == 2, output
+    assert [(run["suite"], run["status"]) for run in results(project)] == [("a", "completed"), ("b", "failed")]
+    assert "Not run    c, d: the API refused the key" in output
+    assert output.count("the API refused the key") == 1
+
+
+def test_four_sessions_run_side_by_side_unless_somebody_wants_fewer(tmp_path: Path) -> None:
+    project = four_suites(tmp_path)
+    met = threading.Barrier(4, timeout=PATIENCE)
+
+    def together(request: ApiRequest) -> Reply:
+        if not any(message["role"] == "assistant" for message in request.messages):
+            met.wait()
+        return by_prompt(request)
+
+    with ScriptedApi(together) as api:
+        done = zelda(project, "run", api=api.url, ZELDA_JOBS="")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 at a time" in done.stdout
+
+
+def test_enough_failures_end_the_batch_and_the_models_are_those_of_the_command(tmp_path: Path) -> None:
+    suite = "prompt: Greet.\ntestCommand: test -e greeting\nmetrics: {toolUsage: false}\n"
+    project = repository(tmp_path, {f"zelda/test-{name}.yaml": suite for name in "abc"})
+    models = ("--model", "claude-haiku-4-5", "--judge-model", "claude-opus-5-5")
+    with ScriptedApi(lambda _: text("Done.")) as api:
+        code, output = untouched_after_run(project, "--max-failures", "2", *models, api=api)
+    assert code == 1, output
+    assert [(run["suite"], run["models"]) for run in results(project)] == [
+        (name, ["claude-haiku-4-5"]) for name in "ab"
+    ]
+    assert {run["config"]["judge"]["model"] for run in results(project)} == {"claude-opus-5-5"}
+    assert "Not run    c: 2 runs did not pass" in output
+    with ScriptedApi(lambda _: text("Done.")) as api:
+        assert untouched_after_run(project, "-x", api=api)[0] == 1
+    assert [run["suite"] for run in results(project)] == ["a", "a", "b"]
 
 
 def by_prompt(request: ApiRequest) -> Reply:

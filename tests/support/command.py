@@ -29,7 +29,15 @@ def environment(project: Project, api_url: str | None = None, **more: str) -> di
     path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
     # Where the machine offers no isolation, what is tested here can be tested all the same.
     # What is tried before a run has tests of its own; elsewhere it would only take time, and replies of the script.
-    habits = {"ZELDA_NO_CHECK": "1", "PYTHONWARNINGS": "error", "COLUMNS": "100", "ZELDA_UNSAFE": "1", **WORD}
+    # One session at a time, so that a script can say what comes next.
+    habits = {
+        "ZELDA_JOBS": "1",
+        "ZELDA_NO_CHECK": "1",
+        "PYTHONWARNINGS": "error",
+        "COLUMNS": "100",
+        "ZELDA_UNSAFE": "1",
+        **WORD,
+    }
     return {**project.environ, **habits, **measured(), **path, **access, **more}
 
 

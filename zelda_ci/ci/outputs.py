@@ -179,7 +179,7 @@ def _is_complete(batch: BatchResult) -> bool:
     """Whether the results may be a baseline: nothing was cut short, something is valid, all of it was judged."""
     valid = batch.planned == 0 or any(run.status not in INVALID for run in batch.runs)
     judged = all(run_outcome(run) is not Outcome.INCOMPLETE for run in batch.runs)
-    return valid and judged and not batch.interrupted
+    return valid and judged and not batch.interrupted and not batch.ended
 
 
 def result_members(

@@ -101,6 +101,7 @@ page = click.option(
     metavar="FILE",
     help="Also write an HTML report: verdicts, numbers, transcripts, two sides beside each other.",
 )
+steps = click.option("-v", "--steps", is_flag=True, help="Show what sessions say and do as it happens, a line each.")
 quiet = click.option("--quiet", "-q", is_flag=True, help="Print failures only: no progress, no suites that pass.")
 
 
@@ -115,6 +116,8 @@ class Reporting:
     github: bool = False
     page: Path | None = None
     """Where the HTML report is written."""
+    steps: bool = False
+    """Whether what sessions do is shown as it happens."""
 
 
 def chosen(reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, page: Path | None = None) -> Reporting:
@@ -191,7 +194,7 @@ class RunReport:
         quiet = self._reporting.detail is Detail.QUIET
         if self._titled:
             echo(f"\nProject {self._name(loaded.root)}", file=console.file)
-        with terminal.progress(console, plain=plain, suites=suites, quiet=quiet) as emit:
+        with terminal.progress(console, plain=plain, suites=suites, quiet=quiet, steps=self._reporting.steps) as emit:
             yield emit
 
     def narrowed(
@@ -357,6 +360,7 @@ class RunReport:
             base_runs=tuple(self._qualified(run, root) for root, batch in roots for run in batch.base_runs),
             arms=tuple(self._qualified(each, root) for root, batch in roots for each in batch.arms),
             base=bases[0] if bases else None,
+            ended=next((batch.ended for batch in batches if batch.ended), None),
             unusable_projects=self._unusable or None,
             notes=tuple(dict.fromkeys(note for batch in batches for note in batch.notes)),
         )

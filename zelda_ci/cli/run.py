@@ -20,12 +20,14 @@ from zelda_ci.overrides import Overrides
 from zelda_ci.pipeline.invocation import foretell
 from zelda_ci.workspace.base_commit import BaseOrder
 
+# A session mostly waits for the model: two processors carry more, and the lowest rate limits this many.
+JOBS = 4
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command(
     epilog="Examples: `zelda run` runs every suite; `zelda run rest-endpoint --trials 3` runs one three times; "
-    "`zelda run 'api/*' --jobs 4` runs those of a folder side by side; `zelda run --last-failed`."
+    "`zelda run 'api/*' -x` runs those of a folder; `zelda run --last-failed`."
 )
 @click.argument("names", nargs=-1, metavar="[SUITE]...", shell_complete=completion.suites)
 @options.project
@@ -37,7 +39,14 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 )
 @click.option("--all", "run_all", is_flag=True, help="All suites, whatever --changed-since says.")
 @click.option("--all-projects", is_flag=True, help="Run every project in the folder and below, one after the other.")
-@click.option("--jobs", type=options.Whole(min=1), default=1, show_default=True, help="Sessions in parallel.")
+@click.option(
+    "--jobs",
+    type=options.Whole(min=1),
+    default=JOBS,
+    envvar="ZELDA_JOBS",
+    show_default=True,
+    help="Sessions in parallel; ZELDA_JOBS is the same.",
+)
 @click.option("--record", type=FOLDER, metavar="DIR", help="Record the model's responses as cassettes in this folder.")
 @click.option(
     "--replay", type=FOLDER, metavar="DIR", help="Replay the model's responses from this folder: no key, no network."
@@ -63,6 +72,13 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     is_flag=True,
     help="Only say what would run and what it may cost, from stored trials; needs no key. With --json for programs.",
 )
+@click.option("-x", "--fail-fast", is_flag=True, help="Begin nothing more once a run did not pass: --max-failures 1.")
+@click.option(
+    "--max-failures",
+    type=options.Whole(min=1),
+    help="Begin nothing more once so many runs did not pass; what is under way finishes, and the rest is named.",
+)
+@click.option("--yes", is_flag=True, help="Also run suites whose build or tests fail before any session.")
 @options.overrides("run")
 @options.unsafe
 @options.no_check
@@ -70,6 +86,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @reporters.option
 @reporters.page
 @reporters.quiet
+@reporters.steps
 @click.option("--json", "as_json", is_flag=True, help="The same as --reporter json; progress goes to standard error.")
 def run(  # noqa: PLR0913 - its options
     overrides: Overrides,
@@ -85,12 +102,16 @@ def run(  # noqa: PLR0913 - its options
     budget_usd: float | None,
     shard: ShardOf | None,
     dry_run: bool,
+    fail_fast: bool,
+    max_failures: int | None,
+    yes: bool,
     unsafe: bool,
     no_check: bool,
     commit: str | None,
     chosen_reporters: tuple[Reporter, ...],
     page: Path | None,
     quiet: bool,
+    steps: bool,
     as_json: bool,
     names: tuple[str, ...],
     tags: tuple[str, ...],
@@ -108,13 +129,15 @@ def run(  # noqa: PLR0913 - its options
     spent, everything that the runs need is tried as `zelda check` does it.
     """
     reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, page=page)
+    reporting = replace(reporting, steps=steps)
     chosen = select_in(project, Selection(names, tags, grep, last_failed), all_projects=all_projects)
     settings = read_environment(os.environ)
     order = RunOrder(overrides=overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe, check=not no_check)
     against_ref = None if against is None else BaseOrder(against)
     # Every shard must see the same files: a commit has them on all machines.
     order = options.tested(order, options.LAST if shard and commit is None else commit)
-    order = replace(order, against=against_ref, budget_usd=budget_usd)
+    order = replace(order, against=against_ref, budget_usd=budget_usd, despite_failing=yes)
+    order = replace(order, max_failures=1 if fail_fast else max_failures)
     orders = [(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects]
     running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=chosen.is_several)
     running.refuse_all(chosen.unusable)
@@ -168,7 +191,7 @@ def _run_each(
                 counted = app.with_stored(loaded, order, settings, emit)
                 batch = app.run(loaded, counted, settings, emit)
             spent += batch.cost_usd
-            if running.show(batch, counted.stored) == EXIT_INTERRUPTED:
+            if running.show(batch, counted.stored) == EXIT_INTERRUPTED or batch.ended:
                 running.leave([project.root for project, _ in ready[at:]])
                 return running.finish()
     return running.finish()

@@ -7,6 +7,7 @@ from zelda_ci.compare.exact_tests import fisher_exact
 from zelda_ci.compare.multiplicity import ALPHA, significant
 from zelda_ci.compare.sides import INVALID, LIMITS, SuiteSide, mean, mostly, sides
 from zelda_ci.domain.comparison import (
+    BUDGET_ENDED,
     BelowMinimum,
     CommandsFailed,
     Comparison,
@@ -47,7 +48,10 @@ def gate(
         comparison: Of the two sides, where there is one.
         stored: Trials of the base that were made before; they speak for suites whose base did not run beside the head.
     """
-    unpaid = (NotRun(suite=each.suite, trials=each.unpaid, made=each.head) for each in batch.unpaid)
+    unpaid = (
+        NotRun(suite=each.suite, trials=each.unpaid, made=each.head, why=batch.ended or BUDGET_ENDED)
+        for each in batch.unpaid
+    )
     regressions = _regressions(comparison, settings) if comparison else ()
     heads, beside = sides(batch.runs), sides(batch.base_runs)
     known = {**sides(stored), **beside}

@@ -12,7 +12,16 @@ from typing import Any, Generic
 import re2
 
 from zelda_ci.config import loader
-from zelda_ci.config.loader import MappingNode, Node, ScalarNode, SequenceNode, child, key_places, value_of
+from zelda_ci.config.loader import (
+    MappingEntry,
+    MappingNode,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    child,
+    key_places,
+    value_of,
+)
 from zelda_ci.config.merge import Layer
 from zelda_ci.config.messages import (
     MAX_PER_FILE,
@@ -181,6 +190,24 @@ def is_sound(text: str, model: type[Model]) -> bool:
 
 
 TOP = Position(1, 1)
+# Lists of sentences. One such as `Password: at least 8 characters` is a key and its value to YAML.
+SENTENCES = ("acceptanceCriteria", "mustPass", "answerCriteria")
+
+
+def _with_sentences(key: str, entry: MappingEntry) -> MappingEntry:
+    """The entry with sentences that hold a colon as the texts that they are."""
+    if key not in SENTENCES or not isinstance(entry.node, SequenceNode):
+        return entry
+    return MappingEntry(entry.key_at, SequenceNode(entry.node.at, tuple(map(_as_sentence, entry.node.items))))
+
+
+def _as_sentence(item: Node) -> Node:
+    match item:
+        case MappingNode(entries=entries) if len(entries) == 1:
+            ((key, entry),) = entries.items()
+            if isinstance(entry.node, ScalarNode) and entry.node.text:
+                return ScalarNode(item.at, f"{key}: {entry.node.text}", plain=False)
+    return item
 
 
 @dataclass(frozen=True)
@@ -234,6 +261,7 @@ def parse_document(text: str, file: str, model: type[Model]) -> ConfigDocument[M
         what = "a single text" if isinstance(node, ScalarNode) else "a list"
         message = f"the file holds {what}; it must hold keys, each followed by a colon and its value"
         raise Rejected(*leaked, *problems, config_problem(file, node.at, message))
+    node = MappingNode(node.at, {key: _with_sentences(key, entry) for key, entry in node.entries.items()})
     named = tuple(credential_named(node, file))
     lines = {it.line for it in named}
     leaked = (*named, *(it for it in leaked if it.line not in lines))

@@ -15,6 +15,7 @@ class TrialPrice(Record):
 
     usual: float
     most: float
+    """Of those that are stored; the next one may cost more."""
     trials: int
     """Stored trials that say so."""
 
@@ -27,6 +28,8 @@ class SuiteForecast(Record):
     most: int
     price: TrialPrice | None = None
     """Absent where no trial is stored."""
+    limit_usd: float | None = None
+    """At which a session of it is ended, judge not included; absent where the suite has no `maxCostUsd`."""
 
 
 class Forecast(Record):
@@ -57,7 +60,7 @@ class Forecast(Record):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def most_usd(self) -> float:
-        """All sessions, each as dear as the dearest that is stored, as far as prices are known."""
+        """All sessions, each as dear as the dearest that is stored, as far as prices are known; no bound."""
         return sum(suite.most * suite.price.most for suite in self.suites if suite.price)
 
     @property
@@ -74,9 +77,9 @@ class SuiteArms(Record):
     """Trials of this invocation."""
     base: int = 0
     reason: str
-    """`asExpected`, `regressed`, `planEnded`, `notProven`, `noBase`, `failed`, `budget` or `interrupted`."""
+    """`asExpected`, `regressed`, `planEnded`, `notProven`, `noBase`, `failed`, `budget`, `ended` or `interrupted`."""
     unpaid: int = 0
-    """Trials that were wanted and not run for lack of money."""
+    """Trials that were wanted and not begun: the money was gone, or the invocation was ended."""
     trials: TrialSetting | None = None
     """The plan that they follow; absent where it is that of the runs."""
 

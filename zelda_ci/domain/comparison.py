@@ -233,13 +233,18 @@ class NotJudged(Record):
     reason: str
 
 
+BUDGET_ENDED = "the budget ended"
+
+
 class NotRun(Record):
-    """Trials that the budget did not allow: nothing is known of what they would have shown."""
+    """Trials that were not begun: nothing is known of what they would have shown."""
 
     kind: Literal["budget"] = "budget"
     suite: str
     trials: int
     made: int
+    why: str = BUDGET_ENDED
+    """What had happened before."""
 
 
 class _Evaluation(Record):

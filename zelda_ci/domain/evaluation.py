@@ -53,6 +53,8 @@ class EvalResult(Record):
     details: SafeJson
     failed: bool = False
     """True where the evaluator could not do its work; being unscored because nothing was configured is no failure."""
+    code: str | None = None
+    """Of that failure, like `JUDGE_AUTHENTICATION_FAILED`, where Zelda can explain it."""
 
 
 def read_details(evaluations: Mapping[Metric, EvalResult], metric: Metric, kind: type[_Details]) -> _Details | None:

@@ -108,7 +108,8 @@ def only_measures(suite: ResolvedSuite) -> bool:
 def batch_outcome(batch: BatchResult) -> Outcome:
     """What an invocation means as a whole."""
     cut_short = (Outcome.INTERRUPTED,) if batch.interrupted else ()
-    unpaid = (Outcome.INCOMPLETE,) if batch.unpaid else ()
+    # Runs that did not pass have ended it because that was wanted; a refused one is broken itself.
+    unpaid = (Outcome.INCOMPLETE,) if batch.unpaid and not batch.ended else ()
     unusable = (Outcome.BROKEN,) if batch.unusable_projects else ()
     # Where no run was planned, nothing is missing.
     without_runs = Outcome.PASSED if batch.planned == 0 else Outcome.BROKEN

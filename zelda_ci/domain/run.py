@@ -1,5 +1,6 @@
 """A finished run (one suite, one trial) and the batch of one invocation."""
 
+from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any, Literal, TypeVar, cast
@@ -11,7 +12,7 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.session import ApiUsage, SessionStatus
+from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
 from zelda_ci.domain.steering import UnitUse
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
@@ -68,6 +69,22 @@ class JudgeUsage(ApiUsage):
 
     notices: tuple[SafeText, ...] = ()
     """What the user should know of the judge, such as the end of its model's life."""
+
+    def after(self, earlier: "JudgeUsage | None") -> "JudgeUsage":
+        """With what an earlier judging of the same run used."""
+        if earlier is None:
+            return self
+        models = {name: earlier.models.get(name, ModelUsage()).with_more(use) for name, use in self.models.items()}
+        return JudgeUsage(
+            requests=earlier.requests + self.requests,
+            retries=earlier.retries + self.retries,
+            errors=dict(Counter(earlier.errors) + Counter(self.errors)),
+            models={**earlier.models, **models},
+            api_seconds=earlier.api_seconds + self.api_seconds,
+            wait_seconds=earlier.wait_seconds + self.wait_seconds,
+            throttled=earlier.throttled + self.throttled,
+            notices=tuple(dict.fromkeys((*earlier.notices, *self.notices))),
+        )
 
 
 class RunResult(Record):
@@ -134,6 +151,8 @@ class BatchResult(Record):
     """How far each suite came, where trials were added as they were needed or a budget was kept."""
     base: BaseSide | None = None
     """The commit that runs beside the head; absent where none was asked for."""
+    ended: str | None = None
+    """What ended it, so that nothing more was begun, such as a refused key; absent where nothing did."""
     budget_usd: float | None = None
     """What sessions and judges of both sides may cost together; absent where nobody set a limit."""
     unusable_projects: dict[str, SafeText] | None = None
@@ -159,7 +178,7 @@ class BatchResult(Record):
 
     @property
     def unpaid(self) -> tuple[SuiteArms, ...]:
-        """Suites of which trials were not run for lack of money."""
+        """Suites of which trials were wanted and not begun."""
         return tuple(suite for suite in self.arms if suite.unpaid)
 
 

@@ -51,6 +51,11 @@ class ModelUsage(Usage):
     cost_known: bool = True
     """False where no list price of the model is known and the cost is a guess."""
 
+    def with_more(self, other: "ModelUsage") -> "ModelUsage":
+        """Both together."""
+        known = self.cost_known and other.cost_known
+        return ModelUsage(**dict(self + other), cost_usd=self.cost_usd + other.cost_usd, cost_known=known)
+
 
 def _is_empty(values: tuple[object, ...]) -> bool:
     return not values

@@ -92,6 +92,9 @@ _TOO_LONG = (
     "Input is too long for requested model",
 )
 
+# By which the API says in a 400 that nothing is left to pay with.
+NO_CREDIT = "credit balance is too low"
+
 _TOKENS = re.compile(r"(\d[\d,]*) tokens? > (\d[\d,]*)")
 
 
@@ -99,6 +102,8 @@ def of_status(status: int, headers: Mapping[str, str], words: SafeText) -> Attem
     """The failure that an HTTP status means; `words` is what the server wrote about it."""
     if is_too_long := status == 413 or (status == 400 and any(phrase in words for phrase in _TOO_LONG)):
         kind = _KINDS[413]
+    elif status == 400 and NO_CREDIT in words:
+        kind = _KINDS[402]
     else:
         kind = _KINDS.get(status, _SERVER if status >= 500 else _REQUEST if status >= 400 else _MOVED)
     quoted = f": {_shortened(words)}" if words else ""

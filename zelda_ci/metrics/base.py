@@ -75,7 +75,7 @@ async def run_evaluator(evaluator: Evaluator, context: EvalContext, redact: Reda
         level = logging.DEBUG if isinstance(problem, ZeldaError) else logging.WARNING
         log.log(level, "%s could not be computed", evaluator.metric, exc_info=True)
         unscored = _settled(evaluator, Unscored(_sentence(problem)), redact)
-        return unscored.replace(failed=True)
+        return unscored.replace(failed=True, code=problem.code if isinstance(problem, ZeldaError) else None)
 
 
 def _settled(evaluator: Evaluator, outcome: Outcome, redact: Redactor) -> EvalResult:

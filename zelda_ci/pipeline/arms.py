@@ -22,10 +22,10 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side, TrialPlan, plan_of
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.events import Emit
-from zelda_ci.pipeline.money import Purse
+from zelda_ci.pipeline.money import BUDGET, ENDED, Purse
 from zelda_ci.pipeline.tools import PlannedRun, label_of
 
-BUDGET, INTERRUPTED = "budget", "interrupted"
+INTERRUPTED = "interrupted"
 
 
 class Rounds(Protocol):
@@ -58,10 +58,10 @@ class FixedRounds:
             self.finished.append(result)
 
     def ends(self) -> tuple[SuiteArms, ...]:
-        """Only suites for which the money did not suffice: of the others everybody knows."""
+        """Only suites of which not all was begun: of the others everybody knows."""
         made = Counter(run.suite for run in self.finished)
         return tuple(
-            SuiteArms(suite=suite, head=made[suite], reason=BUDGET, unpaid=trials)
+            SuiteArms(suite=suite, head=made[suite], reason=self.purse.reason, unpaid=trials)
             for suite, trials in self.purse.unpaid.items()
         )
 
@@ -152,7 +152,7 @@ class AdaptiveRounds:
     def _over_all(self) -> Sequence[PlannedRun]:
         """Once every suite is decided, the trials of the base that numbers over all suites need; all or none."""
         arms = self._arms.values()
-        if self._has_looked_over_all or any(each.under_way or each.reason in {None, BUDGET} for each in arms):
+        if self._has_looked_over_all or any(each.under_way or each.reason in {None, BUDGET, ENDED} for each in arms):
             return []
         self._has_looked_over_all = True
         wanted = [trial for trial in trials_beside_all(TrialPlan(), self._states) if trial.suite in self._arms]
@@ -192,11 +192,11 @@ class AdaptiveRounds:
         if keep and not self._purse.holds([each.suite.name for each in going for _ in range(each.way)]):
             return False
         if name in self._purse.unpaid:
-            self._end(name, BUDGET)
+            self._end(name, self._purse.reason)
             return False
         if not self._purse.reserve([name] * len(trials)):
             self._purse.refuse(name, len(trials))
-            self._end(name, BUDGET)
+            self._end(name, self._purse.reason)
             return False
         arms.under_way = len(trials)
         if arms.made:
@@ -213,7 +213,7 @@ class AdaptiveRounds:
         )
 
     def take(self, planned: PlannedRun, result: RunResult | None) -> None:
-        """Note a trial that is over, or that there was no money for."""
+        """Note a trial that is over, or that was not begun."""
         arms = self._arms[planned.suite.name]
         arms.under_way -= 1
         if result:
@@ -232,7 +232,7 @@ class AdaptiveRounds:
                 suite=name,
                 head=arms.made[Side.HEAD],
                 base=arms.made[Side.BASE],
-                reason=BUDGET if name in self._purse.unpaid else arms.reason or INTERRUPTED,
+                reason=self._purse.reason if name in self._purse.unpaid else arms.reason or INTERRUPTED,
                 unpaid=self._purse.unpaid.get(name, 0),
                 trials=arms.suite.trials,
             )

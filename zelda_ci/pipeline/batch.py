@@ -14,6 +14,8 @@ from anyio.abc import TaskGroup
 
 from zelda_ci.domain.arms import BaseSide, Forecast
 from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.numbers import format_count
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import EXIT_INTERRUPTED, StorageError
@@ -141,6 +143,8 @@ class BatchOrder:
     """What to know of the tested tree."""
     failing_before: Mapping[str, SafeText] = field(default_factory=dict)
     """By suite, what of its build and tests fails before any session."""
+    max_failures: int | None = None
+    """Runs of the head that do not pass, after which nothing more is begun."""
 
 
 class Batch:
@@ -161,6 +165,7 @@ class Batch:
         self._slots = anyio.CapacityLimiter(order.jobs)
         self._first = anyio.Lock()
         self._has_begun = False
+        self._failures = 0
 
     async def run(self) -> BatchResult:
         """Carry it out: whatever may run is waiting for a slot, and each run that ends may bring more."""
@@ -206,7 +211,17 @@ class Batch:
         finally:
             if price is not None:
                 self._order.purse.settle(price, run.result)
+            self._end_early(run.result)
             self._order.rounds.take(run.planned, run.result)
+
+    def _end_early(self, result: RunResult | None) -> None:
+        """Begin nothing more where every further run would be refused as well, or enough have failed."""
+        if result is None or self._order.purse.closed:
+            return
+        self._failures += result.side is Side.HEAD and run_outcome(result) > Outcome.PASSED
+        most = self._order.max_failures
+        enough = f"{format_count(self._failures, 'run')} did not pass" if most and self._failures >= most else None
+        self._order.purse.closed = refused(result) or enough
 
     @asynccontextmanager
     async def _turn_in_the_dark(self) -> AsyncIterator[None]:
@@ -230,10 +245,28 @@ class Batch:
             base_runs=_of_side(finished, Side.BASE),
             arms=self._order.rounds.ends(),
             base=self._order.base,
+            ended=self._order.purse.closed if self._order.purse.unpaid else None,
             budget_usd=self._order.purse.budget_usd,
             notes=self._order.notes,
             failing_before=dict(self._order.failing_before),
         )
+
+
+# What the API says to a run and would say to every other, by code of the failure.
+REFUSALS = {
+    "AUTHENTICATION_FAILED": "the API refused the key",
+    "BILLING_FAILED": "the account could not pay",
+    "MODEL_NOT_FOUND": "the API knew no such model",
+    "JUDGE_AUTHENTICATION_FAILED": "the API refused the judge's key",
+    "JUDGE_BILLING_FAILED": "the judge's account could not pay",
+    "JUDGE_MODEL_NOT_FOUND": "the API knew no such judge's model",
+}
+
+
+def refused(result: RunResult) -> str | None:
+    """Why no further run could go better; nothing where one might. A replay asks nobody."""
+    codes = [result.failure.code if result.failure else None, *(each.code for each in result.evaluations.values())]
+    return None if result.replayed else next((REFUSALS[code] for code in codes if code in REFUSALS), None)
 
 
 def _of_side(runs: Sequence[RunResult], side: Side) -> tuple[RunResult, ...]:

@@ -21,6 +21,7 @@ from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Checking, Emit, Warned
 from zelda_ci.judge.base import models_of
+from zelda_ci.judge.replies import NO_CREDIT
 from zelda_ci.model_proxy.modes import Mode
 from zelda_ci.model_proxy.probe import Probe
 from zelda_ci.model_proxy.proxy import ModelProxy
@@ -51,6 +52,8 @@ class Checker:
     fresh: bool = False
     """Whether to try everything, whatever earlier checks found; and to go on where one fails."""
     asks_models: bool = True
+    despite_failing: bool = True
+    """Whether suites run whose build or tests fail before any session."""
     checks: list[Check] = field(default_factory=list)
 
     async def report(self) -> CheckReport:
@@ -314,7 +317,8 @@ def _of_probe(subject: str, model: SafeText, probe: Probe, redact: Redactor) -> 
     if ONLY_CLAUDE_CODE in probe.message and subject == "model":
         message = f"the token is for Claude Code alone, so it cannot be tried without a session ({said})."
         return check.replace(status="warning", message=redact(message))
-    meaning, hint = MEANINGS.get(probe.status, ("the request is refused", "Nothing can be asked of it like this."))
+    status = 402 if probe.status == 400 and NO_CREDIT in probe.message else probe.status
+    meaning, hint = MEANINGS.get(status, ("the request is refused", "Nothing can be asked of it like this."))
     if ONLY_CLAUDE_CODE in probe.message:
         hint = NO_JUDGE
     return check.replace(status="failed", message=redact(f"{meaning} ({said})."), hint=hint)
@@ -333,6 +337,19 @@ def refuse(report: CheckReport) -> None:
     raise ConfigError(
         "\n".join(lines), hint="\n".join([*hints, f"Nothing was run and nothing spent. {SKIP}"]), code="CHECK_FAILED"
     )
+
+
+def refuse_failing(report: CheckReport) -> None:
+    """End here where build or tests fail before any session, unless something graver will be said.
+
+    Raises:
+        ConfigError: With everything that fails.
+    """
+    failing = [check for check in report.checks if check.failing]
+    if failing and not report.failures:
+        lines = ["\n".join([sentence_of(check), *_last_lines(check)]) for check in failing]
+        hint = "Mend them first; or run all the same with --yes. Nothing was run and nothing spent."
+        raise ConfigError("\n".join(lines), hint=hint, code="FAILING_ALREADY")
 
 
 def sentence_of(check: Check) -> str:
@@ -375,6 +392,8 @@ async def check_first(checker: Checker, interruption: Interruption, emit: Emit) 
         group.start_soon(interruption.cancel, group.cancel_scope)
         report = await checker.report()
         group.cancel_scope.cancel()
+    if report and not checker.despite_failing:
+        refuse_failing(report)
     return _heed(report, emit) if report else {}
 
 

@@ -186,8 +186,8 @@ async def rejudge(stored: FinishedRun, judging: JudgeFactory, emit: Emit, overri
         StorageError: The run cannot be read, or its result not be written.
         ConfigError: An override cannot be used.
     """
-    run = stored.result()
-    run = run.replace(config=apply(run.config, overrides))
+    before = stored.result()
+    run = before.replace(config=apply(before.config, overrides))
     transcript, offered = stored.transcript(), stored_manifest(stored.path)
     context = EvalContext(
         run.config,
@@ -207,7 +207,8 @@ async def rejudge(stored: FinishedRun, judging: JudgeFactory, emit: Emit, overri
     for notice in judge_run.notices:
         emit(Warned(notice, run.run_id))
     fresh = {result.metric: result for result in judge_run.results}
-    judged = run.replace(judge=judge_run.usage() or run.judge, evaluations=run.evaluations | fresh)
+    usage = judge_run.usage()
+    judged = run.replace(judge=usage.after(run.judge) if usage else run.judge, evaluations=run.evaluations | fresh)
     if run.fingerprint:
         anew = judged_again(run.fingerprint, run.config, metrics.versions(run.config.metrics))
         judged = judged.replace(fingerprint=anew)
@@ -218,6 +219,8 @@ async def rejudge(stored: FinishedRun, judging: JudgeFactory, emit: Emit, overri
         if felt:
             rewritten = rewritten.replace(steering=felt.units, touched=felt.touched)
         stored.rewrite(rewritten)
+    elif usage and usage.cost_usd:  # it was paid for all the same
+        stored.rewrite(before.replace(judge=judged.judge))
     return judged.replace(evaluations=_ordered(judged.evaluations))
 
 

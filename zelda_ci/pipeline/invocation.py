@@ -50,6 +50,8 @@ class RunOrder:
     """Most that changes and evaluation may take once a run was interrupted."""
     check: bool = True
     """Whether what a run needs is tried first; a replay spends nothing and needs no check."""
+    despite_failing: bool = True
+    """Whether suites run whose build or tests fail before any session."""
     working_tree: bool = False
     """Whether the files are tested as they are, and not as they were last committed."""
     commit: BaseOrder | None = None
@@ -62,6 +64,8 @@ class RunOrder:
     """By suite, stored trials that count or say what to expect."""
     budget_usd: float | None = None
     """For the whole invocation, judges included; above what the suites say."""
+    max_failures: int | None = None
+    """Runs that do not pass, after which nothing more is begun."""
     elsewhere: Sequence[str] = ()
     """Suites that other machines run, and that are compared together with these."""
 
@@ -128,7 +132,9 @@ class Invocation:
             base, notes = await self._prepare(interruption, emit)
             async with tools.proxy, tools.judging.proxy:
                 failing = await checking.check_first(checker, interruption, emit) if checker else {}
-                order = replace(self._order(base, emit), notes=notes, failing_before=failing)
+                order = replace(
+                    self._order(base, emit), notes=notes, failing_before=failing, max_failures=self.order.max_failures
+                )
                 batch = await Batch(order, self.arms, emit, interruption).run()
             group.cancel_scope.cancel()
         return batch

@@ -21,6 +21,8 @@ from zelda_ci.storage.history import RunHistory
 MAX_PRICED = 20
 # What failed or was cut short costs less than a trial does.
 CUT_SHORT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
+# Why suites get no further trial.
+BUDGET, ENDED = "budget", "ended"
 
 
 def prices(runs: Iterable[StoredRun]) -> dict[str, TrialPrice]:
@@ -65,6 +67,8 @@ class Purse:
     spent_usd: float = 0.0
     unpaid: dict[str, int] = field(default_factory=dict)
     """By suite, trials that were not begun."""
+    closed: str | None = None
+    """Why nothing is begun any more, whatever is left."""
     _reserved: Counter[str] = field(default_factory=Counter)
     """By suite, trials that are planned and not begun."""
     _paid: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -82,6 +86,8 @@ class Purse:
 
     def affords(self, suites: Sequence[str]) -> bool:
         """Whether one more trial of each of these (a suite may occur often) fits."""
+        if self.closed:
+            return False
         if self.budget_usd is None:
             return True
         committed = self.spent_usd + sum(self._under_way)
@@ -96,11 +102,18 @@ class Purse:
 
     def holds(self, suites: Sequence[str]) -> bool:
         """Whether these fit beside what is reserved and under way."""
+        if self.closed:
+            return False
         if self.budget_usd is None:
             return True
         reserved = sum(trials * self.price(suite) for suite, trials in self._reserved.items())
         left = self.budget_usd - self.spent_usd - sum(self._under_way) - reserved
         return left > 0 and sum(map(self.price, suites)) <= left
+
+    @property
+    def reason(self) -> str:
+        """Why a suite gets no further trial."""
+        return ENDED if self.closed else BUDGET
 
     @property
     def is_in_the_dark(self) -> bool:
@@ -118,7 +131,7 @@ class Purse:
         return price
 
     def refuse(self, suite: str, trials: int = 1) -> None:
-        """Note trials that are not begun for lack of money."""
+        """Note trials that are not begun."""
         self.unpaid[suite] = self.unpaid.get(suite, 0) + trials
 
     def settle(self, price: float, run: RunResult | None) -> None:
@@ -148,8 +161,10 @@ def forecast(
         stored: By suite, trials that need not be run again.
     """
     rows = _trials_to_run(suites, sides, stored or {}).items()
+    limits = {suite.name: suite.execution.max_cost_usd for suite in suites}
     found = (
-        SuiteForecast(suite=name, fewest=fewest, most=most, price=known.get(name)) for name, (fewest, most) in rows
+        SuiteForecast(suite=name, fewest=fewest, most=most, price=known.get(name), limit_usd=limits.get(name))
+        for name, (fewest, most) in rows
     )
     return Forecast(suites=tuple(found), budget_usd=chosen_budget(budget_usd, suites))
 

@@ -274,6 +274,7 @@ def merged(plan: ShardPlan, parts: Sequence[PartFile]) -> BatchResult:
         arms=tuple(sorted((arms for batch in batches for arms in batch.arms), key=lambda arms: places[arms.suite])),
         base=bases[0] if bases else None,
         budget_usd=plan.budget_usd if budgets else None,
+        ended=next((batch.ended for batch in batches if batch.ended), None),
         notes=tuple(dict.fromkeys(note for batch in batches for note in batch.notes)),
         failing_before={suite: why for batch in batches for suite, why in batch.failing_before.items()},
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 import orjson
 
 from zelda_ci.domain.history import StoredRun
+from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import NotStoredError, StorageError
@@ -41,12 +42,22 @@ def find_run(history: RunHistory, reference: str) -> str:
     if match := LATEST_PATTERN.fullmatch(reference):
         return _counted_back([run.run_id for run in _runs(history, match)], match, "run")
     names = history.names()
-    if reference in names:
-        return reference
-    matches = [name for name in names if reference and name.startswith(reference)]
-    if len(matches) == 1:
-        return matches[0]
-    raise _ambiguous(reference, matches) if matches else _unknown(history, reference, names)
+    batches = {run.batch_id for run in history.overview().runs}
+    match _beginning(reference, names), _beginning(reference, batches):
+        case [run_id], _ if run_id == reference:
+            return run_id
+        case [run_id], []:
+            return run_id
+        case [], []:
+            raise _unknown(history, reference, names)
+        case runs, of_batches:
+            raise _ambiguous(reference, runs, of_batches)
+
+
+def _beginning(reference: str, names: Iterable[str]) -> list[str]:
+    """Those that begin so; of one that is so, nothing else."""
+    found = sorted(name for name in names if reference and name.startswith(reference))
+    return [reference] if reference in found else found
 
 
 def find_runs(history: RunHistory, reference: str) -> tuple[str, ...]:
@@ -127,9 +138,8 @@ def _batch(history: RunHistory, reference: str) -> tuple[str, ...]:
     if not reference:
         return ()
     runs = history.overview().runs
-    ids = {run.batch_id for run in runs}
-    matches = {reference} & ids or {name for name in ids if name.startswith(reference)}
-    if len(matches) != 1 or (reference not in ids and any(run.run_id.startswith(reference) for run in runs)):
+    matches = _beginning(reference, {run.batch_id for run in runs})
+    if len(matches) != 1 or (matches != [reference] and any(run.run_id.startswith(reference) for run in runs)):
         return ()
     return tuple(run.run_id for run in runs if run.batch_id in matches)
 
@@ -154,9 +164,12 @@ def _holds_runs(data: bytes) -> bool:
     return isinstance(tree, dict) and "runs" in tree
 
 
-def _ambiguous(reference: str, matches: Sequence[str]) -> StorageError:
+def _ambiguous(reference: str, runs: Sequence[str], batches: Sequence[str]) -> StorageError:
+    counted = [("run", "runs", runs), ("batch", "batches", batches)]
+    kinds = " and ".join(format_count(len(names), *words) for *words, names in counted if names)
+    begin = "begins" if len(runs) + len(batches) == 1 else "begin"
     return NotStoredError(
-        f"{len(matches)} runs begin with {reference!r}: {_named(matches)}.",
+        f"{kinds} {begin} with {reference!r}: {_named([*runs, *batches])}.",
         hint="Give more of the id; `zelda list` shows all.",
         code="RUN_AMBIGUOUS",
     )

@@ -1,6 +1,7 @@
 """The folder of all runs, and which of them are under way, finished or left by a killed process."""
 
 import os
+import shutil
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
@@ -40,6 +41,20 @@ class ResultStore:
                     ownership.make_new_folder(path)
                     return RunFolder(path, Journal.create(path / JOURNAL))
         raise AssertionError("numbers do not end")
+
+    def remove(self, run_id: str) -> None:
+        """Remove a finished run with all its files; one that somebody is at stays.
+
+        Raises:
+            StorageError: There is no permission.
+            LockError: Another Zelda is at it for too long.
+        """
+        path = self._runs / run_id
+        with self._locked(), storage_errors(path):
+            if not (path / JOURNAL).exists():
+                # First the result: what is removed by halves is not taken for a run.
+                (path / RESULT).unlink(missing_ok=True)
+                shutil.rmtree(path)
 
     def keep_log(self, run_id: str, step: str, output: SafeText) -> None:
         """Keep what a command of a run printed beside the run's result.

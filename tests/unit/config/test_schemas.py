@@ -99,7 +99,7 @@ def test_the_error_messages_in_the_docs_are_real(tmp_path):
     make(
         tmp_path,
         config="trials: 3\n\nmaxTurns: 5\n",
-        test_api="prompt: x\nacceptanceCriteria:\n  - One.\n  - Returns 404: not 500\n"
+        test_api="prompt: x\nacceptanceCriteria: [One.]\ntags:\n  - area: api\n"
         "execution:\n  maxTurn: 5\n  timeoutSeconds: '5'\napiKey: hunter2\n",
     )
     with pytest.raises(ConfigError) as caught:

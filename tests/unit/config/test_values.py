@@ -111,12 +111,22 @@ def test_text_that_reads_as_something_else_must_be_quoted(word, tmp_path):
     [
         ("", f"3:4: {CRITERION}, not empty"),
         ('" "', f"3:5: {CRITERION}"),
-        ("Returns 404: not 500", f"3:5: {CRITERION}, not a group of keys: {KEY}"),
+        ("{a: b, c: d}", f"3:5: {CRITERION}, not a group of keys: {KEY}"),
+        ("{a: [b]}", f"3:5: {CRITERION}, not a group of keys: {KEY}"),
         ("[a]", f"3:5: {CRITERION}, not a list"),
     ],
 )
 def test_a_criterion_is_a_sentence(item, line, tmp_path):
     assert about_suite(tmp_path, f"prompt: x\nacceptanceCriteria:\n  - {item}\n") == [line]
+
+
+@pytest.mark.parametrize("key", ["acceptanceCriteria", "mustPass", "answerCriteria"])
+@pytest.mark.parametrize(
+    "sentence", ["Password: at least 8 characters are asked for", "Key: is shown once", "Returns 404: not 500"]
+)
+def test_a_criterion_may_hold_a_colon_and_be_about_passwords(key, sentence, tmp_path):
+    suite = only_suite(tmp_path, test_x=f"prompt: x\n{key}:\n  - {sentence}\n  - Two.\n").resolved
+    assert suite.criteria == (sentence, "Two.")
 
 
 def test_what_is_in_quotes_is_text_and_a_list_of_texts_is_one(tmp_path):

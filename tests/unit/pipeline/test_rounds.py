@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from tests.builders import safe
 from tests.unit.compare.runs import efficiency, fulfillment, judged, trials
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.domain.arms import TrialPrice
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.suite import NAME
 from zelda_ci.domain.trials import Side, TrialPlan
 from zelda_ci.events import Event
 from zelda_ci.pipeline.arms import AdaptiveRounds
+from zelda_ci.pipeline.batch import refused
 from zelda_ci.pipeline.money import Purse
 from zelda_ci.pipeline.tools import PlannedRun, label_of
 
@@ -144,3 +146,29 @@ def test_once_all_suites_are_decided_the_base_runs_in_all_or_none_for_numbers_ov
         (name, side): count for name in names for side, count in ((Side.HEAD, 3), (Side.BASE, beside))
     }
     assert {(arms.reason, arms.unpaid) for arms in rounds.ends()} == {("asExpected", 0)}
+
+
+def test_a_refused_key_ends_every_suite_and_what_was_not_begun_is_noted() -> None:
+    """Of a session or of its judge; a replay asks nobody, and what one run met alone ends nothing."""
+    purse = Purse()
+    rounds = rounds_of("fallen", "slow", purse=purse)
+    planned = rounds.next()
+    result = ran(planned[0], "P")
+    refused_key = Failure(code="AUTHENTICATION_FAILED", message=safe("401"))
+    by_judge = {
+        metric: each.replace(failed=True, code="JUDGE_BILLING_FAILED") for metric, each in result.evaluations.items()
+    }
+    assert refused(result.replace(failure=refused_key.replace(code="CLI_KILLED"))) is None
+    assert refused(result.replace(failure=refused_key, replayed=True)) is None
+    assert refused(result.replace(evaluations=by_judge)) == "the judge's account could not pay"
+    purse.closed = refused(result.replace(failure=refused_key))
+    assert purse.closed == "the API refused the key"
+    rounds.take(planned[0], result)
+    for each in planned[1:]:
+        assert purse.begin(each.suite.name) is None
+        rounds.take(each, None)
+    assert rounds.next() == []
+    assert {arms.suite: (arms.reason, arms.unpaid) for arms in rounds.ends()} == {
+        "fallen": ("ended", 2),
+        "slow": ("ended", 3),
+    }

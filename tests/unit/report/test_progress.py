@@ -10,8 +10,9 @@ from rich.console import Console
 
 from tests.golden.batches import broken, run, safe
 from tests.support.patience import PATIENCE
+from tests.unit.compare.runs import redact
 from zelda_ci.cli.boundary import CommandOutput
-from zelda_ci.domain.session import Retried
+from zelda_ci.domain.session import AssistantSaid, Retried, SessionRecord, ToolCalled, ToolReturned
 from zelda_ci.events import (
     BatchStarted,
     Emit,
@@ -133,3 +134,33 @@ def test_runs_go_on_when_the_reader_has_gone(sink: Callable[[Console], PlainProg
 def test_what_is_no_terminal_gets_plain_lines_even_when_colours_are_forced() -> None:
     assert is_plain(open_console(Screen()))
     assert is_plain(terminal(Screen()))
+
+
+@pytest.mark.parametrize("sink", [PlainProgress, LiveProgress])
+def test_steps_are_shown_as_they_happen_where_that_is_wanted(sink: type[PlainProgress] | type[LiveProgress]) -> None:
+    thinking = AssistantSaid(at=1, message_id=safe("m"), model=safe("x"), text=safe("Hidden."), thinking=True)
+    called = ToolCalled(
+        at=1,
+        message_id=safe("m"),
+        model=safe("x"),
+        id=safe("t"),
+        name=safe("Bash"),
+        input=redact.json({"command": "ls"}),
+    )
+    returned = ToolReturned(at=1, id=safe("t"), output=safe("no such folder"), is_error=True)
+    records: list[SessionRecord] = [
+        thinking,
+        thinking.replace(text=safe("I look."), thinking=False),
+        called,
+        returned,
+        NOISE,
+    ]
+    shown = {True: io.StringIO(), False: io.StringIO()}
+    for steps, stream in shown.items():
+        with sink(log(stream), steps=steps) as emit:
+            emit(RunStarted("r1", "rest-endpoint"))
+            for record in records:
+                emit(SessionProgressed("r1", record, 1, 0.1))
+    lines = [line.split("rest-endpoint", 1)[1].lstrip(": ") for line in shown[True].getvalue().splitlines() if line]
+    assert lines == ["I look.", "Bash ls", "failed: no such folder", "trying again in 4.0 s after HTTP 529"]
+    assert "Bash" not in shown[False].getvalue()

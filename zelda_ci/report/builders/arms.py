@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms, SuiteDone, SuiteForecast
-from zelda_ci.domain.comparison import Comparison, SuiteComparison, Verdict
+from zelda_ci.domain.comparison import BUDGET_ENDED, Comparison, SuiteComparison, Verdict
 from zelda_ci.domain.numbers import brief_money, format_count
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.report.builders.comparison import verdict, verdict_words
@@ -21,13 +21,14 @@ REASONS = {
     "notComparable": "the sides differ in more than the steering files",
     "noBase": "something looks worse, and there is no base to compare with",
     "failed": "too many trials failed",
-    "budget": "the budget ended",
+    "budget": BUDGET_ENDED,
+    "ended": "nothing more was begun",
     "interrupted": "interrupted",
 }
 
 
 def forecast_lines(forecast: Forecast) -> Iterator[str]:
-    """What it may cost, in a line; a second where somebody's price is not known, a third for the budget."""
+    """What it may cost, in a line; others where a price is not known, for the suites' limits and for the budget."""
     fewest, most = forecast.fewest, forecast.most
     count = format_count(most, "session") if fewest == most else f"{fewest} to at most {format_count(most, 'session')}"
     trials = sum(suite.price.trials for suite in forecast.suites if suite.price)
@@ -36,12 +37,16 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
     elif not most and forecast.suites:
         yield "Plan: no session; the trials that are stored decide"
     elif trials:
-        usual, highest = brief_money(forecast.usual_usd), brief_money(forecast.most_usd)
-        yield f"Plan: {count}, about {usual} and at most {highest} by {format_count(trials, 'stored trial')}"
+        costs = dict.fromkeys(map(brief_money, (forecast.usual_usd, forecast.most_usd)))
+        yield f"Plan: {count}, about {' to '.join(costs)} by {format_count(trials, 'stored trial')}"
     else:
         yield f"Plan: {count}; what they cost is not known before the first"
     if most and trials and forecast.unpriced:
         yield f"Without a stored trial, so not in these sums: {_named(forecast.unpriced)}"
+    limits = sorted({each.limit_usd for each in forecast.suites if each.most and each.limit_usd is not None})
+    if limits and not forecast.replayed:
+        spread = " to ".join(dict.fromkeys(map(brief_money, (limits[0], limits[-1]))))
+        yield f"Limit: a session is ended at {spread} (maxCostUsd), its judge not included"
     if forecast.budget_usd is not None:
         yield f"Budget: {brief_money(forecast.budget_usd)}, judges included; nothing is begun that does not fit"
 
@@ -55,7 +60,7 @@ def forecast_table(forecast: Forecast) -> Table:
     """Suite by suite."""
     columns = [Column("Suite"), Column("Sessions", right=True)]
     if not forecast.replayed:
-        columns += [Column(name, right=True) for name in ("Each", "At most", "Stored trials")]
+        columns += [Column(name, right=True) for name in ("Each", "All", "Stored trials")]
     rows = (TableRow(tuple(_forecast_cells(suite))[: len(columns)]) for suite in forecast.suites)
     return Table(tuple(columns), tuple(rows))
 
@@ -65,7 +70,7 @@ def _forecast_cells(suite: SuiteForecast) -> Iterator[Cell]:
     yield Cell(visible(suite.suite))
     yield Cell(str(suite.most) if suite.fewest == suite.most else f"{suite.fewest} to {suite.most}")
     yield Cell(brief_money(price.usual)) if price else Cell("not known", Tone.WARN)
-    yield Cell(brief_money(suite.most * price.most)) if price else Cell("not known", Tone.WARN)
+    yield Cell(f"about {brief_money(suite.most * price.usual)}") if price else Cell("not known", Tone.WARN)
     yield Cell(str(price.trials) if price else "0", Tone.DIM)
 
 

@@ -193,7 +193,7 @@ def _failing(report: CiReport, suite: SuiteStanding, known: set[str]) -> Iterato
             case NotRun():
                 made = f"after {numbers.format_count(reason.made, 'session')}"
                 more = f"{numbers.format_count(reason.trials, 'more session')} could not be made"
-                yield Cause(suite, (text(f"the budget ended {made}, and {more}."),), is_red=True)
+                yield Cause(suite, (text(f"{reason.why} {made}, and {more}."),), is_red=True)
             case _:
                 pass
 

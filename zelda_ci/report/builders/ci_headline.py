@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import BaselineState, CiReport, RuleChange
 from zelda_ci.domain.comparison import (
+    BUDGET_ENDED,
     CriterionDelta,
     MeasureDelta,
     NotLoaded,
@@ -285,7 +286,7 @@ def _other_reasons(report: CiReport, suites: Sequence[SuiteStanding], expected: 
         )
     unpaid = [each.suite for each in suites if any(isinstance(it, NotRun) for it in each.reasons)]
     if unpaid and not expected & set(unpaid):
-        yield (text("the budget ended before all sessions of "), *names(unpaid), text(" had run"))
+        yield (text(f"{report.batch.ended or BUDGET_ENDED} before all sessions of "), *names(unpaid), text(" had run"))
 
 
 def _green(worse: Sequence[SuiteStanding]) -> Iterator[Line]:

@@ -14,6 +14,7 @@ from zelda_ci.domain.measures import values as values_of
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, fulfillment, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.correctness import correctness
+from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.page_anchors import suite_address
 from zelda_ci.report.builders.standings import CALM, SuiteRuns, SuiteStanding, SuiteVerdict, of, untested_words
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
@@ -76,11 +77,13 @@ def moved_table(report: CiReport, suites: Sequence[SuiteStanding]) -> Table:
 
     Each leads to its place in the HTML report, where there is one.
     """
-    notable = [each for each in suites if each.standing not in CALM]
+    hiding = [each for each in suites if each.standing in CALM and _hidden(each)]
+    notable = [*(each for each in suites if each.standing not in CALM), *hiding]
     rows = [_row(report, each) for each in notable[:MAX_ROWS]]
     if rest := notable[MAX_ROWS:]:
         rows.append(_rest(report, rest))
-    calm = ((standing, of(suites, standing)) for standing in SuiteVerdict if standing in CALM)
+    plain = [each for each in suites if each not in hiding]
+    calm = ((standing, of(plain, standing)) for standing in SuiteVerdict if standing in CALM)
     rows += (_alike(report, alike, standing) for standing, alike in calm if alike)
     columns = [place for place in range(len(MOVED)) if place == 0 or any(row.cells[place].text for row in rows)]
     lines = tuple(TableRow(tuple(row.cells[place] for place in columns)) for row in rows)
@@ -89,7 +92,7 @@ def moved_table(report: CiReport, suites: Sequence[SuiteStanding]) -> Table:
 
 def _row(report: CiReport, each: SuiteStanding) -> TableRow:
     tone = TONES.get(each.standing, Tone.NEUTRAL)
-    label = f"{visible(each.suite, MAX_SUITE_NAME_LENGTH)}, {standing_words(each)}"
+    label = f"{visible(each.suite, MAX_SUITE_NAME_LENGTH)}, {standing_words(each)}{_hidden(each)}"
     named = Cell(label, tone, url=suite_address(report, each.suite))
     if each.standing in (SuiteVerdict.REMOVED, SuiteVerdict.NOT_RUN, SuiteVerdict.CUT_SHORT):
         return TableRow((named, *[NOTHING] * (len(MOVED) - 1)))
@@ -111,6 +114,12 @@ def standing_words(each: SuiteStanding) -> str:
         SuiteVerdict.NEW_FAILS,
     )
     return f"{each.standing.value}{', fails' if fails else ''}"
+
+
+def _hidden(each: SuiteStanding) -> str:
+    """What a pass hides."""
+    found = hidden_findings(each.ran.valid) if each.ran and each.ran.outcome <= Outcome.PASSED else ""
+    return f", but {found}" if found else ""
 
 
 def _rest(report: CiReport, rest: Sequence[SuiteStanding]) -> TableRow:

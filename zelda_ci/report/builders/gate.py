@@ -121,7 +121,7 @@ def _unknown(reason: NotJudged | NotRun) -> str:
         return f"INCOMPLETE in {_of(reason.trials, reason.of)}: {reason.reason}"
     made = f"after {_count(reason.made)}" if reason.made else "before the first trial"
     wanted = f"{_count(reason.trials)} more {'was' if reason.trials == 1 else 'were'} wanted"
-    return f"the budget ended {made}; {wanted}: inconclusive"
+    return f"{reason.why} {made}; {wanted}: inconclusive"
 
 
 def _count(trials: int) -> str:

@@ -18,6 +18,7 @@ from zelda_ci.report.builders.ci_causes import EXPLAINED, Cause, causes
 from zelda_ci.report.builders.ci_headline import headline, lead
 from zelda_ci.report.builders.ci_table import SHOWN, means
 from zelda_ci.report.builders.comparison import EFFECTS, certainty, changed_files, measure_table
+from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.gate import uncounted_sentences
 from zelda_ci.report.builders.page_anchors import anchors_of
 from zelda_ci.report.builders.page_sides import chosen_pair
@@ -126,7 +127,7 @@ def _is_doubtful(suite: SuiteStanding) -> bool:
 
 
 def _worst(report: CiReport, suites: Sequence[SuiteSessions]) -> Iterator[tuple[Cell, PageLink]]:
-    """The causes in the comment's order and words, then sessions that failed without one."""
+    """The causes in the comment's order and words, then sessions that failed without one, then what passes hide."""
     by_name = {suite.name: suite for suite in suites}
     told = causes(report, standings(report))
     for cause in (each for of_suite in told for each in of_suite):
@@ -136,6 +137,10 @@ def _worst(report: CiReport, suites: Sequence[SuiteSessions]) -> Iterator[tuple[
     for suite in suites:
         if suite.name not in named:
             yield from _failed(suite)
+    for suite in suites:
+        found = hidden_findings(suite.head)
+        if found and not any(run_outcome(run) > Outcome.PASSED for run in suite.head):
+            yield Cell(f"{visible(suite.name, 80)}: passes, but {found}", Tone.WARN), suite.link
 
 
 def _place(cause: Cause, suite: SuiteSessions | None) -> PageLink:

@@ -16,6 +16,7 @@ from zelda_ci.report.builders.correctness import (
     failed_steps,
     run_problem,
 )
+from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.judged import criteria_section, is_cost_known, judge_rows, tool_usage_section
 from zelda_ci.report.builders.usage import metric_rows, use_rows, used
 from zelda_ci.report.model import Cell, Row, RunFiles, RunView, Section, Tone
@@ -163,7 +164,12 @@ def _is_cost_known(run: RunResult) -> bool:
 
 def _facts(run: RunResult) -> Iterator[Cell]:
     outcome = run_outcome(run)
-    yield Cell(_ending(run, outcome), Tone.NEUTRAL if outcome <= Outcome.PASSED else VERDICTS[outcome].tone)
+    if found := hidden_findings([run]):
+        yield Cell(
+            f"passes, but {found}" if outcome is Outcome.PASSED else f"{_ending(run, outcome)}; {found}", Tone.WARN
+        )
+    else:
+        yield Cell(_ending(run, outcome), Tone.NEUTRAL if outcome <= Outcome.PASSED else VERDICTS[outcome].tone)
     use = used(run)
     if use and use.details:
         yield Cell(numbers.format_count(use.details.turns, "turn"), Tone.DIM)

@@ -129,7 +129,8 @@ def standings(report: CiReport) -> tuple[SuiteStanding, ...]:
     """Every suite of either side, the one that a reader has to know first at the beginning."""
     ran = by_suite(report.batch.runs)
     compared = {suite.suite: suite for suite in report.comparison.suites} if report.comparison else {}
-    names = dict.fromkeys([*ran, *compared, *(report.planned if report.is_cut_short else ())])
+    unpaid = (each.suite for each in report.batch.unpaid)
+    names = dict.fromkeys([*ran, *compared, *unpaid, *(report.planned if report.is_cut_short else ())])
     found = (_standing(name, ran.get(name), compared.get(name), report) for name in names)
     return tuple(sorted(found, key=lambda each: (not each.is_bad, ORDER.index(each.standing))))
 
@@ -224,7 +225,8 @@ class _Facts:
 
     @property
     def is_removed(self) -> bool:
-        return self.ran is None and self.compared is not None and self.compared.candidate is None
+        is_absent = self.ran is None and self.compared is not None and self.compared.candidate is None
+        return is_absent and not any(isinstance(reason, NotRun) for reason in self.reasons)
 
     @property
     def is_known(self) -> bool:

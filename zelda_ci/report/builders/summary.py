@@ -1,18 +1,19 @@
 """An invocation as a report: its runs, its trials, and the closing line."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
 from functools import partial
 from statistics import fmean
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.comparison import GateResult
+from zelda_ci.domain.comparison import BUDGET_ENDED, GateResult
 from zelda_ci.domain.measures import SCORES, Metric, own_number, write_own
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult, TestedSource
 from zelda_ci.domain.session import Usage
+from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.judged import is_cost_known, judge_cost
 from zelda_ci.report.builders.run import VERDICTS, run_view, wall_seconds, whole_cost
@@ -75,7 +76,7 @@ def summary(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, *
 
 def _in_a_line(batch: BatchResult, suites: Sequence[SuiteView], outcome: Outcome, *, stored: bool) -> Iterator[Cell]:
     yield from (cell for cell in _tally([suite.outcome for suite in suites], "suite") if cell.tone is not Tone.DIM)
-    yield from _not_started(batch)
+    yield from _not_started(batch, f": {batch.ended}" if batch.ended else "")
     for row in _totals(batch):
         if row.label in {"Cost", "Time"}:
             yield row.cells[0]
@@ -98,14 +99,20 @@ NOTHING = Cell("-", Tone.DIM)
 
 def suite_table(runs: Sequence[RunResult], suites: Sequence[SuiteView]) -> Table:
     """A line per suite: means over its trials, what judges cost included."""
-    by_name: dict[str, list[RunResult]] = {}
-    for run in runs:
-        by_name.setdefault(visible(run.suite), []).append(run)
-    lines = [tuple(_line(suite, by_name[suite.name])) for suite in suites]
+    of_suites = {visible(name): of_suite for name, of_suite in by_name(runs).items()}
+    lines = [tuple(_line(suite, of_suites[suite.name])) for suite in suites]
     # A metric that no suite has takes no room.
     kept = [number for number in range(len(SUITE_COLUMNS)) if any(line[number] != NOTHING for line in lines)]
     rows = tuple(TableRow(tuple(line[number] for number in kept)) for line in lines)
     return Table(tuple(SUITE_COLUMNS[number] for number in kept), rows, SUITE)
+
+
+def by_name(runs: Iterable[RunResult]) -> dict[str, list[RunResult]]:
+    """Runs by suite, in their order."""
+    found: dict[str, list[RunResult]] = {}
+    for run in runs:
+        found.setdefault(run.suite, []).append(run)
+    return found
 
 
 def _line(suite: SuiteView, runs: Sequence[RunResult]) -> Iterator[Cell]:
@@ -177,19 +184,24 @@ def _rows(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, out
         yield from _tested(batch.runs[0])
         yield from _totals(batch)
         yield Row("Versions", tuple(_versions(batch.runs)))
-    for each in batch.unpaid:
-        unpaid = numbers.format_count(each.unpaid, "trial")
-        yield Row("Not run", (Cell(f"{visible(each.suite)}: {unpaid}, for the budget ended", Tone.BAD),))
+    if batch.unpaid:
+        unpaid = [_name(visible(each.suite), [""] * each.unpaid) for each in batch.unpaid]
+        yield Row("Not run", (Cell(f"{', '.join(unpaid)}: {batch.ended or BUDGET_ENDED}", Tone.BAD),))
     for text in gate_sentences(gate):
         yield Row("Gate", (Cell(text, Tone.BAD, whole=True),))
+    by_suite = by_name(batch.runs)
+    if outcome is Outcome.PASSED and (hiding := sum(bool(hidden_findings(runs)) for runs in by_suite.values())):
+        words = f"passed, with findings in {hiding} of {numbers.format_count(len(by_suite), 'suite')}"
+        yield Row("Exit code", (Cell(f"{outcome.exit_code}, {words}", Tone.WARN),))
+        return
     meaning = Cell(f"{outcome.exit_code}, {MEANINGS[outcome]}", VERDICTS[outcome].tone)
     yield Row("Exit code", (meaning,))
 
 
-def _not_started(batch: BatchResult) -> Iterator[Cell]:
+def _not_started(batch: BatchResult, why: str = "") -> Iterator[Cell]:
     missing = (batch.planned or 0) - len(batch.runs)
     if missing > 0:
-        yield Cell(f"{numbers.format_count(missing, 'run')} not started", Tone.WARN)
+        yield Cell(f"{numbers.format_count(missing, 'run')} not started{why}", Tone.WARN)
 
 
 def _tally(outcomes: Sequence[Outcome], noun: str) -> tuple[Cell, ...]:
@@ -338,10 +350,7 @@ NOTHING_AGAINST = GateResult()
 
 def report_view(batch: BatchResult, files: Mapping[str, RunFiles], gate: GateResult = NOTHING_AGAINST) -> ReportView:
     """The report on one invocation; `files` says by run id where each run's files are."""
-    by_suite: dict[str, list[RunResult]] = {}
-    for run in batch.runs:
-        by_suite.setdefault(run.suite, []).append(run)
-    suites = tuple(suite_view(name, runs, files) for name, runs in by_suite.items())
+    suites = tuple(suite_view(name, runs, files) for name, runs in by_name(batch.runs).items())
     return ReportView(suites, summary(batch, suites, gate, stored=bool(files)))
 
 
@@ -357,5 +366,7 @@ def suite_view(name: str, runs: Sequence[RunResult], files: Mapping[str, RunFile
     several = max(run.trial for run in runs) > 1
     views = tuple(run_view(run, files.get(run.run_id, NO_FILES), several=several) for run in runs)
     outcome = max(map(run_outcome, runs))
-    facts = (*passed(runs), *_sums(runs)) if several else views[0].facts
+    found = hidden_findings(runs)
+    hidden = (Cell(f"but {found}", Tone.WARN),) if found and outcome <= Outcome.PASSED else ()
+    facts = (*passed(runs), *hidden, *_sums(runs)) if several else views[0].facts
     return SuiteView(visible(name), outcome, VERDICTS[outcome], facts, spread(runs), views)

@@ -14,7 +14,7 @@ __all__ = ["LiveProgress", "PlainProgress", "is_plain", "open_console", "print_r
 
 
 def progress(
-    console: Console, *, plain: bool, suites: FinishedSuites | None = None, quiet: bool = False
+    console: Console, *, plain: bool, suites: FinishedSuites | None = None, quiet: bool = False, steps: bool = False
 ) -> AbstractContextManager[Emit]:
     """The sink that shows events on the console while it is entered.
 
@@ -23,7 +23,9 @@ def progress(
         plain: Whether lines cannot be redrawn.
         suites: Prints suites as soon as they are over; without it, each run is announced in a line.
         quiet: Show no progress: only suites and warnings.
+        steps: Also show what sessions do, a line each.
     """
     if quiet:
         return QuietProgress(console, suites)
-    return PlainProgress(console, suites=suites) if plain else LiveProgress(console, suites=suites)
+    sink = PlainProgress if plain else LiveProgress
+    return sink(console, suites=suites, steps=steps)

@@ -204,6 +204,22 @@ def _call(record: ToolCalled) -> str:
     return f"{name} {sentence(argument, 60)}" if argument else name
 
 
+MAX_STEP_LENGTH = 200
+
+
+def step(record: SessionRecord) -> str:
+    """What a session did, as a line; empty for what is no step."""
+    match record:
+        case ToolCalled():
+            return _call(record)
+        case ToolReturned(is_error=True):
+            return f"failed: {sentence(record.output, MAX_STEP_LENGTH)}"
+        case AssistantSaid(thinking=False):
+            return sentence(record.text, MAX_STEP_LENGTH)
+        case _:
+            return _doing(record) if isinstance(record, Retried) else ""
+
+
 REDRAW_SECONDS = 0.125
 SPINS_PER_SECOND = 10
 # Phase, time, turns and cost keep their places, so that nothing dances.
@@ -223,8 +239,9 @@ class LiveProgress:
         *,
         clock: Callable[[], float] = time.monotonic,
         suites: FinishedSuites | None = None,
+        steps: bool = False,
     ) -> None:
-        self._console = console
+        self._console, self._steps = console, steps
         self._suites = suites
         self._style = Style.of(console)
         self._clock = clock
@@ -272,6 +289,10 @@ class LiveProgress:
                 self._suites.done(self._console, event)
             case Warned():
                 announce(Page(self._console), event, label)
+            case SessionProgressed() if self._steps and (words := step(event.record)):
+                with self._lock:
+                    label = self._state.label(event.run_id)
+                remark(self._console, Cell(f"{label}: {words}", Tone.DIM))
             case _:
                 pass
 
@@ -326,8 +347,9 @@ class PlainProgress:
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         suites: FinishedSuites | None = None,
+        steps: bool = False,
     ) -> None:
-        self._console = console
+        self._console, self._steps = console, steps
         self._suites = suites
         self._clock = clock
         self._state = ProgressState()
@@ -375,6 +397,8 @@ class PlainProgress:
                 self._suites.done(self._console, event)
             case SuiteDone():
                 self._say(visible(event.suite, 60), Cell(suite_done(event)))
+            case SessionProgressed() if self._steps and (words := step(event.record)):
+                self._say(self._state.label(event.run_id), Cell(words))
             case _:
                 pass
 

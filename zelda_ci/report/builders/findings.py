@@ -1,0 +1,55 @@
+"""What a pass hides: rules that were broken and tools that were missed, in runs that are green all the same."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from zelda_ci.domain.details import RuleJudgement, RuleVerdict, ToolUsageDetails
+from zelda_ci.domain.evaluation import read_details
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.run import RunResult
+from zelda_ci.report.text import visible
+
+MAX_FINDINGS = 3
+MAX_NAME_LENGTH = 80
+KINDS = {"Skill": "the skill", "Agent": "the sub-agent"}
+
+
+def hidden_findings(runs: Sequence[RunResult]) -> str:
+    """Like `broke CLAUDE.md, line 4, and missed the skill changelog`, of those that pass; empty where there is none."""
+    green = [run for run in runs if run_outcome(run) <= Outcome.PASSED]
+    counted = Counter(finding for run in green for finding in dict.fromkeys(_findings(run)))
+    several = len(green) > 1
+    parts = [f"{words} in {count} of {len(green)}" if several else words for words, count in counted.most_common()]
+    if len(parts) > MAX_FINDINGS:
+        parts[MAX_FINDINGS:] = [f"{len(parts) - MAX_FINDINGS} more"]
+    *first, last = parts or [""]
+    comma = "," if len(first) > 1 or any("," in part for part in first) else ""
+    return f"{', '.join(first)}{comma} and {last}" if first else last
+
+
+def _findings(run: RunResult) -> Iterator[str]:
+    details = read_details(run.evaluations, Metric.TOOL_USAGE, ToolUsageDetails)
+    if details is None or details.judge is None:
+        return
+    yield from (f"broke {_rule(rule)}" for rule in details.rules if rule.verdict is RuleVerdict.BROKEN)
+    for verb, remarks in (
+        ("missed", details.missed),
+        ("misused", details.misused),
+        ("did not do as it is told by", details.instructions_ignored),
+    ):
+        yield from (f"{verb} {_tool(remark.tool)}" for remark in remarks)
+
+
+def _rule(rule: RuleJudgement) -> str:
+    """Its file, and the line that the judge cites of it."""
+    lines = (re.fullmatch(rf"{re.escape(rule.rule)}:(\d+)(?:-\d+)?", cited.where) for cited in rule.evidence)
+    line = next((match[1] for match in lines if match), None)
+    return visible(rule.rule, MAX_NAME_LENGTH) + (f", line {line}" if line else "")
+
+
+def _tool(tool: str) -> str:
+    """`Skill(changelog)` as people say it."""
+    match = re.fullmatch(r"(Skill|Agent)\((.+)\)", tool)
+    return f"{KINDS[match[1]]} {visible(match[2], MAX_NAME_LENGTH)}" if match else visible(tool, MAX_NAME_LENGTH)
