@@ -20,7 +20,7 @@ COMMANDS = {
     "report": "Write stored runs as one HTML file: verdicts, numbers, transcripts, two sides beside each other.",
     "history": "Show one suite over time: what passed, on which versions, and what fell.",
     "compare": "Compare two runs, batches or result files, and apply the gate.",
-    "coverage": "Show which suites felt which skills, rules and other files that steer.",
+    "coverage": "Show which suites used which skills, rules and other files that steer.",
     "rejudge": "Judge stored runs again, without a new session.",
     "prune": "Remove old runs, and workspaces that killed runs left.",
     "validate": "Check every file and show the final settings of each suite.",

@@ -26,7 +26,7 @@ MAX_RUNS = 1_000
 @options.suites
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def coverage(*, source: Path | None, project: Path, suites: tuple[str, ...], as_json: bool) -> None:
-    """Show which suites felt which skills, rules, CLAUDE.md files, sub-agents, MCP servers and hooks.
+    """Show which suites used which skills, rules, CLAUDE.md files, sub-agents, MCP servers and hooks.
 
     What no suite ever touches comes first. RESULTS is a file with results, or the folder of an artifact; without it,
     the newest runs that are stored here are read. No session runs.

@@ -35,7 +35,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option(
     "--changed-since",
     metavar="REF",
-    help="Only suites that may feel what has changed since this branch, tag or commit; the others are named.",
+    help="Only suites whose result may change by what changed since this branch, tag or commit; the others are named.",
 )
 @click.option("--all", "run_all", is_flag=True, help="All suites, whatever --changed-since says.")
 @click.option("--all-projects", is_flag=True, help="Run every project in the folder and below, one after the other.")

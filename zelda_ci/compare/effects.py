@@ -299,7 +299,7 @@ def _from_the_start(change: FileChange, home: str, inside: Sequence[str]) -> Eff
 
 
 def _always(name: str) -> str:
-    return "always in context" if is_memory(name) else "every suite may feel it"
+    return "always in context" if is_memory(name) else "every suite may use it"
 
 
 def _body(path: str, unit: str, name: str) -> Effect:
@@ -313,7 +313,7 @@ def _below(path: str, base: str, name: str, inside: Sequence[str]) -> Effect:
         return Effect(
             path, "files", f"touched a file below {base}/", touches=lambda file: f"{file}/".startswith(f"{base}/")
         )
-    return Effect(path, "all", "every suite may feel it")
+    return Effect(path, "all", "every suite may use it")
 
 
 def _rule(change: FileChange, base: str) -> Effect:

@@ -148,7 +148,7 @@ def concerned(effect: Effect, habits: Habits, loading: frozenset[str], min_trial
 
 
 def _unknown(trials: int, min_trials: int, habits: Habits) -> str:
-    told = f"only {trials} of the {min_trials} stored trials are there that would tell whether the suite feels it"
+    told = f"only {trials} of the {min_trials} stored trials are there that would tell whether the suite uses it"
     if not habits.passed_over:
         return told
     return f"{told} ({habits.passed_over} more broke off, or are of other settings, judges, models or Claude Code)"
