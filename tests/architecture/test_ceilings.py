@@ -27,7 +27,7 @@ CEILINGS = {
     "zelda_ci/judge": 2517,
     "zelda_ci/metrics": 3490,
     "zelda_ci/model_proxy": 4232,
-    "zelda_ci/pipeline": 5368,
+    "zelda_ci/pipeline": 5369,
     "zelda_ci/process": 646,
     "zelda_ci/report": 9970,
     "zelda_ci/sandbox": 2717,

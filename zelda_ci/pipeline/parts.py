@@ -26,7 +26,8 @@ RESULTS = "zelda-results.json"
 FOLDER = "shards"
 
 LOGS = ("setup", "setup-again", "build", "test")
-FILES = (run_folder.TRANSCRIPT, run_folder.PATCH, run_folder.MANIFEST, *map(run_folder.log_name, LOGS))
+KEPT = (run_folder.TRANSCRIPT, run_folder.PATCH, run_folder.MANIFEST, run_folder.STEERING)
+FILES = (*KEPT, *map(run_folder.log_name, LOGS))
 
 MAX_ARCHIVE_BYTES = 512 << 20
 MAX_MEMBER_BYTES = 256 << 20
