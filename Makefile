@@ -39,7 +39,7 @@ demo: .venv/runtime ## Run the demo: two suites through a real Claude Code sessi
 test: .venv/dev ## Run lint, types, import contracts, unit tests and a dozen end-to-end runs: two minutes
 	@begun=$$(date +%s) && $(MAKE) --no-print-directory lint imports && $(MAKE) --no-print-directory -j2 types unit && \
 		echo "make test: lint, types, import contracts, unit tests and the main end-to-end runs in $$(($$(date +%s) - begun)) s." \
-		"make test-all adds all other end-to-end runs, attacks and simulations: about 15 minutes."
+		"make test-all adds all other end-to-end runs, attacks and simulations: about 20 minutes."
 
 test-all: .venv/dev ## Run everything
 	@begun=$$(date +%s) && $(MAKE) --no-print-directory lint imports && $(MAKE) --no-print-directory -j2 types whole && \
