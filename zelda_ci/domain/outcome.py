@@ -86,12 +86,6 @@ def failed_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
     return tuple(criterion for criterion in _criteria(run.evaluations) if criterion.verdict in counted)
 
 
-def unjudged_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
-    """The acceptance criteria on which there is no verdict."""
-    criteria = _criteria(run.evaluations)
-    return tuple(criterion for criterion in criteria if criterion.verdict is CriterionVerdict.NOT_JUDGED)
-
-
 def fulfillment(run: RunResult) -> FulfillmentDetails | None:
     """What the judge said of the acceptance criteria; a file of another Zelda may hold what cannot be read."""
     return read_details(run.evaluations, Metric.REQUIREMENT_FULFILLMENT, FulfillmentDetails)

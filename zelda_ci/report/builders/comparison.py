@@ -62,16 +62,6 @@ def verdict(value: Verdict) -> Cell:
     return Cell(verdict_words(value), VERDICTS[value])
 
 
-# What is counted by name, in this order.
-NOTABLE = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED)
-NOUNS = {Verdict.REGRESSED: "regression", Verdict.IMPROVED: "improvement"}
-
-
-def count_words(value: Verdict, count: int) -> str:
-    """`2 regressions`, `1 changed, not proven`."""
-    return format_count(count, NOUNS[value]) if value in NOUNS else f"{whole(count)} {verdict_words(value)}"
-
-
 def verdict_words(value: Verdict) -> str:
     """As people read it."""
     return "changed, not proven" if value is Verdict.CHANGED else value.value

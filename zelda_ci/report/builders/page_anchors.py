@@ -16,7 +16,6 @@ from zelda_ci.report.page_model import PageLink
 from zelda_ci.report.text import sentence, visible
 
 MAX_LENGTH = 48
-OVERVIEW = "overview"
 MAX_QUOTE_LENGTH = 200
 
 
