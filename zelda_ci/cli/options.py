@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from zelda_ci.app import RunOrder
 from zelda_ci.cli import completion
 from zelda_ci.config.loader import plain_value
 from zelda_ci.config.schema import alternatives_of, choices, has_free_names
 from zelda_ci.domain.shards import ShardOf, shard_of
 from zelda_ci.overrides import ROWS, Given, Override, Overrides, parsed
+from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.workspace.base_commit import BaseOrder
 
 LAST = "HEAD"
