@@ -15,19 +15,19 @@ MAX_FILE_LINES = 1000
 SLACK = 0.1
 
 CEILINGS = {
-    "zelda_ci": 2038,
-    "zelda_ci/ci": 5411,
-    "zelda_ci/cli": 3312,
+    "zelda_ci": 1644,
+    "zelda_ci/ci": 5772,
+    "zelda_ci/cli": 3281,
     "zelda_ci/compare": 4304,
     "zelda_ci/config": 4285,
     "zelda_ci/domain": 5196,
     "zelda_ci/execution": 3283,
     "zelda_ci/files": 700,
-    "zelda_ci/github": 2413,
+    "zelda_ci/github": 2278,
     "zelda_ci/judge": 2517,
     "zelda_ci/metrics": 3490,
     "zelda_ci/model_proxy": 4232,
-    "zelda_ci/pipeline": 5369,
+    "zelda_ci/pipeline": 5327,
     "zelda_ci/process": 646,
     "zelda_ci/report": 9959,
     "zelda_ci/sandbox": 2717,
@@ -41,11 +41,11 @@ CEILINGS = {
     "tests/architecture": 883,
     "tests/golden": 1452,
     "tests/hostile": 3316,
-    "tests/integration": 19656,
+    "tests/integration": 19590,
     "tests/scenarios": 3669,
     "tests/slow": 507,
     "tests/support": 7179,
-    "tests/unit": 19326,
+    "tests/unit": 19287,
 }
 
 
