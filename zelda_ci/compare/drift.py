@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from zelda_ci.compare.exact_tests import OneSided, permutation_test
-from zelda_ci.compare.multiplicity import Family, Hypothesis, significant
+from zelda_ci.compare.multiplicity import Hypothesis, adjust, significant
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
 from zelda_ci.compare.sides import INVALID, read_metrics
 from zelda_ci.domain.fingerprint import PLATFORM
@@ -155,7 +155,7 @@ def _found(splits: Sequence[Split]) -> list[Drift]:
     """What has fallen, with an error of `NIGHTLY_ALPHA` for all of it; where it is seen in several ways, the surest."""
     asked = [(split, check) for split in splits for check in sorted(split.newest.checks)]
     tests = {index: test for index, each in enumerate(asked) if (test := _lower(*each))}
-    adjusted = Family(tuple(map(Hypothesis, tests.values())), NIGHTLY_ALPHA).adjusted
+    adjusted = adjust([Hypothesis(test) for test in tests.values()], NIGHTLY_ALPHA)
     surest: dict[tuple[str, str], tuple[float, float, int]] = {}
     for (index, test), p in zip(tests.items(), adjusted, strict=True):
         if significant(p, NIGHTLY_ALPHA):
