@@ -22,7 +22,7 @@ CEILINGS = {
     "zelda_ci/config": 4285,
     "zelda_ci/domain": 5196,
     "zelda_ci/execution": 3283,
-    "zelda_ci/files": 700,
+    "zelda_ci/files": 666,
     "zelda_ci/github": 2413,
     "zelda_ci/judge": 2517,
     "zelda_ci/metrics": 3490,
@@ -33,7 +33,7 @@ CEILINGS = {
     "zelda_ci/sandbox": 2717,
     "zelda_ci/storage": 1424,
     "zelda_ci/test_output": 3424,
-    "zelda_ci/workspace": 4851,
+    "zelda_ci/workspace": 4304,
     "scripts": 2751,
     "benchmarks": 1018,
     "runner": 215,
@@ -41,11 +41,11 @@ CEILINGS = {
     "tests/architecture": 883,
     "tests/golden": 1452,
     "tests/hostile": 3316,
-    "tests/integration": 19656,
-    "tests/scenarios": 3669,
+    "tests/integration": 19655,
+    "tests/scenarios": 3665,
     "tests/slow": 507,
-    "tests/support": 7179,
-    "tests/unit": 19326,
+    "tests/support": 7178,
+    "tests/unit": 19320,
 }
 
 
