@@ -43,7 +43,7 @@ class Given(Generic[T]):
 class UserKeys(Setting):
     """What no file of a project may say: it is about the user's machine."""
 
-    accept_isolation: Literal["landlock", "degraded"] | None = Field(
+    accept_isolation: Literal["landlock"] | None = Field(
         None, description="Accept this isolation level, at which runs are your own user's, where there is no better."
     )
 

@@ -121,7 +121,7 @@ WRONG: list[tuple[str, Given[Any], str]] = [
     (
         "isolation",
         Given("iron", "option", "--isolation"),
-        "The option --isolation is 'iron', which|be one of auto, full, namespaces, uid, landlock, degraded, none",
+        "The option --isolation is 'iron', which|be one of auto, full, uid, landlock, none",
     ),
     (
         "judge_model",

@@ -151,7 +151,7 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     given = environment(environ, settings)
     invocation = Invocation(loaded, order, given)
     planned = _plan(case, invocation, chosen.baseline if chosen else None)
-    invocation = invocation.but(stored=planned.stored or {})
+    invocation = invocation.ordering(replace(invocation.order, stored=planned.stored or {}))
     case = replace(case, settings=settings, root=loaded.root, results_dir=loaded.results_dir, notes=notes)
     case = replace(
         case,
@@ -172,7 +172,7 @@ def _share(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Emi
         planned = replace(planned, baseline=baseline.resolve_baseline(case, case.decision.target, case.run_id))
     environ = invocation.settings.environ
     if planned.known:
-        invocation = invocation.but(names=planned.new)
+        invocation = invocation.ordering(replace(invocation.order, names=planned.new))
     has_none, order = bool(planned.known) and not planned.new, invocation.order
     facts = PlanFacts(
         suites=() if has_none else invocation.masked,
@@ -215,10 +215,12 @@ def _runner(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Em
             # A number of trials has no budget of its own: that of the plan in its place holds.
             budget = money.budget(invocation.suites)
             overrides = replace(invocation.order.overrides, trials=Given(TRIALS_A_NIGHT, "input", "nightly"))
-            return invocation.but(overrides=overrides, budget_usd=budget).run(emit)
+            return invocation.ordering(replace(invocation.order, overrides=overrides, budget_usd=budget)).run(emit)
         if not planned.known:
             return invocation.run(emit)
-        return invocation.but(names=planned.new).run(emit) if planned.new else empty_batch(case.now())
+        if not planned.new:
+            return empty_batch(case.now())
+        return invocation.ordering(replace(invocation.order, names=planned.new)).run(emit)
 
     return run
 

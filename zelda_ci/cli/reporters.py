@@ -207,7 +207,7 @@ class RunReport:
             echo(sentence(line), err=True)
         chosen = [choice for choice in choices if choice.runs]
         if chosen:
-            yield invocation.but(names=[choice.suite for choice in chosen], tags=())
+            yield invocation.ordering(replace(invocation.order, names=[choice.suite for choice in chosen], tags=()))
             return
         self._batches.append((invocation.loaded, empty_batch(datetime.now(UTC))))
 

@@ -174,7 +174,8 @@ def _run_each(invocations: Sequence[Invocation], running: RunReport, changed_sin
             budget = invocation.order.budget_usd
             if budget is not None and spent:
                 # It is that of the whole command: what one project has spent, the next one lacks.
-                invocation = invocation.but(budget_usd=max(0.0, budget - spent))  # noqa: PLW2901
+                left = replace(invocation.order, budget_usd=max(0.0, budget - spent))
+                invocation = invocation.ordering(left)  # noqa: PLW2901
             with running.progress(invocation.loaded) as emit:
                 counted = invocation.with_stored()
                 batch = counted.run(emit)

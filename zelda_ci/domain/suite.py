@@ -229,13 +229,13 @@ class NetworkSettings(Setting):
     test: Literal["open", "none"] = Field("open", description="The test command.")
 
 
-IsolationLevel = Literal["full", "namespaces", "uid", "landlock", "degraded", "none"]
+IsolationLevel = Literal["full", "uid", "landlock", "none"]
 
 
 class IsolationSettings(Setting):
     """How strictly session and commands are confined."""
 
-    level: Literal["auto", "full", "namespaces", "uid", "landlock", "degraded", "none"] = Field(
+    level: Literal["auto", "full", "uid", "landlock", "none"] = Field(
         "auto", description="The best available level, or a named one."
     )
     require: IsolationLevel | None = Field(

@@ -119,8 +119,7 @@ def test_every_wrong_input_is_named_at_once_with_what_is_allowed(tmp_path: Path)
     assert {line.split()[2].replace("-", "_") for line in lines} == set(wrong)
     assert "The input mode is 'dance', which cannot be used: allowed are auto, run, comment, plan, merge." in lines
     assert (
-        "The input isolation-require is 'auto', which cannot be used: "
-        "it must be one of full, namespaces, uid, landlock, degraded, none."
+        "The input isolation-require is 'auto', which cannot be used: it must be one of full, uid, landlock, none."
     ) in lines
     assert "The input max-cost-usd is 'inf', which cannot be used: it must be a number above 0." in lines
     assert (
