@@ -33,7 +33,6 @@ from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
 from zelda_ci.ci.inputs import Mode
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
-from zelda_ci.compare.impact import reasons
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config.project import LoadedProject, find_root
 from zelda_ci.config.selection import select
@@ -55,6 +54,7 @@ from zelda_ci.pipeline.shards import PlanFacts, make_plan, order_of, with_trials
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.report.markdown import render_fork_notice
 from zelda_ci.report.text import sentence
+from zelda_ci.selection.choice import reasons
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.git import read_commit
 

@@ -17,7 +17,6 @@ from zelda_ci.cli import debug_log, report
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.cli.programs import OfSuite, annotations_of, as_report, for_programs, of_projects, qualified
 from zelda_ci.compare.gate import missed_minimums
-from zelda_ci.compare.impact import left_out, reasons
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.settings import EnvironmentSettings
@@ -44,6 +43,7 @@ from zelda_ci.report.terminal.layout import Page
 from zelda_ci.report.terminal.pages import print_arms, print_closing, print_comparison
 from zelda_ci.report.terminal.suites import FinishedSuites
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.selection.choice import left_out, reasons
 from zelda_ci.storage.history import RunHistory
 
 PEOPLE = {"line": Detail.LINE, "full": Detail.FULL, "github": Detail.FAILURES}

@@ -11,7 +11,6 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.compare.effects import ProjectFiles, SuiteEvidence, in_commands, is_meant, places_of
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.domain.fingerprint import (
     Fingerprint,
@@ -31,6 +30,7 @@ from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.pipeline.changed_files import line_digests, steering_files
 from zelda_ci.pipeline.comparing import stored_pool
 from zelda_ci.redact import Redactor
+from zelda_ci.selection.effects import ProjectFiles, SuiteEvidence, in_commands, is_meant, places_of
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.workspaces import Workspaces
 

@@ -4,6 +4,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Literal
 
 from zelda_ci.domain import globs
@@ -320,6 +321,8 @@ def _rule(change: FileChange, base: str) -> Effect:
     patterns = [pattern for side in sides for pattern in side.globs]
     prefix = f"{base}/" if base else ""
 
+    # Many suites touch the same files, and patterns are slow.
+    @cache
     def touches(file: str) -> bool:
         return file.startswith(prefix) and globs.matches(patterns, file.removeprefix(prefix))
 
