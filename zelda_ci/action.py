@@ -48,7 +48,7 @@ from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.revisions import merge_parents, tree_in, tree_of
 from zelda_ci.github.workflow_commands import Log, Severity
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.overrides import Given
+from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.shards import PlanFacts, make_plan, order_of, with_trials
@@ -226,8 +226,9 @@ def _runner(
         if nightly.is_nightly(case) and planned.baseline:
             # A number of trials has no budget of its own: that of the plan in its place holds.
             budget = money.budget(app.ordered(loaded, order, environ))
-            overrides = replace(order.overrides, trials=Given(TRIALS_A_NIGHT, "input", "nightly"))
-            return app.run(loaded, replace(order, overrides=overrides, budget_usd=budget), environ, emit)
+            trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")})
+            watching = replace(order, overrides=trials.above(order.overrides), budget_usd=budget)
+            return app.run(loaded, watching, environ, emit)
         if not planned.known:
             return app.run(loaded, order, environ, emit)
         new = replace(order, names=planned.new)

@@ -196,7 +196,7 @@ def _weak_isolation(
 ) -> WeakIsolation | None:
     given = order.overrides.above(_of_environment(settings))
     # What the files of the project say is not the user's word.
-    words = [word.value for word in (given.accept_isolation, given.isolation) if word]
+    words = [word.value for word in (given.get("acceptIsolation"), given.get("isolation.level")) if word]
     isolation = _isolation(suites, order, settings)
     return confinement.weak_isolation(suites, isolation, [*words, accepted_isolation(settings.environ)])
 
@@ -229,7 +229,8 @@ def rejudge(
     # The gateway is today's, whatever the run was judged through.
     above = overrides.above(_of_environment(settings))
     gateway = apply(loaded.suites[0].resolved, above).gateway_url
-    mode = LiveMode(access.of_judge(gateway, settings, str(above.gateway_url or loaded.layer.origin("gatewayUrl"))))
+    origin = str(above.get("gatewayUrl") or loaded.layer.origin("gatewayUrl"))
+    mode = LiveMode(access.of_judge(gateway, settings, origin))
     judging = _judging(mode, Redactor(settings.secrets()), RateLimits(lambda sentence: emit(Warned(sentence))))
     stored = RunHistory(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
@@ -246,7 +247,7 @@ def _judge_mode(
     loaded: LoadedProject, order: RunOrder, suites: Sequence[ResolvedSuite], settings: EnvironmentSettings
 ) -> Mode:
     above = order.overrides.above(_of_environment(settings))
-    origin = str(above.gateway_url or loaded.layer.origin("gatewayUrl"))
+    origin = str(above.get("gatewayUrl") or loaded.layer.origin("gatewayUrl"))
     return access.judge_mode(order.record, order.replay, suites, settings, origin)
 
 

@@ -12,11 +12,10 @@ from hashlib import sha256
 from pathlib import Path
 from posixpath import basename, dirname, join, normpath
 
-from zelda_ci.config import loader
-from zelda_ci.config.loader import MappingNode, ScalarNode
 from zelda_ci.config.messages import Rejected
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE, ProjectKeys
+from zelda_ci.config.source import read
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.domain.workspace import Listing, Withheld
 
@@ -193,12 +192,11 @@ def _places(text: bytes) -> tuple[str, str]:
 def _values(text: bytes, *names: str) -> dict[str, str]:
     """Top-level keys with a text."""
     try:
-        root, _ = loader.parse(text.decode("utf-8-sig", "replace"), "")
+        source = read(text.decode("utf-8-sig", "replace"), "")
     except Rejected:
         return {}
-    entries = root.entries if isinstance(root, MappingNode) else {}
-    nodes = {name: entries[name].node for name in names if name in entries}
-    return {name: node.text for name, node in nodes.items() if isinstance(node, ScalarNode) and node.text.strip()}
+    texts = {name: source.texts.get((name,), "") for name in names}
+    return {name: value for name, value in texts.items() if value.strip()}
 
 
 def _inside(project: str, given: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from zelda_ci.config import document, suite_file, validation
+from zelda_ci.config import check, document, suite_file
 from zelda_ci.config.discovery import ENDINGS, is_project, lookalikes, names, projects, suite_files
 from zelda_ci.config.document import ConfigDocument, lies_in
 from zelda_ci.config.merge import Layer, LoadedSuite, resolve
@@ -151,9 +151,9 @@ def examine(folder: Path, asked_for: Sequence[str] = ()) -> Examination:
         suites, problems, notices = _without_others(suites, problems, asked_for)
     problems += config.problems
     layers = [suite.layer for suite in suites]
-    problems += (*validation.untested(config.layer, layers, complete=not (problems or notices)),)
-    problems += (*validation.switched_off(config.layer, layers),)
-    problems += (*validation.refused_variables([config.layer, *layers]),)
+    problems += (*check.untested(config.layer, layers, complete=not (problems or notices)),)
+    problems += (*check.switched_off(config.layer, layers),)
+    problems += (*check.refused_variables([config.layer, *layers]),)
     if problems:
         return Examination(None, ordered(problems))
     if not suites:

@@ -8,7 +8,7 @@ import re2
 
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.messages import printable, shown
-from zelda_ci.config.schema import nearest
+from zelda_ci.config.words import nearest
 from zelda_ci.domain import globs
 from zelda_ci.errors import ConfigError
 
