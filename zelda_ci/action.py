@@ -35,9 +35,9 @@ from zelda_ci.ci.settings import ActionSettings, environment, read_action_settin
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.impact import reasons
 from zelda_ci.compare.shards import trial_seconds
+from zelda_ci.config.environment import EnvironmentSettings
 from zelda_ci.config.project import LoadedProject, find_root
 from zelda_ci.config.selection import select
-from zelda_ci.config.settings import EnvironmentSettings
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone

@@ -13,11 +13,11 @@ import anyio
 
 from zelda_ci import __version__, metrics
 from zelda_ci.config import project, secret_files
+from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
-from zelda_ci.config.settings import EnvironmentSettings, accepted_isolation
 from zelda_ci.domain.check import CheckReport
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric

@@ -20,8 +20,8 @@ from zelda_ci.cli.programs import OfSuite, annotations_of, as_report, for_progra
 from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.compare.impact import left_out, reasons
 from zelda_ci.compare.pool import StoredTrials
+from zelda_ci.config.environment import EnvironmentSettings
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import EnvironmentSettings
 from zelda_ci.domain.ci import CiReport, SteeringChange
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, batch_outcome

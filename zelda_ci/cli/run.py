@@ -12,8 +12,8 @@ from zelda_ci.app import RunOrder
 from zelda_ci.cli import completion, merge, options, report, reporters
 from zelda_ci.cli.choosing import Selection, select_in
 from zelda_ci.cli.reporters import Reporter, RunReport
+from zelda_ci.config.environment import EnvironmentSettings, read_environment
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import EnvironmentSettings, read_environment
 from zelda_ci.domain.shards import ShardOf
 from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.overrides import Overrides

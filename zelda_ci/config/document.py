@@ -25,6 +25,7 @@ from zelda_ci.config.messages import (
 from zelda_ci.config.source import Source, read
 from zelda_ci.domain.suite import MODEL_CREDENTIALS
 from zelda_ci.files import untrusted
+from zelda_ci.named_secrets import is_secret_name
 from zelda_ci.redact import KEY_SHAPES
 
 MEGABYTE = 1_000_000
@@ -94,10 +95,6 @@ def _decode(data: bytes, file: str) -> str:
         raise Rejected(config_problem(file, position(before, len(before)), message)) from None
 
 
-_NAME = re.compile(
-    r"(api|access|secret|private|auth|signing)_?keys?|key|(access_?|auth_?|oauth_?|bearer_?|github_?|gh_?)?token"
-    r"|\w*_(token|key|secret|password)|\w*(apikey|authtoken|secret|passwor[dt]|passwd|passphrase|credentials?)|bearer"
-)
 # By the name of the key that holds a credential, and by how the credential begins; others belong to other vendors.
 _VARIABLES = (
     (re.compile("portkey|gateway"), "PORTKEY_API_KEY"),
@@ -114,7 +111,7 @@ def credential_named(source: Source, file: str) -> Iterator[ConfigProblem]:
     """Keys with the name of a credential and a value that could be one."""
     for path, place in source.keys.items():
         name, value = str(path[-1]), source.value(path)
-        if _NAME.fullmatch(_snake(name)) and isinstance(value, str):
+        if is_secret_name(name) and isinstance(value, str):
             is_variable = path[:2] == ("execution", "env") and name.upper() not in MODEL_CREDENTIALS
             instead = (
                 f"set {shown(name)} where Zelda is started, and leave the value out here to pass it on"
@@ -137,10 +134,6 @@ def shaped(text: str, file: str) -> Iterator[ConfigProblem]:
             f"{_elsewhere(credential)}, and revoke the credential if the file was ever committed"
         )
         yield config_problem(file, position(text, begin), message)
-
-
-def _snake(key: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|-", "_", key[:100]).lower()
 
 
 def _elsewhere(*hints: str) -> str:

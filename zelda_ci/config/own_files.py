@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from posixpath import basename, dirname, join, normpath
 
+from zelda_ci.config.discovery import is_suite
 from zelda_ci.config.messages import Rejected
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE, ProjectKeys
@@ -25,7 +26,6 @@ RULES = "1"
 DEFAULTS = ProjectKeys()
 MAX_LINKS = 40
 
-_SUITE = re.compile(r"test-.*\.ya?ml", re.DOTALL)
 _RECORDING_OF_A_JUDGE = "@judge.json"
 _NOTE = re.compile(r"README.*|\..*", re.DOTALL | re.IGNORECASE)
 _TEXT = re.compile(r".*\.(ya?ml|md|txt|json|csv)", re.DOTALL | re.IGNORECASE)
@@ -62,7 +62,7 @@ class OwnFiles:
 
     def reads(self, name: str) -> bool:
         """Whether the content of a file matters."""
-        return name == CONFIG_FILE or bool(_SUITE.fullmatch(name)) or name.endswith(_RECORDING_OF_A_JUDGE)
+        return name == CONFIG_FILE or is_suite(name) or name.endswith(_RECORDING_OF_A_JUDGE)
 
     def find(self, listing: Listing, project: str) -> Withheld:
         """Everything of every project, the folder of the tested one given."""
@@ -111,7 +111,7 @@ class _Tree:
             if name == CONFIG_FILE:
                 texts = self._listing.texts.get(file, ())
                 projects.setdefault(folder, set()).update(map(_places, texts))
-            elif _SUITE.fullmatch(name):
+            elif is_suite(name):
                 for above in _above(file):
                     if basename(above) == DEFAULTS.test_dir:
                         projects.setdefault(dirname(above), set()).add(default)
@@ -213,7 +213,7 @@ def _lies_in(path: str, folder: str) -> bool:
 
 def _is_suite_of(file: str, folder: str, project: str) -> bool:
     """Below the folder at any depth, since one that was put away still says what is expected."""
-    return bool(_SUITE.fullmatch(basename(file))) and (folder != project or dirname(file) == folder)
+    return is_suite(basename(file)) and (folder != project or dirname(file) == folder)
 
 
 def _steers(file: str) -> bool:

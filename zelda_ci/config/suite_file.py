@@ -11,9 +11,9 @@ from zelda_ci.config.check import PATTERNS
 from zelda_ci.config.document import ConfigDocument, lies_in, read_text
 from zelda_ci.config.merge import Identity, Layer, Origin
 from zelda_ci.config.messages import ConfigProblem, Position, Rejected, config_problem
+from zelda_ci.config.repository import TrackedFiles
 from zelda_ci.config.schema import SuiteConfig
 from zelda_ci.config.source import TOP
-from zelda_ci.config.tracked import TrackedFiles
 from zelda_ci.domain.suite import NAME
 from zelda_ci.files import untrusted
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from zelda_ci.config.settings import EnvironmentSettings
+from zelda_ci.config.environment import EnvironmentSettings
 from zelda_ci.errors import ZeldaError
 from zelda_ci.events import Emit
 from zelda_ci.model_proxy.proxy import ModelProxy
