@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from zelda_ci.app import RunOrder
 from zelda_ci.cli import completion
 from zelda_ci.config.schema import ConfigKey, choices, kinds
 from zelda_ci.config.source import plain_value
 from zelda_ci.domain.shards import ShardOf, shard_of
 from zelda_ci.overrides import SOURCES, Given, Overrides, about, parsed
+from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.workspace.base_commit import BaseOrder
 
 LAST = "HEAD"

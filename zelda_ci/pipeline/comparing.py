@@ -6,8 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from zelda_ci.compare.adaptive import compare_trials
-from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.comparison import compare, compare_trials
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.compare.pool import StoredTrials, TrialPool, is_valid, pool_of
 from zelda_ci.compare.schedule import SuiteTrials

@@ -16,7 +16,7 @@ from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.domain.fingerprint import (
     Fingerprint,
     Host,
-    SteeringFile,
+    Steers,
     TreeDigests,
     digest_tree,
     fingerprint,
@@ -64,10 +64,10 @@ async def tree_digests(
         # By the rules of Claude Code itself, which see what is not committed, too.
         items = offered.items if offered else ()
         imported = frozenset(str(item.name) for item in items if item.kind is ItemKind.MEMORY)
-        drawn = {file.path: SteeringFile("drawn") for file in tested.files if file.path in imported}
+        drawn: dict[str, Steers] = {file.path: "drawn" for file in tested.files if file.path in imported}
         steers = drawn | steers
     lines = await line_digests(tested.git, (file for file in tested.files if file.path in (steers or ())))
-    digests = digest_tree(tested.files, steers, folder=tested.folder, redact=redact, whole=tested.whole)
+    digests = digest_tree(tested.files, steers, folder=tested.folder, whole=tested.whole)
     return replace(digests, lines={redact(path): digests_of for path, digests_of in lines.items()})
 
 
