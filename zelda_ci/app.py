@@ -13,12 +13,12 @@ import anyio
 
 from zelda_ci import __version__, metrics
 from zelda_ci.config import project
+from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.secret_files import FoundSecrets, find_secrets
 from zelda_ci.config.selection import select
-from zelda_ci.config.settings import EnvironmentSettings, accepted_isolation
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.check import CheckReport
 from zelda_ci.domain.fingerprint import Fingerprint
@@ -132,7 +132,9 @@ class Invocation:
 
     def _weak_isolation(self) -> WeakIsolation | None:
         # What the files of the project say is not the user's word.
-        words = [word.value for word in (self._given.accept_isolation, self._given.isolation) if word]
+        words = [
+            word.value for word in (self._given.get("acceptIsolation"), self._given.get("isolation.level")) if word
+        ]
         accepted = accepted_isolation(self.settings.environ)
         return confinement.weak_isolation(self.suites, self.isolation, [*words, accepted])
 
@@ -249,7 +251,7 @@ class Invocation:
             emit(Warned(f"{left_out} values of .env files or variables are too large to be masked in results"))
 
     def _judge_mode(self) -> Mode:
-        origin = str(self._given.gateway_url or self.loaded.layer.origin("gatewayUrl"))
+        origin = str(self._given.get("gatewayUrl") or self.loaded.layer.origin("gatewayUrl"))
         return access.judge_mode(self.order.record, self.order.replay, self.suites, self.settings, origin)
 
     def _check_tools(self, session: ModelProxy | ZeldaError, judge: ModelProxy | ZeldaError, emit: Emit) -> CheckTools:
@@ -346,7 +348,8 @@ def rejudge(
     # The gateway is today's, whatever the run was judged through.
     above = overrides.above(_of_environment(settings))
     gateway = apply(loaded.suites[0].resolved, above).gateway_url
-    mode = LiveMode(access.of_judge(gateway, settings, str(above.gateway_url or loaded.layer.origin("gatewayUrl"))))
+    origin = str(above.get("gatewayUrl") or loaded.layer.origin("gatewayUrl"))
+    mode = LiveMode(access.of_judge(gateway, settings, origin))
     judging = _judging(mode, Redactor(settings.secrets()), RateLimits(lambda sentence: emit(Warned(sentence))))
     stored = RunHistory(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))

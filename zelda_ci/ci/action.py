@@ -46,7 +46,7 @@ from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.revisions import merge_parents, tree_in, tree_of
 from zelda_ci.github.workflow_commands import Log, Severity
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.overrides import Given
+from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
@@ -214,7 +214,9 @@ def _runner(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Em
         if nightly.is_nightly(case) and planned.baseline:
             # A number of trials has no budget of its own: that of the plan in its place holds.
             budget = money.budget(invocation.suites)
-            overrides = replace(invocation.order.overrides, trials=Given(TRIALS_A_NIGHT, "input", "nightly"))
+            budget = money.budget(invocation.suites)
+            trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")})
+            overrides = trials.above(invocation.order.overrides)
             return invocation.ordering(replace(invocation.order, overrides=overrides, budget_usd=budget)).run(emit)
         if not planned.known:
             return invocation.run(emit)

@@ -8,7 +8,7 @@ import click
 
 from zelda_ci import app
 from zelda_ci.cli import completion, options, report
-from zelda_ci.config.settings import read_environment
+from zelda_ci.config.environment import read_environment
 from zelda_ci.overrides import Overrides
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.report import terminal

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from zelda_ci import app
 from zelda_ci.cli import report
-from zelda_ci.config.project_files import Proposal
-from zelda_ci.config.settings import EnvironmentSettings
+from zelda_ci.config.detect import Proposal
+from zelda_ci.config.environment import EnvironmentSettings
 from zelda_ci.config.templates import CommandLine
 from zelda_ci.domain.check import Check, CheckReport
 from zelda_ci.errors import ConfigError

@@ -13,7 +13,7 @@ import click
 from zelda_ci import app, process
 from zelda_ci.cli import options, report
 from zelda_ci.cli.output import echo
-from zelda_ci.config.settings import read_environment
+from zelda_ci.config.environment import read_environment
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.pipeline.comparing import changed_steering, compare_sides
 from zelda_ci.pipeline.html_report import report_of_sides, write_html

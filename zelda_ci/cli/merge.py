@@ -15,8 +15,8 @@ from zelda_ci.app import Invocation
 from zelda_ci.cli import options, report, reporters
 from zelda_ci.cli.output import echo
 from zelda_ci.cli.reporters import Reporter, Reporting, RunReport
+from zelda_ci.config.environment import EnvironmentSettings, read_environment
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import EnvironmentSettings, read_environment
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import empty_batch
 from zelda_ci.domain.shards import ShardOf, ShardPart, ShardPlan

@@ -11,8 +11,8 @@ import click
 from zelda_ci.app import Invocation
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.compare.gate import missed_minimums
+from zelda_ci.config.environment import accept_isolation
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import accept_isolation
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.outcome import batch_outcome

@@ -18,8 +18,8 @@ from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.cli.programs import OfSuite, annotations_of, as_report, for_programs, of_projects, qualified
 from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.compare.pool import StoredTrials
+from zelda_ci.config.environment import EnvironmentSettings
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import EnvironmentSettings
 from zelda_ci.domain.ci import CiReport, SteeringChange
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, batch_outcome

@@ -12,7 +12,7 @@ from zelda_ci.app import Invocation
 from zelda_ci.cli import completion, merge, options, report, reporters
 from zelda_ci.cli.choosing import Selection, select_in
 from zelda_ci.cli.reporters import Reporter, RunReport
-from zelda_ci.config.settings import read_environment
+from zelda_ci.config.environment import read_environment
 from zelda_ci.domain.shards import ShardOf
 from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.overrides import Overrides
