@@ -15,10 +15,10 @@ MAX_FILE_LINES = 1000
 SLACK = 0.1
 
 CEILINGS = {
-    "zelda_ci": 1475,
-    "zelda_ci/ci": 5761,
-    "zelda_ci/cli": 3257,
-    "zelda_ci/compare": 3730,
+    "zelda_ci": 1472,
+    "zelda_ci/ci": 5764,
+    "zelda_ci/cli": 3258,
+    "zelda_ci/compare": 2991,
     "zelda_ci/config": 3873,
     "zelda_ci/domain": 5257,
     "zelda_ci/execution": 3283,
@@ -30,22 +30,22 @@ CEILINGS = {
     "zelda_ci/pipeline": 5328,
     "zelda_ci/process": 646,
     "zelda_ci/report": 9534,
-    "zelda_ci/sandbox": 2717,
+    "zelda_ci/sandbox": 2708,
     "zelda_ci/storage": 1424,
     "zelda_ci/test_output": 3424,
     "zelda_ci/workspace": 4304,
     "scripts": 2903,
     "benchmarks": 1016,
     "runner": 215,
-    "schemas": 3072,
+    "schemas": 3066,
     "tests/architecture": 880,
     "tests/golden": 1417,
     "tests/hostile": 3304,
-    "tests/integration": 19632,
+    "tests/integration": 19630,
     "tests/scenarios": 3665,
     "tests/slow": 509,
     "tests/support": 7178,
-    "tests/unit": 19214,
+    "tests/unit": 19209,
 }
 
 
