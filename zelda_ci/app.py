@@ -21,7 +21,7 @@ from zelda_ci.config.settings import EnvironmentSettings, accepted_isolation
 from zelda_ci.domain.check import CheckReport
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, Versions, snapshot
+from zelda_ci.domain.run import BatchResult, Versions
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ExecutionError
@@ -175,7 +175,7 @@ def masked(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings
     """The same as results hold them; errors as for `check`."""
     suites = ordered(loaded, order, settings)
     redact = _ground(loaded, order, suites, settings, emit).redact
-    return [snapshot(suite, redact) for suite in suites]
+    return [suite.redacted(redact) for suite in suites]
 
 
 def unaccepted_isolation(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> WeakIsolation | None:

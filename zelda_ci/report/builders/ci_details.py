@@ -16,8 +16,8 @@ from zelda_ci.domain.comparison import (
     SuiteComparison,
     Verdict,
 )
-from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
-from zelda_ci.domain.measures import MEASURES, Metric
+from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict, ToolUsageDetails
+from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import trials_alone
@@ -39,7 +39,6 @@ from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.figures import equal_figures, figure_table
 from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
 from zelda_ci.report.builders.judged import VERDICTS as JUDGED
-from zelda_ci.report.builders.judged import tool_details
 from zelda_ci.report.builders.phrases import quoted
 from zelda_ci.report.builders.run import run_view
 from zelda_ci.report.builders.standings import SuiteRuns, SuiteStanding, by_suite, is_firm
@@ -132,7 +131,7 @@ def _rows(suite: SuiteComparison, ran: SuiteRuns | None) -> Iterator[Row]:
 
 def _missed(suite: SuiteComparison, ran: SuiteRuns | None) -> Iterator[Cell]:
     """Why the judge wanted each tool, in the words of the newest run."""
-    details = [tool_details(run.evaluations.get(Metric.TOOL_USAGE)) for run in (ran.valid if ran else ())]
+    details = [run.details(ToolUsageDetails) for run in (ran.valid if ran else ())]
     remarks_by_tool = {str(remark.tool): remark for detail in details if detail for remark in detail.missed}
     for change in suite.tools.newly_missed[:MAX_TOOLS]:
         if remark := remarks_by_tool.get(change.tool):
