@@ -51,7 +51,7 @@ def store(project: Project, trials: list[RunResult]) -> None:
     for run in trials:
         folder = project.results / "runs" / run.run_id
         folder.mkdir(parents=True)
-        (folder / "result.json").write_bytes(codec.encode_result(run))
+        (folder / "result.json").write_bytes(codec.encode(run, indent=2))
 
 
 def test_people_get_a_table_and_programs_json_by_its_schema(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_an_artifact_is_read_from_its_folder(tmp_path: Path) -> None:
     batch = {"schemaVersion": 1, "batchId": "x", "startedAt": START.isoformat(), "finishedAt": START.isoformat()}
     folder = project.path / "artifact"
     folder.mkdir()
-    batch["runs"] = [json.loads(codec.encode_result(run)) for run in runs]
+    batch["runs"] = [json.loads(codec.encode(run, indent=2)) for run in runs]
     (folder / "zelda-results.json").write_text(json.dumps(batch))
     done = zelda(project, "coverage", "artifact")
     assert "ci (1)" in done.stdout, done.stderr

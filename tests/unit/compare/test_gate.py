@@ -127,15 +127,6 @@ def test_a_criterion_that_was_not_judged_does_not_fail_and_leaves_the_suite_inco
     assert gate(batch(judged("P?"), judged("P?")), {}).exit_code == 2
 
 
-def test_a_score_of_an_older_zelda_does_not_hide_what_nobody_judged():
-    (old,) = judged("P?")
-    result = old.evaluations[Metric.REQUIREMENT_FULFILLMENT].model_copy(update={"score": 100.0, "failed": False})
-    run = old.model_copy(update={"evaluations": {Metric.REQUIREMENT_FULFILLMENT: result}})
-    assert gate(batch([run]), {}).exit_code == 2
-    asked = GateSettings(min_score=ScoreLimits(requirement_fulfillment=80))
-    assert "has no score" in reds(gate(batch([run]), {"alpha": asked}))[1]
-
-
 FELL_SHORT = "alpha: build, tests or coverage fell short in the only trial"
 
 

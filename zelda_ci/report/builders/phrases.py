@@ -79,5 +79,5 @@ def passed(statistics: TrialStatistics) -> int:
 def change_words(delta: MeasureDelta) -> str:
     """`cost went from $0.18 to $0.31`: in the number's own unit; a score is in points of 100."""
     spec = MEASURES[delta.measure]
-    sides = [written(spec.write, side.mean) for side in (delta.baseline, delta.candidate) if side]
+    sides = [written(spec.unit.write, side.mean) for side in (delta.baseline, delta.candidate) if side]
     return f"{spec.label} went from {' to '.join(sides)}{' points of 100' if spec.limit else ''}"

@@ -6,12 +6,11 @@ from zelda_ci.domain import numbers
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import ChangeSummary, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CommandResult
+from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.domain.workspace import IgnoredFiles, IsolationReport
 from zelda_ci.report.builders.correctness import (
     STATUS_WORDS,
     command_ending,
-    correctness,
     correctness_section,
     failed_steps,
     run_problem,
@@ -187,7 +186,7 @@ def _ending(run: RunResult, outcome: Outcome) -> str:
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.INCOMPLETE:
         return "completed, but not evaluated completely"
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:
-        details = correctness(run)
+        details = run.details(CorrectnessDetails)
         if failed_criteria(run) and (details is None or details.passed):
             return "completed, but criteria failed"
         return f"completed, but {command_ending(details) if details else 'did not pass'}"
