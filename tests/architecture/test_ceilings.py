@@ -20,7 +20,7 @@ CEILINGS = {
     "zelda_ci/cli": 3312,
     "zelda_ci/compare": 4304,
     "zelda_ci/config": 4285,
-    "zelda_ci/domain": 5196,
+    "zelda_ci/domain": 5197,
     "zelda_ci/execution": 3283,
     "zelda_ci/files": 700,
     "zelda_ci/github": 2413,
