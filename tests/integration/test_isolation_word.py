@@ -108,7 +108,7 @@ def test_at_a_terminal_it_is_asked_once_and_remembered_for_the_user(project: Pro
 
 
 @needs.ROOT
-def test_the_demo_goes_on_and_says_so(tmp_path: Path) -> None:
+def test_the_demo_goes_on_says_so_and_leaves_nothing_but_its_report(tmp_path: Path) -> None:
     try:
         who = developer.unprivileged()
     except LookupError as problem:
@@ -123,3 +123,6 @@ def test_the_demo_goes_on_and_says_so(tmp_path: Path) -> None:
     assert done.returncode == 0, printed
     assert "At isolation level landlock session and commands run as your user" in printed
     assert "it goes on all the same, because the project is Zelda's own" in printed
+    # The report stays, and nothing beside it.
+    (page,) = re.findall(r"where they part: (.+)", done.stdout)
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == [Path(page)]
