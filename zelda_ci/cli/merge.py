@@ -1,7 +1,7 @@
 """`zelda merge`, and the shards whose parts it puts together."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,16 +69,11 @@ def merge(
     names what is wrong, and the exit code is 2.
     """
     reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, page=page)
+    reporting.need_folders()
     loaded, settings = app.load(project), read_environment(os.environ)
     parts = fitting(parts_in(folder))
     _need_commit(parts[0].part.plan, loaded, settings)
-    running = RunReport(reporting, None, settings, titled=False)
-    batch = bring_in(parts, loaded.results_dir)
-    with running.progress(loaded):
-        # Nothing goes on any more: what there is to show, is shown now.
-        pass
-    running.show(batch, stored_in(parts))
-    return running.finish()
+    return RunReport(reporting, loaded).show(bring_in(parts, loaded.results_dir), stored_in(parts))
 
 
 def _need_commit(plan: ShardPlan, loaded: LoadedProject, settings: EnvironmentSettings) -> None:
@@ -112,7 +107,8 @@ def _refuse_together(reporting: Reporting, given: Mapping[str, Any]) -> None:
 
 
 def run_shard(
-    orders: Sequence[tuple[LoadedProject, RunOrder]],
+    loaded: LoadedProject,
+    whole: RunOrder,
     shard: ShardOf,
     settings: EnvironmentSettings,
     running: RunReport,
@@ -124,12 +120,11 @@ def run_shard(
         ZeldaError: Nothing could be run, or the part could not be written.
     """
     _refuse_together(running.reporting, click.get_current_context().params)
-    ((loaded, whole),) = orders
-    narrowed = next(iter(running.narrowed(loaded, whole, settings, changed_since)), None)
+    narrowed = reporters.narrowed(loaded, whole, settings, changed_since)
     if narrowed:
         loaded, whole = narrowed
         report.ask_about_isolation(loaded, whole, settings)
-    with running.progress(loaded) as emit:
+    with running.progress() as emit:
         whole = app.with_stored(loaded, whole, settings, emit) if narrowed else whole
         plan = _plan(loaded, whole, shard, settings, emit, is_empty=narrowed is None)
         names = plan.names_of(shard.number)
