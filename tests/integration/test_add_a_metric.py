@@ -72,10 +72,9 @@ def name_of(node: ast.stmt) -> str | None:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package with the metric, and what `make schemas` needs."""
     root = tmp_path_factory.mktemp("copy")
-    for part in ("zelda_ci", "scripts", "schemas"):
+    for part in ("zelda_ci", "scripts", "schemas", "docs", "runner"):
         shutil.copytree(REPOSITORY / part, root / part)
-    (root / "docs").mkdir()
-    shutil.copy(REPOSITORY / "docs/configuration.md", root / "docs")
+    shutil.copy(REPOSITORY / "action.yml", root)
     follow(steps(), root)
     return root
 

@@ -10,15 +10,12 @@ from typing import Any
 
 import click
 
-from zelda_ci import app
-from zelda_ci.app import RunOrder
+from zelda_ci.app import Invocation
 from zelda_ci.cli import report
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.compare.gate import missed_minimums
-from zelda_ci.compare.impact import left_out, reasons
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import EnvironmentSettings
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, PullRequestChanges, SteeringChange
 from zelda_ci.domain.comparison import GateResult, Verdict
 from zelda_ci.domain.outcome import Outcome, batch_outcome
@@ -40,6 +37,7 @@ from zelda_ci.report.model import Detail, RunFiles, Section
 from zelda_ci.report.terminal.pages import print_arms, print_closing, print_comparison
 from zelda_ci.report.terminal.suites import FinishedSuites
 from zelda_ci.report.text import json_text, sentence
+from zelda_ci.selection.choice import left_out, reasons
 from zelda_ci.storage.history import RunHistory
 
 FORMATS = {"json": "results.json", "junit": "results.xml"}
@@ -158,18 +156,17 @@ def chosen(reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, page: P
     return Reporting(detail, next(iter(printed), None), tuple(one for one in reporters if one.file), page)
 
 
-def narrowed(
-    loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, ref: str | None
-) -> tuple[LoadedProject, RunOrder] | None:
-    """The order without the suites that what has changed cannot concern, each of which is named; none if all are."""
+def narrowed(invocation: Invocation, ref: str | None) -> Invocation | None:
+    """The invocation without the suites that the change cannot concern, each of which is named; none if all are."""
     if ref is None:
-        return loaded, order
-    suites = app.selected(loaded, order, settings)
-    choices = changed_since(ref, loaded, suites, settings.environ, Redactor(settings.secrets()), order)
+        return invocation
+    settings, order = invocation.settings, invocation.order
+    redact = Redactor(settings.secrets())
+    choices = changed_since(ref, invocation.loaded, invocation.chosen, settings.environ, redact, order)
     for line in (*reasons(choices), *left_out(choices)):
         echo(sentence(line), err=True)
     kept = [choice.suite for choice in choices if choice.runs]
-    return (loaded, replace(order, names=kept, tags=())) if kept else None
+    return invocation.ordering(replace(order, names=kept, tags=())) if kept else None
 
 
 class RunReport:

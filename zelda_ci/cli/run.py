@@ -9,20 +9,18 @@ from pathlib import Path
 
 import click
 
-from zelda_ci import app
-from zelda_ci.app import RunOrder
+from zelda_ci.app import Invocation
 from zelda_ci.cli import completion, debug_log, merge, options, report, reporters
 from zelda_ci.cli.choosing import Selection, select_in
 from zelda_ci.cli.output import echo
 from zelda_ci.cli.reporters import Reporter, RunReport, folder_name, narrowed
 from zelda_ci.compare.pool import StoredTrials
-from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import EnvironmentSettings, read_environment
+from zelda_ci.config.environment import read_environment
 from zelda_ci.domain.run import BatchResult, empty_batch
 from zelda_ci.domain.shards import ShardOf
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
 from zelda_ci.overrides import Overrides
-from zelda_ci.pipeline.invocation import foretell
+from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.workspace.base_commit import BaseOrder
 
 # A session mostly waits for the model: two processors carry more, and the lowest rate limits this many.
@@ -148,13 +146,13 @@ def run(  # noqa: PLR0913 - its options
     order = replace(order, against=against_ref, budget_usd=budget_usd, despite_failing=yes)
     order = replace(order, max_failures=1 if fail_fast else max_failures)
     asked = [
-        Asked(loaded, replace(order, names=meant), RunReport(each, loaded))
+        Asked(Invocation(loaded, replace(order, names=meant), settings), RunReport(each, loaded))
         for (loaded, meant), each in zip(chosen.projects, of_each, strict=True)
     ]
     since = None if run_all else changed_since
     if shard:
-        return merge.run_shard(asked[0].loaded, asked[0].order, shard, settings, asked[0].report, since)
-    work = EachProject(settings, since, is_several=chosen.is_several)
+        return merge.run_shard(asked[0].invocation, shard, asked[0].report, since)
+    work = EachProject(since, is_several=chosen.is_several)
     for root, problem in chosen.unusable.items():
         work.refuse(root, problem)
     if dry_run:
@@ -169,16 +167,20 @@ def run(  # noqa: PLR0913 - its options
 class Asked:
     """What to run in a project, and how it is reported."""
 
-    loaded: LoadedProject
-    order: RunOrder
+    invocation: Invocation
     report: RunReport
+
+    @property
+    def root(self) -> Path:
+        """The project's folder."""
+        return self.invocation.loaded.root
 
 
 class EachProject:
     """Runs one project after the other; of several, one that cannot be run does not keep the others from it."""
 
-    def __init__(self, settings: EnvironmentSettings, changed_since: str | None, *, is_several: bool) -> None:
-        self._settings, self._changed_since, self._is_several = settings, changed_since, is_several
+    def __init__(self, changed_since: str | None, *, is_several: bool) -> None:
+        self._changed_since, self._is_several = changed_since, is_several
         self._endings: list[str] = []
         self.code = 0
 
@@ -186,38 +188,36 @@ class EachProject:
         """Every project, and every question before the first."""
         ready = []
         for one in asked:
-            with self._tolerant(one.loaded.root):
-                found = narrowed(one.loaded, one.order, self._settings, self._changed_since)
+            with self._tolerant(one.root):
+                found = narrowed(one.invocation, self._changed_since)
                 if found:
-                    report.ask_about_isolation(*found, self._settings)
+                    report.ask_about_isolation(found)
                 ready.append((one, found))
         spent = 0.0
         for at, (one, found) in enumerate(ready, start=1):
-            with self._tolerant(one.loaded.root):
+            with self._tolerant(one.root):
                 self._title(one)
                 batch, stored = self._batch(one, found, spent)
                 spent += batch.cost_usd
                 code = one.report.show(batch, stored)
-                self._end(one.loaded.root, f"exit code {code}" if batch.runs else "nothing to run", code)
+                self._end(one.root, f"exit code {code}" if batch.runs else "nothing to run", code)
                 if code == EXIT_INTERRUPTED or batch.ended:
                     for left, _ in ready[at:]:
-                        self._end(left.loaded.root, "not begun")
+                        self._end(left.root, "not begun")
                     break
         if self._is_several:
             echo("\nProjects: " + ", ".join(self._endings), err=True)
 
     def foretell(self, one: Asked, *, as_json: bool) -> None:
         """What would run, without the suites that what has changed cannot concern, and what it may cost."""
-        with self._tolerant(one.loaded.root):
-            found = narrowed(one.loaded, one.order, self._settings, self._changed_since)
+        with self._tolerant(one.root):
+            found = narrowed(one.invocation, self._changed_since)
             if found is None:
                 return
             self._title(one)
-            loaded, order = found
-            with one.report.progress() as emit:
-                counted = app.with_stored(loaded, order, self._settings, emit)
-            suites = app.ordered(loaded, order, self._settings)
-            report.print_forecast_of(foretell(counted, suites, loaded.results_dir), as_json=as_json)
+            with one.report.progress():
+                forecast = found.with_stored().forecast()
+            report.print_forecast_of(forecast, as_json=as_json)
 
     def refuse(self, root: Path, problem: ZeldaError) -> None:
         """Say what is wrong with a project."""
@@ -226,21 +226,21 @@ class EachProject:
         self._end(root, "could not be run", problem.exit_code)
 
     def _batch(
-        self, one: Asked, found: tuple[LoadedProject, RunOrder] | None, spent: float
+        self, one: Asked, found: Invocation | None, spent: float
     ) -> tuple[BatchResult, Mapping[str, StoredTrials]]:
         if found is None:
             return empty_batch(datetime.now(UTC)), {}
-        loaded, order = found
-        if order.budget_usd is not None:
-            # It is that of the whole invocation: what one project has spent, the next one lacks.
-            order = replace(order, budget_usd=max(0.0, order.budget_usd - spent))
+        budget = found.order.budget_usd
+        if budget is not None and spent:
+            # It is that of the whole command: what one project has spent, the next one lacks.
+            found = found.ordering(replace(found.order, budget_usd=max(0.0, budget - spent)))
         with one.report.progress() as emit:
-            counted = app.with_stored(loaded, order, self._settings, emit)
-            return app.run(loaded, counted, self._settings, emit), counted.stored
+            counted = found.with_stored()
+            return counted.run(emit), counted.order.stored
 
     def _title(self, one: Asked) -> None:
         if self._is_several:
-            echo(f"\nProject {folder_name(one.loaded.root)}", err=bool(one.report.reporting.printed))
+            echo(f"\nProject {folder_name(one.root)}", err=bool(one.report.reporting.printed))
 
     def _end(self, root: Path, words: str, code: int = 0) -> None:
         self._endings.append(f"{folder_name(root)} ({words})")
