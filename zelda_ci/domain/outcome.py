@@ -98,10 +98,9 @@ def batch_outcome(batch: BatchResult) -> Outcome:
     cut_short = (Outcome.INTERRUPTED,) if batch.interrupted else ()
     # Runs that did not pass have ended it because that was wanted; a refused one is broken itself.
     unpaid = (Outcome.INCOMPLETE,) if batch.unpaid and not batch.ended else ()
-    unusable = (Outcome.BROKEN,) if batch.unusable_projects else ()
     # Where no run was planned, nothing is missing.
     without_runs = Outcome.PASSED if batch.planned == 0 else Outcome.BROKEN
-    return max((*map(run_outcome, batch.runs), *unpaid, *cut_short, *unusable), default=without_runs)
+    return max((*map(run_outcome, batch.runs), *unpaid, *cut_short), default=without_runs)
 
 
 def _not_met(undecided: Undecided) -> set[CriterionVerdict]:

@@ -177,8 +177,6 @@ class BatchResult(Record):
     """What ended it, so that nothing more was begun, such as a refused key; absent where nothing did."""
     budget_usd: float | None = None
     """What sessions and judges of both sides may cost together; absent where nobody set a limit."""
-    unusable_projects: dict[str, SafeText] | None = None
-    """Of several projects, those that could not be run, and why; absent where all could."""
     notes: tuple[SafeText, ...] = ()
     """What of submodules and of Git LFS was not in the tested tree, in sentences."""
     failing_before: dict[str, SafeText] = {}

@@ -49,7 +49,6 @@ NOT_XML = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U
 def render_junit(report: CiReport) -> str:
     """The whole file, with its declaration; always well-formed, whatever the results hold."""
     suites = [_suite(run, report) for run in report.batch.runs]
-    suites += [_unusable(project, why) for project, why in (report.batch.unusable_projects or {}).items()]
     if refused := [reason for reason in report.gate.reasons if isinstance(reason, NotLoaded)]:
         suites.append(TestSuite("settings files", list(map(_refused, refused))))
     if report.comparison:
@@ -92,12 +91,6 @@ def _suite(run: RunResult, report: CiReport) -> TestSuite:
         package=run.config.file,
         properties=dict(_properties(run, report)),
     )
-
-
-def _unusable(project: str, why: str) -> TestSuite:
-    case = TestCase("project", classname=project)
-    case.add_error_info(sentence(why), why, "project")
-    return TestSuite(project, [case])
 
 
 def _refused(reason: NotLoaded) -> TestCase:

@@ -21,9 +21,8 @@ class Detail(StrEnum):
 
     QUIET = "quiet"
     """Failures, in a line each."""
-    LINE = "line"
     FAILURES = "failures"
-    """A line, but of what failed everything."""
+    """A line each, but of what failed everything."""
     FULL = "full"
 
 

@@ -1,17 +1,18 @@
-"""A session's page, but for its conversation: how it ended, what was judged, its pictures and its patch."""
+"""A session's page, but for its conversation: how it ended, what was judged, its time line and its patch."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from zelda_ci.domain.details import FulfillmentDetails
 from zelda_ci.domain.session import SessionTranscript
-from zelda_ci.report.builders.page_anchors import SessionCitations
-from zelda_ci.report.builders.page_pictures import pictures
-from zelda_ci.report.builders.page_suite import SuiteSession, SuiteSessions
-from zelda_ci.report.builders.page_text import patched_files
+from zelda_ci.report.builders.anchors import PageLink, SessionCitations
 from zelda_ci.report.builders.run import run_view
+from zelda_ci.report.html.model import JudgedView
+from zelda_ci.report.html.suite import SuiteSession, SuiteSessions
+from zelda_ci.report.html.texts import patched_files
+from zelda_ci.report.html.time_line import time_line
 from zelda_ci.report.model import NO_FILES, MetricRow, Row, Section, Tone
-from zelda_ci.report.page_model import JudgedView, PageLink, SessionPage
 from zelda_ci.report.text import sentence, visible
 
 MAX_PATCH_LENGTH = 400_000
@@ -33,26 +34,26 @@ class SessionTexts:
 
 def session_page(
     suite: SuiteSessions, session: SuiteSession, cited: SessionCitations, texts: SessionTexts, sides: PageLink | None
-) -> SessionPage:
-    """The page; without a transcript it has no pictures."""
-    view, card, transcript = run_view(session.run, NO_FILES, several=True), session.card, texts.transcript
+) -> dict[str, Any]:
+    """The page, for its templates; without a transcript it has no time line."""
+    view, transcript = run_view(session.run, NO_FILES, several=True), texts.transcript
     sections = tuple(section for section in view.sections if section.title != CRITERIA)
-    return SessionPage(
-        anchor=session.anchor,
-        title=f"{visible(suite.name, 80)}, {session.title}",
-        suite=suite.link,
-        side=card.side,
-        verdict=view.verdict,
-        facts=view.facts,
-        problem=view.problem,
-        criteria=tuple(_criteria(session, cited)),
-        sections=(*((_scores(view.scores),) if view.scores else ()), *sections),
-        pictures=tuple(pictures(transcript, texts.root)) if transcript else (),
-        around=(*_around(suite, session), *((sides,) if sides else ())),
-        whole=f"zelda show {visible(session.run.run_id)} --transcript",
-        left_out=texts.left_out,
-        patch=patched_files(texts.patch, cited.by_file, MAX_PATCH_LENGTH),
-    )
+    return {
+        "anchor": session.anchor,
+        "title": f"{visible(suite.name, 80)}, {session.title}",
+        "suite": suite.link,
+        "side": session.side,
+        "verdict": view.verdict,
+        "facts": view.facts,
+        "problem": view.problem,
+        "criteria": tuple(_criteria(session, cited)),
+        "sections": (*((_scores(view.scores),) if view.scores else ()), *sections),
+        "time_line": time_line(transcript, texts.root) if transcript else None,
+        "around": (*_around(suite, session), *((sides,) if sides else ())),
+        "whole": f"zelda show {visible(session.run.run_id)} --transcript",
+        "left_out": texts.left_out,
+        "patch": patched_files(texts.patch, cited.by_file, MAX_PATCH_LENGTH),
+    }
 
 
 def _criteria(session: SuiteSession, cited: SessionCitations) -> Iterator[tuple[str, JudgedView]]:
