@@ -51,7 +51,7 @@ def render_junit(report: CiReport) -> str:
     suites = [_suite(run, report) for run in report.batch.runs]
     suites += [_unusable(project, why) for project, why in (report.batch.unusable_projects or {}).items()]
     if refused := [reason for reason in report.gate.reasons if isinstance(reason, NotLoaded)]:
-        suites.append(TestSuite("settings files", list(map(_refused, refused))))
+        suites.append(TestSuite("settings and plugins", list(map(_refused, refused))))
     if report.comparison:
         suites.append(_comparison(report))
     root = ET.Element("testsuites", {"name": clean(report.title).strip() or "Zelda"})

@@ -54,7 +54,9 @@ def edited(path: str, side: Side = PLAIN, text: FileText | None = None, content:
 
 def trial(number: int, own: Fingerprint, *, felt: Sequence[str] = (), how: str = "used", **fields: Any) -> RunResult:
     uses = tuple(
-        UnitUse(unit=Unit(kind=kind, path=safe(path), name=safe("x")), loaded=True, **{how: path in felt})
+        UnitUse(
+            unit=Unit(kind=kind, path=safe(path), name=safe("x")), loaded=True, **dict[str, Any]({how: path in felt})
+        )
         for path, kind in KINDS.items()
     )
     at = START + timedelta(minutes=number)

@@ -273,7 +273,7 @@ def _other_reasons(report: CiReport, suites: Sequence[SuiteStanding], expected: 
     """Why the check is red beside what the first words already say."""
     together = [it.delta for it in report.gate.reasons if isinstance(it, Regression) and it.suite is None]
     if any(isinstance(reason, NotLoaded) for reason in report.gate.reasons):
-        yield (text("a settings file is not loaded"),)
+        yield (text("a settings file or plugin is not loaded"),)
     measures = [change_words(delta) for delta in together if isinstance(delta, MeasureDelta)]
     if measures:
         yield (text(f"over all suites together {' and '.join(measures)}"),)
