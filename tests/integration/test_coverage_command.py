@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from tests.builders import START, result, safe, suite
 from tests.support.command import zelda
@@ -14,7 +15,7 @@ from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.storage import codec
 
 
-def use(kind: ItemKind, name: str, path: str = "", **how: bool) -> UnitUse:
+def use(kind: ItemKind, name: str, path: str = "", **how: Any) -> UnitUse:
     return UnitUse(unit=Unit(kind=kind, name=safe(name), path=safe(path or name)), **how)
 
 

@@ -50,7 +50,7 @@ def render_junit(report: CiReport) -> str:
     """The whole file, with its declaration; always well-formed, whatever the results hold."""
     suites = [_suite(run, report) for run in report.batch.runs]
     if refused := [reason for reason in report.gate.reasons if isinstance(reason, NotLoaded)]:
-        suites.append(TestSuite("settings files", list(map(_refused, refused))))
+        suites.append(TestSuite("settings and plugins", list(map(_refused, refused))))
     if report.comparison:
         suites.append(_comparison(report))
     root = ET.Element("testsuites", {"name": clean(report.title).strip() or "Zelda"})

@@ -70,8 +70,11 @@ def isolation_rows(run: RunResult) -> Iterator[Row]:
     level = Cell(report.level, TONES.get(report.level, Tone.WARN))
     reasons = tuple(Cell(sentence(reason), Tone.DIM) for reason in report.reasons)
     yield Row("Isolation", (level, Cell(_network(report), Tone.DIM)), reasons)
-    if report.findings:
-        names = [f"{finding.setting} ({finding.file})" for finding in report.findings]
+    # What a key of Zelda's own lets in is in force.
+    let_in = [it for it in report.findings if it.setting.startswith("isolation.")]
+    if let_in:
+        yield Row("Let in", (Cell(sentence(let_in[0].effect), Tone.WARN),), _listed([it.file for it in let_in]))
+    if names := [f"{it.setting} ({it.file})" for it in report.findings if it not in let_in]:
         summary = f"{numbers.format_count(len(names), 'setting')} of the project did not take effect"
         yield Row("Overruled", (Cell(summary, Tone.WARN),), _listed(names))
     if report.protected:
