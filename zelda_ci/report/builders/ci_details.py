@@ -37,7 +37,7 @@ from zelda_ci.report.builders.comparison import (
 )
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.figures import equal_figures, figure_table
-from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
+from zelda_ci.report.builders.gate import gate_sentence, uncounted_words
 from zelda_ci.report.builders.judged import VERDICTS as JUDGED
 from zelda_ci.report.builders.judged import tool_details
 from zelda_ci.report.builders.phrases import quoted
@@ -207,7 +207,7 @@ def gate_details(gate: GateResult) -> Iterator[Details]:
         title = f"Why the check is red: {numbers.format_count(len(rows), 'finding')} of the gate"
         yield Details(title, Priority.GATE, (Section("", capped(rows, MAX_REASONS)),))
     if gate.uncounted:
-        rows = [_finding(each.reason, Tone.WARN, because=BECAUSE[each.because]) for each in gate.uncounted]
+        rows = [_finding(each.reason, Tone.WARN, because=uncounted_words(each)) for each in gate.uncounted]
         title = f"Fails, and is no reason to be red: {numbers.whole(len(rows))}"
         yield Details(title, Priority.FAILED, (Section("", capped(rows, MAX_REASONS)),))
     if gate.accepted:
