@@ -62,8 +62,8 @@ unit: .venv/dev
 whole: .venv/dev
 	$(BIN)/pytest $(PARALLEL) --durations=50 --durations-min=1 $(TESTS)
 
-isolation: .venv/dev ## Run the tests that depend on user, isolation and toolchains, and those in TESTS
-	$(BIN)/pytest $(PARALLEL) $$($(BIN)/python -m tests.arrangements) $(TESTS)
+isolation: .venv/dev ## Run the tests that depend on user, isolation and toolchains, or on what CHANGES says of these
+	$(BIN)/pytest $(PARALLEL) $$($(BIN)/python -m tests.arrangements $(CHANGES))
 
 coverage: .venv/dev ## Run the tests with lines and branches counted, those of child processes too
 	$(BIN)/coverage erase

@@ -132,6 +132,17 @@ def spans(data: bytes) -> Iterator[tuple[int, int]]:
         colon = data.find(b"://", colon + 3)
 
 
+_SECRET_NAME = re.compile(
+    r"(api|access|secret|private|auth|signing)_?keys?|key|(access_?|auth_?|oauth_?|bearer_?|github_?|gh_?)?token|bearer"
+    r"|\w*_(token|key|secret|password|pat)|\w*(apikey|authtoken|secret|passwor[dt]|passwd|passphrase|credentials?)"
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a key or variable of this name, in any spelling, holds a secret."""
+    return bool(_SECRET_NAME.fullmatch(re.sub(r"(?<=[a-z0-9])(?=[A-Z])|-", "_", name[:100]).lower()))
+
+
 def values(text: str) -> Iterator[str]:
     """The values themselves, and what they mean where an address quotes them."""
     data = text.encode("utf-8", "replace")

@@ -16,7 +16,7 @@ from tests.support.scripted_api import ScriptedApi, text
 
 STEPS = """\
 import json, os, sys
-from zelda_ci import action
+from zelda_ci.ci import action
 from zelda_ci.__main__ import main
 from zelda_ci.cli import boundary, ci
 

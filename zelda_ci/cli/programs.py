@@ -67,7 +67,6 @@ def _of_all(compared: Mapping[str, Comparison]) -> Comparison:
     counts = {name: sum(getattr(one.counts, name) for one in each) for name in Counts.model_fields}
     family = each[0].family.replace(
         hypotheses=sum(one.family.hypotheses for one in each),
-        testable=sum(one.family.testable for one in each),
         alpha=min(1.0, sum(one.family.alpha for one in each)),
     )
     return Comparison(

@@ -8,12 +8,11 @@ from pathlib import Path, PurePath
 
 import click
 
-from zelda_ci import app
-from zelda_ci.app import RunOrder
+from zelda_ci.app import Invocation
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.compare.gate import missed_minimums
+from zelda_ci.config.environment import accept_isolation
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import EnvironmentSettings, accept_isolation
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.outcome import batch_outcome
@@ -52,19 +51,19 @@ def print_table(view: HistoryView) -> None:
     print_history(console, remarks, view, one_line=terminal.is_plain(console))
 
 
-def ask_about_isolation(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> None:
-    """At a terminal, have the user accept weak isolation once and for all; elsewhere `app.run` refuses it.
+def ask_about_isolation(invocation: Invocation) -> None:
+    """At a terminal, have the user accept weak isolation once and for all; elsewhere a run refuses it.
 
     Raises:
         ZeldaError: The order cannot be used, or the answer not be kept.
     """
-    weak = app.unaccepted_isolation(loaded, order, settings)
+    weak = invocation.weak_isolation()
     if weak is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     echo(sentence(weak.meaning), err=True)
     if click.confirm(f"Accept isolation level {weak.level} on this machine from now on?", err=True):
         try:
-            file = accept_isolation(settings.environ, weak.level)
+            file = accept_isolation(invocation.settings.environ, weak.level)
         except OSError as problem:
             raise ConfigError(f"The answer cannot be kept: {problem.strerror}.", code="ANSWER_LOST") from problem
         echo(f"Kept in {file}; remove it to be asked again.", err=True)

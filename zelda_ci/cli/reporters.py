@@ -12,16 +12,14 @@ from typing import Any, TextIO, cast
 import click
 from rich.text import Text
 
-from zelda_ci import app
-from zelda_ci.app import RunOrder
+from zelda_ci.app import Invocation
 from zelda_ci.cli import debug_log, report
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.cli.programs import OfSuite, annotations_of, as_report, for_programs, of_projects, qualified
 from zelda_ci.compare.gate import missed_minimums
-from zelda_ci.compare.impact import left_out, reasons
 from zelda_ci.compare.pool import StoredTrials
+from zelda_ci.config.environment import EnvironmentSettings
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import EnvironmentSettings
 from zelda_ci.domain.ci import CiReport, SteeringChange
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, batch_outcome
@@ -45,6 +43,7 @@ from zelda_ci.report.terminal.layout import Page
 from zelda_ci.report.terminal.pages import print_arms, print_closing, print_comparison
 from zelda_ci.report.terminal.suites import FinishedSuites
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.selection.choice import left_out, reasons
 from zelda_ci.storage.history import RunHistory
 
 PEOPLE = {"line": Detail.LINE, "full": Detail.FULL, "github": Detail.FAILURES}
@@ -197,22 +196,20 @@ class RunReport:
         with terminal.progress(console, plain=plain, suites=suites, quiet=quiet, steps=self._reporting.steps) as emit:
             yield emit
 
-    def narrowed(
-        self, loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, ref: str | None
-    ) -> Iterator[tuple[LoadedProject, RunOrder]]:
-        """The order without the suites that cannot feel what has changed, each of which is named; none if all are."""
+    def narrowed(self, invocation: Invocation, ref: str | None) -> Iterator[Invocation]:
+        """The invocation without the suites that the change cannot concern, each of which is named; none if all are."""
         if ref is None:
-            yield loaded, order
+            yield invocation
             return
-        suites = app.selected(loaded, order, settings)
-        choices = changed_since(ref, loaded, suites, settings.environ, self._redact, order)
+        environ = invocation.settings.environ
+        choices = changed_since(ref, invocation.loaded, invocation.chosen, environ, self._redact, invocation.order)
         for line in (*reasons(choices), *left_out(choices)):
             echo(sentence(line), err=True)
         chosen = [choice for choice in choices if choice.runs]
         if chosen:
-            yield loaded, replace(order, names=[choice.suite for choice in chosen], tags=())
+            yield invocation.ordering(replace(invocation.order, names=[choice.suite for choice in chosen], tags=()))
             return
-        self._batches.append((loaded, empty_batch(datetime.now(UTC))))
+        self._batches.append((invocation.loaded, empty_batch(datetime.now(UTC))))
 
     def show(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> int:
         """Print what has not been printed yet of the project; the exit code that it means.

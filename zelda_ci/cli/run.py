@@ -8,16 +8,15 @@ from pathlib import Path
 import click
 
 from zelda_ci import app
-from zelda_ci.app import RunOrder
+from zelda_ci.app import Invocation
 from zelda_ci.cli import completion, merge, options, report, reporters
 from zelda_ci.cli.choosing import Selection, select_in
 from zelda_ci.cli.reporters import Reporter, RunReport
-from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import EnvironmentSettings, read_environment
+from zelda_ci.config.environment import read_environment
 from zelda_ci.domain.shards import ShardOf
 from zelda_ci.errors import EXIT_INTERRUPTED
 from zelda_ci.overrides import Overrides
-from zelda_ci.pipeline.invocation import foretell
+from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.workspace.base_commit import BaseOrder
 
 # A session mostly waits for the model: two processors carry more, and the lowest rate limits this many.
@@ -138,60 +137,50 @@ def run(  # noqa: PLR0913 - its options
     order = options.tested(order, options.LAST if shard and commit is None else commit)
     order = replace(order, against=against_ref, budget_usd=budget_usd, despite_failing=yes)
     order = replace(order, max_failures=1 if fail_fast else max_failures)
-    orders = [(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects]
+    asked = [app.Invocation(loaded, replace(order, names=meant), settings) for loaded, meant in chosen.projects]
     running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=chosen.is_several)
     running.refuse_all(chosen.unusable)
     since = None if run_all else changed_since
     if shard:
-        return merge.run_shard(orders, shard, settings, running, since)
+        return merge.run_shard(asked, shard, running, since)
     if dry_run:
-        return _foretell(orders, settings, running, since, as_json=reporting.printed == "json")
-    return _run_each(orders, settings, running, since)
+        return _foretell(asked, running, since, as_json=reporting.printed == "json")
+    return _run_each(asked, running, since)
 
 
 def _foretell(
-    orders: Sequence[tuple[LoadedProject, RunOrder]],
-    settings: EnvironmentSettings,
-    running: RunReport,
-    changed_since: str | None,
-    *,
-    as_json: bool,
+    invocations: Sequence[Invocation], running: RunReport, changed_since: str | None, *, as_json: bool
 ) -> int:
     """What would run, without the suites that cannot feel what has changed, and what it may cost."""
     plans = []
-    for asked in orders:
-        for loaded, order in running.narrowed(*asked, settings, changed_since):
-            with running.progress(loaded) as emit:
-                counted = app.with_stored(loaded, order, settings, emit)
-            suites = app.ordered(loaded, order, settings)
-            plans.append((loaded, foretell(counted, suites, loaded.results_dir)))
+    for invocation in invocations:
+        for narrowed in running.narrowed(invocation, changed_since):
+            with running.progress(narrowed.loaded):
+                plans.append((narrowed.loaded, narrowed.with_stored().forecast()))
     return report.foretell(plans, as_json=as_json)
 
 
-def _run_each(
-    orders: Sequence[tuple[LoadedProject, RunOrder]],
-    settings: EnvironmentSettings,
-    running: RunReport,
-    changed_since: str | None,
-) -> int:
+def _run_each(invocations: Sequence[Invocation], running: RunReport, changed_since: str | None) -> int:
     """One project after the other, and every question before the first; the exit code of all of it."""
     ready = []
-    for loaded, order in orders:
-        with running.tolerant(loaded.root):
-            for narrowed in running.narrowed(loaded, order, settings, changed_since):
-                report.ask_about_isolation(*narrowed, settings)
+    for invocation in invocations:
+        with running.tolerant(invocation.loaded.root):
+            for narrowed in running.narrowed(invocation, changed_since):
+                report.ask_about_isolation(narrowed)
                 ready.append(narrowed)
     spent = 0.0
-    for at, (loaded, order) in enumerate(ready, start=1):
-        with running.tolerant(loaded.root):
-            if order.budget_usd is not None:
-                # It is that of the whole invocation: what one project has spent, the next one lacks.
-                order = replace(order, budget_usd=max(0.0, order.budget_usd - spent))  # noqa: PLW2901
-            with running.progress(loaded) as emit:
-                counted = app.with_stored(loaded, order, settings, emit)
-                batch = app.run(loaded, counted, settings, emit)
+    for at, invocation in enumerate(ready, start=1):
+        with running.tolerant(invocation.loaded.root):
+            budget = invocation.order.budget_usd
+            if budget is not None and spent:
+                # It is that of the whole command: what one project has spent, the next one lacks.
+                left = replace(invocation.order, budget_usd=max(0.0, budget - spent))
+                invocation = invocation.ordering(left)  # noqa: PLW2901
+            with running.progress(invocation.loaded) as emit:
+                counted = invocation.with_stored()
+                batch = counted.run(emit)
             spent += batch.cost_usd
-            if running.show(batch, counted.stored) == EXIT_INTERRUPTED or batch.ended:
-                running.leave([project.root for project, _ in ready[at:]])
+            if running.show(batch, counted.order.stored) == EXIT_INTERRUPTED or batch.ended:
+                running.leave([each.loaded.root for each in ready[at:]])
                 return running.finish()
     return running.finish()

@@ -117,16 +117,50 @@ LIMITS = frozenset({SessionStatus.MAX_TURNS, SessionStatus.BUDGET_EXCEEDED, Sess
 
 @dataclass(frozen=True)
 class SuiteSide:
-    """The runs of one suite; `readings` are of the valid ones, oldest first."""
+    """The trials of one suite on one side, in any order; one that is given twice counts once."""
 
     suite: str
-    file: str
-    trials: Trials
-    readings: tuple[RunMetrics, ...]
+    given: tuple[RunMetrics, ...] = ()
+
+    @cached_property
+    def _ordered(self) -> tuple[RunMetrics, ...]:
+        unique = {trial.key: trial for trial in self.given}
+        return tuple(sorted(unique.values(), key=lambda trial: (trial.run.started_at, trial.run.run_id)))
+
+    @cached_property
+    def readings(self) -> tuple[RunMetrics, ...]:
+        """The valid trials, oldest first."""
+        return tuple(trial for trial in self._ordered if trial.run.status not in INVALID)
+
+    def first(self, trials: int) -> "SuiteSide":
+        """So many valid trials, the oldest."""
+        return SuiteSide(self.suite, self.readings[:trials])
+
+    @property
+    def file(self) -> str:
+        """The suite's file in the newest trial."""
+        return self._ordered[-1].run.config.file
+
+    @cached_property
+    def trials(self) -> Trials:
+        """What became of all of them."""
+        valid = [trial.run for trial in self.readings]
+        sources = [run.source for run in valid if run.source]
+        return Trials(
+            run_ids=tuple(trial.run.run_id for trial in self._ordered),
+            valid=len(valid),
+            invalid=len(self._ordered) - len(valid),
+            incomplete=sum(not trial.is_complete for trial in self.readings),
+            statuses=dict(Counter(trial.run.status for trial in self._ordered)),
+            replayed=sum(run.replayed for run in valid),
+            models=tuple(sorted({run.config.execution.model for run in valid})),
+            commits=tuple(sorted({source.commit for source in sources if source.commit})),
+            dirty=any(source.dirty for source in sources),
+        )
 
     def values(self, measure: Measure) -> tuple[float, ...]:
         """One number per trial that has it."""
-        return tuple(reading.values[measure] for reading in self.readings if measure in reading.values)
+        return tuple([reading.values[measure] for reading in self.readings if measure in reading.values])
 
     def unscored(self, measure: Measure) -> str | None:
         """Why trials lack a number that was asked for."""
@@ -190,29 +224,7 @@ def _fell_short(reading: RunMetrics) -> Iterator[str]:
 
 def sides(runs: Iterable[RunResult]) -> dict[str, SuiteSide]:
     """Runs by suite, in any order; a run given twice counts once."""
-    unique = {(run.batch_id, run.run_id): run for run in runs}
     by_suite: dict[str, list[RunMetrics]] = {}
-    for run in sorted(unique.values(), key=lambda run: run.suite):
+    for run in {(run.batch_id, run.run_id): run for run in runs}.values():
         by_suite.setdefault(run.suite, []).append(read_metrics(run))
-    return {suite: suite_side(suite, trials) for suite, trials in by_suite.items()}
-
-
-def suite_side(suite: str, trials: Iterable[RunMetrics]) -> SuiteSide:
-    """One suite's trials, at least one, in any order."""
-    ordered = sorted(trials, key=lambda trial: (trial.run.started_at, trial.run.run_id))
-    runs = [trial.run for trial in ordered]
-    readings = tuple(trial for trial in ordered if trial.run.status not in INVALID)
-    valid = [trial.run for trial in readings]
-    sources = [run.source for run in valid if run.source]
-    summary = Trials(
-        run_ids=tuple(run.run_id for run in runs),
-        valid=len(valid),
-        invalid=len(runs) - len(valid),
-        incomplete=sum(not reading.is_complete for reading in readings),
-        statuses=dict(Counter(run.status for run in runs)),
-        replayed=sum(run.replayed for run in valid),
-        models=tuple(sorted({run.config.execution.model for run in valid})),
-        commits=tuple(sorted({source.commit for source in sources if source.commit})),
-        dirty=any(source.dirty for source in sources),
-    )
-    return SuiteSide(suite, runs[-1].config.file, summary, readings)
+    return {suite: SuiteSide(suite, tuple(by_suite[suite])) for suite in sorted(by_suite)}

@@ -26,9 +26,10 @@ class Record(BaseModel):
 
 
 class Setting(Record):
-    """A group of settings: an unknown key is an error, a key without a value counts as not given."""
+    """A group of settings: a key without a value counts as not given.
 
-    model_config = ConfigDict(extra="forbid")
+    An unknown key is an error in the files of users, and not in results, which another version may have written.
+    """
 
     @model_validator(mode="before")
     @classmethod

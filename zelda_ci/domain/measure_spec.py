@@ -7,10 +7,6 @@ from typing import Any, Literal, Protocol
 # Results may come from strangers; a larger number cannot be meant, and would upset the arithmetic.
 MAX_PLAUSIBLE = 1e15
 
-# Resources vary in every session and quality does not: with equal shares, five resource tests per suite would use up
-# the error that the criteria need.
-VARYING_WEIGHT = 0.1
-
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -25,11 +21,6 @@ class Scale:
     """Whether the load of machine and API goes into it: only trials of one job can be compared in it."""
     tolerated_drop: float | None = None
     """The user's own limit for the worse direction, in place of the amount."""
-
-    @property
-    def weight(self) -> float:
-        """Share of the comparison's error that its tests may use, relative to others."""
-        return VARYING_WEIGHT if self.varies else 1.0
 
     def threshold(self, baseline: float, change: float) -> float:
         """Largest change from this baseline, in the direction of `change`, that does not matter."""

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from zelda_ci.compare.effects import FileText, ProjectFiles, Reach, is_code, scope_of
 from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_PARTS, ItemKind, may_steer
 from zelda_ci.execution.manifest.documents import parse
 from zelda_ci.execution.manifest.tree import MAX_LINKS
@@ -26,6 +25,7 @@ from zelda_ci.pipeline.mentions import (
     recipes,
 )
 from zelda_ci.pipeline.repository_files import PATTERN, RepositoryFiles
+from zelda_ci.selection.effects import FileText, ProjectFiles, Reach, is_code, scope_of
 
 DOCUMENT_ENDINGS = (".md", ".mdx", ".txt", ".rst", ".adoc")
 SHELL = (".sh", ".bash")

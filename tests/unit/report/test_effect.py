@@ -108,7 +108,7 @@ def test_tests_that_fail_before_any_session_are_never_blamed_on_a_line_that_stee
     found = report(old, new, changes=changes)
     early = found.batch.replace(failing_before={"add-logging": safe("3 of 14 tests failed.")})
     found = report(old, new, changes=changes, batch=early)
-    boxes = " ".join(plain(line) for box in ci_view(found).causes for line in box.lines)
+    boxes = " ".join(plain(line) for box in ci_view(found).causes for line in box)
     places = {remark.file for remark in annotations(found)}
     assert ("CLAUDE.md, line 12" in boxes, "CLAUDE.md" in places) == (blamed, blamed)
     assert ("fails on this commit before any session: 3 of 14 tests failed. What breaks it" in boxes) != blamed

@@ -75,15 +75,6 @@ def test_a_run_has_one_cost() -> None:
     assert sum(parts) == pytest.approx(told.batch.cost_usd, abs=0.0002)
 
 
-def test_a_lead_names_few_of_many_suites_whose_criteria_are_others() -> None:
-    names = [f"suite-{number:03}" for number in range(60)]
-    old = [trial(name, "PF", criteria=("a", "old one")) for name in names]
-    new = [trial(name, "PP", criteria=("a", "new one"), minute=90) for name in names]
-    lead = "".join(phrase.text for line in ci_view(report(old, new)).lead for phrase in line)
-    assert lead.count("are not the same as before") == 3
-    assert "The same holds for 57 more suites." in lead
-
-
 def test_a_patch_that_is_cut_keeps_every_file_with_its_own_lines() -> None:
     def of(name: str, word: str) -> str:
         lines = "".join(f"+{word} {number}\n" for number in range(1_000))

@@ -13,7 +13,7 @@ from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.builders.judged import tool_details
-from zelda_ci.report.builders.phrases import text
+from zelda_ci.report.builders.phrases import line
 from zelda_ci.report.builders.standings import LEFT_OUT
 from zelda_ci.report.model import Line
 from zelda_ci.report.text import sentence, visible
@@ -52,7 +52,7 @@ def brief(report: CiReport) -> Iterator[str]:
 
 def sentences(report: CiReport) -> Iterator[Line]:
     """A sentence each."""
-    return ((text(each.sentence),) for each in ineffective(report)[:MAX_TOLD])
+    return (line("{}", each.sentence) for each in ineffective(report)[:MAX_TOLD])
 
 
 def _not_loaded(report: CiReport) -> list[ManifestEntry]:

@@ -38,7 +38,7 @@ VERDICTS = {
     Verdict.REMOVED: Tone.NEUTRAL,
 }
 EFFECTS = {"better": Tone.GOOD, "worse": Tone.BAD, "same": Tone.DIM}
-TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test", "signFlip": "sign-flip test"}
+TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test"}
 NOT_THERE = Cell("N/A", Tone.DIM)
 MAX_REASONING_LENGTH = 300
 

@@ -227,9 +227,14 @@ BY_CODE = {
 
 def run_problem(run: RunResult, files: RunFiles) -> Problem | None:
     """What keeps a run from having passed; nothing where it has."""
+    return failure_problem(run, files) or _of_criteria(run, files)
+
+
+def failure_problem(run: RunResult, files: RunFiles) -> Problem | None:
+    """The same, but for criteria that are not met."""
     if run.status is not SessionStatus.COMPLETED:
         return _of_session(run, files)
-    return _of_evaluation(run, files) or correctness_problem(run, files) or _of_criteria(run, files)
+    return _of_evaluation(run, files) or correctness_problem(run, files)
 
 
 def _of_session(run: RunResult, files: RunFiles) -> Problem:
@@ -263,7 +268,7 @@ def _of_evaluation(run: RunResult, files: RunFiles) -> Problem | None:
 
 def _of_criteria(run: RunResult, files: RunFiles) -> Problem | None:
     failed = failed_criteria(run)
-    if not failed:
+    if not failed or run.status is not SessionStatus.COMPLETED:
         return None
     more = f", and {numbers.format_count(len(failed) - 1, 'more', 'more')}" if len(failed) > 1 else ""
     undecided = " (undecided)" if failed[0].verdict is CriterionVerdict.UNDECIDED else ""

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zelda_ci.config.project_files import READ, ProjectKind, manifests, packages
-from zelda_ci.config.project_kind import kinds
+from zelda_ci.config.detect import READ, ProjectKind, kinds, manifests, packages
 
 
 def kind(files: Mapping[str, str], folder: str = "") -> ProjectKind:

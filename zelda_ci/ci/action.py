@@ -1,4 +1,4 @@
-"""The composition root of `zelda ci`: settings and the event in, exit code out; suites are run by `app`."""
+"""The entry of `zelda ci`: settings and the event in, exit code out."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from zelda_ci import app
-from zelda_ci.app import RunOrder
+from zelda_ci.app import Invocation
 from zelda_ci.ci import (
     baseline,
     comment_mode,
@@ -33,11 +33,9 @@ from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
 from zelda_ci.ci.inputs import Mode
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
-from zelda_ci.compare.impact import reasons
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config.project import LoadedProject, find_root
 from zelda_ci.config.selection import select
-from zelda_ci.config.settings import EnvironmentSettings
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
@@ -48,13 +46,15 @@ from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.revisions import merge_parents, tree_in, tree_of
 from zelda_ci.github.workflow_commands import Log, Severity
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.overrides import Given
+from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.fingerprints import system_name
+from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import PlanFacts, make_plan, order_of, with_trials
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.report.markdown import render_fork_notice
 from zelda_ci.report.text import sentence
+from zelda_ci.selection.choice import reasons
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.git import read_commit
 
@@ -148,8 +148,10 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
         needs_base=False,
     )
 
-    planned = _plan(case, loaded, order, environ, emit, chosen.baseline if chosen else None)
-    order = replace(order, stored=planned.stored or {})
+    given = environment(environ, settings)
+    invocation = Invocation(loaded, order, given)
+    planned = _plan(case, invocation, chosen.baseline if chosen else None)
+    invocation = invocation.ordering(replace(invocation.order, stored=planned.stored or {}))
     case = replace(case, settings=settings, root=loaded.root, results_dir=loaded.results_dir, notes=notes)
     case = replace(
         case,
@@ -158,29 +160,22 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
         else overruled.changes,
         planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
     )
-    given = environment(environ, settings)
     if settings.is_sharded:
-        return _share(case, loaded, order, planned, given, emit)
-    return evaluate.evaluate(case, _runner(case, loaded, order, planned, given, emit), planned)
+        return _share(case, invocation, planned, emit)
+    return evaluate.evaluate(case, _runner(case, invocation, planned, emit), planned)
 
 
-def _share(
-    case: CiContext,
-    loaded: LoadedProject,
-    order: RunOrder,
-    planned: PushPlan,
-    environ: EnvironmentSettings,
-    emit: Emit,
-) -> int:
+def _share(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Emit) -> int:
     """What this job does of a run that several share: plan it, run a shard of it, or put the parts together."""
     settings, shard = case.settings, case.settings.shard
     if planned.baseline is None and not settings.baseline:
         planned = replace(planned, baseline=baseline.resolve_baseline(case, case.decision.target, case.run_id))
-    names = planned.new if planned.known else order.names
-    order = replace(order, names=names)
-    has_none = bool(planned.known) and not names
+    environ = invocation.settings.environ
+    if planned.known:
+        invocation = invocation.ordering(replace(invocation.order, names=planned.new))
+    has_none, order = bool(planned.known) and not planned.new, invocation.order
     facts = PlanFacts(
-        suites=() if has_none else app.masked(loaded, order, environ, emit),
+        suites=() if has_none else invocation.masked,
         commit=case.commit,
         tree=_tree_of(settings, environ),
         base=case.decision.base,
@@ -201,68 +196,58 @@ def _share(
     own = order_of(order, plan, shard.number)
 
     def run(kept: Sequence[RunResult]) -> BatchResult:
-        whole = replace(own, stored=with_trials(own.stored, kept))
-        return _runner(case, loaded, whole, replace(planned, known={}), environ, emit)()
+        part = invocation.ordering(replace(own, stored=with_trials(own.stored, kept)))
+        return _runner(case, part, replace(planned, known={}), emit)()
 
-    return sharding.hand_in(case, shard, plan, system_name(environ.environ), run if own.names else None)
+    return sharding.hand_in(case, shard, plan, system_name(environ), run if own.names else None)
 
 
-def _tree_of(settings: ActionSettings, environ: EnvironmentSettings) -> str | None:
-    found = anyio.run(read_commit, settings.project, environ.environ)
+def _tree_of(settings: ActionSettings, environ: Mapping[str, str]) -> str | None:
+    found = anyio.run(read_commit, settings.project, environ)
     return tree_in(found[1]) if found else None
 
 
-def _runner(
-    case: CiContext,
-    loaded: LoadedProject,
-    order: RunOrder,
-    planned: PushPlan,
-    environ: EnvironmentSettings,
-    emit: Emit,
-) -> Callable[[], BatchResult]:
+def _runner(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Emit) -> Callable[[], BatchResult]:
     """What runs the suites: a night all, as often as any night; a push what is new; everything else what was asked."""
 
     def run() -> BatchResult:
         if nightly.is_nightly(case) and planned.baseline:
             # A number of trials has no budget of its own: that of the plan in its place holds.
-            budget = money.budget(app.ordered(loaded, order, environ))
-            overrides = replace(order.overrides, trials=Given(TRIALS_A_NIGHT, "input", "nightly"))
-            return app.run(loaded, replace(order, overrides=overrides, budget_usd=budget), environ, emit)
+            budget = money.budget(invocation.suites)
+            budget = money.budget(invocation.suites)
+            trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")})
+            overrides = trials.above(invocation.order.overrides)
+            return invocation.ordering(replace(invocation.order, overrides=overrides, budget_usd=budget)).run(emit)
         if not planned.known:
-            return app.run(loaded, order, environ, emit)
-        new = replace(order, names=planned.new)
-        return app.run(loaded, new, environ, emit) if planned.new else empty_batch(case.now())
+            return invocation.run(emit)
+        if not planned.new:
+            return empty_batch(case.now())
+        return invocation.ordering(replace(invocation.order, names=planned.new)).run(emit)
 
     return run
 
 
-def _plan(
-    case: CiContext,
-    loaded: LoadedProject,
-    order: RunOrder,
-    environ: Mapping[str, str],
-    emit: Emit,
-    found: BatchBaseline | None,
-) -> PushPlan:
+def _plan(case: CiContext, invocation: Invocation, found: BatchBaseline | None) -> PushPlan:
     """What is stored and counts; of a push to the base branch, which suites need not run for it."""
-    settings, given = case.settings, environment(environ, case.settings)
+    settings = case.settings
     if case.pinned:
         return sharding.restored(case.pinned)
     if nightly.is_nightly(case):
         return PushPlan(baseline.resolve_baseline(case, case.decision.target, case.run_id))
-    suites = app.ordered(loaded, order, given)
+    suites = invocation.suites
     is_adaptive = any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites)
-    if order.against and is_adaptive:
+    if invocation.order.against and is_adaptive:
         found = found or baseline.resolve_baseline(case, case.decision.target, case.run_id)
-        fingerprints = app.fingerprints(loaded, order, given, emit)
-        return evaluate.count_stored(case, found, fingerprints, {suite.name: suite.pool for suite in suites})
+        return evaluate.count_stored(
+            case, found, invocation.fingerprints(), {suite.name: suite.pool for suite in suites}
+        )
     is_push = case.decision.is_of_base and settings.context.event_name == "push"
     if found or not is_push or settings.run_all or settings.baseline or not settings.compare:
         return PushPlan(found)
     stored = baseline.resolve_baseline(case, case.decision.target, case.run_id)
     if not stored.pool.trials:
         return PushPlan(stored)
-    fingerprints = app.fingerprints(loaded, order, given, emit)
+    fingerprints = invocation.fingerprints()
     wanted = {suite.name: trials_alone(suite.trials) for suite in suites}
     planned = PushPlan(stored, fingerprints, stored.known(fingerprints, wanted))
     for note in planned.notes:

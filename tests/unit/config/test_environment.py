@@ -2,7 +2,7 @@
 
 import pytest
 
-from zelda_ci.config import settings
+from zelda_ci.config import environment
 from zelda_ci.errors import ConfigError
 from zelda_ci.redact import Redactor, Secret
 
@@ -12,7 +12,7 @@ ADDRESS = "is not an http:// or https:// address without user name, query and fr
 
 
 def test_values_are_read():
-    read = settings.read_environment(
+    read = environment.read_environment(
         {
             "ANTHROPIC_API_KEY": KEY,
             "ANTHROPIC_BASE_URL": "http://127.0.0.1:8080/",
@@ -28,7 +28,7 @@ def test_values_are_read():
 
 
 def test_a_credential_that_came_in_another_way_stands_for_its_variable():
-    read = settings.read_environment({"ANTHROPIC_API_KEY": "'old-key-1234'"}, {"ANTHROPIC_API_KEY": Secret(KEY)})
+    read = environment.read_environment({"ANTHROPIC_API_KEY": "'old-key-1234'"}, {"ANTHROPIC_API_KEY": Secret(KEY)})
     assert (found := read.credential())
     assert found.secrets["ANTHROPIC_API_KEY"].mask(f"{KEY} is sent") == "*** is sent"
     assert Redactor(read.secrets())(f"{KEY} 'old-key-1234'") == "*** ***"
@@ -54,7 +54,7 @@ def test_a_credential_that_came_in_another_way_stands_for_its_variable():
 )
 def test_a_value_that_cannot_be_used_is_named_but_not_shown(name, value, wrong):
     with pytest.raises(ConfigError) as caught:
-        settings.read_environment({name: value})
+        environment.read_environment({name: value})
     assert caught.value.message == f"The environment variable {name} {wrong}."
     assert (caught.value.code, caught.value.exit_code) == ("ENVIRONMENT_INVALID", 2)
     assert "hunter2" not in caught.value.user_message
@@ -67,7 +67,7 @@ def test_a_value_that_cannot_be_used_is_named_but_not_shown(name, value, wrong):
      "DB_PASSWORD", "CLIENT_SECRET", "TOKEN"],
 )  # fmt: skip
 def test_values_worth_masking_are_secrets(name):
-    (secret,) = settings.read_environment({name: "value-1234"}).secrets()
+    (secret,) = environment.read_environment({name: "value-1234"}).secrets()
     assert secret.reveal() == "value-1234"
 
 
@@ -77,14 +77,14 @@ def test_values_worth_masking_are_secrets(name):
      ("AWS_PROFILE", "default-profile"), ("KEYBOARD", "german"), ("TOKENS", "123456"), ("HOMEPAGE", "https://example.org/a@b")],
 )  # fmt: skip
 def test_harmless_values_are_not(name, value):
-    assert settings.read_environment({name: value}).secrets() == ()
+    assert environment.read_environment({name: value}).secrets() == ()
 
 
 def test_all_wrong_values_are_told_at_once_and_no_secret_is_ever_shown():
     with pytest.raises(ConfigError) as caught:
-        settings.read_environment({"ANTHROPIC_API_KEY": " x", "PORTKEY_GATEWAY_URL": "x"})
+        environment.read_environment({"ANTHROPIC_API_KEY": " x", "PORTKEY_GATEWAY_URL": "x"})
     assert len(caught.value.message.splitlines()) == 2
-    read = settings.read_environment(
+    read = environment.read_environment(
         {"ANTHROPIC_API_KEY": KEY, "A": "postgres://me:hunter2@db:5432/x", "B": "http://[b:@"}
     )
     assert {secret.reveal() for secret in read.secrets()} == {KEY, "hunter2"}

@@ -4,10 +4,11 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Literal
 
 from zelda_ci.domain import globs
-from zelda_ci.domain.fingerprint import SteeringFile
+from zelda_ci.domain.fingerprint import Steers
 from zelda_ci.domain.kinds import CLAUDE, MEMORY_FALLBACKS, MEMORY_FILES, SKILL_FILE, is_memory, may_steer, of_folder
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.suite import ResolvedSuite
@@ -245,20 +246,16 @@ def steps(path: str) -> Iterator[str]:
     return ("/".join(folders[:length]) for length in range(len(folders), 0, -1))
 
 
-def part_of(path: str, text: FileText, changes: ChangeSet, project: ProjectFiles) -> SteeringFile | None:
+def how_it_steers(path: str, text: FileText, changes: ChangeSet, project: ProjectFiles) -> Steers | None:
     """How a file steers: the rule by which suites are chosen, asked what another text of the file would do."""
     effects = list(effects_of(FileChange(path, text, text), changes, (), project))
     if not effects:
         return None
-    if len(effects) == 1 and effects[0].scope == "unit":
-        return SteeringFile("waits", effects[0].unit, text.head)
-    if len(effects) == 1 and effects[0].scope == "files" and may_steer(path):
-        return SteeringFile("waits", path, globs=text.globs)
     if may_steer(path) or text.kind in ("link", "submodule"):
-        return SteeringFile("always")
+        return "itself"
     # Code that is only read stays the project's own; a log is written by every change.
     is_only_read = all(effect.scope == "read" for effect in effects)
-    return None if is_only_read and (is_code(path) or _LOG.match(path.rpartition("/")[2])) else SteeringFile("drawn")
+    return None if is_only_read and (is_code(path) or _LOG.match(path.rpartition("/")[2])) else "drawn"
 
 
 _LOG = re.compile(r"(?i)(change|release|history|news)[\w-]*\.")
@@ -324,6 +321,8 @@ def _rule(change: FileChange, base: str) -> Effect:
     patterns = [pattern for side in sides for pattern in side.globs]
     prefix = f"{base}/" if base else ""
 
+    # Many suites touch the same files, and patterns are slow.
+    @cache
     def touches(file: str) -> bool:
         return file.startswith(prefix) and globs.matches(patterns, file.removeprefix(prefix))
 
