@@ -29,7 +29,7 @@ def answer(request: ApiRequest) -> Reply:
 
 def run(project: Project, *arguments: str) -> tuple[int, str]:
     with ScriptedApi(answer) as api:
-        done = zelda(project, "run", *arguments, "--jobs", "3", "--reporter", "line", api=api.url)
+        done = zelda(project, "run", *arguments, "--jobs", "3", api=api.url)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -16,7 +16,7 @@ CHECK = "build and tests"
 
 
 def history_in(artifact: Artifact) -> NightlyHistory:
-    return codec.decode_nights(artifact.files["history.json"], "history.json")
+    return codec.decode(NightlyHistory, artifact.files["history.json"], "history.json")
 
 
 def trials_in(artifact: Artifact) -> int:

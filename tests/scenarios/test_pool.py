@@ -11,7 +11,7 @@ from zelda_ci.storage import codec
 
 
 def pool_in(artifact: Artifact) -> Pool:
-    return codec.decode_pool(artifact.files["zelda-pool.json"], "zelda-pool.json")
+    return codec.decode(Pool, artifact.files["zelda-pool.json"], "zelda-pool.json")
 
 
 def trials_in(artifact: Artifact) -> int:

@@ -5,9 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from zelda_ci.compare.sides import RunMetrics, mean
 from zelda_ci.domain.comparison import FigureDelta
 from zelda_ci.domain.details import EfficiencyDetails
-from zelda_ci.domain.evaluation import read_details
 from zelda_ci.domain.measure_spec import MAX_PLAUSIBLE
-from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import JudgeUsage
 from zelda_ci.domain.session import Usage
 from zelda_ci.domain.test_run import CorrectnessDetails
@@ -58,7 +56,7 @@ def _means(trials: Sequence[RunMetrics]) -> dict[str, float]:
 
 
 def _figures(trial: RunMetrics) -> Iterator[tuple[str, float]]:
-    efficiency = read_details(trial.run.evaluations, Metric.EFFICIENCY, EfficiencyDetails)
+    efficiency = trial.run.details(EfficiencyDetails)
     if trial.correctness:
         yield from _of_correctness(trial.correctness)
     if efficiency:

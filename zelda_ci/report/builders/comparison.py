@@ -38,7 +38,7 @@ VERDICTS = {
     Verdict.REMOVED: Tone.NEUTRAL,
 }
 EFFECTS = {"better": Tone.GOOD, "worse": Tone.BAD, "same": Tone.DIM}
-TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test", "signFlip": "sign-flip test"}
+TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test"}
 NOT_THERE = Cell("N/A", Tone.DIM)
 MAX_REASONING_LENGTH = 300
 
@@ -69,12 +69,12 @@ def verdict_words(value: Verdict) -> str:
 
 def amount(measure: Measure, value: float) -> str:
     """A value of the measure."""
-    return written(MEASURES[measure].write, value)
+    return written(MEASURES[measure].unit.write, value)
 
 
 def difference(measure: Measure, value: float) -> str:
     """A difference of the measure, without its sign; of a score in points of 100."""
-    return written(MEASURES[measure].write_difference, value)
+    return written(MEASURES[measure].unit.difference, value)
 
 
 def _measure(delta: MeasureDelta, shown_reasons: frozenset[str]) -> TableRow:
@@ -99,7 +99,7 @@ def changed(measure: Measure, delta: Delta) -> str:
     """The change with its sign and, of a resource, in percent of what it was."""
     change = delta.change or 0.0
     text = f"{'+' if change > 0 else '-'}{difference(measure, abs(change))}"
-    relative = MEASURES[measure].relative and delta.change_percent is not None
+    relative = MEASURES[measure].unit.relative and delta.change_percent is not None
     return f"{text} ({delta.change_percent:+.1f}%)" if relative else text
 
 
