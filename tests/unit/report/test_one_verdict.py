@@ -19,7 +19,6 @@ from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
 from zelda_ci.report.model import Tone
 from zelda_ci.report.terminal.layout import Page
-from zelda_ci.report.terminal.pages import print_rows
 
 
 @pytest.mark.parametrize("name", sorted({*REPORTS} - {"crowd", "forty"}))
@@ -88,5 +87,5 @@ def test_a_patch_that_is_cut_keeps_every_file_with_its_own_lines() -> None:
 
 def test_rows_of_nothing_print_nothing() -> None:
     page = Page(Console(file=io.StringIO()))
-    print_rows(page, (), indent=2)
+    page.rows((), indent=2)
     assert page.lines == []
