@@ -10,9 +10,9 @@ from rich.console import Console
 from tests.golden.ci_reports import LINKS, REASONS, REPORTS, batch, report, trial
 from zelda_ci.domain.outcome import Outcome, fulfillment
 from zelda_ci.report.builders.anchors import cited_fragment
-from zelda_ci.report.builders.annotations import annotations, closing_line
-from zelda_ci.report.builders.ci import ci_view
 from zelda_ci.report.builders.standings import SuiteVerdict, standings
+from zelda_ci.report.comment.annotations import annotations, closing_line
+from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.html.overview import overview_page, sessions_of
 from zelda_ci.report.html.texts import patched_files
 from zelda_ci.report.junit import render_junit
