@@ -26,7 +26,7 @@ from pathlib import Path
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
-from zelda_ci.report.builders.ci import ci_view
+from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
 from zelda_ci.domain.run import BatchResult

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from zelda_ci.ci import baseline, evaluate, publish, storing
+from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evaluate import PushPlan
@@ -36,7 +37,6 @@ from zelda_ci.pipeline.shards import (
     told,
     with_trials,
 )
-from zelda_ci.report.builders import baseline as words
 from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.storage import codec
 

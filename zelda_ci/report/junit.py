@@ -28,11 +28,11 @@ from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
-from zelda_ci.report.builders.ci_details import citation_place
 from zelda_ci.report.builders.comparison import NOT_PROVEN, verdict_words
 from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
 from zelda_ci.report.builders.usage import label, used
+from zelda_ci.report.comment.folds import citation_place
 from zelda_ci.report.text import sentence
 
 A_WEEK = 604_800

@@ -23,7 +23,7 @@ from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.pipeline.comparing import Compared
-from zelda_ci.report.builders.annotations import closing_line
+from zelda_ci.report.comment.annotations import closing_line
 
 NO_BASELINE = BaselineOrigin(state=BaselineState.NONE_YET, sentence="None yet.")
 RED = CommandsFailed(suite="t", trials=1, of=1)

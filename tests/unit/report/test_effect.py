@@ -16,8 +16,8 @@ from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
-from zelda_ci.report.builders.annotations import annotations
-from zelda_ci.report.builders.ci import ci_view
+from zelda_ci.report.comment.annotations import annotations
+from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.model import plain
 

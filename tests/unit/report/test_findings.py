@@ -11,10 +11,10 @@ from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.details import Citation, MissedTool, RuleJudgement, RuleVerdict, ToolUsageDetails
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
-from zelda_ci.report.builders.ci_table import moved_table
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.standings import standings
 from zelda_ci.report.builders.summary import report_view
+from zelda_ci.report.comment.table import moved_table
 from zelda_ci.report.html.overview import overview_page, sessions_of
 
 FOUND = "broke CLAUDE.md, line 4, and missed the skill changelog"

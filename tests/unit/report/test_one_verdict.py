@@ -11,16 +11,15 @@ from tests.golden.ci_reports import LINKS, REASONS, REPORTS, batch, report, tria
 from zelda_ci.domain.details import FulfillmentDetails
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.report.builders.anchors import cited_fragment
-from zelda_ci.report.builders.annotations import annotations, closing_line
-from zelda_ci.report.builders.ci import ci_view
 from zelda_ci.report.builders.standings import SuiteVerdict, standings
+from zelda_ci.report.comment.annotations import annotations, closing_line
+from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.html.overview import overview_page, sessions_of
 from zelda_ci.report.html.texts import patched_files
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
 from zelda_ci.report.model import Tone
 from zelda_ci.report.terminal.layout import Page
-from zelda_ci.report.terminal.pages import print_rows
 
 
 @pytest.mark.parametrize("name", sorted({*REPORTS} - {"crowd", "forty"}))
@@ -89,5 +88,5 @@ def test_a_patch_that_is_cut_keeps_every_file_with_its_own_lines() -> None:
 
 def test_rows_of_nothing_print_nothing() -> None:
     page = Page(Console(file=io.StringIO()))
-    print_rows(page, (), indent=2)
+    page.rows((), indent=2)
     assert page.lines == []

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from zelda_ci.domain import numbers
 from zelda_ci.domain.details import CriterionVerdict
 from zelda_ci.domain.measures import METRICS, Metric
-from zelda_ci.domain.outcome import failed_criteria
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, failed_criteria
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, RunnerCounts, TestSummary
@@ -50,8 +50,12 @@ def command_ending(details: CorrectnessDetails) -> str:
 def correctness_problem(run: RunResult, files: RunFiles) -> Problem | None:
     """Why a run whose session completed did not pass; nothing where it did."""
     details = run.details(CorrectnessDetails)
-    if details is None or details.passed:
+    if correctness_outcome(run) is not Outcome.FAILED or (details and details.passed):
         return None
+    if details is None:
+        # Another Zelda wrote them.
+        reasoning = run.evaluations[Metric.FUNCTIONAL_CORRECTNESS].reasoning
+        return Problem(sentence(reasoning), "Read the result's details.", files.result)
     culprit = _culprit(details)
     why = sentence(" ".join(details.shortfalls) or "Build and tests did not pass.")
     places = {"build": files.build_log, "tests": files.test_log, "coverage": files.patch}

@@ -22,6 +22,7 @@ from zelda_ci.report.model import Cell, Row, RunFiles, RunView, Section, Tone
 from zelda_ci.report.text import sentence, visible
 
 MAX_FILES = 10
+SCORES = "Scores"
 
 
 def change_row(changes: ChangeSummary) -> Row:
@@ -130,8 +131,8 @@ def run_view(run: RunResult, files: RunFiles, *, several: bool = False) -> RunVi
         verdict=VERDICTS[outcome],
         facts=run_facts(run),
         problem=run_problem(run, files),
-        scores=metric_rows(run),
         sections=(
+            *([Section(SCORES, scores)] if (scores := metric_rows(run)) else []),
             *criteria_section(run),
             *correctness_section(run),
             *tool_usage_section(run),

@@ -15,16 +15,16 @@ from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.builders.anchors import PageLink, anchors_of
-from zelda_ci.report.builders.ci_basis import basis
-from zelda_ci.report.builders.ci_causes import EXPLAINED, Cause, causes
-from zelda_ci.report.builders.ci_headline import headline, lead
-from zelda_ci.report.builders.ci_table import SHOWN, means
 from zelda_ci.report.builders.comparison import EFFECTS, certainty, changed_files, measure_table
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.gate import uncounted_sentences
 from zelda_ci.report.builders.run import VERDICTS
 from zelda_ci.report.builders.standings import ORDER, SuiteRuns, SuiteStanding, by_suite, standings
 from zelda_ci.report.builders.summary import COUNTED, tested_name
+from zelda_ci.report.comment.basis import basis
+from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes
+from zelda_ci.report.comment.headline import headline, lead
+from zelda_ci.report.comment.table import SHOWN, means
 from zelda_ci.report.html.model import NumberCell
 from zelda_ci.report.html.sides import chosen_pair
 from zelda_ci.report.html.suite import SuiteSessions

@@ -12,7 +12,7 @@ from zelda_ci.report.html.model import JudgedView
 from zelda_ci.report.html.suite import SuiteSession, SuiteSessions
 from zelda_ci.report.html.texts import patched_files
 from zelda_ci.report.html.time_line import time_line
-from zelda_ci.report.model import NO_FILES, MetricRow, Row, Section, Tone
+from zelda_ci.report.model import NO_FILES, Tone
 from zelda_ci.report.text import sentence, visible
 
 MAX_PATCH_LENGTH = 400_000
@@ -47,7 +47,7 @@ def session_page(
         "facts": view.facts,
         "problem": view.problem,
         "criteria": tuple(_criteria(session, cited)),
-        "sections": (*((_scores(view.scores),) if view.scores else ()), *sections),
+        "sections": sections,
         "time_line": time_line(transcript, texts.root) if transcript else None,
         "around": (*_around(suite, session), *((sides,) if sides else ())),
         "whole": f"zelda show {visible(session.run.run_id)} --transcript",
@@ -61,10 +61,6 @@ def _criteria(session: SuiteSession, cited: SessionCitations) -> Iterator[tuple[
     if details := session.run.details(FulfillmentDetails):
         views = [(sentence(one.criterion), session.judged(one, cited)) for one in details.criteria]
         yield from sorted(views, key=lambda view: ORDER.index(view[1].verdict.tone))
-
-
-def _scores(rows: tuple[MetricRow, ...]) -> Section:
-    return Section("Scores", tuple(Row(row.label, (row.score, row.note)) for row in rows))
 
 
 def _around(suite: SuiteSessions, session: SuiteSession) -> Iterator[PageLink]:

@@ -18,7 +18,6 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.builders.anchors import PageAnchors, PageLink, SessionCitations, citations, quoted
-from zelda_ci.report.builders.ci_table import TONES, outcome_cell, standing_words, trial_table
 from zelda_ci.report.builders.comparison import NOT_THERE, SHOWN_ONCE, measure_table, notes, passes, remarks, verdict
 from zelda_ci.report.builders.correctness import FAIL, PASS
 from zelda_ci.report.builders.figures import figure_table
@@ -26,6 +25,7 @@ from zelda_ci.report.builders.judged import IGNORED
 from zelda_ci.report.builders.judged import VERDICTS as CRITERION_VERDICTS
 from zelda_ci.report.builders.run import VERDICTS, run_facts
 from zelda_ci.report.builders.standings import SuiteStanding
+from zelda_ci.report.comment.table import TONES, outcome_cell, standing_words, trial_table
 from zelda_ci.report.html.model import CriterionView, FoldedText, JudgedView
 from zelda_ci.report.html.texts import plain
 from zelda_ci.report.model import Cell, Table, Tone

@@ -15,7 +15,6 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.report.builders.ci_effect import brief, ineffective, sentences
 from zelda_ci.report.builders.gate import EXCUSES, failure_words
 from zelda_ci.report.builders.phrases import (
     base,
@@ -30,6 +29,7 @@ from zelda_ci.report.builders.phrases import (
     verb,
 )
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, tested, untested_words
+from zelda_ci.report.comment.effect import brief, ineffective, sentences
 from zelda_ci.report.model import Line
 from zelda_ci.report.text import sentence
 
