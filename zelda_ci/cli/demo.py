@@ -11,13 +11,13 @@ import anyio
 import click
 
 from zelda_ci import app, process
-from zelda_ci.app import RunOrder
 from zelda_ci.cli import options, report
 from zelda_ci.cli.output import echo
-from zelda_ci.config.settings import read_environment
+from zelda_ci.config.environment import read_environment
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.pipeline.comparing import changed_steering, compare_sides
 from zelda_ci.pipeline.html_report import report_of_sides, write_html
+from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.report.builders.comparison import changed_files
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import SideReference
@@ -71,7 +71,7 @@ def _run(project: Path, cassettes: Path, jobs: int, *names: str, keep: bool) -> 
     loaded = app.load(project)
     with report.progress(as_json=False) as emit:
         order = RunOrder(names=names, jobs=jobs, replay=cassettes, unsafe=True, is_own_content=True)
-        batch = app.run(loaded, order, read_environment(os.environ), emit)
+        batch = app.Invocation(loaded, order, read_environment(os.environ)).run(emit)
     return report.show(batch, loaded.results_dir if keep else None, as_json=False), batch
 
 

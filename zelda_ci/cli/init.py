@@ -14,11 +14,11 @@ from zelda_ci.cli.command_trials import Trial, untried
 from zelda_ci.cli.output import echo
 from zelda_ci.config import scaffold
 from zelda_ci.config.discovery import suite_files
+from zelda_ci.config.environment import EnvironmentSettings, read_environment
 from zelda_ci.config.first_suite import FirstSuite, about, first_suite, subjects
 from zelda_ci.config.scaffold import FileDraft
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.config.secret_files import find_secrets
-from zelda_ci.config.settings import EnvironmentSettings, read_environment
 from zelda_ci.config.templates import CommandLine
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.pipeline.survey import Survey, survey

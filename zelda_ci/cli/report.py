@@ -2,18 +2,16 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import click
 
-from zelda_ci import app
-from zelda_ci.app import RunOrder
+from zelda_ci.app import Invocation
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.compare.gate import missed_minimums
-from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import EnvironmentSettings, accept_isolation
+from zelda_ci.config.environment import accept_isolation
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.outcome import batch_outcome
@@ -52,19 +50,19 @@ def print_table(view: HistoryView) -> None:
     print_history(console, remarks, view, one_line=terminal.is_plain(console))
 
 
-def ask_about_isolation(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> None:
-    """At a terminal, have the user accept weak isolation once and for all; elsewhere `app.run` refuses it.
+def ask_about_isolation(invocation: Invocation) -> None:
+    """At a terminal, have the user accept weak isolation once and for all; elsewhere a run refuses it.
 
     Raises:
         ZeldaError: The order cannot be used, or the answer not be kept.
     """
-    weak = app.unaccepted_isolation(loaded, order, settings)
+    weak = invocation.weak_isolation()
     if weak is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     echo(sentence(weak.meaning), err=True)
     if click.confirm(f"Accept isolation level {weak.level} on this machine from now on?", err=True):
         try:
-            file = accept_isolation(settings.environ, weak.level)
+            file = accept_isolation(invocation.settings.environ, weak.level)
         except OSError as problem:
             raise ConfigError(f"The answer cannot be kept: {problem.strerror}.", code="ANSWER_LOST") from problem
         echo(f"Kept in {file}; remove it to be asked again.", err=True)
@@ -84,29 +82,12 @@ def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:
     return max(batch_outcome(batch).exit_code, gate.exit_code)
 
 
-def foretell(plans: Sequence[tuple[LoadedProject, Forecast]], *, as_json: bool) -> int:
+def print_forecast_of(forecast: Forecast, *, as_json: bool) -> None:
     """Print what would run and what it may cost."""
     if as_json:
-        print_json(_together(plans))
-        return 0
-    console = terminal.open_console(sys.stdout)
-    for loaded, forecast in plans:
-        if len(plans) > 1:
-            echo(f"\nProject {os.path.relpath(loaded.root)}")
-        print_forecast(console, forecast_table(forecast), [*forecast_lines(forecast)])
-    return 0
-
-
-def _together(plans: Sequence[tuple[LoadedProject, Forecast]]) -> Forecast:
-    """Of several projects, suites are told apart by folder."""
-    if len(plans) == 1:
-        return plans[0][1]
-    suites = (
-        suite.replace(suite=(PurePath(os.path.relpath(loaded.root)) / suite.suite).as_posix())
-        for loaded, forecast in plans
-        for suite in forecast.suites
-    )
-    return Forecast(suites=tuple(suites), budget_usd=next((each.budget_usd for _, each in plans), None))
+        print_json(forecast)
+    else:
+        print_forecast(terminal.open_console(sys.stdout), forecast_table(forecast), [*forecast_lines(forecast)])
 
 
 def run_files(results_dir: Path, run_id: str) -> RunFiles:

@@ -5,9 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from zelda_ci.compare.sides import RunMetrics, mean
 from zelda_ci.domain.comparison import FigureDelta
 from zelda_ci.domain.details import EfficiencyDetails
-from zelda_ci.domain.evaluation import read_details
 from zelda_ci.domain.measure_spec import MAX_PLAUSIBLE
-from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import Usage
 
 TOOL_CALLS = "toolCalls."
@@ -67,7 +65,7 @@ def _figures(trial: RunMetrics) -> Iterator[tuple[str, float]]:
     if details and (coverage := details.coverage):
         shares = {"coverage.lines": coverage.lines, "coverage.branches": coverage.branches}
         yield from ((name, share) for name, share in shares.items() if share is not None)
-    if session := read_details(trial.run.evaluations, Metric.EFFICIENCY, EfficiencyDetails):
+    if session := trial.run.details(EfficiencyDetails):
         yield from {
             "toolCalls": sum(session.tool_calls.values()),
             **{f"{TOOL_CALLS}{tool}": calls for tool, calls in session.tool_calls.items()},

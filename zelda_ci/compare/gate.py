@@ -1,12 +1,12 @@
 """The gate: which findings turn the check red. Regressions come from a comparison, failed evaluations from a batch."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from zelda_ci.compare.exact_tests import fisher_exact
 from zelda_ci.compare.intervals import of_pass_rates
 from zelda_ci.compare.multiplicity import ALPHA, significant
-from zelda_ci.compare.sides import INVALID, LIMITS, SuiteSide, mean, mostly, sides, summarize
+from zelda_ci.compare.sides import INVALID, LIMITS, RunMetrics, SuiteSide, mean, mostly, sides, summarize
 from zelda_ci.domain.comparison import (
     BUDGET_ENDED,
     BelowMinimum,
@@ -20,6 +20,7 @@ from zelda_ci.domain.comparison import (
     GateResult,
     MeasureDelta,
     NotJudged,
+    NotLoaded,
     NotRun,
     Regression,
     Uncounted,
@@ -68,7 +69,7 @@ def gate(
         elif listed.because is not Uncounted.NOT_PROVEN or (reason.suite, _criterion(reason)) not in proven:
             uncounted.append(listed)
     return GateResult(
-        reasons=(*regressions, *unpaid, *_not_compared(batch), *_not_judged(heads), *reasons),
+        reasons=(*_plugins(heads, known), *regressions, *unpaid, *_not_compared(batch), *_not_judged(heads), *reasons),
         uncounted=tuple(uncounted),
     )
 
@@ -115,6 +116,23 @@ def _regressions(comparison: Comparison, settings: Mapping[str, GateSettings]) -
     # One suite that opts out does not speak for all of them.
     if gated:
         yield from (Regression(suite=None, delta=row) for row in comparison.overall if row.gates)
+
+
+def _plugins(heads: Mapping[str, SuiteSide], bases: Mapping[str, SuiteSide]) -> list[NotLoaded]:
+    """Plugins that no trial of the head has whole, although a trial of the base has them, or none knows of them."""
+    found: dict[tuple[str, str], str] = {}
+    for suite, head in heads.items():
+        here, before = (_plugin_problems(side.readings) if side else None for side in (head, bases.get(suite)))
+        if here is not None and before is not None:
+            found |= {key: problem for key, problem in here.items() if key not in before}
+    return [NotLoaded(file=file, effect=f"not loaded, {name}: {problem}") for (file, name), problem in found.items()]
+
+
+def _plugin_problems(trials: Sequence[RunMetrics]) -> dict[tuple[str, str], str] | None:
+    """What is wrong in every trial with a plugin that the project wants, by file and name; nothing without trials."""
+    uses = [trial.run.steering or () for trial in trials]
+    each = [{(use.unit.path, use.unit.name): use.problem for use in listed if use.problem} for listed in uses]
+    return {key: each[-1][key] for key in each[-1] if all(key in problems for problems in each)} if each else None
 
 
 def _not_judged(heads: Mapping[str, SuiteSide]) -> Iterator[NotJudged]:

@@ -285,7 +285,7 @@ class CommandsFailed(_FailedTrials):
 
 
 class NotLoaded(Record):
-    """A settings file, or an entry of one, that Claude Code refuses and did not refuse on the base."""
+    """A settings file, an entry of one, or a plugin that is not loaded, other than on the base."""
 
     kind: Literal["notLoaded"] = "notLoaded"
     suite: None = None

@@ -1,8 +1,11 @@
 """The gate: red with sentences, green without."""
 
+from typing import Any
+
 import pytest
 
 from tests.golden.batches import command
+from tests.support.steered import safe
 from tests.unit.compare.runs import (
     batch,
     correctness,
@@ -18,8 +21,11 @@ from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import failures, gate, missed_minimums, recorded_settings
 from zelda_ci.domain.comparison import Uncounted
 from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.report.builders.gate import gate_sentence, uncounted_sentences
@@ -126,15 +132,6 @@ def test_a_criterion_that_was_not_judged_does_not_fail_and_leaves_the_suite_inco
     # It outweighs what failed, and what the base shows.
     assert gate(batch(judged("F?")), {}).exit_code == 2
     assert gate(batch(judged("P?"), judged("P?")), {}).exit_code == 2
-
-
-def test_a_score_of_an_older_zelda_does_not_hide_what_nobody_judged():
-    (old,) = judged("P?")
-    result = old.evaluations[Metric.REQUIREMENT_FULFILLMENT].model_copy(update={"score": 100.0, "failed": False})
-    run = old.model_copy(update={"evaluations": {Metric.REQUIREMENT_FULFILLMENT: result}})
-    assert gate(batch([run]), {}).exit_code == 2
-    asked = GateSettings(min_score=ScoreLimits(requirement_fulfillment=80))
-    assert "has no score" in reds(gate(batch([run]), {"alpha": asked}))[1]
 
 
 FELL_SHORT = "alpha: build, tests or coverage fell short in the only trial"
@@ -318,3 +315,21 @@ def test_a_required_score_is_red_unless_the_base_does_not_reach_it_either():
     # What has no score is red on whatever side it is missing.
     none = trials([unscored(Metric.TOOL_USAGE)])
     assert tuple(len(each) for each in both(none, none, min_score=ScoreLimits(tool_usage=70))) == (1, 0)
+
+
+def test_a_plugin_that_only_the_base_has_or_nobody_knew_before_is_red() -> None:
+    def side(problem: str | None, **given: Any) -> tuple[RunResult, ...]:
+        unit = Unit(kind=ItemKind.PLUGIN, path=safe(".claude/settings.json"), name=safe("p@market"))
+        use = UnitUse(unit=unit, loaded=not problem, problem=safe(problem) if problem else None)
+        made = judged("PP", "PP", **given)
+        return tuple(run.replace(steering=(use,)) for run in made)
+
+    lost, whole = side("its marketplace does not list it"), side(None, label="b")
+    told = [".claude/settings.json is not loaded, p@market: its marketplace does not list it"]
+    assert reds(gate(batch(lost), {}, None, whole)) == told
+    # As on the base; put right by the change; and with nothing to compare it with.
+    assert not reds(gate(batch(lost), {}, None, side("another reason", label="b")))
+    assert not reds(gate(batch(whole), {}, None, lost))
+    assert not reds(gate(batch(lost), {}))
+    # One trial that has it shows that it can be had.
+    assert not reds(gate(batch((*lost, *side(None, label="c"))), {}, None, whole))

@@ -9,8 +9,9 @@ from textwrap import wrap
 from typing import Any
 
 from zelda_ci import __version__
-from zelda_ci.config import loader, schema
+from zelda_ci.config import schema
 from zelda_ci.config.schema import REPOSITORY, ConfigKey, ProjectConfig, keys
+from zelda_ci.config.source import plain_value
 
 DOCUMENTATION = f"https://github.com/{REPOSITORY}/blob/v{__version__}/docs/configuration.md"
 DIRECTIONS = "Run the project's tests when you are done, if it has any."
@@ -46,7 +47,7 @@ def printed(text: str) -> str:
 
 def scalar(text: str) -> str:
     """A printable line as YAML reads it back, in quotes where they are needed."""
-    plain = _PLAIN.fullmatch(text) and text == text.strip() and loader.plain_value(text) == text
+    plain = _PLAIN.fullmatch(text) and text == text.strip() and plain_value(text) == text
     return text if plain else "'{}'".format(text.replace("'", "''"))
 
 

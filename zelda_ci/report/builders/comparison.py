@@ -71,12 +71,12 @@ def verdict_words(value: Verdict) -> str:
 
 def amount(measure: Measure, value: float) -> str:
     """A value of the measure."""
-    return written(MEASURES[measure].write, value)
+    return written(MEASURES[measure].unit.write, value)
 
 
 def difference(measure: Measure, value: float) -> str:
     """A difference of the measure, without its sign; of a score in points of 100."""
-    return written(MEASURES[measure].write_difference, value)
+    return written(MEASURES[measure].unit.difference, value)
 
 
 def _measure(delta: MeasureDelta, shown_reasons: frozenset[str]) -> TableRow:
@@ -101,7 +101,7 @@ def changed(measure: Measure, delta: Delta) -> str:
     """The change with its sign and, of a resource, in percent of what it was."""
     change = delta.change or 0.0
     text = f"{'+' if change > 0 else '-'}{difference(measure, abs(change))}"
-    relative = MEASURES[measure].relative and delta.change_percent is not None
+    relative = MEASURES[measure].unit.relative and delta.change_percent is not None
     return f"{text} ({delta.change_percent:+.1f}%)" if relative else text
 
 

@@ -15,9 +15,14 @@ MAX_NAME_LENGTH = 60
 MAX_BRANCH_LENGTH = 80
 
 
-def text(words: str) -> Phrase:
-    """Plain words."""
-    return Phrase(words)
+def line(words: str, *parts: str | Phrase | Line) -> Line:
+    """Our own words, with what comes from elsewhere, or is more than words, in the place of each `{}`."""
+    first, *rest = words.split("{}")
+    pieces = [Phrase(first)]
+    for part, following in zip(parts, rest, strict=True):
+        pieces += [Phrase(part)] if isinstance(part, str) else [part] if isinstance(part, Phrase) else part
+        pieces.append(Phrase(following))
+    return tuple(piece for piece in pieces if piece.text)
 
 
 def name(suite: str) -> Phrase:
@@ -30,14 +35,18 @@ def key(setting: str) -> Phrase:
     return Phrase(visible(setting, MAX_NAME_LENGTH), whole=True)
 
 
-def names(suites: Sequence[str]) -> Line:
+def listed(items: Sequence[Phrase | Line], most: int = MAX_NAMED, noun: str = "") -> Line:
+    """`a, b and c`, or `a, b, c and 3 more`, of which the noun says what they are."""
+    shown = [*items[:most]]
+    if more := len(items) - len(shown):
+        shown.append(Phrase(numbers.format_count(more, f"more {noun}") if noun else f"{numbers.whole(more)} more"))
+    *first, last = shown
+    return line("{} and {}", joined(first, ", "), last) if first else line("{}", last)
+
+
+def names(suites: Iterable[str]) -> Line:
     """`**a**, **b** and 3 more`."""
-    shown: list[Phrase] = []
-    more = len(suites) - MAX_NAMED
-    for place, suite in enumerate(suites[:MAX_NAMED]):
-        is_last = more <= 0 and place == len(suites) - 1
-        shown += [text(" and " if is_last else ", ")] * bool(place) + [name(suite)]
-    return (*shown, text(f" and {numbers.whole(more)} more")) if more > 0 else tuple(shown)
+    return listed([name(suite) for suite in suites])
 
 
 def base(report: CiReport) -> Phrase:
@@ -46,12 +55,15 @@ def base(report: CiReport) -> Phrase:
     return Phrase(visible(branch, MAX_BRANCH_LENGTH), whole=True) if branch else Phrase("the base")
 
 
-def joined(lines: Iterable[Line], between: str) -> Line:
+def joined(lines: Iterable[Phrase | Line], between: str) -> Line:
     """Several lines as one."""
-    pieces: list[Phrase] = []
-    for line in lines:
-        pieces += [text(between)] * bool(pieces) + list(line)
-    return tuple(pieces)
+    lines = tuple(lines)
+    return line(between.join("{}" for _ in lines), *lines)
+
+
+def verb(subjects: Sequence[object], one: str, many: str) -> str:
+    """The form that agrees with how many do it."""
+    return one if len(subjects) == 1 else many
 
 
 def quoted(words: str, limit: int) -> str:
@@ -81,5 +93,5 @@ def points(value: float) -> str:
 def change_words(delta: MeasureDelta) -> str:
     """`cost went from $0.18 to $0.31`: in the number's own unit; a score is in points of 100."""
     spec = MEASURES[delta.measure]
-    sides = [written(spec.write, side.mean) for side in (delta.baseline, delta.candidate) if side]
+    sides = [written(spec.unit.write, side.mean) for side in (delta.baseline, delta.candidate) if side]
     return f"{spec.label} went from {' to '.join(sides)}{' points of 100' if spec.limit else ''}"
