@@ -80,4 +80,4 @@ def test_details_of_another_zelda_are_not_shown_but_decide_nevertheless() -> Non
     assert shown.facts[0].text == "completed, but did not pass"
     assert shown.problem is not None
     assert (shown.problem.sentence, shown.problem.look) == ("It failed.", "r/result.json")
-    assert [section.title for section in shown.sections] == ["Session"]
+    assert [section.title for section in shown.sections] == ["Scores", "Session"]
