@@ -293,22 +293,18 @@ def _typical(side: SuiteSide | None, criterion: str) -> CriterionJudgement | Non
 
 def _tools(old: SuiteSide, new: SuiteSide) -> ToolDelta:
     return ToolDelta(
-        newly_used=_appeared(old.tools_used, new.tools_used),
-        no_longer_used=_disappeared(old.tools_used, new.tools_used),
-        newly_missed=_appeared(old.tools_missed, new.tools_missed),
-        no_longer_missed=_disappeared(old.tools_missed, new.tools_missed),
+        newly_used=_seen_on_one_side(old.tools_used, new.tools_used, new.tools_used),
+        no_longer_used=_seen_on_one_side(old.tools_used, new.tools_used, old.tools_used),
+        newly_missed=_seen_on_one_side(old.tools_missed, new.tools_missed, new.tools_missed),
+        no_longer_missed=_seen_on_one_side(old.tools_missed, new.tools_missed, old.tools_missed),
     )
 
 
-def _appeared(old: Counter[str], new: Counter[str]) -> tuple[ToolChange, ...]:
+def _seen_on_one_side(old: Counter[str], new: Counter[str], side: Counter[str]) -> tuple[ToolChange, ...]:
     return tuple(
-        ToolChange(tool=tool, baseline_trials=0, candidate_trials=new[tool]) for tool in sorted(new) if not old[tool]
-    )
-
-
-def _disappeared(old: Counter[str], new: Counter[str]) -> tuple[ToolChange, ...]:
-    return tuple(
-        ToolChange(tool=tool, baseline_trials=old[tool], candidate_trials=0) for tool in sorted(old) if not new[tool]
+        ToolChange(tool=tool, baseline_trials=old[tool], candidate_trials=new[tool])
+        for tool in sorted(side)
+        if not (old[tool] and new[tool])
     )
 
 

@@ -339,6 +339,10 @@ class UncountedReason(Record):
 
     reason: GateReason
     because: Uncounted
+    baseline: TrialStatistics | None = None
+    """Where it is not proven, the outcomes of the base: 100 for each trial that does not fail in this, else 0."""
+    interval: tuple[float, float] | None = None
+    """And the 95 % confidence interval of the change."""
 
 
 class GateResult(Record):

@@ -28,7 +28,8 @@ from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.domain.test_run import CorrectnessDetails
-from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.gate import gate_sentence, uncounted_sentences
+from zelda_ci.report.builders.phrases import interval_words, points
 
 
 def reds(found) -> list[str]:
@@ -216,6 +217,32 @@ def test_a_criterion_that_fails_is_listed_with_what_is_known_of_the_base_and_nev
     assert both(judged("PF", "PF"), bases, stored) == ([], [(FAILS, because)])
 
 
+def test_what_is_not_proven_says_how_much_worse_it_may_be():
+    heads, bases = judged(*["F"] * 6, *["P"] * 4), judged(*["P"] * 8, *["F"] * 2)
+    (sentence,) = uncounted_sentences(gate(batch(heads, bases), {}))
+    assert sentence == (
+        "alpha: criterion 'criterion 1' failed in 6 of 10 trials: not proven to be worse than on the base "
+        "(8 of 10 there, 4 of 10 here: between 67 points worse and 2 points better)"
+    )
+    (alone,) = gate(batch(heads, judged("P")), {}).uncounted
+    assert (alone.because, alone.interval) == (Uncounted.NOT_PROVEN, None)
+
+
+@pytest.mark.parametrize(
+    ("interval", "better", "words"),
+    [
+        ((-51.0, 11.2), "higher", "between 51 points worse and 11 points better"),
+        ((-51.0, 11.2), "lower", "between 11 points worse and 51 points better"),
+        ((-60.0, -20.0), "higher", "between 20 points and 60 points worse"),
+        ((-60.0, -20.0), "lower", "between 20 points and 60 points better"),
+        ((0.0, 40.0), "higher", "between 0 points and 40 points better"),
+        ((0.0, 40.0), "lower", "between 0 points and 40 points worse"),
+    ],
+)
+def test_an_interval_is_worded_by_what_is_better(interval, better, words):
+    assert interval_words(interval, points, better) == words
+
+
 def test_a_criterion_that_must_pass_is_red_whatever_the_base_does():
     heads = judged("FF", "FF", "FP", must_pass=("criterion 2",))
     sentence = "alpha: criterion 'criterion 2' failed in 2 of 3 trials"
@@ -230,6 +257,9 @@ def test_what_is_proven_to_be_worse_is_red_although_it_fails_on_the_base_too():
     found = gate(batch(heads, bases), {}, compare(bases, heads))
     assert {reason.kind for reason in found.reasons} == {"regression"}
     assert [each.because for each in found.uncounted] == [Uncounted.ON_BASE]
+    # And it is not said to be unproven where the base merely fails less often.
+    better = judged(*["P"] * 20, label="old")
+    assert gate(batch(heads, better), {}, compare(better, heads)).uncounted == ()
 
 
 def fell_short(build: int, test: int | None) -> EvalResult:

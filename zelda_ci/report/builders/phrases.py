@@ -1,6 +1,6 @@
 """Pieces of sentences about suites, sides and sessions that headline, causes and table have in common."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import CiReport
@@ -74,6 +74,20 @@ def quoted(words: str, limit: int) -> str:
 def passed(statistics: TrialStatistics) -> int:
     """Of a pass rate, the sessions in which it was met."""
     return round(statistics.mean * statistics.trials / 100)
+
+
+def interval_words(interval: tuple[float, float], write: Callable[[float], str], better: str = "higher") -> str:
+    """`between 51 points worse and 11 points better`: the ends of an interval of a change, each without its sign."""
+    low, high = interval if better == "higher" else (-interval[1], -interval[0])
+    if low < 0 < high:
+        return f"between {write(-low)} worse and {write(high)} better"
+    least, most = sorted((abs(low), abs(high)))
+    return f"between {write(least)} and {write(most)} {'worse' if low < 0 else 'better'}"
+
+
+def points(value: float) -> str:
+    """`51 points`, of a pass rate."""
+    return f"{value:.0f} points"
 
 
 def change_words(delta: MeasureDelta) -> str:
