@@ -49,11 +49,17 @@ def schemas(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def test_schemas_and_reference_are_current_and_the_script_notices_and_mends_what_is_not(tmp_path):
     done = schemas("--check")
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
-    for folder in ("schemas", "docs"):
+    for folder in ("schemas", "docs", "runner"):
         shutil.copytree(REPOSITORY / folder, tmp_path / folder)
+    action = (REPOSITORY / "action.yml").read_text()
+    (tmp_path / "action.yml").write_text(action.replace("  max-cost-usd:\n", "  max-cost:\n"))
     document = tmp_path / "docs/configuration.md"
     document.write_text(document.read_text().replace("`execution.maxTurns`", "`execution.maxTurn`"))
     (tmp_path / "schemas/zelda.suite.schema.json").unlink()
     stale = schemas("--check", tmp_path)
-    assert stale.stdout.splitlines() == ["stale: schemas/zelda.suite.schema.json", "stale: docs/configuration.md"]
+    assert stale.stdout.splitlines() == [
+        "stale: schemas/zelda.suite.schema.json",
+        "stale: docs/configuration.md",
+        "stale: action.yml",
+    ]
     assert (stale.returncode, schemas(tmp_path).returncode, schemas("--check", tmp_path).returncode) == (1, 0, 0)
