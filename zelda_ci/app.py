@@ -23,7 +23,7 @@ from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.check import CheckReport
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, Versions, snapshot
+from zelda_ci.domain.run import BatchResult, Versions
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ExecutionError, ZeldaError
@@ -84,10 +84,6 @@ class Invocation:
         other._secrets = self._secrets
         return other
 
-    def but(self, **changes: Any) -> "Invocation":
-        """The same with an order that differs in something."""
-        return self.ordering(replace(self.order, **changes))
-
     @cached_property
     def chosen(self) -> list[LoadedSuite]:
         """The suites that were ordered, with their overrides and the setup that the project suggests."""
@@ -103,7 +99,7 @@ class Invocation:
     @property
     def masked(self) -> list[ResolvedSuite]:
         """The same as results hold them."""
-        return [snapshot(suite, self.redact) for suite in self.suites]
+        return [suite.redacted(self.redact) for suite in self.suites]
 
     @property
     def _given(self) -> Overrides:
@@ -196,7 +192,8 @@ class Invocation:
         if self.order.replay:
             return self
         history, environ = RunHistory(self.loaded.results_dir), self.settings.environ
-        return self.but(stored=anyio.run(stored_of_both, self.suites, sides, self.redact, environ, history))
+        stored = anyio.run(stored_of_both, self.suites, sides, self.redact, environ, history)
+        return self.ordering(replace(self.order, stored=stored))
 
     def forecast(self) -> Forecast:
         """What a run may cost, before anything is started."""
@@ -224,7 +221,7 @@ class Invocation:
             suites=suites,
             arms={Side.HEAD: tools, **({Side.BASE: base} if base else {})},
             known_prices=money.known_prices(self.loaded.results_dir, order.stored) if live else {},
-            elsewhere=self.but(names=order.elsewhere).suites if order.elsewhere else (),
+            elsewhere=self.ordering(replace(order, names=order.elsewhere)).suites if order.elsewhere else (),
         )
         return _in_event_loop(partial(execution.run, emit, preload, checker))
 

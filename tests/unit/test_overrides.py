@@ -129,7 +129,7 @@ WRONG: list[tuple[str, Given[Any], str]] = [
     (
         "isolation.level",
         Given("iron", "option", "--isolation"),
-        "The option --isolation|isolation.level must be auto, full, namespaces, uid, landlock, degraded or none",
+        "The option --isolation|isolation.level must be auto, full, uid, landlock or none",
     ),
     (
         "judgeModel",
@@ -154,7 +154,7 @@ WRONG: list[tuple[str, Given[Any], str]] = [
     (
         "acceptIsolation",
         Given("none", "variable", "ACCEPT"),
-        "The environment variable ACCEPT|acceptIsolation must be landlock or degraded",
+        "The environment variable ACCEPT|acceptIsolation must be landlock",
     ),
 ]
 

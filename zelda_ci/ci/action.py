@@ -33,7 +33,6 @@ from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
 from zelda_ci.ci.inputs import Mode
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
-from zelda_ci.compare.impact import reasons
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config.project import LoadedProject, find_root
 from zelda_ci.config.selection import select
@@ -55,6 +54,7 @@ from zelda_ci.pipeline.shards import PlanFacts, make_plan, order_of, with_trials
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.report.markdown import render_fork_notice
 from zelda_ci.report.text import sentence
+from zelda_ci.selection.choice import reasons
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.git import read_commit
 
@@ -151,7 +151,7 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     given = environment(environ, settings)
     invocation = Invocation(loaded, order, given)
     planned = _plan(case, invocation, chosen.baseline if chosen else None)
-    invocation = invocation.but(stored=planned.stored or {})
+    invocation = invocation.ordering(replace(invocation.order, stored=planned.stored or {}))
     case = replace(case, settings=settings, root=loaded.root, results_dir=loaded.results_dir, notes=notes)
     case = replace(
         case,
@@ -172,7 +172,7 @@ def _share(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Emi
         planned = replace(planned, baseline=baseline.resolve_baseline(case, case.decision.target, case.run_id))
     environ = invocation.settings.environ
     if planned.known:
-        invocation = invocation.but(names=planned.new)
+        invocation = invocation.ordering(replace(invocation.order, names=planned.new))
     has_none, order = bool(planned.known) and not planned.new, invocation.order
     facts = PlanFacts(
         suites=() if has_none else invocation.masked,
@@ -214,11 +214,15 @@ def _runner(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Em
         if nightly.is_nightly(case) and planned.baseline:
             # A number of trials has no budget of its own: that of the plan in its place holds.
             budget = money.budget(invocation.suites)
+            budget = money.budget(invocation.suites)
             trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")})
-            return invocation.but(overrides=trials.above(invocation.order.overrides), budget_usd=budget).run(emit)
+            overrides = trials.above(invocation.order.overrides)
+            return invocation.ordering(replace(invocation.order, overrides=overrides, budget_usd=budget)).run(emit)
         if not planned.known:
             return invocation.run(emit)
-        return invocation.but(names=planned.new).run(emit) if planned.new else empty_batch(case.now())
+        if not planned.new:
+            return empty_batch(case.now())
+        return invocation.ordering(replace(invocation.order, names=planned.new)).run(emit)
 
     return run
 

@@ -45,7 +45,7 @@ class UserKeys(Setting):
     """What no file of a project may say: it is about the user's machine."""
 
     accept_isolation: Annotated[
-        Literal["landlock", "degraded"] | None,
+        Literal["landlock"] | None,
         KeySources("--accept-isolation", "accept-isolation", "ZELDA_ACCEPT_ISOLATION"),
     ] = Field(
         None, description="Accept this isolation level, at which runs are your own user's, where there is no better."

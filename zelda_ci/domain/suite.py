@@ -270,14 +270,14 @@ class NetworkSettings(Setting):
     test: Annotated[Access, _network("test", "the test command")] = Field("open", description="The test command.")
 
 
-IsolationLevel = Literal["full", "namespaces", "uid", "landlock", "degraded", "none"]
+IsolationLevel = Literal["full", "uid", "landlock", "none"]
 
 
 class IsolationSettings(Setting):
     """How strictly session and commands are confined."""
 
     level: Annotated[
-        Literal["auto", "full", "namespaces", "uid", "landlock", "degraded", "none"],
+        Literal["auto", "full", "uid", "landlock", "none"],
         KeySources("--isolation", "isolation-level", "ZELDA_ISOLATION"),
     ] = Field("auto", description="The best available level, or a named one.")
     require: Annotated[

@@ -11,7 +11,6 @@ from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.compare.pool import StoredTrials, TrialPool, is_valid, pool_of
 from zelda_ci.compare.schedule import SuiteTrials
 from zelda_ci.compare.sides import read_metrics
-from zelda_ci.compare.steering import line_changes
 from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.comparison import SAME_FILES, Comparison, GateResult
@@ -20,6 +19,7 @@ from zelda_ci.domain.run import BatchResult, RunResult, batch_of
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import PoolSettings, Side, TrialPlan, plan_of
 from zelda_ci.errors import StorageError
+from zelda_ci.selection.choice import line_changes
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import SideReference
 from zelda_ci.storage.run_folder import is_run_id, stored_steering

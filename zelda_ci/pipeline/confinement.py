@@ -41,7 +41,7 @@ def weak_isolation(
     """
     for level in map(isolation.of, suites):
         if all(levels.unaccepted(level, word) for word in words):
-            return WeakIsolation(level, levels.weakness(level, isolation.offered))
+            return WeakIsolation(level, levels.weakness(isolation.offered))
     return None
 
 

@@ -11,7 +11,6 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.compare.effects import ProjectFiles, SuiteEvidence, in_commands, is_meant, places_of
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.domain.fingerprint import (
     Fingerprint,
@@ -24,13 +23,14 @@ from zelda_ci.domain.fingerprint import (
 )
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import RunResult, snapshot
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.pipeline.changed_files import line_digests, steering_files
 from zelda_ci.pipeline.comparing import stored_pool
 from zelda_ci.redact import Redactor
+from zelda_ci.selection.effects import ProjectFiles, SuiteEvidence, in_commands, is_meant, places_of
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -106,7 +106,7 @@ async def expected_fingerprints(
                 tree = await tree_digests(workspaces, workspace, offered, redact)
                 trees[key] = tree, workspace.confinement.level
         tree, level = trees[key]
-        masked = snapshot(suite, redact)
+        masked = suite.redacted(redact)
         found[suite.name] = fingerprint(
             masked,
             with_named(tree, masked),

@@ -15,7 +15,7 @@ from zelda_ci.errors import ConfigError
 from zelda_ci.sandbox import bubblewrap, closed_folders, kernel, programs
 
 # From the weakest to the strongest.
-STRENGTH: Sequence[IsolationLevel] = ("none", "degraded", "landlock", "uid", "namespaces", "full")
+STRENGTH: Sequence[IsolationLevel] = ("none", "landlock", "uid", "full")
 
 PROBE_SECONDS = 10
 UNSAFE_HINT = (
@@ -27,13 +27,11 @@ CONTAINER_OPTIONS = {
     "apparmor": "--security-opt apparmor=unconfined",
     "systempaths": "--security-opt systempaths=unconfined",
 }
-# Levels at which a run is the user's own process on the user's machine, and what that leaves open.
-WEAK: Mapping[IsolationLevel, str] = {
-    "landlock": "session and commands run as your user: they can change modes and times of your files, see names of "
-    "files and other processes' arguments, and talk to what listens on this machine's network",
-    "degraded": "session and commands run as your user: they can end your processes, change modes and times of your "
-    "files, see names of files and other processes' arguments, and talk to what listens on this machine's network",
-}
+# At `landlock` a run is the user's own process on the user's machine.
+LEFT_OPEN = (
+    "session and commands run as your user: they can change modes and times of your files, see names of files and "
+    "other processes' arguments, and talk to what listens on this machine's network"
+)
 
 
 @dataclass(frozen=True)
@@ -102,28 +100,27 @@ def unaccepted(level: IsolationLevel, accepted: str | None) -> bool:
 
     Args:
         level: Of a run.
-        accepted: The weakest that was accepted, if any was.
+        accepted: The level that was accepted, if any was.
     """
-    said = next((STRENGTH.index(name) for name in STRENGTH if name == accepted), len(STRENGTH))
-    return level in WEAK and STRENGTH.index(level) < said
+    return level == "landlock" and accepted not in {"landlock", "none"}
 
 
-def weakness(level: IsolationLevel, offered: Offered) -> str:
-    """What a weak level means, and what raises it, in sentences."""
-    stronger = [name for name in STRENGTH if offered.offers(name) and STRENGTH.index(name) > STRENGTH.index("landlock")]
+def weakness(offered: Offered) -> str:
+    """What the level `landlock` means, and what raises it, in sentences."""
+    stronger = [name for name in ("uid", "full") if offered.offers(name)]
     if stronger:
         raised = f" This machine offers more: --isolation {stronger[-1]}."
     elif offered.remedy:
         raised = f" To raise the level: {offered.remedy}"
     else:
         raised = "".join(f" {reason}" for reason in offered.reasons)
-    return f"At isolation level {level} {WEAK[level]}.{raised}"
+    return f"At isolation level landlock {LEFT_OPEN}.{raised}"
 
 
 def remark(level: IsolationLevel, offered: Offered) -> str | None:
     """What is to be known of a level before a run, and how to raise it; nothing where it is a strong one."""
-    if level in WEAK:
-        return weakness(level, offered)
+    if level == "landlock":
+        return weakness(offered)
     if level != "none":
         return None
     how = f" To raise the level: {offered.remedy}" if offered.remedy else "".join(f" {why}" for why in offered.reasons)
@@ -137,9 +134,8 @@ def _unavailable(sentence: str, offered: Offered) -> ConfigError:
 
 def abi_of(level: IsolationLevel) -> int:
     """The version of Landlock that a level uses; 0 where it uses none."""
-    if level in {"none", "namespaces"}:
-        return 0
-    return min(kernel.version(), kernel.SCOPED - 1 if level == "degraded" else kernel.NEWEST)
+    abi = kernel.version()
+    return 0 if level == "none" or abi < kernel.MIN_LANDLOCK_ABI else min(abi, kernel.NEWEST)
 
 
 @lru_cache
@@ -148,7 +144,7 @@ def _probed(path: str, cli: Path | None) -> Offered:
     found = frozenset(["none", *_available_levels(path, cli, reasons)])
     if "uid" in found:
         covers()  # tried here, since runs ask for it on the event loop
-    return Offered(found, tuple(reasons), None if "namespaces" in found else _remedy(path))
+    return Offered(found, tuple(reasons), None if "full" in found else _remedy(path))
 
 
 def _available_levels(path: str, cli: Path | None, reasons: list[str]) -> Iterator[IsolationLevel]:
@@ -160,13 +156,9 @@ def _available_levels(path: str, cli: Path | None, reasons: list[str]) -> Iterat
     problem = _namespaces_problem(path)
     reasons.extend([problem] if problem else [])
     if not problem:
-        yield "namespaces"
-    if abi >= kernel.MIN_LANDLOCK_ABI:
-        yield "degraded"
+        yield "full"
     if abi >= kernel.SCOPED:
         yield "landlock"
-    if abi >= kernel.SCOPED and not problem:
-        yield "full"
     # Where namespaces are to be had, nobody takes this by chance, and an attempt would cost every start.
     obstacle = _user_problem(cli, try_it=problem is not None)
     if abi >= kernel.MIN_LANDLOCK_ABI and not obstacle:

@@ -7,7 +7,6 @@ import pytest
 
 from tests.builders import suite
 from zelda_ci import metrics
-from zelda_ci.compare.effects import ChangeSet, FileText, ProjectFiles, how_it_steers
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.fingerprint import (
     SETS,
@@ -22,6 +21,7 @@ from zelda_ci.domain.fingerprint import (
     judged_again,
 )
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.selection.effects import ChangeSet, FileText, ProjectFiles, how_it_steers
 
 PLATFORM = Host("0.2.186", "debian 12 x86_64", "full", "2.1.329")
 FILES = (

@@ -121,8 +121,7 @@ def test_every_wrong_input_is_named_at_once_with_what_is_allowed(tmp_path: Path)
     assert {line.split()[2].replace("-", "_") for line in lines} == set(wrong)
     assert "The input mode is 'dance', which cannot be used: allowed are auto, run, comment, plan, merge." in lines
     assert (
-        "The input isolation-require cannot be used: isolation.require must be full, namespaces, uid, landlock, "
-        "degraded or none."
+        "The input isolation-require cannot be used: isolation.require must be full, uid, landlock or none."
     ) in lines
     assert "The input max-cost-usd cannot be used: execution.maxCostUsd must be a number, not text." in lines
     assert (
