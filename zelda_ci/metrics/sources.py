@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from zelda_ci.domain.images import SessionImage
-from zelda_ci.domain.session import SessionTranscript, Turn
+from zelda_ci.domain.session import SessionImage, SessionTranscript, Turn
 from zelda_ci.metrics import citable, quotes
 from zelda_ci.metrics.citable import CallSources, bare_patch_lines
 from zelda_ci.metrics.quotes import Line, Passage, Standing

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import starmap
 from typing import Any, Final
 
-from zelda_ci.domain.characters import spelled
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import (
     Citation,
     JudgeIdentity,
@@ -20,13 +20,13 @@ from zelda_ci.domain.details import (
     ToolUsageDetails,
     ToolUse,
 )
-from zelda_ci.domain.evaluation import EvalContext
-from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
-from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest, label, skill
+from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown, skill
+from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus, SessionTranscript, UserSaid
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix, Judge, JudgeQuestion, Lookups
+from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.lookups import lookups_of
 from zelda_ci.judge.prompts import fence, mark_of, render, repeated
 from zelda_ci.judge.rendering import windowed
@@ -197,7 +197,7 @@ def count_uses(transcript: SessionTranscript, manifest: ToolsManifest | None, re
     """
     counts: dict[str, list[int]] = {}
     for call in transcript.tool_calls:
-        tally = counts.setdefault(label(call), [0, 0, 0])
+        tally = counts.setdefault(call.label, [0, 0, 0])
         tally[0] += 1
         tally[1] += call.is_error and not call.denied
         tally[2] += call.denied

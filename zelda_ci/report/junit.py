@@ -7,7 +7,6 @@ from xml.etree import ElementTree as ET
 
 from junit_xml import TestCase, TestSuite
 
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import (
     BelowMinimum,
     CommandsFailed,
@@ -34,6 +33,7 @@ from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
 from zelda_ci.report.builders.usage import label, used
 from zelda_ci.report.comment.folds import citation_place
 from zelda_ci.report.text import sentence
+from zelda_ci.report.told import CiReport
 
 A_WEEK = 604_800
 MEASURED = "measured: the suite has no criteria and no commands, so that nothing could pass or fail"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import safe
 from tests.unit.compare.runs import JUDGE, batch, evaluation, fulfillment, tool_usage, trials
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.details import Citation, MissedTool, RuleJudgement, RuleVerdict, ToolUsageDetails
 from zelda_ci.domain.evaluation import EvalResult
@@ -16,6 +16,7 @@ from zelda_ci.report.builders.standings import standings
 from zelda_ci.report.builders.summary import report_view
 from zelda_ci.report.comment.table import moved_table
 from zelda_ci.report.html.overview import overview_page, sessions_of
+from zelda_ci.report.told import CiReport
 
 FOUND = "broke CLAUDE.md, line 4, and missed the skill changelog"
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from zelda_ci import __version__
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import MeasureDelta
 from zelda_ci.domain.measure_spec import written
 from zelda_ci.domain.measures import MEASURES, Measure, values
@@ -30,6 +29,7 @@ from zelda_ci.report.html.sides import chosen_pair
 from zelda_ci.report.html.suite import SuiteSessions
 from zelda_ci.report.model import Cell, Section, Tone, plain
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.told import CiReport
 
 MAX_WORST = 12
 MAX_DOTS = 60

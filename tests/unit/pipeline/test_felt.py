@@ -10,9 +10,10 @@ from tests.builders import records, safe, transcript
 from tests.support.steered import head, scanned
 from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.manifest import resolve_loaded
 from zelda_ci.domain.session import HookRan, Started
-from zelda_ci.domain.steering import MAX_TOUCHED, Felt, UnitUse, felt_by
+from zelda_ci.domain.steering import UnitUse
+from zelda_ci.execution.manifest.loading import resolve_loaded
+from zelda_ci.pipeline.felt import MAX_TOUCHED, Felt, felt_by
 
 FILES = {
     "CLAUDE.md": "Be kind. @docs/style.md\n",
