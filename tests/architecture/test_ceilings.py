@@ -36,7 +36,7 @@ CEILINGS = {
     "zelda_ci/test_output": 3424,
     "zelda_ci/workspace": 4246,
     "scripts": 2902,
-    "benchmarks": 1016,
+    "benchmarks": 893,
     "runner": 215,
     "schemas": 3041,
     "tests/architecture": 911,
