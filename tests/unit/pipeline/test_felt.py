@@ -78,7 +78,8 @@ def test_what_is_always_there_is_loaded_and_nothing_is_used(tmp_path: Path) -> N
     }  # fmt: skip
     assert not used(outcome)
     assert outcome.touched == ()
-    assert {use.unit.kind for use in outcome.units} == {*ItemKind} - {ItemKind.PLUGIN, ItemKind.MOD}
+    of_plugins = {ItemKind.PLUGIN, ItemKind.MOD, ItemKind.LSP_SERVER, ItemKind.MONITOR, ItemKind.PROGRAMS}
+    assert {use.unit.kind for use in outcome.units} == {*ItemKind} - of_plugins
 
 
 @pytest.mark.parametrize(
