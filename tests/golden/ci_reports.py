@@ -21,7 +21,7 @@ from zelda_ci.domain.details import (
     CriterionJudgement,
     CriterionVerdict,
     FulfillmentDetails,
-    MissedTool,
+    ToolRemark,
     ToolUsageDetails,
     ToolUse,
 )
@@ -117,7 +117,7 @@ def used_tools(score: float, missed: Sequence[str] = ()) -> EvalResult:
         judge=JUDGE,
         used={"Read": 5, "Skill(rest-conventions)": 0 if missed else 1},
         uses=(ToolUse(tool=safe("Read"), calls=5),),
-        missed=tuple(MissedTool(tool=safe(tool), reasoning=why) for tool in missed),
+        missed=tuple(ToolRemark(tool=safe(tool), reasoning=why) for tool in missed),
     )
     return evaluation(Metric.TOOL_USAGE, details, score, reasoning="The skill was used where it fits.")
 

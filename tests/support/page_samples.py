@@ -22,7 +22,6 @@ from zelda_ci.domain.details import (
     CriterionJudgement,
     CriterionVerdict,
     FulfillmentDetails,
-    MissedTool,
     RuleJudgement,
     RuleVerdict,
     ToolRemark,
@@ -426,7 +425,7 @@ def used_tools(*, good: bool) -> EvalResult:
     skill, rule = safe("Skill(rest-conventions)"), safe(".claude/rules/errors.md")
     file, name = safe(".claude/skills/rest-conventions/SKILL.md"), safe("rest-conventions")
     called = ToolRemark(tool=skill, reasoning=safe("It was called before the handler was written."))
-    missed = MissedTool(tool=skill, reasoning=safe("The task adds a route; the skill says how errors are answered."))
+    missed = ToolRemark(tool=skill, reasoning=safe("The task adds a route; the skill says how errors are answered."))
     judged = RuleJudgement(
         rule=rule,
         verdict=RuleVerdict.FOLLOWED if good else RuleVerdict.BROKEN,

@@ -12,8 +12,6 @@ from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import (
     Citation,
     JudgeIdentity,
-    MissedTool,
-    MisusedTool,
     RuleJudgement,
     RuleVerdict,
     ToolRemark,
@@ -273,7 +271,7 @@ class ToolUsage:
         found = [(subject, conclusion.value[number]) for number, subject in panel.known.items()]
         notes = (*panel.evidence.notes, *conclusion.notes, *panel.notes)
         judged = details.replace(
-            **{name: tuple(self._remarks(found, use, kind)) for name, (use, kind) in LISTS.items()},
+            **{name: tuple(self._remarks(found, use)) for name, use in LISTS.items()},
             rules=tuple(self._rule(subject, draft) for subject, draft in found if subject.is_rule),
             judge=JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION),
             votes=panel.votes,
@@ -282,12 +280,10 @@ class ToolUsage:
         )
         return _outcome(found, judged)
 
-    def _remarks(
-        self, found: Sequence[tuple[Subject, DraftFinding]], use: Use | None, kind: type[ToolRemark]
-    ) -> Iterator[ToolRemark]:
+    def _remarks(self, found: Sequence[tuple[Subject, DraftFinding]], use: Use | None) -> Iterator[ToolRemark]:
         for subject, draft in found:
             if not subject.is_rule and draft.finding is use:
-                yield kind(tool=self._redact(draft.tool or subject.name), **self._told(draft))
+                yield ToolRemark(tool=self._redact(draft.tool or subject.name), **self._told(draft))
 
     def _rule(self, subject: Subject, draft: DraftFinding) -> RuleJudgement:
         verdict = RULE_VERDICTS[draft.finding] if draft.finding else RuleVerdict.NOT_JUDGED
@@ -300,13 +296,13 @@ class ToolUsage:
         return {"reasoning": reasoning, "evidence": evidence, "split": draft.split}
 
 
-LISTS: Mapping[str, tuple[Use | None, type[ToolRemark]]] = {
-    "missed": (Use.MISSED, MissedTool),
-    "misused": (Use.MISUSED, MisusedTool),
-    "instructions_ignored": (Use.INSTRUCTIONS_IGNORED, ToolRemark),
-    "used_well": (Use.USED_WELL, ToolRemark),
-    "not_applicable": (Use.NOT_APPLICABLE, ToolRemark),
-    "not_judged": (None, ToolRemark),
+LISTS: Mapping[str, Use | None] = {
+    "missed": Use.MISSED,
+    "misused": Use.MISUSED,
+    "instructions_ignored": Use.INSTRUCTIONS_IGNORED,
+    "used_well": Use.USED_WELL,
+    "not_applicable": Use.NOT_APPLICABLE,
+    "not_judged": None,
 }
 RULE_VERDICTS = {
     Use.FOLLOWED: RuleVerdict.FOLLOWED,
