@@ -80,10 +80,8 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions], left_out: t
         "title": page_title(report),
         "verdict": replace(VERDICTS[report.outcome], tone=tone),
         "headline": Cell(headline(report, known), tone),
-        "lead": (*map(Cell, _subject(report)), *(Cell(plain(line)) for line in (*lead(report, known), *basis(report)))),
-        "remarks": tuple(
-            Cell(sentence(note), Tone.WARN) for note in (*report.notes, *uncounted_sentences(report.gate))
-        ),
+        "lead": (*_subject(report), *map(plain, (*lead(report, known), *basis(report)))),
+        "remarks": (*map(sentence, report.notes), *uncounted_sentences(report.gate)),
         "worst": tuple(_worst(report, suites))[:MAX_WORST],
         "columns": tuple(MEASURES[measure].column for measure in columns),
         "lines": lines,

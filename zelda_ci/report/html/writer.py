@@ -24,7 +24,7 @@ from zelda_ci.report.told import CiReport
 MAX_BYTES = 20_000_000
 MAX_IMAGE_BYTES = 1_000_000
 MAX_IMAGES_BYTES = 4_000_000
-PASSED = "Its transcript and its patch are left out, since it passed (`zelda report --all-transcripts` shows all)."
+PASSED = "Its transcript and its patch are left out, since it passed; zelda report --all-transcripts shows all."
 
 
 class SessionFiles(Protocol):
@@ -108,12 +108,12 @@ class ReportWriter:
         if cut:
             sentences.append(
                 f"The transcripts of {format_count(cut, 'session')} are too long to be shown whole: "
-                "`zelda show RUN --transcript` prints a whole one."
+                "zelda show RUN --transcript prints a whole one."
             )
         if self._passed:
             count = f"{format_count(len(self._passed), 'session')} of {len(self._sizes)}"
             sentences.append(
-                f"The transcripts of {count} are left out, since they passed: `zelda report --all-transcripts` has all."
+                f"The transcripts of {count} are left out, since they passed: zelda report --all-transcripts has all."
             )
         return tuple(sentences)
 
