@@ -204,7 +204,7 @@ def listing(results: Path) -> Iterator[list[Measured]]:
         name = run_id("alpha", at)
         (results / "runs" / name).mkdir(parents=True)
         stored = template.model_copy(update={"run_id": name, "batch_id": name, "started_at": at})
-        (results / "runs" / name / "result.json").write_bytes(codec.encode_result(stored))
+        (results / "runs" / name / "result.json").write_bytes(codec.encode(stored, indent=2))
     time.sleep(2.5)  # the index does not trust what is younger
     history = RunHistory(results)
 

@@ -26,11 +26,12 @@ from pathlib import Path
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
-from zelda_ci.report.builders.ci import ci_view
+from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
-from zelda_ci.storage.codec import decode_batch
-batch = decode_batch(Path(sys.argv[1]).read_bytes(), "results")
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.storage.codec import decode
+batch = decode(BatchResult, Path(sys.argv[1]).read_bytes(), "results")
 compared = compare(batch.runs, batch.runs)
 origin = BaselineOrigin(state=BaselineState.FOUND, sentence="The base.")
 report = CiReport(batch, gate(batch, {}), origin, compared)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.baseline_search import MAX_FURTHER, Search, StoredBaseline, find_baseline
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.earlier_runs import earlier_results, own_run
@@ -36,7 +37,6 @@ from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.errors import ConfigError, GitHubError, StorageError
 from zelda_ci.github.api import Api
 from zelda_ci.github.revisions import merge_base
-from zelda_ci.report.builders import baseline as words
 from zelda_ci.storage.references import read_results
 
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import Generic, TypeVar
 
+from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.stored_artifacts import (
     TRUSTED_EVENTS,
     Candidate,
@@ -28,7 +29,6 @@ from zelda_ci.errors import ArtifactError, GitHubError, StorageError
 from zelda_ci.github.api import Api
 from zelda_ci.github.revisions import ancestors, behind
 from zelda_ci.github.schemas import WorkflowRun, understand
-from zelda_ci.report.builders import baseline as words
 
 T = TypeVar("T")
 

@@ -4,6 +4,7 @@ Otherwise whoever sees a bad trial could cancel the job, run it again, and be ri
 seconds only, so this is the last that is done, and as small as it can be.
 """
 
+from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.baseline import pool_to_store
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.earlier_runs import own_run
@@ -13,7 +14,6 @@ from zelda_ci.ci.stored_artifacts import MAX_MEMBER_BYTES, POOL, PROVENANCE, RES
 from zelda_ci.ci.storing import upload
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.errors import GitHubError
-from zelda_ci.report.builders import baseline as words
 from zelda_ci.storage.codec import encode_pool
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from zelda_ci.ci import baseline, publish
+from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.acceptances import apply_acceptances
 from zelda_ci.ci.baseline import BatchBaseline, of_chosen
 from zelda_ci.ci.context import CiContext, CiResult
@@ -26,8 +27,7 @@ from zelda_ci.github.comments import CommentOrder
 from zelda_ci.github.revisions import merge_base, of_workflow_run
 from zelda_ci.github.schemas import Artifact
 from zelda_ci.pipeline.comparing import compare_sides
-from zelda_ci.report.builders import baseline as words
-from zelda_ci.report.builders.ci import FOREIGN, ci_view
+from zelda_ci.report.comment.view import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_comment
 from zelda_ci.storage.references import SideReference
 

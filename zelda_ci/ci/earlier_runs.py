@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TypeVar
 
+from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import number, path_in
 from zelda_ci.ci.stored_artifacts import (
@@ -22,7 +23,6 @@ from zelda_ci.ci.stored_artifacts import (
 from zelda_ci.errors import ArtifactError, StorageError
 from zelda_ci.github.api import Api
 from zelda_ci.github.schemas import WorkflowRun, understand
-from zelda_ci.report.builders import baseline as words
 
 # Artifacts of earlier runs of one pull request that are read; each with a pool carries the trials of those before it.
 MAX_EARLIER = 3

@@ -6,8 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from zelda_ci.ci import baseline, cancelled, nightly, publish, storing
+from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.acceptances import apply_acceptances, pull_request_in
 from zelda_ci.ci.baseline import BatchBaseline, of_chosen
+from zelda_ci.ci.baseline_words import CANCELLED
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.earlier_runs import lost_attempts
 from zelda_ci.ci.outputs import Files, json_of, write
@@ -19,8 +21,6 @@ from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.workflow_commands import empty
 from zelda_ci.pipeline.batch import ending_signals, handlers_kept
 from zelda_ci.pipeline.comparing import compare_arms, compare_sides
-from zelda_ci.report.builders import baseline as words
-from zelda_ci.report.builders.baseline import CANCELLED
 from zelda_ci.storage.references import SideReference
 
 

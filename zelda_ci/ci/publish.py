@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from zelda_ci.ci.baseline_words import WRONG_TOKEN
 from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.inputs import CommentWhen
@@ -21,10 +22,9 @@ from zelda_ci.github.api import Api
 from zelda_ci.github.comments import CommentOrder, read_thread
 from zelda_ci.github.revisions import of_commit
 from zelda_ci.github.workflow_commands import Log, OutputFile, StepSummary
-from zelda_ci.report.builders.annotations import annotations, closing_line, log_lines
-from zelda_ci.report.builders.baseline import WRONG_TOKEN
-from zelda_ci.report.builders.ci import NO_JUNIT, ci_view
 from zelda_ci.report.builders.correctness import run_problem
+from zelda_ci.report.comment.annotations import annotations, closing_line, log_lines
+from zelda_ci.report.comment.view import NO_JUNIT, ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
 from zelda_ci.report.model import CiView, RunFiles

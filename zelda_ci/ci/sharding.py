@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from zelda_ci.ci import baseline, evaluate, publish, storing
+from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evaluate import PushPlan
@@ -36,7 +37,6 @@ from zelda_ci.pipeline.shards import (
     told,
     with_trials,
 )
-from zelda_ci.report.builders import baseline as words
 from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.storage import codec
 
@@ -49,7 +49,7 @@ def publish_plan(case: CiContext, plan: ShardPlan, planned: PushPlan) -> int:
     Raises:
         GitHubError: GitHub does not take it.
     """
-    data = codec.encode_pinned(_pinned(case, plan, planned))
+    data = codec.encode(_pinned(case, plan, planned))
     storing.upload_as(case, plan_name(case.settings), {PLAN: data, PROVENANCE: json_of(_origin(case))}, case.artifacts)
     lines = [*told(plan)] if plan.suites else ["No suite has to run."]
     for line in lines:

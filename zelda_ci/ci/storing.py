@@ -27,7 +27,7 @@ from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.artifacts import ArtifactService, Uploaded
 from zelda_ci.pipeline.html_report import write_html
-from zelda_ci.report.builders.ci import NO_REPORT, NOT_STORED
+from zelda_ci.report.comment.view import NO_REPORT, NOT_STORED
 from zelda_ci.report.junit import render_junit
 from zelda_ci.storage.codec import encode_nights, encode_pool
 from zelda_ci.storage.history import RunHistory

@@ -1,7 +1,7 @@
 """`zelda merge`, and the shards whose parts it puts together."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,16 +68,11 @@ def merge(
     names what is wrong, and the exit code is 2.
     """
     reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, page=page)
+    reporting.need_folders()
     loaded, settings = app.load(project), read_environment(os.environ)
     parts = fitting(parts_in(folder))
     _need_commit(parts[0].part.plan, loaded, settings)
-    running = RunReport(reporting, None, settings, titled=False)
-    batch = bring_in(parts, loaded.results_dir)
-    with running.progress(loaded):
-        # Nothing goes on any more: what there is to show, is shown now.
-        pass
-    running.show(batch, stored_in(parts))
-    return running.finish()
+    return RunReport(reporting, loaded).show(bring_in(parts, loaded.results_dir), stored_in(parts))
 
 
 def _need_commit(plan: ShardPlan, loaded: LoadedProject, settings: EnvironmentSettings) -> None:
@@ -110,19 +105,18 @@ def _refuse_together(reporting: Reporting, given: Mapping[str, Any]) -> None:
         raise ConfigError("A shard reports nothing to programs: it knows a part only.", hint=hint, code="USAGE")
 
 
-def run_shard(invocations: Sequence[Invocation], shard: ShardOf, running: RunReport, changed_since: str | None) -> int:
+def run_shard(whole: Invocation, shard: ShardOf, running: RunReport, changed_since: str | None) -> int:
     """Run the suites of one shard and leave its part; the exit code says only whether it could be done.
 
     Raises:
         ZeldaError: Nothing could be run, or the part could not be written.
     """
     _refuse_together(running.reporting, click.get_current_context().params)
-    (whole,) = invocations
     loaded, environ = whole.loaded, whole.settings.environ
-    narrowed = next(iter(running.narrowed(whole, changed_since)), None)
+    narrowed = reporters.narrowed(whole, changed_since)
     if narrowed:
         report.ask_about_isolation(narrowed)
-    with running.progress(loaded) as emit:
+    with running.progress() as emit:
         whole = narrowed.with_stored() if narrowed else whole
         plan = _plan(whole, shard, is_empty=narrowed is None)
         names = plan.names_of(shard.number)

@@ -2,9 +2,9 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import click
 
@@ -12,7 +12,6 @@ from zelda_ci.app import Invocation
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.config.environment import accept_isolation
-from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.outcome import batch_outcome
@@ -83,29 +82,12 @@ def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:
     return max(batch_outcome(batch).exit_code, gate.exit_code)
 
 
-def foretell(plans: Sequence[tuple[LoadedProject, Forecast]], *, as_json: bool) -> int:
+def print_forecast_of(forecast: Forecast, *, as_json: bool) -> None:
     """Print what would run and what it may cost."""
     if as_json:
-        print_json(_together(plans))
-        return 0
-    console = terminal.open_console(sys.stdout)
-    for loaded, forecast in plans:
-        if len(plans) > 1:
-            echo(f"\nProject {os.path.relpath(loaded.root)}")
-        print_forecast(console, forecast_table(forecast), [*forecast_lines(forecast)])
-    return 0
-
-
-def _together(plans: Sequence[tuple[LoadedProject, Forecast]]) -> Forecast:
-    """Of several projects, suites are told apart by folder."""
-    if len(plans) == 1:
-        return plans[0][1]
-    suites = (
-        suite.replace(suite=(PurePath(os.path.relpath(loaded.root)) / suite.suite).as_posix())
-        for loaded, forecast in plans
-        for suite in forecast.suites
-    )
-    return Forecast(suites=tuple(suites), budget_usd=next((each.budget_usd for _, each in plans), None))
+        print_json(forecast)
+    else:
+        print_forecast(terminal.open_console(sys.stdout), forecast_table(forecast), [*forecast_lines(forecast)])
 
 
 def run_files(results_dir: Path, run_id: str) -> RunFiles:

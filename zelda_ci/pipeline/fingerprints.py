@@ -23,7 +23,7 @@ from zelda_ci.domain.fingerprint import (
 )
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import RunResult, snapshot
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.execution.manifest.scan import scan
@@ -106,7 +106,7 @@ async def expected_fingerprints(
                 tree = await tree_digests(workspaces, workspace, offered, redact)
                 trees[key] = tree, workspace.confinement.level
         tree, level = trees[key]
-        masked = snapshot(suite, redact)
+        masked = suite.redacted(redact)
         found[suite.name] = fingerprint(
             masked,
             with_named(tree, masked),

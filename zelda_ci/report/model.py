@@ -21,9 +21,8 @@ class Detail(StrEnum):
 
     QUIET = "quiet"
     """Failures, in a line each."""
-    LINE = "line"
     FAILURES = "failures"
-    """A line, but of what failed everything."""
+    """A line each, but of what failed everything."""
     FULL = "full"
 
 
@@ -57,32 +56,6 @@ class Section:
 
 
 @dataclass(frozen=True)
-class MetricRow:
-    """One metric: its score, or that it has none, and why."""
-
-    label: str
-    score: Cell
-    note: Cell
-
-
-@dataclass(frozen=True)
-class SpreadRow:
-    """One number over several trials: its mean, and from where to where it goes."""
-
-    label: str
-    mean: str
-    span: tuple[Cell, ...]
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How far the trials of a suite lie apart; the title says how many count."""
-
-    title: str
-    rows: tuple[SpreadRow, ...]
-
-
-@dataclass(frozen=True)
 class Problem:
     """What a person needs first: why, what to do, where to look, and the last lines of what was printed."""
 
@@ -104,7 +77,6 @@ class RunView:
     verdict: Cell
     facts: tuple[Cell, ...]
     problem: Problem | None
-    scores: tuple[MetricRow, ...]
     sections: tuple[Section, ...]
     files: tuple[Row, ...]
 
@@ -117,7 +89,7 @@ class SuiteView:
     outcome: Outcome
     verdict: Cell
     facts: tuple[Cell, ...]
-    spread: Spread | None
+    spread: Section | None
     runs: tuple[RunView, ...]
 
 

@@ -49,9 +49,8 @@ def evaluation(
     *,
     failed: bool = False,
 ) -> EvalResult:
-    stored = redact.json(details.model_dump(mode="json", by_alias=True, exclude_none=True))
     return EvalResult(
-        metric=metric, version=version, score=score, reasoning=redact(reasoning), details=stored, failed=failed
+        metric=metric, version=version, score=score, reasoning=redact(reasoning), details=details, failed=failed
     )
 
 

@@ -12,10 +12,10 @@ from tests.golden.ci_reports import REPORTS
 from zelda_ci.domain.history import History, at_a_glance
 from zelda_ci.domain.measures import MEASURES, METRICS, Measure, Metric, values
 from zelda_ci.domain.run import RunResult
-from zelda_ci.report.builders.ci import ci_view
 from zelda_ci.report.builders.comparison import amount
 from zelda_ci.report.builders.history import history_view
 from zelda_ci.report.builders.summary import report_view
+from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
 
@@ -31,7 +31,8 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ZeroDivisionError
 
     for measure, spec in MEASURES.items():
-        failing = replace(spec, read=fail, write=fail, brief=fail, write_difference=fail)
+        unit = replace(spec.unit, write=fail, brief=fail, difference=fail)
+        failing = replace(spec, read=fail, unit=unit)
         monkeypatch.setitem(MEASURES, measure, failing)
 
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from zelda_ci.ci import baseline_words as baseline
 from zelda_ci.domain.ci import BaselineState
 from zelda_ci.errors import ArtifactError, GitHubError, StorageError, ZeldaError
-from zelda_ci.report.builders import baseline
 
 SHA = "abc1234" + "0" * 33
 

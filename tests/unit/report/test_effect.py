@@ -16,8 +16,8 @@ from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
-from zelda_ci.report.builders.annotations import annotations
-from zelda_ci.report.builders.ci import ci_view
+from zelda_ci.report.comment.annotations import annotations
+from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.model import plain
 
@@ -90,7 +90,7 @@ def test_a_refused_settings_file_is_red_and_speaks_for_what_is_in_it() -> None:
     assert (view.headline, view.failed) == (f"{SETTINGS} is not loaded, 1 suite without it", True)
     assert lead(red) == (
         f"{SETTINGS} is not loaded: model: Expected string; 1 hook has no effect. "
-        "The check is red although nothing is proven to be worse: a settings file is not loaded."
+        "The check is red although nothing is proven to be worse: a settings file or plugin is not loaded."
     )
     assert '<failure type="notLoaded"' in render_junit(red)
     (remark,) = annotations(red)

@@ -23,8 +23,8 @@ def cells(*texts: str) -> tuple[Cell, ...]:
 
 def test_a_sentence_wraps_under_itself() -> None:
     sheet = page(40)
-    sheet.row(Row("Why", cells("One sentence that is longer than a line of this page.")), indent=2, label_width=4)
-    assert shown(sheet) == ["  Why   One sentence that is longer than", "        a line of this page."]
+    sheet.rows([Row("Why", cells("One sentence that is longer than a line of this page.")), Row("Next", ())], indent=2)
+    assert shown(sheet) == ["  Why   One sentence that is longer than", "        a line of this page.", "  Next"]
 
 
 def test_a_word_longer_than_the_line_is_broken_under_its_label() -> None:

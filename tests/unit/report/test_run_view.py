@@ -40,9 +40,8 @@ def test_every_status_has_words_and_only_completed_is_a_pass(status: SessionStat
 
 def test_unscored_is_not_zero() -> None:
     evaluations = used() | {Metric.TOOL_USAGE: unscored(Metric.TOOL_USAGE, "no tools\nat all")}
-    shown = view(run(evaluations=evaluations)).scores[1]
-    assert shown.score == Cell("unscored", Tone.DIM)
-    assert shown.note.text == "no tools at all"
+    shown = view(run(evaluations=evaluations)).sections[0].rows[1]
+    assert shown.cells == (Cell("unscored", Tone.DIM), Cell("no tools at all", Tone.DIM))
 
 
 def test_targets_are_met_at_their_value_and_missed_above() -> None:

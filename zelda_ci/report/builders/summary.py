@@ -29,8 +29,6 @@ from zelda_ci.report.model import (
     RunFiles,
     RunView,
     Section,
-    Spread,
-    SpreadRow,
     SuiteView,
     Table,
     TableRow,
@@ -269,7 +267,7 @@ Measure = Callable[[RunResult], float | None]
 Spell = Callable[[float], str]
 
 
-def spread(runs: Sequence[RunResult]) -> Spread | None:
+def spread(runs: Sequence[RunResult]) -> Section | None:
     """Mean and range of every metric and of cost, tokens, turns and time, over the trials that have the number.
 
     Sessions that failed or were interrupted say nothing about the suite and do not count.
@@ -280,7 +278,7 @@ def spread(runs: Sequence[RunResult]) -> Spread | None:
     rows = (_row(name, spell, [measure(run) for run in valid]) for name, measure, spell in _measures(valid))
     trials = numbers.format_count(len(runs), "trial")
     title = f"Spread over {trials}" if len(valid) == len(runs) else f"Spread over {len(valid)} of {trials}"
-    return Spread(title, tuple(row for row in rows if row))
+    return Section(title, tuple(row for row in rows if row))
 
 
 def passed(runs: Sequence[RunResult]) -> tuple[Cell, ...]:
@@ -334,15 +332,15 @@ def _turns(run: RunResult) -> float | None:
     return use.details.turns if use and use.details else None
 
 
-def _row(name: str, spell: Spell, values: Sequence[float | None]) -> SpreadRow | None:
+def _row(name: str, spell: Spell, values: Sequence[float | None]) -> Row | None:
     present = [value for value in values if value is not None]
     if not present:
         return None
     low, high = spell(min(present)), spell(max(present))
-    span = [Cell("no spread" if low == high else f"{low} to {high}", Tone.DIM)]
+    cells = [Cell(spell(fmean(present))), Cell("no spread" if low == high else f"{low} to {high}", Tone.DIM)]
     if len(present) < len(values):
-        span.append(Cell(f"{len(present)} of them have it", Tone.WARN))
-    return SpreadRow(name, spell(fmean(present)), tuple(span))
+        cells.append(Cell(f"{len(present)} of them have it", Tone.WARN))
+    return Row(name, tuple(cells))
 
 
 NOTHING_AGAINST = GateResult()

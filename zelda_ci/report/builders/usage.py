@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.details import EfficiencyDetails
-from zelda_ci.domain.evaluation import EvalResult, read_details
+from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric, own_measure, own_number, write_own
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import ModelUsage, Usage
-from zelda_ci.report.model import Cell, MetricRow, Row, Tone
+from zelda_ci.report.model import Cell, Row, Tone
 from zelda_ci.report.text import sentence, visible
 
 MAX_TOOLS = 20
@@ -30,7 +30,7 @@ class Used:
 
 def used(run: RunResult) -> Used | None:
     """What the session used; absent where it never reached the model."""
-    if details := read_details(run.evaluations, Metric.EFFICIENCY, EfficiencyDetails):
+    if details := run.details(EfficiencyDetails):
         cost, is_known, models = details.cost_usd, details.cost_known, details.models
         return Used(details.usage, models, cost, is_known, details.api_seconds, details.api_retries, details)
     if not run.api.requests:
@@ -143,10 +143,10 @@ MAX_NOTE_LENGTH = 200
 NEWER = Cell("A newer Zelda computed it.", Tone.DIM)
 
 
-def metric_rows(run: RunResult) -> tuple[MetricRow, ...]:
+def metric_rows(run: RunResult) -> tuple[Row, ...]:
     """The metrics that were evaluated, in the order of `Metric`; those that only a newer Zelda knows come last."""
     rows = [_row(run.evaluations[metric]) for metric in Metric if metric in run.evaluations]
-    left_out = [MetricRow(label(visible(key)), Cell("not read", Tone.DIM), NEWER) for key in run.unknown_metrics]
+    left_out = [Row(label(visible(key)), (Cell("not read", Tone.DIM), NEWER)) for key in run.unknown_metrics]
     return (*rows, *left_out)
 
 
@@ -157,9 +157,9 @@ def label(metric: Metric | str) -> str:
     return sentence("".join(f" {char.lower()}" if char.isupper() else char for char in metric)).capitalize()
 
 
-def _row(result: EvalResult) -> MetricRow:
-    note = Cell(sentence(result.reasoning, MAX_NOTE_LENGTH), Tone.DIM)
-    return MetricRow(label(result.metric), _score(result), note)
+def _row(result: EvalResult) -> Row:
+    note = sentence(result.reasoning, MAX_NOTE_LENGTH)
+    return Row(label(result.metric), (_score(result), *([Cell(note, Tone.DIM)] if note else [])))
 
 
 def _score(result: EvalResult) -> Cell:

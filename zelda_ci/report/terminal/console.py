@@ -68,13 +68,16 @@ class Style:
         """Frames of a spinner, one character each."""
         return SPINNER if self.unicode else PLAIN_SPINNER
 
-    def write(self, text: str, style: str = "") -> Text:
-        """The text, with what the encoding lacks replaced or spelled out."""
+    def plain(self, text: str) -> str:
+        """The text, with what the encoding lacks replaced, and what acts spelled out."""
         if not self.unicode:
             text = text.translate(SPARE).encode(self.encoding, "backslashreplace").decode(self.encoding)
-        text = inert(text)
+        return inert(text)
+
+    def write(self, text: str, style: str = "") -> Text:
+        """The same in a style."""
         # As a span: a style of the whole Text would spread to whatever is appended later.
-        return Text().append(text, style)
+        return Text().append(self.plain(text), style)
 
     def cell(self, cell: Cell) -> Text:
         """A cell in the colour of its tone."""

@@ -7,14 +7,15 @@ from rich.console import Console
 from rich.text import Text
 
 from zelda_ci.report.model import Cell, Column, Row, Table, TableRow, Tone
-from zelda_ci.report.terminal.console import DIM, GUTTER, LABEL, SEPARATOR, Style
+from zelda_ci.report.terminal.console import DIM, GUTTER, LABEL, SEPARATOR, STYLES, Style
 
 # Columns that text gets even where the terminal has fewer.
 NARROWEST = 24
-
-
 # Indent of what belongs to a label that stands alone.
 ALONE = 8
+GAP = "  "
+# Indent of what belongs to the line above.
+STEP = 2
 
 
 class Page:
@@ -53,17 +54,35 @@ class Page:
                 self.line(Text(" " * ALONE) + text)
             label = Text(" " * ALONE)
         indent = label.cell_len
-        body = [*self._flow(cells, indent)]
-        for cell in lines:
-            body += self._flow([cell], indent)
+        body = [text for group in (cells, *((line,) for line in lines)) for text in self._flow(group, indent)]
         for text in body or [Text()]:
             self.line(label + text)
             label = Text(" " * indent)
 
-    def row(self, row: Row, *, indent: int, label_width: int) -> None:
-        """A labelled row."""
-        label = self.style.write(row.label.ljust(label_width), LABEL)
-        self.beside(Text(" " * indent) + label + "  ", row.cells, lines=row.lines)
+    def rows(self, rows: Iterable[Row], *, indent: int) -> None:
+        """Rows whose labels are aligned."""
+        rows = tuple(rows)
+        width = max((cell_len(row.label) for row in rows), default=0)
+        for row in rows:
+            label = self.style.write(_padded(row.label, width), LABEL)
+            self.beside(Text(" " * indent) + label + GAP, row.cells, lines=row.lines)
+
+    def table(self, table: Table, *, indent: int = 0, one_line: bool = False) -> None:
+        """A table, each row on one line if there is room for all of them or programs read it; else flowing."""
+        lines = [*_lines(self.style, table)]
+        if one_line or indent + max(sum(cell_len(text) for text, _ in line) for line in lines) <= self.width:
+            for line, row in zip(lines, (None, *table.lines), strict=True):
+                self.line(Text.assemble(" " * indent, *line))
+                self._notes(row, indent)
+            return
+        for row in table.lines:
+            *marks, name = row.cells[: table.leading + 1]
+            label = Text(" " * indent) + Text().join(self.style.cell(mark) + GAP for mark in marks)
+            self.beside(label, (name,))
+            rest = zip(table.columns[table.leading + 1 :], row.cells[table.leading + 1 :], strict=True)
+            facts = [_labelled(column, cell) for column, cell in rest if cell.text not in {"", "-"}]
+            self.beside(Text(" " * (indent + STEP)), facts)
+            self._notes(row, indent)
 
     def quote(self, lines: Iterable[str], *, indent: int) -> None:
         """Output of a program, behind a gutter that it cannot cross."""
@@ -71,6 +90,10 @@ class Page:
         for line in lines:
             for text in self._wrapped(self.style.write(line), self._room(gutter.cell_len)):
                 self.line(gutter + text)
+
+    def _notes(self, row: TableRow | None, indent: int) -> None:
+        for note in row.notes if row else ():
+            self.beside(Text(" " * (indent + STEP)), (note,))
 
     def _room(self, indent: int) -> int:
         return max(self.width - indent, NARROWEST)
@@ -95,121 +118,10 @@ class Page:
         return list(text.wrap(self.console, width, overflow="fold")) if text.cell_len > width else [text]
 
 
-GAP = 2
-# Indent of what belongs to the line above.
-STEP = 2
-
-
-def print_table(page: Page, table: Table, *, indent: int = 0, one_line: bool = False) -> None:
-    """Add a table to the page.
-
-    Args:
-        page: Where it goes.
-        table: What is shown.
-        indent: Blanks before each line.
-        one_line: Keep each row on one line, however wide: for programs that read lines.
-    """
-    everything = range(len(table.columns))
-    rest = everything[table.leading + 1 :]
-    if one_line or indent + _width(table, everything) <= page.width:
-        _aligned(page, table, everything, indent)
-    elif indent + STEP + _width(table, rest) <= page.width:
-        _two_lines(page, table, rest, indent)
-    else:
-        _flowing(page, table, rest, indent)
-
-
 def write_table(console: Console, table: Table) -> None:
     """Write each row on one line, without colours: ten thousand rows are no matter then."""
-    style, widths = Style.of(console), _widths(table, range(len(table.columns)))
-    rows = [_headings(table.columns), *(line.cells for line in table.lines)]
-    texts = (
-        (" " * GAP).join(_padded(row[index].text, width, table.columns[index]) for index, width in widths.items())
-        for row in rows
-    )
-    plain = "".join(f"{text.rstrip()}\n" for text in texts)
-    console.file.write(style.write(plain).plain)
-
-
-def _padded(text: str, width: int, column: Column) -> str:
-    blanks = " " * max(width - cell_len(text), 0)
-    return blanks + text if column.right else text + blanks
-
-
-def _aligned(page: Page, table: Table, columns: Sequence[int], indent: int) -> None:
-    widths = _widths(table, columns)
-    page.line(_row(page, _headings(table.columns), table.columns, widths, indent))
-    for line in table.lines:
-        page.line(_row(page, line.cells, table.columns, widths, indent))
-        _notes(page, line, indent + STEP)
-
-
-def _two_lines(page: Page, table: Table, columns: Sequence[int], indent: int) -> None:
-    widths = _widths(table, columns)
-    page.line(_row(page, _headings(table.columns), table.columns, widths, indent + STEP))
-    for line in table.lines:
-        _print_leading_cell(page, table, line, indent)
-        page.line(_row(page, line.cells, table.columns, widths, indent + STEP))
-        _notes(page, line, indent + STEP)
-
-
-def _flowing(page: Page, table: Table, columns: Sequence[int], indent: int) -> None:
-    for line in table.lines:
-        _print_leading_cell(page, table, line, indent)
-        facts = [_labelled(table.columns[index], line.cells[index]) for index in columns if _is_set(line.cells[index])]
-        page.beside(Text(" " * (indent + STEP)), facts)
-        _notes(page, line, indent + STEP)
-
-
-def _print_leading_cell(page: Page, table: Table, line: TableRow, indent: int) -> None:
-    *marks, name = line.cells[: table.leading + 1]
-    label = Text(" " * indent)
-    for mark in marks:
-        label = label + page.style.cell(mark) + " " * GAP
-    page.beside(label, (name,))
-
-
-def _is_set(cell: Cell) -> bool:
-    return cell.text not in {"", "-"}
-
-
-def _labelled(column: Column, cell: Cell) -> Cell:
-    """A number says what it is; a word does so itself."""
-    if not column.right:
-        return cell
-    label, percent, _ = column.title.lower().partition(" %")
-    return Cell(f"{label} {cell.text}{percent}", cell.tone, cell.whole)
-
-
-def _notes(page: Page, line: TableRow, indent: int) -> None:
-    for note in line.notes:
-        page.beside(Text(" " * indent), (note,))
-
-
-def _row(page: Page, cells: Sequence[Cell], columns: Sequence[Column], widths: dict[int, int], indent: int) -> Text:
-    row = Text(" " * indent)
-    for index, width in widths.items():
-        text = page.style.cell(cells[index])
-        blanks = " " * max(width - text.cell_len, 0)
-        row = row + (Text(blanks) + text if columns[index].right else text + blanks) + " " * GAP
-    return row
-
-
-def _headings(columns: Sequence[Column]) -> list[Cell]:
-    return [Cell(column.title, Tone.DIM) for column in columns]
-
-
-def _width(table: Table, columns: Sequence[int]) -> int:
-    return sum(_widths(table, columns).values()) + GAP * (len(columns) - 1)
-
-
-def _widths(table: Table, columns: Sequence[int]) -> dict[int, int]:
-    """A column in which nothing stands takes no room."""
-    filled = [index for index in columns if any(line.cells[index].text for line in table.lines)]
-    return {
-        index: max(cell_len(table.columns[index].title), *(cell_len(line.cells[index].text) for line in table.lines))
-        for index in filled
-    }
+    for line in _lines(Style.of(console), table):
+        console.file.write("".join(text for text, _ in line).rstrip() + "\n")
 
 
 def print_lines(console: Console, lines: Iterable[Cell]) -> None:
@@ -223,3 +135,30 @@ def print_lines(console: Console, lines: Iterable[Cell]) -> None:
             # A transcript may have a million lines, and laying them out takes long.
             console.file.write(page.lines[0].plain + "\n")
     console.file.flush()
+
+
+def _lines(style: Style, table: Table) -> Iterator[list[tuple[str, str]]]:
+    """Headings and rows in columns, each piece with its style; a column in which nothing stands takes no room."""
+    rows = [[Cell(column.title, Tone.DIM) for column in table.columns], *(line.cells for line in table.lines)]
+    texts = [[style.plain(cell.text) for cell in row] for row in rows]
+    filled = [index for index in range(len(table.columns)) if any(row[index] for row in texts[1:])]
+    widths = {index: max(cell_len(row[index]) for row in texts) for index in filled}
+    for cells, row in zip(rows, texts, strict=True):
+        line: list[tuple[str, str]] = []
+        for index, width in widths.items():
+            line += [(GAP, "")] * bool(line)
+            line.append((_padded(row[index], width, right=table.columns[index].right), STYLES[cells[index].tone]))
+        yield line
+
+
+def _padded(text: str, width: int, *, right: bool = False) -> str:
+    blanks = " " * max(width - cell_len(text), 0)
+    return blanks + text if right else text + blanks
+
+
+def _labelled(column: Column, cell: Cell) -> Cell:
+    """A number says what it is; a word does so itself."""
+    if not column.right:
+        return cell
+    label, percent, _ = column.title.lower().partition(" %")
+    return Cell(f"{label} {cell.text}{percent}", cell.tone, cell.whole)

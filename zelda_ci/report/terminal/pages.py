@@ -1,6 +1,6 @@
 """Reports on the terminal: what failed, why and what to do come first."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.console import Console
@@ -12,20 +12,18 @@ from zelda_ci.report.model import (
     ComparisonView,
     Detail,
     HistoryView,
-    MetricRow,
     Problem,
     ReportSummary,
     ReportView,
     Row,
     RunView,
     Section,
-    SpreadRow,
     SuiteComparisonView,
     SuiteView,
     Table,
 )
-from zelda_ci.report.terminal.console import LABEL, TITLE
-from zelda_ci.report.terminal.layout import Page, print_table, write_table
+from zelda_ci.report.terminal.console import TITLE
+from zelda_ci.report.terminal.layout import Page, write_table
 
 
 def print_report(console: Console, view: ReportView) -> None:
@@ -43,7 +41,7 @@ def print_report(console: Console, view: ReportView) -> None:
 def print_closing(console: Console, view: ReportView, detail: Detail) -> None:
     """Print what comes after the suites: the summary, or one line where that is wanted."""
     page = Page(console)
-    if detail in {Detail.QUIET, Detail.LINE}:
+    if detail is Detail.QUIET:
         badge = page.style.badge(view.summary.outcome, view.summary.verdict)
         page.beside(Text(" ") + badge + "  ", view.summary.line)
     else:
@@ -72,15 +70,12 @@ def _run(page: Page, run: RunView) -> None:
     print_head(page, run)
     if run.problem:
         _problem(page, run.problem, indent=2)
-    if run.scores:
-        print_title(page, "Scores")
-        _scores(page, run.scores)
     for section in run.sections:
         print_title(page, section.title)
-        print_rows(page, section.rows, indent=4)
+        page.rows(section.rows, indent=4)
     if run.files:
         print_title(page, "Files")
-        print_rows(page, run.files, indent=4)
+        page.rows(run.files, indent=4)
 
 
 def _suite(page: Page, suite: SuiteView) -> None:
@@ -88,7 +83,7 @@ def _suite(page: Page, suite: SuiteView) -> None:
     print_head(page, suite)
     if suite.spread:
         print_title(page, suite.spread.title)
-        _spread(page, suite.spread.rows)
+        page.rows(suite.spread.rows, indent=4)
     print_title(page, "Trials")
     last_sentence = ""
     for run in suite.runs:
@@ -96,7 +91,7 @@ def _suite(page: Page, suite: SuiteView) -> None:
         page.beside(mark, run.facts)
         if run.problem:
             why = "" if run.problem.sentence == last_sentence else run.problem.sentence
-            print_rows(page, _problem_rows(replace(run.problem, sentence=why, advice="")), indent=6)
+            page.rows(_problem_rows(replace(run.problem, sentence=why, advice="")), indent=6)
             last_sentence = run.problem.sentence
         elif run.files:
             page.beside(Text(" " * 6), run.files[0].cells)
@@ -115,17 +110,9 @@ def print_title(page: Page, title: str) -> None:
     page.line(Text("  ") + page.style.write(title, TITLE))
 
 
-def print_rows(page: Page, rows: Iterable[Row], *, indent: int) -> None:
-    """Rows whose labels are aligned."""
-    rows = tuple(rows)
-    width = max((len(row.label) for row in rows), default=0)
-    for row in rows:
-        page.row(row, indent=indent, label_width=width)
-
-
 def _problem(page: Page, problem: Problem, *, indent: int) -> None:
     page.blank()
-    print_rows(page, _problem_rows(problem), indent=indent)
+    page.rows(_problem_rows(problem), indent=indent)
     page.quote(problem.output, indent=indent + 6)
 
 
@@ -138,43 +125,25 @@ def _problem_rows(problem: Problem) -> tuple[Row, ...]:
     return tuple(row for row in rows if row.cells[0].text)
 
 
-def _scores(page: Page, scores: Sequence[MetricRow]) -> None:
-    label_width = max(len(row.label) for row in scores)
-    score_width = max(len(row.score.text) for row in scores)
-    for row in scores:
-        label = page.style.write(row.label.ljust(label_width), LABEL)
-        score = page.style.cell(row.score)
-        score.pad_left(score_width - len(row.score.text))
-        page.beside(Text("    ") + label + "  " + score + "  ", (row.note,))
-
-
-def _spread(page: Page, rows: Sequence[SpreadRow]) -> None:
-    label_width = max(len(row.label) for row in rows)
-    mean_width = max(len(row.mean) for row in rows)
-    for row in rows:
-        label = page.style.write(row.label.ljust(label_width), LABEL)
-        page.beside(Text("    ") + label + f"  {row.mean.rjust(mean_width)}  ", row.span)
-
-
 def _summary(page: Page, summary: ReportSummary) -> None:
     if summary.troubles:
         print_title(page, "What went wrong")
     for trouble in summary.troubles:
         mark = page.style.mark(trouble.outcome, trouble.verdict)
         page.beside(Text("    ") + mark + " ", (Cell(trouble.names),))
-        print_rows(page, _problem_rows(trouble.problem), indent=6)
+        page.rows(_problem_rows(trouble.problem), indent=6)
     if summary.table.lines:
         page.blank()
-        print_table(page, summary.table, indent=4)
+        page.table(summary.table, indent=4)
     print_title(page, "Summary")
-    print_rows(page, summary.rows, indent=4)
+    page.rows(summary.rows, indent=4)
 
 
 def print_checks(console: Console, view: CheckView) -> None:
     """Print the table, and below it what is to be done."""
     page = Page(console)
     page.line(Text())
-    print_table(page, view.table, indent=2)
+    page.table(view.table, indent=2)
     for label, lines in view.details:
         page.blank()
         page.line(Text("  ") + page.style.cell(label))
@@ -187,7 +156,7 @@ def print_checks(console: Console, view: CheckView) -> None:
 def print_forecast(console: Console, table: Table, lines: Sequence[str]) -> None:
     """Print what would run, suite by suite, and the sums."""
     page = Page(console)
-    print_table(page, table, indent=2)
+    page.table(table, indent=2)
     page.blank()
     for line in lines:
         page.beside(Text("  "), (Cell(line),))
@@ -200,10 +169,10 @@ def print_arms(console: Console, headline: Cell, table: Table, gate: Section | N
     page.blank()
     page.beside(Text(" "), (headline,))
     page.blank()
-    print_table(page, table, indent=4)
+    page.table(table, indent=4)
     if gate:
         print_title(page, gate.title)
-        print_rows(page, gate.rows, indent=4)
+        page.rows(gate.rows, indent=4)
     page.show()
 
 
@@ -214,17 +183,17 @@ def print_comparison(console: Console, view: ComparisonView) -> None:
     verdict = page.style.cell(view.verdict)
     verdict.stylize(TITLE)
     page.line(Text(" ") + verdict)
-    print_rows(page, view.sides, indent=4)
+    page.rows(view.sides, indent=4)
     for suite in view.suites:
         page.blank()
         _comparison_suite(page, suite)
     if view.overall.lines:
         print_title(page, "All suites")
-        print_table(page, view.overall, indent=4)
+        page.table(view.overall, indent=4)
     for section in (view.certainty, view.gate):
         if section.rows:
             print_title(page, section.title)
-            print_rows(page, section.rows, indent=4)
+            page.rows(section.rows, indent=4)
     page.show()
 
 
@@ -236,10 +205,10 @@ def _comparison_suite(page: Page, suite: SuiteComparisonView) -> None:
     for table in (suite.measures, suite.criteria, suite.figures):
         if table.lines:
             page.blank()
-            print_table(page, table, indent=4)
+            page.table(table, indent=4)
     if suite.tools:
         page.blank()
-        print_rows(page, suite.tools, indent=4)
+        page.rows(suite.tools, indent=4)
 
 
 def print_history(console: Console, remarks: Console, view: HistoryView, *, one_line: bool) -> None:
@@ -248,7 +217,7 @@ def print_history(console: Console, remarks: Console, view: HistoryView, *, one_
         write_table(console, view.table)
     elif view.table.lines:
         page = Page(console)
-        print_table(page, view.table, one_line=one_line)
+        page.table(view.table, one_line=one_line)
         page.show()
     if view.remarks:
         page = Page(remarks)

@@ -3,15 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from typing import Literal
 
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.session import SessionTranscript, ToolCall, Turn
 from zelda_ci.domain.trials import Side
-from zelda_ci.report.builders.page_conversation import call_status, target
-from zelda_ci.report.builders.page_suite import SuiteSession, SuiteSessions
-from zelda_ci.report.builders.page_text import compared_lines, folded, plain, written_lines
-from zelda_ci.report.page_model import CallView, FoldedText, PageLink, SessionCard, SidesPage, SidesRow, SideStep
+from zelda_ci.report.builders.anchors import PageLink
+from zelda_ci.report.html.conversation import call_status, target
+from zelda_ci.report.html.model import CallView, FoldedText
+from zelda_ci.report.html.suite import SuiteSession, SuiteSessions
+from zelda_ci.report.html.texts import compared_lines, folded, plain, written_lines
 from zelda_ci.report.text import sentence, visible
 
 MAX_TURNS = 400
@@ -27,11 +29,51 @@ Signature = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
+class SideStep:
+    """A turn of one side: what it said, what it called, and the place of the whole."""
+
+    link: PageLink
+    text: str
+    calls: tuple[CallView, ...]
+
+
+@dataclass(frozen=True)
+class SidesRow:
+    """Turns that belong together; one of them is absent where the other side has nothing alike."""
+
+    base: SideStep | None
+    head: SideStep | None
+    kind: Literal["same", "alike", "differs", "only"]
+    """Alike are those that did the same with other words, such as other text in the same file."""
+    anchor: str = ""
+    """Of the first row in which the sides differ."""
+    difference: FoldedText | None = None
+    """Of those that are alike, what the head wrote instead."""
+
+
+@dataclass(frozen=True)
+class SidesPage:
+    """Two sessions of a suite side by side."""
+
+    anchor: str
+    title: str
+    suite: PageLink
+    base: SuiteSession
+    head: SuiteSession
+    rows: tuple[SidesRow, ...]
+    first: str
+    """The anchor of the first difference; empty where there is none."""
+    summary: str
+    why: str
+    """Why these two sessions."""
+
+
+@dataclass(frozen=True)
 class SideSession:
     """One of the two."""
 
     transcript: SessionTranscript
-    card: SessionCard
+    session: SuiteSession
     root: str
     """The folder in which it worked."""
 
@@ -80,8 +122,8 @@ def sides_page(anchor: str, suite: PageLink, base: SideSession, head: SideSessio
         anchor=anchor,
         title=f"{suite.text}: base and head",
         suite=suite,
-        base=base.card,
-        head=head.card,
+        base=base.session,
+        head=head.session,
         rows=rows,
         first=first.anchor if first else "",
         summary=f"{summary}{more}.",
@@ -144,7 +186,7 @@ def _marked(rows: tuple[SidesRow, ...], anchor: str) -> tuple[SidesRow, ...]:
 
 
 def _step(side: SideSession, turn: Turn) -> SideStep:
-    link = PageLink(f"turn {turn.index}", f"{side.card.anchor}-t{turn.index}")
+    link = PageLink(f"turn {turn.index}", f"{side.session.anchor}-t{turn.index}")
     calls = tuple(_call(side, call) for call in turn.tool_calls)
     return SideStep(link, sentence(turn.text or "", MAX_TEXT_LENGTH), calls)
 

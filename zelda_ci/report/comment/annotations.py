@@ -10,13 +10,13 @@ from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import CriterionDelta, NotLoaded, Verdict
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.report.builders.ci_causes import EXPLAINED, Cause, causes
-from zelda_ci.report.builders.ci_headline import MEASURED
-from zelda_ci.report.builders.ci_sources import steering_of
-from zelda_ci.report.builders.ci_table import standing_words
 from zelda_ci.report.builders.gate import gate_sentence, gate_sentences, uncounted_sentences
 from zelda_ci.report.builders.phrases import change_words, quoted
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, deltas, of, standings
+from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes
+from zelda_ci.report.comment.headline import MEASURED
+from zelda_ci.report.comment.sources import steering_of
+from zelda_ci.report.comment.table import standing_words
 from zelda_ci.report.text import sentence, visible
 
 Level = Literal["error", "warning", "notice"]

@@ -19,10 +19,10 @@ from zelda_ci.domain.session import (
     Turn,
     UserSaid,
 )
-from zelda_ci.report.builders.page_anchors import SessionCitations
-from zelda_ci.report.builders.page_text import WRITTEN, Quotes, fair_limit, plain, written_lines
+from zelda_ci.report.builders.anchors import Quotes, SessionCitations
+from zelda_ci.report.html.model import CallView, EntryView, FoldedText, ImageView
+from zelda_ci.report.html.texts import WRITTEN, fair_limit, plain, written_lines
 from zelda_ci.report.model import Cell, Tone
-from zelda_ci.report.page_model import CallView, EntryView, FoldedText, ImageView
 from zelda_ci.report.text import sentence, visible
 
 MAX_TARGET_LENGTH = 160

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from zelda_ci import __version__
 from zelda_ci.domain.ci import CiReport
@@ -13,25 +14,26 @@ from zelda_ci.domain.measures import MEASURES, Measure, values
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side
-from zelda_ci.report.builders.ci_basis import basis
-from zelda_ci.report.builders.ci_causes import EXPLAINED, Cause, causes
-from zelda_ci.report.builders.ci_headline import headline, lead
-from zelda_ci.report.builders.ci_table import SHOWN, means
+from zelda_ci.report.builders.anchors import PageLink, anchors_of
 from zelda_ci.report.builders.comparison import EFFECTS, certainty, changed_files, measure_table
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.gate import uncounted_sentences
-from zelda_ci.report.builders.page_anchors import anchors_of
-from zelda_ci.report.builders.page_sides import chosen_pair
-from zelda_ci.report.builders.page_suite import SuiteSessions
 from zelda_ci.report.builders.run import VERDICTS
 from zelda_ci.report.builders.standings import ORDER, SuiteRuns, SuiteStanding, by_suite, standings
 from zelda_ci.report.builders.summary import COUNTED, tested_name
+from zelda_ci.report.comment.basis import basis
+from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes
+from zelda_ci.report.comment.headline import headline, lead
+from zelda_ci.report.comment.table import SHOWN, means
+from zelda_ci.report.html.model import NumberCell
+from zelda_ci.report.html.sides import chosen_pair
+from zelda_ci.report.html.suite import SuiteSessions
 from zelda_ci.report.model import Cell, Section, Tone, plain
-from zelda_ci.report.page_model import Choice, Dot, NumberCell, OverviewPage, PageLink, SuiteLine
 from zelda_ci.report.text import sentence, visible
 
 MAX_WORST = 12
 MAX_DOTS = 60
+MAX_CHOICES = 40
 MINUS = "\u2212"
 
 
@@ -66,31 +68,33 @@ def _runs(suites: Mapping[str, SuiteRuns], name: str) -> tuple[RunResult, ...]:
     return tuple(sorted(suites[name].runs, key=lambda run: run.trial)) if name in suites else ()
 
 
-def overview_page(report: CiReport, suites: Sequence[SuiteSessions], left_out: tuple[str, ...]) -> OverviewPage:
-    """The first page of a report."""
+def overview_page(report: CiReport, suites: Sequence[SuiteSessions], left_out: tuple[str, ...]) -> dict[str, Any]:
+    """The first page of a report, for its template."""
     columns = tuple(measure for measure in SHOWN if any(_has(suite, measure) for suite in suites))
-    lines = tuple(_line(suite, columns) for suite in suites)
+    lines = tuple((suite, tuple(_number(suite, measure) for measure in columns)) for suite in suites)
     comparison, known = report.comparison, standings(report)
     # A check that is green over something worse is not all well.
     tone = Tone.BAD if report.is_red else Tone.WARN if any(map(_is_doubtful, known)) else Tone.GOOD
     overall = measure_table(comparison.overall, frozenset()) if comparison and len(suites) > 1 else None
-    return OverviewPage(
-        title=page_title(report),
-        verdict=replace(VERDICTS[report.outcome], tone=tone),
-        headline=Cell(headline(report, known), tone),
-        lead=(*map(Cell, _subject(report)), *(Cell(plain(line)) for line in (*lead(report, known), *basis(report)))),
-        remarks=tuple(Cell(sentence(note), Tone.WARN) for note in (*report.notes, *uncounted_sentences(report.gate))),
-        worst=tuple(_worst(report, suites))[:MAX_WORST],
-        columns=tuple(MEASURES[measure].column for measure in columns),
-        lines=lines,
-        verdicts=tuple(_choices(Counter(line.key for line in lines), {line.key: line.key for line in lines})),
-        tags=tuple(_choices(Counter(tag for line in lines for tag in line.tags), {})),
-        overall=overall if overall and overall.lines else None,
-        sections=(Section("How sure this is", tuple(certainty(comparison))),) if comparison else (),
-        has_base=any(suite.base for suite in suites),
-        left_out=left_out,
-        made=f"zelda {__version__}, {report.batch.finished_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
-    )
+    return {
+        "title": page_title(report),
+        "verdict": replace(VERDICTS[report.outcome], tone=tone),
+        "headline": Cell(headline(report, known), tone),
+        "lead": (*map(Cell, _subject(report)), *(Cell(plain(line)) for line in (*lead(report, known), *basis(report)))),
+        "remarks": tuple(
+            Cell(sentence(note), Tone.WARN) for note in (*report.notes, *uncounted_sentences(report.gate))
+        ),
+        "worst": tuple(_worst(report, suites))[:MAX_WORST],
+        "columns": tuple(MEASURES[measure].column for measure in columns),
+        "lines": lines,
+        "verdicts": Counter(suite.verdict.text for suite in suites).most_common(MAX_CHOICES),
+        "tags": Counter(tag for suite in suites for tag in suite.tags).most_common(MAX_CHOICES),
+        "overall": overall if overall and overall.lines else None,
+        "sections": (Section("How sure this is", tuple(certainty(comparison))),) if comparison else (),
+        "has_base": any(suite.base for suite in suites),
+        "left_out": left_out,
+        "made": f"zelda {__version__}, {report.batch.finished_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
+    }
 
 
 def page_title(report: CiReport) -> str:
@@ -173,19 +177,6 @@ def _has(suite: SuiteSessions, measure: Measure) -> bool:
     return any(measure in values(session.run.evaluations) for session in suite.all)
 
 
-def _line(suite: SuiteSessions, columns: Sequence[Measure]) -> SuiteLine:
-    runs = suite.head or suite.base
-    return SuiteLine(
-        anchor=suite.anchors.suite(suite.name),
-        name=visible(suite.name, 80),
-        verdict=suite.verdict,
-        key=suite.verdict.text,
-        tags=tuple(visible(tag, 40) for tag in runs[0].config.tags),
-        sessions=tuple(session.card for session in suite.all),
-        numbers=tuple(_number(suite, measure) for measure in columns),
-    )
-
-
 def _number(suite: SuiteSessions, measure: Measure) -> NumberCell | None:
     """The mean of the head; of a suite that only the base has, that of the base."""
     counted = SuiteRuns(suite.name, suite.head or suite.base)
@@ -195,7 +186,9 @@ def _number(suite: SuiteSessions, measure: Measure) -> NumberCell | None:
     delta = next((d for d in suite.compared.measures if d.measure is measure), None) if suite.compared else None
     spec = MEASURES[measure]
     title = f"{suite.name}, {spec.heading}"
-    return NumberCell(written(spec.brief, mean), _change(measure, delta), tuple(_dots(suite, measure)), visible(title))
+    return NumberCell(
+        written(spec.unit.brief, mean), _change(measure, delta), tuple(_dots(suite, measure)), visible(title)
+    )
 
 
 def _change(measure: Measure, delta: MeasureDelta | None) -> Cell | None:
@@ -208,12 +201,12 @@ def _change(measure: Measure, delta: MeasureDelta | None) -> Cell | None:
 def _brief_change(measure: Measure, delta: MeasureDelta) -> str:
     """Points of a score, per cent of what sessions use; empty where nothing is left after rounding."""
     change, spec = delta.change or 0.0, MEASURES[measure]
-    is_share = spec.brief_relative and delta.change_percent is not None
-    text = f"{abs(delta.change_percent or 0.0):,.0f}%" if is_share else written(spec.brief, abs(change))
+    is_share = spec.unit.brief_relative and delta.change_percent is not None
+    text = f"{abs(delta.change_percent or 0.0):,.0f}%" if is_share else written(spec.unit.brief, abs(change))
     return f"{'+' if change > 0 else MINUS}{text}" if text.strip("$0.,% s") else ""
 
 
-def _dots(suite: SuiteSessions, measure: Measure) -> Iterator[Dot]:
+def _dots(suite: SuiteSessions, measure: Measure) -> Iterator[tuple[float, Side, str]]:
     """Scores on their own scale, everything else from nothing to the largest."""
     spec = MEASURES[measure]
     found = [(session, values(session.run.evaluations).get(measure)) for session in suite.all]
@@ -223,8 +216,4 @@ def _dots(suite: SuiteSessions, measure: Measure) -> Iterator[Dot]:
         of_side = [one for one in known if one[0].side is side]
         for session, value in of_side[:MAX_DOTS]:
             place = 100 * min(max(value / top, 0.0), 1.0)
-            yield Dot(place, session.card.side, f"{session.title}: {written(spec.write, value)}")
-
-
-def _choices(counted: Counter[str], words: Mapping[str, str]) -> Iterator[Choice]:
-    return (Choice(key, words.get(key, key), count) for key, count in counted.most_common(40))
+            yield place, side, f"{session.title}: {written(spec.unit.write, value)}"

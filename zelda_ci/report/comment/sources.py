@@ -7,7 +7,7 @@ from urllib.parse import quote
 from zelda_ci.domain.ci import CiReport, SteeringChange
 from zelda_ci.domain.comparison import ToolChange
 from zelda_ci.domain.details import Citation
-from zelda_ci.report.builders.page_anchors import cited_fragment
+from zelda_ci.report.builders.anchors import cited_fragment
 from zelda_ci.report.builders.phrases import joined, line, listed
 from zelda_ci.report.builders.standings import SuiteStanding
 from zelda_ci.report.model import Line, Phrase

@@ -26,13 +26,13 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
-from zelda_ci.report.builders.ci_sources import citations, steering, tools
+from zelda_ci.report.builders.anchors import suite_address
 from zelda_ci.report.builders.comparison import TESTS
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
 from zelda_ci.report.builders.gate import ENDS
-from zelda_ci.report.builders.page_anchors import suite_address
 from zelda_ci.report.builders.phrases import base, change_words, joined, key, line, listed, name, passed, quoted
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
+from zelda_ci.report.comment.sources import citations, steering, tools
 from zelda_ci.report.model import NO_FILES, Line, Phrase, plain
 from zelda_ci.report.text import sentence
 

@@ -1,12 +1,12 @@
-"""Pictures of a session: what its time went to, and the tokens of each turn."""
+"""What the time of a session went to."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from zelda_ci.domain.numbers import brief_count, duration, whole
-from zelda_ci.domain.session import Retried, SessionTranscript, Turn, Usage
-from zelda_ci.report.builders.page_conversation import target
-from zelda_ci.report.page_model import Bar, Picture
+from zelda_ci.domain.numbers import duration
+from zelda_ci.domain.session import Retried, SessionTranscript, Turn
+from zelda_ci.report.html.conversation import target
+from zelda_ci.report.html.model import Bar, TimeLine
 from zelda_ci.report.text import visible
 
 SCALE = 1000.0
@@ -17,18 +17,11 @@ MAX_BARS = 400
 Shown = TypeVar("Shown")
 
 
-def pictures(transcript: SessionTranscript, root: str) -> Iterator[Picture]:
-    """The time line, and the tokens by turn; none of a session without a turn."""
+def time_line(transcript: SessionTranscript, root: str) -> TimeLine | None:
+    """The time line; none of a session without a turn."""
     turns = transcript.turns
     if not turns:
-        return
-    yield _time_line(transcript, turns, root)
-    counted = [turn for turn in turns if turn.usage]
-    if counted:
-        yield _tokens(counted)
-
-
-def _time_line(transcript: SessionTranscript, turns: Sequence[Turn], root: str) -> Picture:
+        return None
     ends = [call.ended_at or call.started_at for turn in turns for call in turn.tool_calls]
     total = max([transcript.wall_seconds, *ends, 0.001])
     rows = (
@@ -37,7 +30,7 @@ def _time_line(transcript: SessionTranscript, turns: Sequence[Turn], root: str) 
         ("Sub-agents", tuple(_agent_bars(turns, total))),
         ("Waiting", tuple(_waits(transcript, total))),
     )
-    return Picture("Time line", tuple(row for row in rows if row[1]), ("0 s", duration(total)))
+    return TimeLine(tuple(row for row in rows if row[1]), duration(total))
 
 
 def _model_bars(turns: Iterable[Turn], total: float) -> Iterator[Bar]:
@@ -78,18 +71,6 @@ def _waits(transcript: SessionTranscript, total: float) -> Iterator[Bar]:
         if isinstance(entry, Retried):
             end = entry.at + entry.delay_seconds
             yield _bar(entry.at, end, total, "wait", f"retry: {duration(entry.delay_seconds)}", "")
-
-
-def _tokens(turns: Sequence[Turn]) -> Picture:
-    shown = _capped(turns)
-    most = max(turn.usage.total for turn in shown if turn.usage) or 1
-    step = SCALE / len(shown)
-    bars = []
-    for place, turn in enumerate(shown):
-        use = turn.usage or Usage()
-        title = f"turn {turn.index}: {whole(use.total - use.output_tokens)} in, {whole(use.output_tokens)} out"
-        bars.append(Bar(place * step, 100 * use.total / most, "tokens", title, f"t{turn.index}"))
-    return Picture("Tokens by turn", (("Tokens", tuple(bars)),), ("", f"{brief_count(most)} at most"), step)
 
 
 def _bar(start: float, end: float, total: float, kind: str, title: str, anchor: str) -> Bar:

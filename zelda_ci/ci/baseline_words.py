@@ -7,6 +7,7 @@ from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.pool import PoolSummary
 from zelda_ci.errors import GitHubError, ZeldaError
+from zelda_ci.report.builders.phrases import age_words, pool_words
 
 WRONG_TOKEN = 401
 
@@ -45,7 +46,7 @@ def in_place_of(origin: BaselineOrigin, base: str, now: datetime) -> BaselineOri
 
 def _facts(first: str, distance: str, age: timedelta | None, workflow: str | None) -> str:
     by = f"stored by the workflow {workflow.rpartition('/')[2]}" if workflow else ""
-    return ", ".join(fact for fact in (first, distance, "" if age is None else _spelt(age), by) if fact)
+    return ", ".join(fact for fact in (first, distance, "" if age is None else age_words(age), by) if fact)
 
 
 def worth_a_note(origin: BaselineOrigin) -> list[str]:
@@ -56,13 +57,6 @@ def worth_a_note(origin: BaselineOrigin) -> list[str]:
 def with_pool(origin: BaselineOrigin, pool: PoolSummary, now: datetime) -> BaselineOrigin:
     """A baseline whose stored trials are of several runs: which, in words."""
     return origin.replace(sentence=f"{origin.sentence}; {pool_words(pool, now)}", pool=pool)
-
-
-def pool_words(pool: PoolSummary, now: datetime) -> str:
-    """`20 trials from 6 runs, newest 14 hours old`."""
-    one = pool.per_suite == pool.trials
-    count = format_count(pool.trials, "trial") if one else f"up to {pool.per_suite} trials per suite"
-    return f"{count} from {format_count(pool.runs, 'run')}, newest {_spelt(now - pool.newest_at)}"
 
 
 def not_run(known: Mapping[str, int]) -> str:
@@ -161,12 +155,3 @@ def not_readable(branch: str, base_commit: str | None, error: GitHubError) -> Ba
     reason = "GitHub limits how often it may be asked" if limited else "GitHub could not be asked"
     state = BaselineState.UNREACHABLE
     return BaselineOrigin(state=state, sentence=f"no baseline: {reason}", branch=branch, wanted=base_commit)
-
-
-def _spelt(age: timedelta) -> str:
-    """In the largest unit of which there are two or more."""
-    seconds = age.total_seconds()
-    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= 2 * size:
-            return f"{format_count(int(seconds // size), unit)} old"
-    return "just stored"

@@ -2,36 +2,33 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 from zelda_ci.domain.comparison import CriterionDelta, SuiteComparison, Verdict
-from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, RuleVerdict, ToolRemark, ToolUsageDetails
-from zelda_ci.domain.evaluation import read_details
-from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.outcome import fulfillment, run_outcome
+from zelda_ci.domain.details import (
+    CriterionJudgement,
+    CriterionVerdict,
+    FulfillmentDetails,
+    RuleVerdict,
+    ToolRemark,
+    ToolUsageDetails,
+)
+from zelda_ci.domain.outcome import run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.test_run import CommandResult
+from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.domain.trials import Side
-from zelda_ci.report.builders.ci_table import TONES, outcome_cell, standing_words, trial_table
+from zelda_ci.report.builders.anchors import PageAnchors, PageLink, SessionCitations, citations, quoted
 from zelda_ci.report.builders.comparison import NOT_THERE, SHOWN_ONCE, measure_table, notes, passes, remarks, verdict
-from zelda_ci.report.builders.correctness import FAIL, PASS, correctness
+from zelda_ci.report.builders.correctness import FAIL, PASS
 from zelda_ci.report.builders.figures import figure_table
 from zelda_ci.report.builders.judged import IGNORED
 from zelda_ci.report.builders.judged import VERDICTS as CRITERION_VERDICTS
-from zelda_ci.report.builders.page_anchors import PageAnchors, SessionCitations, citations, quoted
-from zelda_ci.report.builders.page_text import plain
 from zelda_ci.report.builders.run import VERDICTS, run_facts
 from zelda_ci.report.builders.standings import SuiteStanding
+from zelda_ci.report.comment.table import TONES, outcome_cell, standing_words, trial_table
+from zelda_ci.report.html.model import CriterionView, FoldedText, JudgedView
+from zelda_ci.report.html.texts import plain
 from zelda_ci.report.model import Cell, Table, Tone
-from zelda_ci.report.page_model import (
-    CitedPlace,
-    CriterionView,
-    JudgedView,
-    PageLink,
-    PrintedOutput,
-    SessionCard,
-    SuitePage,
-)
 from zelda_ci.report.text import sentence, visible
 
 MAX_REASONING_LENGTH = 2_000
@@ -54,10 +51,14 @@ class SuiteSession:
         return PageLink(self.title, self.anchor)
 
     @property
-    def card(self) -> SessionCard:
-        """In short."""
-        side: Literal["base", "head"] = "base" if self.side is Side.BASE else "head"
-        return SessionCard(self.anchor, self.title, side, VERDICTS[run_outcome(self.run)], run_facts(self.run))
+    def verdict(self) -> Cell:
+        """How it ended."""
+        return VERDICTS[run_outcome(self.run)]
+
+    @property
+    def facts(self) -> tuple[Cell, ...]:
+        """The numbers that everybody asks for."""
+        return run_facts(self.run)
 
     def judged(self, one: CriterionJudgement, cited: SessionCitations) -> JudgedView:
         """A judge's word on it, with links to what it cites."""
@@ -67,7 +68,7 @@ class SuiteSession:
             verdict=IGNORED if is_ignored else CRITERION_VERDICTS[one.verdict],
             reasoning=sentence(one.reasoning, MAX_REASONING_LENGTH),
             votes=", ".join(f"{count} {visible(name)}" for name, count in (one.split or {}).items()),
-            places=tuple(CitedPlace(cited.link(place), quoted(place)) for place in one.evidence),
+            places=tuple((cited.link(place), quoted(place)) for place in one.evidence),
         )
 
 
@@ -112,33 +113,37 @@ class SuiteSessions:
         """To its page."""
         return PageLink(visible(self.name, 80), self.anchors.suite(self.name))
 
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Those of its newest session."""
+        return tuple(visible(tag, 40) for tag in (self.head or self.base)[0].config.tags)
+
     def cited(self, session: SuiteSession) -> SessionCitations:
         """What is cited of a session; without texts, nothing leads anywhere."""
         return citations(session.run, session.anchor) if self.with_texts else SessionCitations(frozenset())
 
 
-def suite_page(suite: SuiteSessions, sides: PageLink | None) -> SuitePage:
-    """Everything about it."""
+def suite_page(suite: SuiteSessions, sides: PageLink | None) -> dict[str, Any]:
+    """Everything about it, for its template."""
     newest = (suite.head or suite.base)[0]
     config, compared = newest.config, suite.compared
     facts = [Cell(visible(config.file), Tone.DIM)]
     if config.description:
         facts.append(Cell(sentence(config.description, 300)))
-    return SuitePage(
-        anchor=suite.anchors.suite(suite.name),
-        name=visible(suite.name, 120),
-        verdict=suite.verdict,
-        facts=tuple(facts),
-        remarks=tuple(remarks(compared)) if compared else (),
-        tags=tuple(visible(tag, 40) for tag in config.tags),
-        prompt=plain(config.prompt, limit=MAX_PROMPT_LENGTH),
-        sessions=tuple(session.card for session in suite.all),
-        criteria=tuple(criterion_views(suite)),
-        tables=tuple(_tables(suite)),
-        commands=tuple(_commands(suite)),
-        tools=tuple(_tools(suite)),
-        sides=sides,
-    )
+    return {
+        "suite": suite,
+        "anchor": suite.anchors.suite(suite.name),
+        "name": visible(suite.name, 120),
+        "facts": tuple(facts),
+        "remarks": tuple(remarks(compared)) if compared else (),
+        "tags": suite.tags,
+        "prompt": plain(config.prompt, limit=MAX_PROMPT_LENGTH),
+        "criteria": tuple(criterion_views(suite)),
+        "tables": tuple(_tables(suite)),
+        "commands": tuple(_commands(suite)),
+        "tools": tuple(_tools(suite)),
+        "sides": sides,
+    }
 
 
 def _tables(suite: SuiteSessions) -> Iterator[tuple[str, Table]]:
@@ -159,7 +164,7 @@ def criterion_views(suite: SuiteSessions) -> Iterator[CriterionView]:
     """Each criterion with what every session's judge said of it, in the suite's order."""
     by_text: dict[str, list[JudgedView]] = {}
     for session in suite.all:
-        found, cited = fulfillment(session.run), suite.cited(session)
+        found, cited = session.run.details(FulfillmentDetails), suite.cited(session)
         for one in found.criteria if found else ():
             by_text.setdefault(one.criterion, []).append(session.judged(one, cited))
     deltas = {delta.criterion: delta for delta in suite.compared.criteria} if suite.compared else {}
@@ -185,11 +190,11 @@ def _criterion(
 # --- commands and tools -----------------------------------------------------------------------------------------
 
 
-def _commands(suite: SuiteSessions) -> Iterator[PrintedOutput]:
+def _commands(suite: SuiteSessions) -> Iterator[tuple[str, Cell, FoldedText, str]]:
     """Of each session what build and tests printed at last; those that failed first."""
     outputs = []
     for session in suite.all:
-        found = correctness(session.run)
+        found = session.run.details(CorrectnessDetails)
         steps = {"setup": session.run.setup, "build": found and found.build, "test": found and found.test}
         for step, command in steps.items():
             if command and (command.output.strip() or command.exit_code != 0):
@@ -197,11 +202,11 @@ def _commands(suite: SuiteSessions) -> Iterator[PrintedOutput]:
     return (output for _, output in sorted(outputs, key=lambda found: found[0]))
 
 
-def _output(session: SuiteSession, step: str, command: CommandResult) -> PrintedOutput:
+def _output(session: SuiteSession, step: str, command: CommandResult) -> tuple[str, Cell, FoldedText, str]:
     ending = PASS if command.exit_code == 0 else Cell("timed out", Tone.BAD) if command.timed_out else FAIL
     where = LAST_OUTPUT.format(name=f"{step}.log", run=visible(session.run.run_id))
     title = f"{session.title}, {step}: {sentence(command.command, 160)}"
-    return PrintedOutput(title, ending, plain(command.output), where)
+    return title, ending, plain(command.output), where
 
 
 # What is said of a tool, as it stands in the details; the worst first.
@@ -221,7 +226,7 @@ def _tools(suite: SuiteSessions) -> Iterator[tuple[str, Cell, tuple[tuple[PageLi
     """Tools and rules with what was said of them, and in which sessions."""
     found: dict[tuple[int, str, Cell], list[tuple[PageLink, str]]] = {}
     for session in suite.all:
-        details = read_details(session.run.evaluations, Metric.TOOL_USAGE, ToolUsageDetails)
+        details = session.run.details(ToolUsageDetails)
         for rank, name, kind, reasoning in _said(details):
             said = session.link, sentence(reasoning, MAX_REASONING_LENGTH)
             found.setdefault((rank, name, kind), []).append(said)

@@ -11,17 +11,15 @@ from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import Usage
 from zelda_ci.domain.workspace import IsolationReport
 from zelda_ci.report.builders.arms import spent
-from zelda_ci.report.builders.baseline import pool_words
 from zelda_ci.report.builders.comparison import certainty
 from zelda_ci.report.builders.judged import judge_cost
-from zelda_ci.report.builders.phrases import joined, line
+from zelda_ci.report.builders.phrases import age_words, joined, line, pool_words
 from zelda_ci.report.builders.usage import used
 from zelda_ci.report.model import Cell, Details, Line, Phrase, Row, Section, Tone
 from zelda_ci.report.text import sentence, visible
 
 HASH = 7
 DAY = 86_400
-HOUR = 3_600
 
 
 def basis(report: CiReport) -> Iterator[Line]:
@@ -58,15 +56,6 @@ def commit_name(branch: str | None, commit: str | None) -> str:
     return "@".join(part for part in (visible(branch, 100) if branch else "", short) if part)
 
 
-def age(then: datetime, now: datetime) -> str:
-    """How old something is, as precisely as it matters."""
-    seconds = (now - then).total_seconds()
-    if seconds < HOUR:
-        return "less than an hour old"
-    unit, noun = (HOUR, "hour") if seconds < 2 * DAY else (DAY, "day")
-    return f"{numbers.format_count(int(seconds // unit), noun)} old"
-
-
 def _against(origin: BaselineOrigin, now: datetime) -> Line:
     name = commit_name(origin.branch, origin.commit)
     facts = ", ".join(_age(origin, now))
@@ -82,7 +71,7 @@ def _age(origin: BaselineOrigin, now: datetime) -> Iterator[str]:
     if origin.behind:
         yield f"{numbers.format_count(origin.behind, 'commit')} behind"
     if origin.created_at and (now - origin.created_at).total_seconds() > DAY:
-        yield age(origin.created_at, now)
+        yield age_words(now - origin.created_at)
 
 
 def _sessions(report: CiReport, comparison: Comparison) -> str:
@@ -155,7 +144,7 @@ def _about_baseline(report: CiReport) -> Iterator[Row]:
 def _when(origin: BaselineOrigin, report: CiReport) -> Iterator[Cell]:
     if origin.created_at:
         stamp = f"{origin.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        yield Cell(f"of {stamp}, {age(origin.created_at, report.batch.started_at)}")
+        yield Cell(f"of {stamp}, {age_words(report.batch.started_at - origin.created_at)}")
     if origin.behind is not None and origin.wanted:
         base_commit = commit_name(None, origin.wanted)
         which = f"{numbers.format_count(origin.behind, 'commit')} behind"

@@ -5,20 +5,20 @@ from collections.abc import Iterator
 from zelda_ci.domain.ci import BaselineState, CiReport
 from zelda_ci.domain.comparison import Comparison, Verdict
 from zelda_ci.domain.outcome import run_outcome
-from zelda_ci.report.builders.ci_basis import about_details, basis, footer
-from zelda_ci.report.builders.ci_causes import boxes, causes
-from zelda_ci.report.builders.ci_details import (
+from zelda_ci.report.builders.nights import trend_details
+from zelda_ci.report.builders.phrases import joined, line
+from zelda_ci.report.builders.standings import GRAVE, SuiteStanding, standings
+from zelda_ci.report.comment.basis import about_details, basis, footer
+from zelda_ci.report.comment.causes import boxes, causes
+from zelda_ci.report.comment.folds import (
     broken_details,
     gate_details,
     note_details,
     number_details,
     unmet_details,
 )
-from zelda_ci.report.builders.ci_headline import capital, headline, lead
-from zelda_ci.report.builders.ci_table import moved_table
-from zelda_ci.report.builders.nights import trend_details
-from zelda_ci.report.builders.phrases import joined, line
-from zelda_ci.report.builders.standings import GRAVE, SuiteStanding, standings
+from zelda_ci.report.comment.headline import capital, headline, lead
+from zelda_ci.report.comment.table import moved_table
 from zelda_ci.report.model import CiView, Details, Line
 from zelda_ci.report.text import sentence, visible
 

@@ -1,13 +1,13 @@
 """Texts of a page: long ones folded, cut or coloured, with the lines to which citations lead."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Any
 
 from zelda_ci.domain.numbers import format_count, whole
-from zelda_ci.report.page_model import FoldedText, LineKind, PatchedFile, Span
+from zelda_ci.report.builders.anchors import Quotes
+from zelda_ci.report.html.model import FoldedText, LineKind, PatchedFile, Span
 from zelda_ci.report.text import sentence, text_lines, visible
 
 FIRST_LINES = 14
@@ -21,33 +21,6 @@ HEAD_SHARE = 0.6
 
 # A line with its kind, and the anchor of the citation that leads to it.
 PageLine = tuple[str, LineKind, str]
-
-
-@dataclass
-class Quotes:
-    """Citations that lead into one text: each is used for the first line that holds its quote."""
-
-    wanted: list[tuple[str, str]] = field(default_factory=list)
-    """The first line of a quote, without blanks at its ends, and the anchor."""
-
-    def add(self, quote: str, anchor: str) -> None:
-        """Have a line be found; a citation without a quote leads to the whole."""
-        lines = [line.strip() for line in quote.strip().removesuffix("…").splitlines() if line.strip()]
-        self.wanted.append((lines[0] if lines else "", anchor))
-
-    def found_in(self, line: str) -> str:
-        """The anchor for this line, each given once."""
-        for place, (quote, anchor) in enumerate(self.wanted):
-            if quote and quote in line:
-                del self.wanted[place]
-                return anchor
-        return ""
-
-    def rest(self) -> tuple[str, ...]:
-        """The anchors of those that no line was found for."""
-        anchors = tuple(anchor for _, anchor in self.wanted)
-        self.wanted.clear()
-        return anchors
 
 
 def plain(text: str, *, limit: int | None = None, quotes: Quotes | None = None) -> FoldedText:

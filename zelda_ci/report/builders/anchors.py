@@ -7,16 +7,48 @@ from functools import cached_property
 
 from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.details import Citation, FulfillmentDetails, ToolUsageDetails
-from zelda_ci.domain.evaluation import read_details
-from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side
-from zelda_ci.report.builders.page_text import Quotes
-from zelda_ci.report.page_model import PageLink
 from zelda_ci.report.text import sentence, visible
 
 MAX_LENGTH = 48
 MAX_QUOTE_LENGTH = 200
+
+
+@dataclass(frozen=True)
+class PageLink:
+    """Leads to an anchor of this report; one without an anchor is only its words."""
+
+    text: str
+    anchor: str = ""
+    title: str = ""
+
+
+@dataclass
+class Quotes:
+    """Citations that lead into one text: each is used for the first line that holds its quote."""
+
+    wanted: list[tuple[str, str]] = field(default_factory=list)
+    """The first line of a quote, without blanks at its ends, and the anchor."""
+
+    def add(self, quote: str, anchor: str) -> None:
+        """Have a line be found; a citation without a quote leads to the whole."""
+        lines = [line.strip() for line in quote.strip().removesuffix("…").splitlines() if line.strip()]
+        self.wanted.append((lines[0] if lines else "", anchor))
+
+    def found_in(self, line: str) -> str:
+        """The anchor for this line, each given once."""
+        for place, (quote, anchor) in enumerate(self.wanted):
+            if quote and quote in line:
+                del self.wanted[place]
+                return anchor
+        return ""
+
+    def rest(self) -> tuple[str, ...]:
+        """The anchors of those that no line was found for."""
+        anchors = tuple(anchor for _, anchor in self.wanted)
+        self.wanted.clear()
+        return anchors
 
 
 @dataclass(frozen=True)
@@ -150,9 +182,9 @@ def _add(place: Citation, anchor: str, cited: SessionCitations) -> None:
 
 
 def _all(run: RunResult) -> Iterator[Citation]:
-    if fulfilled := read_details(run.evaluations, Metric.REQUIREMENT_FULFILLMENT, FulfillmentDetails):
+    if fulfilled := run.details(FulfillmentDetails):
         yield from (place for judged in fulfilled.criteria for place in judged.evidence)
-    if used := read_details(run.evaluations, Metric.TOOL_USAGE, ToolUsageDetails):
+    if used := run.details(ToolUsageDetails):
         remarks = (*used.missed, *used.misused, *used.instructions_ignored, *used.used_well)
         yield from (place for remark in remarks for place in remark.evidence)
         yield from (place for rule in used.rules for place in rule.evidence)
