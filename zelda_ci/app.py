@@ -40,7 +40,7 @@ from zelda_ci.model_proxy.rate_limits import RateLimits
 from zelda_ci.overrides import Overrides, apply, read
 from zelda_ci.pipeline import access, checking, confinement, invocation, money
 from zelda_ci.pipeline.checking import Checker, proxy_or_problem
-from zelda_ci.pipeline.confinement import WeakIsolation, in_one_line
+from zelda_ci.pipeline.confinement import WeakIsolation
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both, system_name
 from zelda_ci.pipeline.ground import Ground
 from zelda_ci.pipeline.invocation import check_sides_differ, first_failure
@@ -59,12 +59,12 @@ RunOrder = invocation.RunOrder
 
 
 def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
-    """The project that a folder belongs to. Where suites are asked for by name, others may be broken.
+    """The project that a folder belongs to, as it runs on a laptop. Where suites are asked for, others may be broken.
 
     Raises:
-        ConfigError: With every problem of every file.
+        ConfigError: With every problem of every file; or every suite is skipped.
     """
-    return project.load(folder, asked_for)
+    return project.active(project.load(folder, asked_for))
 
 
 def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> BatchResult:
@@ -147,10 +147,10 @@ def _begun(
     """What was ordered, as loaded and as it runs, and where; everything worth a warning has been said."""
     chosen = selected(loaded, order, settings)
     suites = [suite.resolved for suite in chosen]
+    _heed_weakness(suites, order, settings, emit)
     for notice in loaded.notices:
         emit(Warned(notice))
     tell_setup(chosen, emit)
-    _heed_weakness(suites, order, settings, emit)
     return chosen, suites, _ground(loaded, order, suites, settings, emit)
 
 
@@ -161,7 +161,7 @@ def _skips_checks(settings: EnvironmentSettings) -> bool:
 def selected(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[LoadedSuite]:
     """The suites that were ordered, with their overrides; raises `ConfigError` where the order cannot be used."""
     overrides = order.overrides.above(_of_environment(settings))
-    chosen = select(loaded.suites, order.names, order.tags)
+    chosen = select(loaded.suites, order.names, order.tags, loaded.notices)
     applied = [replace(suite, resolved=apply(suite.resolved, overrides)) for suite in chosen]
     return settled(loaded.root, applied, settings.environ)
 
@@ -178,13 +178,19 @@ def masked(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings
     return [snapshot(suite, redact) for suite in suites]
 
 
-def unaccepted_isolation(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> WeakIsolation | None:
+def unaccepted_isolation(
+    loaded: LoadedProject | None, order: RunOrder, settings: EnvironmentSettings
+) -> WeakIsolation | None:
     """The weakest level of what was ordered, if nobody who decides over this machine has accepted it.
+
+    Without a project, the best level that the machine has.
 
     Raises:
         ConfigError: The order cannot be used, or a level cannot be had.
     """
-    return None if _is_unsafe(order, settings) else _weak_isolation(ordered(loaded, order, settings), order, settings)
+    if _is_unsafe(order, settings):
+        return None
+    return _weak_isolation(ordered(loaded, order, settings) if loaded else (), order, settings)
 
 
 def _is_unsafe(order: RunOrder, settings: EnvironmentSettings) -> bool:
@@ -198,7 +204,8 @@ def _weak_isolation(
     # What the files of the project say is not the user's word.
     words = [word.value for word in (given.accept_isolation, given.isolation) if word]
     isolation = _isolation(suites, order, settings)
-    return confinement.weak_isolation(suites, isolation, [*words, accepted_isolation(settings.environ)])
+    chosen = [isolation.of(suite) for suite in suites] or [isolation.offered.level]
+    return confinement.weak_isolation(chosen, isolation, [*words, accepted_isolation(settings.environ)])
 
 
 def _heed_weakness(suites: Sequence[ResolvedSuite], order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> None:
@@ -373,11 +380,7 @@ def _tools(
         conclusion_seconds=order.conclusion_seconds,
         isolation_reasons=reasons,
         system=system_name(settings.environ),
-        isolation=in_one_line(
-            {isolation.of(suite) for suite in suites},
-            reasons,
-            asked_for=all(suite.isolation.level != "auto" for suite in suites),
-        ),
+        isolation=f"isolation: {', '.join(sorted({isolation.of(suite) for suite in suites}))}",
         expected_seconds=expected_seconds(RunHistory(loaded.results_dir), replayed=order.replay is not None),
     )
 

@@ -49,7 +49,7 @@ def publish_plan(case: CiContext, plan: ShardPlan, planned: PushPlan) -> int:
     Raises:
         GitHubError: GitHub does not take it.
     """
-    data = codec.encode_pinned(_pinned(case, plan, planned))
+    data = codec.encode(_pinned(case, plan, planned))
     storing.upload_as(case, plan_name(case.settings), {PLAN: data, PROVENANCE: json_of(_origin(case))}, case.artifacts)
     lines = [*told(plan)] if plan.suites else ["No suite has to run."]
     for line in lines:

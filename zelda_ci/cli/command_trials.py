@@ -7,9 +7,9 @@ from pathlib import Path
 from zelda_ci import app
 from zelda_ci.app import RunOrder
 from zelda_ci.cli import report
+from zelda_ci.config.init import CommandLine
 from zelda_ci.config.project_files import Proposal
 from zelda_ci.config.settings import EnvironmentSettings
-from zelda_ci.config.templates import CommandLine
 from zelda_ci.domain.check import Check, CheckReport
 from zelda_ci.errors import ConfigError
 

@@ -13,13 +13,14 @@ from zelda_ci.app import RunOrder
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import EnvironmentSettings, accept_isolation
+from zelda_ci.config.settings import EnvironmentSettings, accept_isolation, accepted_isolation
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.outcome import batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
+from zelda_ci.pipeline.confinement import WeakIsolation
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.arms import forecast_lines, forecast_table
 from zelda_ci.report.builders.gate import gate_sentences
@@ -30,6 +31,8 @@ from zelda_ci.report.text import json_text, sentence
 from zelda_ci.storage import run_folder
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import RUNS
+
+MAX_MEANING = 600
 
 
 @contextmanager
@@ -52,22 +55,35 @@ def print_table(view: HistoryView) -> None:
     print_history(console, remarks, view, one_line=terminal.is_plain(console))
 
 
-def ask_about_isolation(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> None:
-    """At a terminal, have the user accept weak isolation once and for all; elsewhere `app.run` refuses it.
+def ask_about_isolation(
+    loaded: LoadedProject | None, order: RunOrder, settings: EnvironmentSettings
+) -> WeakIsolation | None:
+    """Remember which weak level the user accepts: the option's, or at a terminal the answer.
+
+    Returns what is not accepted, which `app.run` refuses.
 
     Raises:
         ZeldaError: The order cannot be used, or the answer not be kept.
     """
+    given = order.overrides.accept_isolation
+    if given and given.kind == "option" and given.value != accepted_isolation(settings.environ):
+        _remember_isolation(given.value, settings)
     weak = app.unaccepted_isolation(loaded, order, settings)
     if weak is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return
-    echo(sentence(weak.meaning), err=True)
-    if click.confirm(f"Accept isolation level {weak.level} on this machine from now on?", err=True):
-        try:
-            file = accept_isolation(settings.environ, weak.level)
-        except OSError as problem:
-            raise ConfigError(f"The answer cannot be kept: {problem.strerror}.", code="ANSWER_LOST") from problem
-        echo(f"Kept in {file}; remove it to be asked again.", err=True)
+        return weak
+    echo(sentence(weak.meaning, MAX_MEANING), err=True)
+    if not click.confirm(f"Accept isolation level {weak.level} on this machine from now on?", err=True):
+        return weak
+    _remember_isolation(weak.level, settings)
+    return None
+
+
+def _remember_isolation(level: str, settings: EnvironmentSettings) -> None:
+    try:
+        file = accept_isolation(settings.environ, level)
+    except OSError as problem:
+        raise ConfigError(f"The answer cannot be kept: {problem.strerror}.", code="ANSWER_LOST") from problem
+    echo(f"Isolation level {level} is accepted on this machine: {file} remembers it.", err=True)
 
 
 def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:

@@ -17,32 +17,31 @@ from zelda_ci.app import RunOrder
 from zelda_ci.cli import debug_log, report
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.cli.programs import OfSuite, annotations_of, as_report, for_programs, of_projects, qualified
+from zelda_ci.cli.sides import ComparedSides
 from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.compare.impact import left_out, reasons
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.settings import EnvironmentSettings
-from zelda_ci.domain.ci import CiReport, SteeringChange
-from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, empty_batch
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.workflow_commands import Log, worst
-from zelda_ci.pipeline.comparing import Compared, arms_steering, compare_arms
+from zelda_ci.pipeline.comparing import keep_comparison
 from zelda_ci.pipeline.html_report import write_html
 from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.arms import arms_table, cut_short, headline
-from zelda_ci.report.builders.comparison import comparison_view
+from zelda_ci.report.builders.arms import arms_table, cut_short
 from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
 from zelda_ci.report.builders.run import VERDICTS
 from zelda_ci.report.builders.summary import report_view
-from zelda_ci.report.model import Cell, Detail, RunFiles, Section, Tone
+from zelda_ci.report.model import Cell, Detail, RunFiles, Tone
 from zelda_ci.report.terminal.layout import Page
-from zelda_ci.report.terminal.pages import print_arms, print_closing, print_comparison
+from zelda_ci.report.terminal.pages import print_arms, print_closing
 from zelda_ci.report.terminal.suites import FinishedSuites
 from zelda_ci.report.text import sentence, visible
 from zelda_ci.storage.history import RunHistory
@@ -164,8 +163,7 @@ class RunReport:
         self._reporting, self._top, self._titled = reporting, top, titled
         self._redact = Redactor(settings.secrets())
         self._batches: list[tuple[LoadedProject, BatchResult]] = []
-        self._compared: dict[Path, Compared] = {}
-        self._changes: dict[Path, tuple[SteeringChange, ...]] = {}
+        self._sides: dict[Path, ComparedSides] = {}
         self._unusable: dict[str, SafeText] = {}
         self._left: Sequence[Path] = ()
         self._began = datetime.now(UTC)
@@ -241,27 +239,19 @@ class RunReport:
 
     def _show_arms(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> int:
         """Print what became worse, and one table of all suites."""
-        compared = compare_arms(batch, stored)
-        changes = arms_steering(RunHistory(self._loaded.results_dir), batch, stored)
-        self._compared[self._loaded.root] = compared
-        self._changes[self._loaded.root] = changes
+        sides = ComparedSides.of(self._loaded.results_dir, batch, stored)
+        keep_comparison(self._loaded.results_dir, batch, stored)
+        compared = sides.compared
+        self._sides[self._loaded.root] = sides
         if self._reporting.printed:
             for reason in gate_sentences(compared.gate):
                 echo(f"gate: {reason}", err=True)
             for reason in uncounted_sentences(compared.gate):
                 echo(f"not counted: {reason}", err=True)
         else:
-            console = terminal.open_console(sys.stdout)
-            self._suites.print_rest(console, batch.runs)
-            whole = self._reporting.detail is Detail.FULL
-            moved = [suite for suite in compared.comparison.suites if whole or suite.verdict is not Verdict.UNCHANGED]
-            shown = compared.comparison.replace(suites=tuple(moved))
-            base = batch.base.commit[:12] if batch.base and batch.base.commit else ""
-            names = {"baseline": base, "candidate": batch.batch_id}
-            view = comparison_view(shown, compared.gate, **names, changes=changes)
-            if moved and self._reporting.detail is not Detail.QUIET:
-                print_comparison(console, replace(view, gate=Section("", ())))
-            print_arms(console, headline(batch, compared.comparison), arms_table(batch, compared.comparison), view.gate)
+            self._suites.print_rest(terminal.open_console(sys.stdout), batch.runs)
+            detail = self._reporting.detail
+            sides.show(whole=detail is Detail.FULL, details=detail is not Detail.QUIET)
         outcome = batch_outcome(batch)
         code = outcome.exit_code if outcome >= Outcome.INCOMPLETE else compared.gate.exit_code
         self._code = max(self._code, code)
@@ -366,8 +356,9 @@ class RunReport:
         )
 
     def _report_of(self, loaded: LoadedProject, batch: BatchResult) -> CiReport:
-        changes = self._changes.get(loaded.root, ())
-        return as_report(batch, self._compared.get(loaded.root), loaded.root.name, changes)
+        sides = self._sides.get(loaded.root)
+        subject = loaded.root.name
+        return as_report(batch, sides.compared, subject, sides.changes) if sides else as_report(batch, None, subject)
 
     def _reported_together(self) -> CiReport:
         """The runs of all projects, with what the gate says of each."""

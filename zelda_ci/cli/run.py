@@ -12,6 +12,7 @@ from zelda_ci.app import RunOrder
 from zelda_ci.cli import completion, merge, options, report, reporters
 from zelda_ci.cli.choosing import Selection, select_in
 from zelda_ci.cli.reporters import Reporter, RunReport
+from zelda_ci.cli.watch import watch
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.settings import EnvironmentSettings, read_environment
 from zelda_ci.domain.shards import ShardOf
@@ -78,6 +79,13 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     type=options.Whole(min=1),
     help="Begin nothing more once so many runs did not pass; what is under way finishes, and the rest is named.",
 )
+@click.option(
+    "--watch",
+    "is_watching",
+    is_flag=True,
+    help="Run again after each save what it can concern, --against the last commit if nothing else is named. Each save "
+    "spends money: see --budget-usd.",
+)
 @click.option("--yes", is_flag=True, help="Also run suites whose build or tests fail before any session.")
 @options.overrides("run")
 @options.unsafe
@@ -104,6 +112,7 @@ def run(  # noqa: PLR0913 - its options
     dry_run: bool,
     fail_fast: bool,
     max_failures: int | None,
+    is_watching: bool,
     yes: bool,
     unsafe: bool,
     no_check: bool,
@@ -128,9 +137,11 @@ def run(  # noqa: PLR0913 - its options
     A session needs ANTHROPIC_API_KEY or another credential, and costs money; --replay needs neither. Before anything is
     spent, everything that the runs need is tried as `zelda check` does it.
     """
+    if is_watching:
+        against = against or options.LAST
+        changed_since = changed_since or against
     reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, page=page)
     reporting = replace(reporting, steps=steps)
-    chosen = select_in(project, Selection(names, tags, grep, last_failed), all_projects=all_projects)
     settings = read_environment(os.environ)
     order = RunOrder(overrides=overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe, check=not no_check)
     against_ref = None if against is None else BaseOrder(against)
@@ -138,15 +149,20 @@ def run(  # noqa: PLR0913 - its options
     order = options.tested(order, options.LAST if shard and commit is None else commit)
     order = replace(order, against=against_ref, budget_usd=budget_usd, despite_failing=yes)
     order = replace(order, max_failures=1 if fail_fast else max_failures)
-    orders = [(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects]
-    running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=chosen.is_several)
-    running.refuse_all(chosen.unusable)
     since = None if run_all else changed_since
-    if shard:
-        return merge.run_shard(orders, shard, settings, running, since)
-    if dry_run:
-        return _foretell(orders, settings, running, since, as_json=reporting.printed == "json")
-    return _run_each(orders, settings, running, since)
+
+    def once() -> int:
+        chosen = select_in(project, Selection(names, tags, grep, last_failed), all_projects=all_projects)
+        orders = [(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects]
+        running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=chosen.is_several)
+        running.refuse_all(chosen.unusable)
+        if shard:
+            return merge.run_shard(orders, shard, settings, running, since)
+        if dry_run:
+            return _foretell(orders, settings, running, since, as_json=reporting.printed == "json")
+        return _run_each(orders, settings, running, since)
+
+    return watch(project, once) if is_watching else once()
 
 
 def _foretell(

@@ -52,7 +52,8 @@ def gate(
         NotRun(suite=each.suite, trials=each.unpaid, made=each.head, why=batch.ended or BUDGET_ENDED)
         for each in batch.unpaid
     )
-    regressions = _regressions(comparison, settings) if comparison else ()
+    regressions = tuple(_regressions(comparison, settings)) if comparison else ()
+    worse = {(it.suite, it.delta.criterion) for it in regressions if isinstance(it.delta, CriterionDelta)}
     heads, beside = sides(batch.runs), sides(batch.base_runs)
     known = {**sides(stored), **beside}
     reasons: list[GateReason] = []
@@ -62,7 +63,7 @@ def gate(
         because = _excuse(reason, head, known.get(head.suite), beside.get(head.suite), ALPHA / len(heads))
         if because is None:
             reasons.append(reason)
-        else:
+        elif because is not Uncounted.NOT_PROVEN or (reason.suite, getattr(reason, "criterion", "")) not in worse:
             uncounted.append(UncountedReason(reason=reason, because=because))
     return GateResult(
         reasons=(*regressions, *unpaid, *_not_compared(batch), *_not_judged(heads), *reasons),

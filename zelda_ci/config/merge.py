@@ -65,6 +65,10 @@ class LoadedSuite:
 
     resolved: ResolvedSuite
     provenance: Mapping[str, Origin]
+    skip: str | None = None
+    """Why it is not run."""
+    only: bool = False
+    """Whether it is to run without those that do not say so."""
 
 
 def resolve(identity: Identity, *layers: Layer) -> LoadedSuite:
@@ -76,7 +80,10 @@ def resolve(identity: Identity, *layers: Layer) -> LoadedSuite:
     settled |= {"file": identity.file, "name": identity.name, "prompt": identity.prompt}
     resolved = ResolvedSuite.model_validate(settled)
     judge = resolved.judge.replace(model=resolved.judge_model)
-    return LoadedSuite(resolved.replace(judge=judge), dict(_origins(identity, layers)))
+    origins = dict(_origins(identity, layers))
+    own = layers[0].config
+    skip, only = getattr(own, "skip", None), getattr(own, "only", False)
+    return LoadedSuite(resolved.replace(judge=judge), origins, skip, only)
 
 
 _RESOLVED = frozenset(field.alias for field in ResolvedSuite.model_fields.values())

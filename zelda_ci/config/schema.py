@@ -15,7 +15,17 @@ from zelda_ci import __version__
 from zelda_ci.config.messages import MAX_SHOWN_LENGTH, shown
 from zelda_ci.domain import suite
 from zelda_ci.domain.base import Setting
-from zelda_ci.domain.suite import Name, ProjectPath, SharedSettings, SourcePath, Text, WebAddress
+from zelda_ci.domain.suite import (
+    Effort,
+    ModelId,
+    Name,
+    ProjectPath,
+    RequestKey,
+    SharedSettings,
+    SourcePath,
+    Text,
+    WebAddress,
+)
 
 CONFIG_FILE = "zelda.config.yaml"
 
@@ -40,6 +50,18 @@ class ProjectConfig(SharedSettings, ProjectKeys):
     """Zelda CI: settings of a project, which each suite may override."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class Matrix(Setting):
+    """What a suite is made of several times with."""
+
+    model: tuple[ModelId, ...] = Field((), description="Models, each in place of execution.model.")
+    effort: tuple[Effort, ...] = Field((), description="Levels, each in place of execution.effort.")
+    variables: dict[RequestKey, tuple[Text, ...]] = Field(
+        {},
+        description="Texts by name: each takes the place of {{name}} in prompt and criteria.",
+        examples=[{"greeting": ["hello", "good evening"]}],
+    )
 
 
 class SuiteKeys(Setting):
@@ -70,6 +92,19 @@ class SuiteKeys(Setting):
     must_pass: tuple[Text, ...] = Field((), description=suite.ALWAYS_RED, examples=[["All tests pass."]])
     answer_criteria: tuple[Text, ...] = Field((), description=suite.ABOUT_ANSWER, examples=[["It says what is left."]])
     tags: tuple[Text, ...] = Field((), description="Words by which suites can be chosen.", examples=[["backend"]])
+    matrix: Matrix = Field(
+        Matrix(),
+        description="Makes a suite of each combination: their names have the values behind the suite's own.",
+    )
+    skip: Text | None = Field(
+        None,
+        description="Why the suite is not run for now. On a pull request that of the base counts.",
+        examples=["Waits for the new API."],
+    )
+    only: bool = Field(
+        default=False,
+        description="Run this suite alone, with others that say so, while you work on it; zelda ci refuses it.",
+    )
 
 
 class SuiteConfig(SharedSettings, SuiteKeys):

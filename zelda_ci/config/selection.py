@@ -15,13 +15,16 @@ from zelda_ci.errors import ConfigError
 _GLOB = re.compile(r"[*?\[{]")
 
 
-def select(suites: Sequence[LoadedSuite], names: Iterable[str], tags: Iterable[str] = ()) -> tuple[LoadedSuite, ...]:
+def select(
+    suites: Sequence[LoadedSuite], names: Iterable[str], tags: Iterable[str] = (), notices: Iterable[str] = ()
+) -> tuple[LoadedSuite, ...]:
     """The suites with one of the names and one of the tags, in the order of their files.
 
     Args:
         suites: All there are.
         names: Names of suites, paths of their files or folders, or globs of these; none means all.
         tags: Of which a suite must have one; none means any.
+        notices: What was said of the files, such as of one that looks like a suite and is none.
 
     Raises:
         ConfigError: a name or tag that no suite has, or nothing is left.
@@ -31,6 +34,8 @@ def select(suites: Sequence[LoadedSuite], names: Iterable[str], tags: Iterable[s
     exact = {suite.resolved.name for suite in suites}
     meant = [{it.resolved.name for it in suites if _is_named(name, it, exact)} for name in names]
     strangers = [_stranger(name, suites) for name, found in zip(names, meant, strict=True) if not found]
+    if strangers:
+        strangers += [f"{told}." for told in notices if any(PurePath(name).stem in told for name in names)]
     strangers += [_unknown_tag(tag, suites) for tag in tags if not any(tag in it.resolved.tags for it in suites)]
     if strangers:
         hint = "`zelda validate` shows every suite." if suites else None
@@ -88,7 +93,8 @@ def last_failed(suites: Sequence[LoadedSuite], passed: Mapping[str, bool]) -> tu
 
 def is_meant(name: str, suite: str, file: str) -> bool:
     """Whether a name that was given means the suite of this name, in this file."""
-    if name == suite or _is_file(name, file) or _is_folder(name, file):
+    # A matrix puts its values behind the suite's name.
+    if name == suite or suite.startswith(f"{name}.") or _is_file(name, file) or _is_folder(name, file):
         return True
     # `api/list` for `zelda/api/test-list.yaml`, wherever the folder of suites lies.
     *above, last = file.split("/")

@@ -40,6 +40,7 @@ OF_THE_BASE: Mapping[str, str] = {
     "execution.allowedTools": "would have approved other tools, with WebFetch also addresses for the API to read",
     "execution.disallowedTools": "would have given the session other tools",
     "isolation": "would have changed how session and commands are confined",
+    "skip": "would have kept a suite from being run",
     "pool": "would have chosen the stored trials that it is compared with",
     "trials": "would have chosen what is spent, and whether a regression can be proven at all",
 }
@@ -60,9 +61,9 @@ JUDGING: Mapping[str, str] = {
 OF_THE_HEAD = frozenset(
     {
         "testDir", "name", "description", "prompt", "promptFile", "acceptanceCriteria", "mustPass", "answerCriteria",
-        "tags", "execution.model", "execution.extraModels", "execution.maxTurns", "execution.timeoutSeconds",
-        "execution.mcpStartupSeconds", "execution.maxThinkingTokens", "execution.effort", "setupCommand",
-        "buildCommand", "testCommand", "shell", "commandTimeoutSeconds", "testReport",
+        "tags", "only", "matrix", "execution.model", "execution.extraModels", "execution.maxTurns",
+        "execution.timeoutSeconds", "execution.mcpStartupSeconds", "execution.maxThinkingTokens", "execution.effort",
+        "setupCommand", "buildCommand", "testCommand", "shell", "commandTimeoutSeconds", "testReport",
         "coverageReport", "protectedPaths", "keepIgnored", "commandsSeeSuites", "judge.votes", "judge.maxTokens",
         "judge.timeoutSeconds", "judge.contextTokens", "judge.maxLookups", "judge.maxLookupCharacters",
     }
@@ -245,7 +246,9 @@ def _settled(head: LoadedSuite, path: str, base: BaseSettings) -> SettledSuite:
             (judging if table is JUDGING else changes).append(change)
             origins[key.dotted] = trusted.provenance[key.dotted]
     told = [change for change in changes if change.key != "judge.model"]
-    settled_suite = replace(head, resolved=suite, provenance=origins)
+    if head.skip != trusted.skip:
+        told.append(KeyChange("skip", Origin(suite.file)))
+    settled_suite = replace(head, resolved=suite, provenance=origins, skip=trusted.skip)
     return SettledSuite(settled_suite, own is None, tuple(told), tuple(judging))
 
 

@@ -173,9 +173,9 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 limit=GateLimit(example_minimum=50, example_tolerance=10),
             ),
             Measure.COST: MeasureSpec(
-                heading="Cost",
-                column="Cost",
-                label="cost",
+                heading="Session cost",
+                column="Session cost",
+                label="session cost",
                 listed=None,
                 # Two sessions with the same task differ by a fifth easily; below a cent nobody cares.
                 scale=Scale("lower", 0.01, 0.2, varies=True),
@@ -216,9 +216,9 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 brief_relative=False,
             ),
             Measure.DURATION: MeasureSpec(
-                heading="Time",
-                column="Duration",
-                label="duration",
+                heading="Session time",
+                column="Session time",
+                label="session time",
                 listed=None,
                 scale=Scale("lower", 10.0, 0.3, varies=True, of_the_hour=True),
                 read=read_from(EfficiencyDetails, lambda details: details.wall_seconds),

@@ -1,6 +1,6 @@
 """What results mean for whoever waits for the exit code."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import total_ordering
 from typing import Literal
@@ -26,8 +26,8 @@ class Outcome(Enum):
 
     | run                                                             | outcome     | exit code |
     |-----------------------------------------------------------------|-------------|-----------|
-    | completed, and nothing was asked of it that can pass or fail    | measured    | 0         |
-    | completed, and criteria or commands showed that it is right     | passed      | 0         |
+    | completed, and no criterion asked anything of it                | measured    | 0         |
+    | completed, and criteria showed that it is right                 | passed      | 0         |
     | out of turns, budget or time, or a criterion is not met         | failed      | 1         |
     | build, tests or coverage are not as the suite wants them        | failed      | 1         |
     | a criterion was not judged, or an evaluator failed              | incomplete  | 2         |
@@ -60,10 +60,17 @@ def run_outcome(run: RunResult) -> Outcome:
 
 
 def outcome_of(status: SessionStatus, evaluations: Evaluations, undecided: Undecided) -> Outcome:
-    """The worst of how a session ended and how its evaluation went. A pass needs evidence."""
+    """The worst of how a session ended and how its evaluation went. A pass needs a criterion that is met."""
     incomplete = (Outcome.INCOMPLETE for result in evaluations.values() if result.failed)
     criteria = _criteria_outcome(evaluations, undecided)
-    return max(_status_outcome(status), correctness_outcome(evaluations), criteria, *incomplete)
+    worst = max(_status_outcome(status), correctness_outcome(evaluations), criteria, *incomplete)
+    return Outcome.MEASURED if worst is Outcome.PASSED and criteria is Outcome.MEASURED else worst
+
+
+def measured_words(runs: Iterable[RunResult]) -> str:
+    """What is known of runs that only measured: tests that were there before do not say that the task is done."""
+    outcomes = {correctness_outcome(run.evaluations) for run in runs}
+    return "your tests pass" if Outcome.PASSED in outcomes else "nothing was checked"
 
 
 def correctness_outcome(evaluations: Evaluations) -> Outcome:

@@ -46,6 +46,7 @@ def _reachable(address: str) -> str:
     return address
 
 
+Effort = Literal["low", "medium", "high", "xhigh", "max"]
 PermissionMode = Literal["default", "acceptEdits", "bypassPermissions", "dontAsk", "plan"]
 Percent = Annotated[float, Field(ge=0, le=100)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -105,7 +106,7 @@ class ExecutionSettings(Setting):
     max_cost_usd: Positive | None = Field(
         None, description="Cost in US dollars at which the session is stopped.", examples=[2.5]
     )
-    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = Field(
+    effort: Effort | None = Field(
         None,
         description="How much work the model puts into each response, where it has levels of effort; it wins over the "
         "project's `effortLevel`.",

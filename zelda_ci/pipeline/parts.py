@@ -71,7 +71,7 @@ def part_members(
     """What a part holds, by path within it."""
     runs = (*batch.runs, *batch.base_runs) if with_files else ()
     results = batch.model_dump_json(by_alias=True, exclude_none=True).encode()
-    return {PART: codec.encode_part(part), RESULTS: results, **dict(run_files(results_dir, runs, FILES))}
+    return {PART: codec.encode(part), RESULTS: results, **dict(run_files(results_dir, runs, FILES))}
 
 
 def write_part(folder: Path, part: ShardPart, batch: BatchResult, results_dir: Path) -> Path:
@@ -104,7 +104,7 @@ def read_part(blob: bytes, name: str) -> PartFile:
     if missing := {PART, RESULTS} - members.keys():
         message = f"{name} is no part of a run: it holds no {min(missing)}."
         raise StorageError(message, hint="`zelda run --shard 2/4` writes one.", code="PART_DAMAGED")
-    part = codec.decode_part(members[PART], f"{name}: {PART}")
+    part = codec.decode(ShardPart, members[PART], f"{name}: {PART}")
     batch = codec.decode_batch(members[RESULTS], f"{name}: {RESULTS}")
     runs = (*batch.runs, *batch.base_runs)
     if wrong := [run.run_id for run in runs if not run_folder.is_run_id(run.run_id)]:

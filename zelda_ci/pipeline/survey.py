@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zelda_ci.config import discovery, project_files, tracked
-from zelda_ci.config.first_suite import WORDS, seen_from
+from zelda_ci.config.init import WORDS, ProjectFacts, printed, seen_from
 from zelda_ci.config.project import find_root
 from zelda_ci.config.project_files import MAX_MANIFEST_BYTES, ProjectKind, Proposal
 from zelda_ci.config.project_kind import kinds
 from zelda_ci.config.setup_detection import PYTHON_PROGRAMS
-from zelda_ci.config.templates import printed
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import Check
 from zelda_ci.domain.kinds import KINDS, ItemKind
@@ -57,6 +56,11 @@ class Survey:
     def folder(self) -> str:
         """The project's, from the top."""
         return _below(self.root, self.top)
+
+    @property
+    def facts(self) -> ProjectFacts:
+        """What a first suite is written for."""
+        return ProjectFacts(self.files, self.folder, self.kinds[0].language if self.kinds else "")
 
     def proposals(self) -> dict[str, Proposal]:
         """The commands to try, by the key they stand under."""

@@ -109,15 +109,22 @@ def unaccepted(level: IsolationLevel, accepted: str | None) -> bool:
 
 
 def weakness(level: IsolationLevel, offered: Offered) -> str:
-    """What a weak level means, and what raises it, in sentences."""
+    """What raises a weak level, and what it means, in sentences."""
     stronger = [name for name in STRENGTH if offered.offers(name) and STRENGTH.index(name) > STRENGTH.index("landlock")]
     if stronger:
-        raised = f" This machine offers more: --isolation {stronger[-1]}."
-    elif offered.remedy:
-        raised = f" To raise the level: {offered.remedy}"
-    else:
-        raised = "".join(f" {reason}" for reason in offered.reasons)
-    return f"At isolation level {level} {WEAK[level]}.{raised}"
+        return f"This machine offers more: --isolation {stronger[-1]}. {_open_at(level)}"
+    return f"{_raised(offered)}{_open_at(level)}"
+
+
+def _raised(offered: Offered) -> str:
+    """What isolates runs better, the command first."""
+    if offered.remedy:
+        return f"To isolate runs: {offered.remedy} - "
+    return "".join(f"{reason} " for reason in offered.reasons)
+
+
+def _open_at(level: IsolationLevel) -> str:
+    return f"At isolation level {level} {WEAK[level]}."
 
 
 def remark(level: IsolationLevel, offered: Offered) -> str | None:
@@ -126,8 +133,8 @@ def remark(level: IsolationLevel, offered: Offered) -> str | None:
         return weakness(level, offered)
     if level != "none":
         return None
-    how = f" To raise the level: {offered.remedy}" if offered.remedy else "".join(f" {why}" for why in offered.reasons)
-    return f"At isolation level none nothing is confined: code of the tested repository runs with all your rights.{how}"
+    nothing = "At isolation level none nothing is confined: code of the tested repository runs with all your rights."
+    return f"{_raised(offered)}{nothing}"
 
 
 def _unavailable(sentence: str, offered: Offered) -> ConfigError:

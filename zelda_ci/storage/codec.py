@@ -11,14 +11,12 @@ from pydantic import TypeAdapter, ValidationError
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.history import OutcomeWord, StoredRun, at_a_glance, listed_numbers, word_of
-from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.outcome import Evaluations, Undecided, outcome_of
 from zelda_ci.domain.pool import Pool
 from zelda_ci.domain.run import SCHEMA_VERSION, BatchResult, RunResult
 from zelda_ci.domain.session import SessionRecord, SessionStatus, SessionTranscript
-from zelda_ci.domain.shards import PinnedPlan, ShardPart
 from zelda_ci.errors import StorageError
 from zelda_ci.redact import SafeText
 
@@ -53,12 +51,17 @@ def decode_result(data: bytes, name: str) -> RunResult:
     Raises:
         UnreadableError: The file is damaged, foreign or of a newer Zelda.
     """
-    return _decoded(RunResult, data, name)
+    return decode(RunResult, data, name)
 
 
 def decode_batch(data: bytes, name: str) -> BatchResult:
     """The results in what `zelda run --json` printed; arguments and errors as for `decode_result`."""
-    return _decoded(BatchResult, data, name)
+    return decode(BatchResult, data, name)
+
+
+def encode(record: Record) -> bytes:
+    """A record as a file that people read, too."""
+    return orjson.dumps(_tree(record), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def encode_pool(pool: Pool, max_bytes: int) -> bytes:
@@ -77,27 +80,7 @@ def encode_pool(pool: Pool, max_bytes: int) -> bytes:
 
 def decode_pool(data: bytes, name: str) -> Pool:
     """The pool in a file; arguments and errors as for `decode_result`."""
-    return _decoded(Pool, data, name)
-
-
-def encode_part(part: ShardPart) -> bytes:
-    """What a shard says of itself."""
-    return orjson.dumps(_tree(part), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-
-def decode_part(data: bytes, name: str) -> ShardPart:
-    """What a file says of a shard; arguments and errors as for `decode_result`."""
-    return _decoded(ShardPart, data, name)
-
-
-def encode_pinned(pinned: PinnedPlan) -> bytes:
-    """A plan with what it rests on."""
-    return orjson.dumps(_tree(pinned), option=orjson.OPT_APPEND_NEWLINE)
-
-
-def decode_pinned(data: bytes, name: str) -> PinnedPlan:
-    """The plan in a file, with what it rests on; arguments and errors as for `decode_result`."""
-    return _decoded(PinnedPlan, data, name)
+    return decode(Pool, data, name)
 
 
 def encode_nights(history: NightlyHistory, max_bytes: int) -> bytes:
@@ -111,7 +94,7 @@ def encode_nights(history: NightlyHistory, max_bytes: int) -> bytes:
 
 def decode_nights(data: bytes, name: str) -> NightlyHistory:
     """The history in a file; arguments and errors as for `decode_result`."""
-    return _decoded(NightlyHistory, data, name)
+    return decode(NightlyHistory, data, name)
 
 
 def encode_transcript(transcript: SessionTranscript) -> Iterator[bytes]:
@@ -126,27 +109,7 @@ def encode_transcript(transcript: SessionTranscript) -> Iterator[bytes]:
 
 def decode_transcript(data: bytes, name: str) -> SessionTranscript:
     """The transcript in a file; arguments and errors as for `decode_result`."""
-    return _decoded(SessionTranscript, data, name)
-
-
-def encode_manifest(manifest: ToolsManifest) -> bytes:
-    """What a project offers, for whoever judges the run again."""
-    return orjson.dumps(_tree(manifest), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-
-def decode_manifest(data: bytes, name: str) -> ToolsManifest:
-    """The manifest in a file; arguments and errors as for `decode_result`."""
-    return _decoded(ToolsManifest, data, name)
-
-
-def encode_provisional(provisional: Provisional) -> bytes:
-    """The provisional result, as readable as the final one."""
-    return orjson.dumps(_tree(provisional), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-
-def decode_provisional(data: bytes, name: str) -> Provisional:
-    """The provisional result in a file; arguments and errors as for `decode_result`."""
-    return _decoded(Provisional, data, name)
+    return decode(SessionTranscript, data, name)
 
 
 def encode_record(record: SessionRecord) -> bytes:
@@ -166,7 +129,8 @@ def _tree(record: Record, without: set[str] | None = None) -> dict[str, Any]:
     return record.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=without)
 
 
-def _decoded(model: type[_Stored], data: bytes, name: str) -> _Stored:
+def decode(model: type[_Stored], data: bytes, name: str) -> _Stored:
+    """The record in a file; errors as for `decode_result`."""
     try:
         return model.model_validate_json(data)
     except ValidationError as problem:

@@ -173,7 +173,7 @@ class RunFolder:
         Raises:
             StorageError: It could not be written.
         """
-        self._write(MANIFEST, iter([codec.encode_manifest(manifest)]), durable=False)
+        self._write(MANIFEST, iter([codec.encode(manifest)]), durable=False)
 
     def keep_steering(self, lines: Mapping[str, Sequence[str]]) -> None:
         """Write down a digest of each line of the files that steer; errors as for `keep_manifest`."""
@@ -181,7 +181,7 @@ class RunFolder:
 
     def announce(self, provisional: RunResult, prompt: SafeText) -> None:
         """Say what will be true if nothing more is heard; may be said again whenever more is known."""
-        data = codec.encode_provisional(codec.Provisional(result=provisional, prompt=prompt))
+        data = codec.encode(codec.Provisional(result=provisional, prompt=prompt))
         self._write(PROVISIONAL, iter([data]), durable=False)
 
     def append(self, record: SessionRecord) -> None:
@@ -235,7 +235,7 @@ class RunFolder:
 
     def _read(self, announced: Path) -> "InterruptedRun | None":
         try:
-            provisional = codec.decode_provisional(read_file(announced), str(announced))
+            provisional = codec.decode(codec.Provisional, read_file(announced), str(announced))
         except StorageError as problem:
             log.warning("%s is left as it is: %s", self.path, problem)
             return None
@@ -268,7 +268,7 @@ def stored_manifest(folder: Path) -> ToolsManifest | None:
     """What a run's folder says of what the project offered; nothing where nobody looked, or it cannot be read."""
     target = folder / MANIFEST
     try:
-        return codec.decode_manifest(read_file(target), str(target))
+        return codec.decode(ToolsManifest, read_file(target), str(target))
     except StorageError:
         return None
 

@@ -11,7 +11,7 @@ from zelda_ci.domain.comparison import CriterionDelta, NotLoaded, Verdict
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.ci_causes import EXPLAINED, Cause, causes
-from zelda_ci.report.builders.ci_headline import MEASURED
+from zelda_ci.report.builders.ci_headline import measured
 from zelda_ci.report.builders.ci_sources import steering_of
 from zelda_ci.report.builders.ci_table import standing_words
 from zelda_ci.report.builders.gate import gate_sentence, gate_sentences, uncounted_sentences
@@ -129,7 +129,7 @@ def closing_line(report: CiReport) -> str:
     code = f"Exit code {outcome.exit_code}."
     findings = numbers.format_count(len(report.gate.reasons), "finding")
     words = {
-        Outcome.MEASURED: MEASURED,
+        Outcome.MEASURED: measured(report.batch.runs),
         Outcome.PASSED: "The gate passes.",
         Outcome.FAILED: f"The gate does not pass: {findings}. {code}",
         Outcome.INCOMPLETE: f"INCOMPLETE: not everything could be judged, so this is no pass. {code}",

@@ -14,7 +14,8 @@ from zelda_ci.domain.comparison import (
     Regression,
     Verdict,
 )
-from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
+from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.ci_effect import brief, ineffective, sentences
 from zelda_ci.report.builders.gate import EXCUSES, failure_words
 from zelda_ci.report.builders.phrases import base, change_words, joined, key, name, names, passed, text
@@ -31,6 +32,14 @@ MISSING = {
     BaselineState.FOUND: "not compared",
 }
 MEASURED = "The suites are measured: none has criteria or commands, and nothing could pass or fail."
+TESTED = "The suites are measured: none has criteria. Your tests pass, which does not say that the tasks are done."
+
+
+def measured(runs: Iterable[RunResult]) -> str:
+    """What is known where no suite has criteria."""
+    return TESTED if any(correctness_outcome(run.evaluations) is Outcome.PASSED for run in runs) else MEASURED
+
+
 IN_SUITES = {
     SuiteVerdict.WORSE: "worse",
     SuiteVerdict.PERHAPS_WORSE: "perhaps worse",
@@ -85,7 +94,7 @@ def lead(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
         yield joined(idle, " ")
     first = [*_suites(report, suites, BAD_NEWS), *_colour(report, suites), *_suites(report, suites, GOOD_NEWS)]
     if all(each.ran and each.ran.outcome is Outcome.MEASURED for each in suites) and suites:
-        first.append((text(MEASURED),))
+        first.append((text(measured(report.batch.runs)),))
     if first:
         yield joined(first, " ")
     if facts := [*_changes(report, suites), *_open_gates(report, suites)]:

@@ -146,7 +146,9 @@ def _aligned(page: Page, table: Table, columns: Sequence[int], indent: int) -> N
 
 def _two_lines(page: Page, table: Table, columns: Sequence[int], indent: int) -> None:
     widths = _widths(table, columns)
-    page.line(_row(page, _headings(table.columns), table.columns, widths, indent + STEP))
+    headings = _headings(table.columns)
+    _print_leading_cell(page, table, TableRow(tuple(headings)), indent)
+    page.line(_row(page, headings, table.columns, widths, indent + STEP))
     for line in table.lines:
         _print_leading_cell(page, table, line, indent)
         page.line(_row(page, line.cells, table.columns, widths, indent + STEP))
