@@ -82,7 +82,7 @@ def _long(browser: Browser, page: Path, sample: PageSample) -> Iterator[Figure]:
     _written(page, sample)
     sizes = [sample.size(run.run_id) / 1e6 for run in sample.report.batch.runs + sample.base]
     what = " + ".join(f"{size:.1f}" for size in sizes) + " MB"
-    yield f"{what}: size of the report", page.stat().st_size / 1e6, 20, "MB"
+    yield f"{what}: size of the report", page.stat().st_size / 1e6, 30, "MB"
     with reading(browser, page) as reader:
         session = "rest-endpoint-head-1"
         yield f"{what}: beginning of a session", _best(lambda: _opened(reader, session, "t1")), 2000, "ms"

@@ -15,7 +15,7 @@ from random import Random
 
 from tests.unit.compare.adaptive import MIXED, PLAN, WAVERING, PullRequest, Rates, Truth
 from tests.unit.compare.runs import START
-from zelda_ci.compare.adaptive import compare_trials
+from zelda_ci.compare.comparison import compare_trials
 from zelda_ci.compare.gate import gate
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.run import BatchResult

@@ -32,13 +32,13 @@ from tests.unit.compare import adaptive, runs, simulation
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.pool import pool_of, summarize_pool
 from zelda_ci.compare.schedule import next_trials
-from zelda_ci.domain.fingerprint import Fingerprint, SteeringState
+from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.suite import IsolationLevel, IsolationSettings, ResolvedSuite
 from zelda_ci.domain.trials import PoolSettings, TrialPlan
-from zelda_ci.redact import EMPTY, Redactor
+from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import confine, levels, users
 from zelda_ci.sandbox.confine import Needs
 from zelda_ci.sandbox.readable_paths import PathPolicy
@@ -204,7 +204,7 @@ def listing(results: Path) -> Iterator[list[Measured]]:
         name = run_id("alpha", at)
         (results / "runs" / name).mkdir(parents=True)
         stored = template.model_copy(update={"run_id": name, "batch_id": name, "started_at": at})
-        (results / "runs" / name / "result.json").write_bytes(codec.encode_result(stored))
+        (results / "runs" / name / "result.json").write_bytes(codec.encode(stored, indent=2))
     time.sleep(2.5)  # the index does not trust what is younger
     history = RunHistory(results)
 
@@ -227,15 +227,13 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 def trials(suites: int, each: int) -> Iterator[RunResult]:
-    """Stored trials of ten states that differ in a skill which no suite calls; every third of other code."""
+    """Stored trials of ten states of the steering files; every third of other code."""
     skills = [SAFE(f".claude/skills/skill-{number}/SKILL.md") for number in range(20)]
     uses = tuple(UnitUse(unit=Unit(kind=ItemKind.SKILL, path=path, name=path), loaded=True) for path in skills)
     touched = tuple(SAFE(f"src/file-{number}.py") for number in range(20))
     states = []
     for number in range(10):
-        texts = {path: f"{number if path == skills[0] else 0}" for path in skills}
-        steering = SteeringState(folder=EMPTY, always="a", drawn="d", texts=texts)
-        own = Fingerprint(outcome=f"o{number}", platform="p", tree="t", parts={"cli": "2"}, steering=steering)
+        own = Fingerprint(outcome=f"o{number}", platform="p", tree="t", parts={"cli": "2"})
         states.append((own.replace(tree="else"), own, own))
     template = runs.run([]).model_copy(update={"steering": uses, "evaluations": {}, "touched": touched})
     for suite in range(suites):
@@ -257,7 +255,7 @@ def pooling(_: Path) -> Iterator[list[Measured]]:
 
     def pooled() -> None:
         pool = pool_of(groups, lambda _: settings, NOW)
-        summary = summarize_pool(run for name in names for run in pool.stored(name, own, own, settings))
+        summary = summarize_pool(run for name in names for run in pool.stored(name, own, settings))
         assert summary
         assert len(pool.trials) == len(stored)
 

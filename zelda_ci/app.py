@@ -2,29 +2,31 @@
 
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
 from zelda_ci import __version__, metrics
-from zelda_ci.config import project, secret_files
+from zelda_ci.config import project
+from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.secret_files import FoundSecrets, find_secrets
 from zelda_ci.config.selection import select
-from zelda_ci.config.settings import EnvironmentSettings, accepted_isolation
+from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.check import CheckReport
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, Versions, snapshot
+from zelda_ci.domain.run import BatchResult, Versions
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
-from zelda_ci.errors import ExecutionError
+from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code, launch
 from zelda_ci.judge import anthropic_judge
@@ -39,11 +41,10 @@ from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits
 from zelda_ci.overrides import Overrides, apply, read
 from zelda_ci.pipeline import access, checking, confinement, invocation, money
-from zelda_ci.pipeline.checking import Checker, proxy_or_problem
+from zelda_ci.pipeline.checking import Checker, CheckTools, proxy_or_problem
 from zelda_ci.pipeline.confinement import WeakIsolation
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both, system_name
-from zelda_ci.pipeline.ground import Ground
-from zelda_ci.pipeline.invocation import check_sides_differ, first_failure
+from zelda_ci.pipeline.invocation import RunOrder, check_sides_differ, first_failure, foretell
 from zelda_ci.pipeline.rejudging import rejudge_each
 from zelda_ci.pipeline.settling import settled, tell_setup
 from zelda_ci.pipeline.tools import JudgeFactory, Tools, WorkspaceCommandRunner
@@ -51,11 +52,11 @@ from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import daemons, levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.storage import references
+from zelda_ci.storage.checks import CheckMemory
 from zelda_ci.storage.history import FinishedRun, RunHistory, expected_seconds
 from zelda_ci.storage.result_store import ResultStore
+from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.workspaces import Workspaces
-
-RunOrder = invocation.RunOrder
 
 
 def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
@@ -67,152 +68,268 @@ def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
     return project.active(project.load(folder, asked_for))
 
 
-def run(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> BatchResult:
-    """Run what was ordered; one `anyio.run` around the whole.
+def weak_machine(settings: EnvironmentSettings) -> WeakIsolation | None:
+    """The best level of this machine, before there is a project, if it is weak and nobody has accepted it."""
+    isolation = Isolation(levels.probe(settings.environ), unsafe=settings.unsafe, programs=[], sockets=[])
+    given = _of_environment(settings).get("acceptIsolation")
+    words = [*([given.value] if given else []), accepted_isolation(settings.environ)]
+    return None if settings.unsafe else confinement.weak_isolation([isolation.offered.level], isolation, words)
 
-    Raises:
-        ZeldaError: Before anything is spent, if the order, the environment or the project cannot be used.
+
+class Invocation:
+    """What one command is to do on one project; what that needs is made once, when it is first asked for.
+
+    Its properties and methods raise `ConfigError` where the order cannot be used.
     """
-    chosen, suites, ground = _begun(loaded, order, settings, emit)
-    tools = _tools(loaded, order, suites, settings, emit, ground)
-    checker = None
-    if order.check and not order.replay and not _skips_checks(settings):
-        ready = ground.for_checks(tools.proxy, tools.judging.proxy, settings, emit)
-        checker = Checker(chosen, ready, despite_failing=order.despite_failing)
-    base = _base_tools(loaded, order, settings, emit, ground, tools)
-    judged = any(suite.criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in suites)
-    preload = threading.Thread(target=_preload, kwargs={"live": order.replay is None, "judged": judged}, daemon=True)
-    try:
-        made = invocation.Invocation(
+
+    def __init__(self, loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> None:
+        self.loaded, self.order, self.settings = loaded, order, settings
+        self._secrets: dict[frozenset[str], FoundSecrets] = {}
+
+    def ordering(self, order: RunOrder) -> "Invocation":
+        """The same with another order."""
+        other = Invocation(self.loaded, order, self.settings)
+        other._secrets = self._secrets
+        return other
+
+    @cached_property
+    def chosen(self) -> list[LoadedSuite]:
+        """The suites that were ordered, with their overrides and the setup that the project suggests."""
+        chosen = select(self.loaded.suites, self.order.names, self.order.tags, self.loaded.notices)
+        applied = [replace(suite, resolved=apply(suite.resolved, self._given)) for suite in chosen]
+        return settled(self.loaded.root, applied, self.settings.environ)
+
+    @cached_property
+    def suites(self) -> list[ResolvedSuite]:
+        """The same as they run."""
+        return [suite.resolved for suite in self.chosen]
+
+    @property
+    def masked(self) -> list[ResolvedSuite]:
+        """The same as results hold them."""
+        return [suite.redacted(self.redact) for suite in self.suites]
+
+    @property
+    def _given(self) -> Overrides:
+        return self.order.overrides.above(_of_environment(self.settings))
+
+    @property
+    def _is_unsafe(self) -> bool:
+        return self.order.unsafe or self.settings.unsafe
+
+    @cached_property
+    def isolation(self) -> Isolation:
+        """What runs are confined with; protection that was asked for and is not there is an error, before it costs."""
+        try:
+            cli = launch.find_cli()
+        except ExecutionError:  # every session will say so
+            cli = None
+        isolation = Isolation(
+            levels.probe(self.settings.environ, cli),
+            unsafe=self._is_unsafe,
+            programs=[cli] if cli else [],
+            sockets=daemons.container_sockets(self.settings.environ),
+        )
+        for suite in self.suites:
+            isolation.of(suite)
+        return isolation
+
+    def weak_isolation(self) -> WeakIsolation | None:
+        """The weakest level of what was ordered, if nobody who decides over this machine has accepted it."""
+        return None if self._is_unsafe else self._weak_isolation()
+
+    def _weak_isolation(self) -> WeakIsolation | None:
+        # What the files of the project say is not the user's word.
+        words = [
+            word.value for word in (self._given.get("acceptIsolation"), self._given.get("isolation.level")) if word
+        ]
+        accepted = accepted_isolation(self.settings.environ)
+        chosen = map(self.isolation.of, self.suites)
+        return confinement.weak_isolation(chosen, self.isolation, [*words, accepted])
+
+    @property
+    def _found_secrets(self) -> FoundSecrets:
+        names = frozenset(name for suite in self.suites for name in suite.execution.passed_on)
+        if names not in self._secrets:
+            self._secrets[names] = find_secrets(self.loaded.root, self.settings.environ, names)
+        return self._secrets[names]
+
+    @cached_property
+    def redact(self) -> Redactor:
+        """Masks the credentials, and what lies about in the project."""
+        return Redactor([*self.settings.secrets(), *self._found_secrets.secrets])
+
+    @cached_property
+    def workspaces(self) -> Workspaces:
+        """Where the tested files are run."""
+        if not self.order.replay:
+            access.keep_back(self.suites, self.settings)
+        return self._workspaces_of(self.order.commit, working_tree=self.order.working_tree)
+
+    @cached_property
+    def base_workspaces(self) -> Workspaces:
+        """Where the files of the base are run, beside the tested ones."""
+        return self._workspaces_of(self.order.against)
+
+    def _workspaces_of(self, commit: BaseOrder | None, *, working_tree: bool = False) -> Workspaces:
+        return Workspaces(
+            self.loaded.root,
+            self.loaded.results_dir,
+            self.settings.environ,
+            self.redact,
+            self.isolation,
+            OwnFiles.of(self.loaded, [self.order.record, self.order.replay]),
+            working_tree=working_tree,
+            base=commit,
+        )
+
+    def fingerprints(self) -> dict[str, Fingerprint]:
+        """By name, what runs of the suites will have, as far as that is known before a session."""
+        environ, replayed = self.settings.environ, self.order.replay is not None
+        return anyio.run(expected_fingerprints, self.suites, self.workspaces, self.redact, environ, replayed)
+
+    def with_stored(self) -> "Invocation":
+        """With the trials of both sides that are stored here, where there is a base.
+
+        Raises:
+            ZeldaError: As for `run`; or both sides have the same files.
+        """
+        if self.order.against is None:
+            return self
+        sides = self.workspaces, self.base_workspaces
+        anyio.run(check_sides_differ, self.order, *sides)
+        if self.order.replay:
+            return self
+        history, environ = RunHistory(self.loaded.results_dir), self.settings.environ
+        stored = anyio.run(stored_of_both, self.suites, sides, self.redact, environ, history)
+        return self.ordering(replace(self.order, stored=stored))
+
+    def forecast(self) -> Forecast:
+        """What a run may cost, before anything is started."""
+        return foretell(self.order, self.suites, self.loaded.results_dir)
+
+    def run(self, emit: Emit) -> BatchResult:
+        """Run what was ordered; one `anyio.run` around the whole.
+
+        Raises:
+            ZeldaError: Before anything is spent, if the order, the environment or the project cannot be used.
+        """
+        self._warn(emit)
+        suites, order = self.suites, self.order
+        tools = self._tools(emit)
+        checker = None
+        if order.check and not order.replay and not _skips_checks(self.settings):
+            ready = self._check_tools(tools.proxy, tools.judging.proxy, emit)
+            checker = Checker(self.chosen, ready, despite_failing=order.despite_failing)
+        base = self._base_tools(tools, emit)
+        judged = any(suite.criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in suites)
+        live = order.replay is None
+        preload = threading.Thread(target=_preload, kwargs={"live": live, "judged": judged}, daemon=True)
+        execution = invocation.Execution(
             order=order,
             suites=suites,
             arms={Side.HEAD: tools, **({Side.BASE: base} if base else {})},
-            known_prices={} if order.replay else money.known_prices(loaded.results_dir, order.stored),
-            elsewhere=ordered(loaded, replace(order, names=order.elsewhere), settings) if order.elsewhere else (),
+            known_prices=money.known_prices(self.loaded.results_dir, order.stored) if live else {},
+            elsewhere=self.ordering(replace(order, names=order.elsewhere)).suites if order.elsewhere else (),
         )
-        return anyio.run(made.run, emit, preload, checker)
-    except BaseExceptionGroup as group:
-        raise first_failure(group) from group
+        return _in_event_loop(partial(execution.run, emit, preload, checker))
+
+    def check(self, emit: Emit, *, asks_models: bool = True) -> CheckReport:
+        """Try everything that runs of what was ordered need, without a session; models only where that is wanted.
+
+        Raises:
+            ZeldaError: The order cannot be used, or the project not be run here at all.
+        """
+        self._warn(emit)
+        order = self.order
+        session = proxy_or_problem(lambda: access.session_mode(order.record, order.replay, self.settings), self.redact)
+        judge = proxy_or_problem(self._judge_mode, self.redact)
+        ready = self._check_tools(session, judge, emit)
+        return _in_event_loop(
+            partial(checking.checked, Checker(self.chosen, ready, fresh=True, asks_models=asks_models))
+        )
+
+    def _warn(self, emit: Emit) -> None:
+        """Say what is worth a warning before anything begins."""
+        if (not self._is_unsafe or self.order.is_own_content) and (weak := self._weak_isolation()):
+            confinement.heed(weak, emit, is_own_content=self.order.is_own_content)
+        for notice in self.loaded.notices:
+            emit(Warned(notice))
+        tell_setup(self.chosen, emit)
+        if left_out := self._found_secrets.left_out:
+            emit(Warned(f"{left_out} values of .env files or variables are too large to be masked in results"))
+
+    def _judge_mode(self) -> Mode:
+        origin = str(self._given.get("gatewayUrl") or self.loaded.layer.origin("gatewayUrl"))
+        return access.judge_mode(self.order.record, self.order.replay, self.suites, self.settings, origin)
+
+    def _check_tools(self, session: ModelProxy | ZeldaError, judge: ModelProxy | ZeldaError, emit: Emit) -> CheckTools:
+        return CheckTools(
+            workspaces=self.workspaces,
+            redact=self.redact,
+            isolation=self.isolation,
+            memory=CheckMemory(self.loaded.results_dir),
+            environ=self.settings.environ,
+            session=session,
+            judge=judge,
+            identity="".join(secret.fingerprint() for secret in self.settings.secrets()),
+            emit=emit,
+        )
+
+    def _tools(self, emit: Emit) -> Tools:
+        order, redact, isolation = self.order, self.redact, self.isolation
+        store = ResultStore(self.loaded.results_dir)
+        bench = WorkspaceCommandRunner(self.workspaces, store, emit)
+        rate_limits = RateLimits(lambda sentence: emit(Warned(sentence)))
+        session = access.session_mode(order.record, order.replay, self.settings)
+        return Tools(
+            workspaces=self.workspaces,
+            bench=bench,
+            proxy=ModelProxy(session, redact, rate_limits=rate_limits),
+            agent=claude_code.ClaudeCode(redact),
+            store=store,
+            evaluators=lambda suite: metrics.unjudged(suite.metrics, Services(bench, redact)),
+            judging=_judging(self._judge_mode(), redact, rate_limits),
+            redact=redact,
+            versions=Versions(
+                zelda=__version__,
+                agent_sdk=version("claude-agent-sdk"),
+                python=".".join(map(str, sys.version_info[:3])),
+            ),
+            replayed=order.replay is not None,
+            conclusion_seconds=order.conclusion_seconds,
+            isolation_reasons=isolation.offered.reasons,
+            system=system_name(self.settings.environ),
+            isolation=f"isolation: {', '.join(sorted({isolation.of(suite) for suite in self.suites}))}",
+            expected_seconds=expected_seconds(RunHistory(self.loaded.results_dir), replayed=order.replay is not None),
+        )
+
+    def _base_tools(self, tools: Tools, emit: Emit) -> Tools | None:
+        """The same for the base, whose workspaces have other files."""
+        if self.order.against is None:
+            return None
+        bench = WorkspaceCommandRunner(self.base_workspaces, tools.store, emit)
+        services = Services(bench, self.redact)
+        return replace(
+            tools,
+            workspaces=self.base_workspaces,
+            bench=bench,
+            evaluators=lambda suite: metrics.unjudged(suite.metrics, services),
+        )
 
 
-def fingerprints(
-    loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit
-) -> dict[str, Fingerprint]:
-    """By name, what runs of the ordered suites will have, as far as known before a session; errors as for `check`."""
-    suites = ordered(loaded, order, settings)
-    ground, replayed = _ground(loaded, order, suites, settings, emit), order.replay is not None
-    return anyio.run(expected_fingerprints, suites, ground.workspaces, ground.redact, settings.environ, replayed)
+T = TypeVar("T")
 
 
-def with_stored(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> RunOrder:
-    """With the trials of both sides that are stored here, where there is a base.
-
-    Raises:
-        ZeldaError: As for `run`; or both sides have the same files.
-    """
-    history = RunHistory(loaded.results_dir)
-    if order.against is None:
-        return order
-    suites = ordered(loaded, order, settings)
-    ground = _ground(loaded, order, suites, settings, emit)
-    base = _base_workspaces(loaded, order, settings, ground)
-    anyio.run(check_sides_differ, order, ground.workspaces, base)
-    if order.replay:
-        return order
-    stored = anyio.run(stored_of_both, suites, (ground.workspaces, base), ground.redact, settings.environ, history)
-    return replace(order, stored=stored)
-
-
-def check(
-    loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit, *, asks_models: bool = True
-) -> CheckReport:
-    """Try everything that runs of what was ordered need, without a session; models only where that is wanted.
-
-    Raises:
-        ZeldaError: The order cannot be used, or the project not be run here at all.
-    """
-    chosen, suites, ground = _begun(loaded, order, settings, emit)
-    session = proxy_or_problem(lambda: access.session_mode(order.record, order.replay, settings), ground.redact)
-    judge = proxy_or_problem(lambda: _judge_mode(loaded, order, suites, settings), ground.redact)
-    checker = Checker(chosen, ground.for_checks(session, judge, settings, emit), fresh=True, asks_models=asks_models)
+def _in_event_loop(work: Callable[[], Awaitable[T]]) -> T:
     try:
-        return anyio.run(checking.checked, checker)
+        return anyio.run(work)
     except BaseExceptionGroup as group:
         raise first_failure(group) from group
-
-
-def _begun(
-    loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit
-) -> tuple[list[LoadedSuite], list[ResolvedSuite], Ground]:
-    """What was ordered, as loaded and as it runs, and where; everything worth a warning has been said."""
-    chosen = selected(loaded, order, settings)
-    suites = [suite.resolved for suite in chosen]
-    _heed_weakness(suites, order, settings, emit)
-    for notice in loaded.notices:
-        emit(Warned(notice))
-    tell_setup(chosen, emit)
-    return chosen, suites, _ground(loaded, order, suites, settings, emit)
 
 
 def _skips_checks(settings: EnvironmentSettings) -> bool:
     return settings.environ.get("ZELDA_NO_CHECK") == "1"
-
-
-def selected(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[LoadedSuite]:
-    """The suites that were ordered, with their overrides; raises `ConfigError` where the order cannot be used."""
-    overrides = order.overrides.above(_of_environment(settings))
-    chosen = select(loaded.suites, order.names, order.tags, loaded.notices)
-    applied = [replace(suite, resolved=apply(suite.resolved, overrides)) for suite in chosen]
-    return settled(loaded.root, applied, settings.environ)
-
-
-def ordered(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> list[ResolvedSuite]:
-    """The same as they run."""
-    return [suite.resolved for suite in selected(loaded, order, settings)]
-
-
-def masked(loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> list[ResolvedSuite]:
-    """The same as results hold them; errors as for `check`."""
-    suites = ordered(loaded, order, settings)
-    redact = _ground(loaded, order, suites, settings, emit).redact
-    return [snapshot(suite, redact) for suite in suites]
-
-
-def unaccepted_isolation(
-    loaded: LoadedProject | None, order: RunOrder, settings: EnvironmentSettings
-) -> WeakIsolation | None:
-    """The weakest level of what was ordered, if nobody who decides over this machine has accepted it.
-
-    Without a project, the best level that the machine has.
-
-    Raises:
-        ConfigError: The order cannot be used, or a level cannot be had.
-    """
-    if _is_unsafe(order, settings):
-        return None
-    return _weak_isolation(ordered(loaded, order, settings) if loaded else (), order, settings)
-
-
-def _is_unsafe(order: RunOrder, settings: EnvironmentSettings) -> bool:
-    return order.unsafe or settings.unsafe
-
-
-def _weak_isolation(
-    suites: Sequence[ResolvedSuite], order: RunOrder, settings: EnvironmentSettings
-) -> WeakIsolation | None:
-    given = order.overrides.above(_of_environment(settings))
-    # What the files of the project say is not the user's word.
-    words = [word.value for word in (given.accept_isolation, given.isolation) if word]
-    isolation = _isolation(suites, order, settings)
-    chosen = [isolation.of(suite) for suite in suites] or [isolation.offered.level]
-    return confinement.weak_isolation(chosen, isolation, [*words, accepted_isolation(settings.environ)])
-
-
-def _heed_weakness(suites: Sequence[ResolvedSuite], order: RunOrder, settings: EnvironmentSettings, emit: Emit) -> None:
-    if _is_unsafe(order, settings) and not order.is_own_content:
-        return
-    if weak := _weak_isolation(suites, order, settings):
-        confinement.heed(weak, emit, is_own_content=order.is_own_content)
 
 
 def _of_environment(settings: EnvironmentSettings) -> Overrides:
@@ -236,25 +353,14 @@ def rejudge(
     # The gateway is today's, whatever the run was judged through.
     above = overrides.above(_of_environment(settings))
     gateway = apply(loaded.suites[0].resolved, above).gateway_url
-    mode = LiveMode(access.of_judge(gateway, settings, str(above.gateway_url or loaded.layer.origin("gatewayUrl"))))
+    origin = str(above.get("gatewayUrl") or loaded.layer.origin("gatewayUrl"))
+    mode = LiveMode(access.of_judge(gateway, settings, origin))
     judging = _judging(mode, Redactor(settings.secrets()), RateLimits(lambda sentence: emit(Warned(sentence))))
     stored = RunHistory(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
     runs = [FinishedRun(stored.folder(run_id)) for run_id in run_ids]
-    try:
-        return anyio.run(
-            partial(rejudge_each, runs, judging, overrides, emit, check=check and not _skips_checks(settings))
-        )
-    except BaseExceptionGroup as group:
-        raise first_failure(group) from group
-
-
-def _judge_mode(
-    loaded: LoadedProject, order: RunOrder, suites: Sequence[ResolvedSuite], settings: EnvironmentSettings
-) -> Mode:
-    above = order.overrides.above(_of_environment(settings))
-    origin = str(above.gateway_url or loaded.layer.origin("gatewayUrl"))
-    return access.judge_mode(order.record, order.replay, suites, settings, origin)
+    check = check and not _skips_checks(settings)
+    return _in_event_loop(partial(rejudge_each, runs, judging, overrides, emit, check=check))
 
 
 def _preload(*, live: bool, judged: bool) -> None:
@@ -263,24 +369,6 @@ def _preload(*, live: bool, judged: bool) -> None:
     claude_code.preload()
     if judged:
         anthropic_judge.preload()
-
-
-def _isolation(suites: Sequence[ResolvedSuite], order: RunOrder, settings: EnvironmentSettings) -> Isolation:
-    """What runs are confined with; protection that was asked for and is not there stops the run, before it costs."""
-    try:
-        cli = launch.find_cli()
-    except ExecutionError:  # every session will say so
-        cli = None
-    unsafe = _is_unsafe(order, settings)
-    isolation = Isolation(
-        levels.probe(settings.environ, cli),
-        unsafe=unsafe,
-        programs=[cli] if cli else [],
-        sockets=daemons.container_sockets(settings.environ),
-    )
-    for suite in suites:
-        isolation.of(suite)
-    return isolation
 
 
 def _judging(mode: Mode, redact: Redactor, rate_limits: RateLimits) -> JudgeFactory:
@@ -316,101 +404,3 @@ def _judging(mode: Mode, redact: Redactor, rate_limits: RateLimits) -> JudgeFact
 
 def _price(model: str, usage: Mapping[str, Any]) -> float:
     return pricing.cost_usd(model, pricing.from_usage(usage))
-
-
-def _ground(
-    loaded: LoadedProject,
-    order: RunOrder,
-    suites: Sequence[ResolvedSuite],
-    settings: EnvironmentSettings,
-    emit: Emit,
-) -> Ground:
-    if not order.replay:
-        access.keep_back(suites, settings)
-    environ = settings.environ
-    lying = secret_files.find_secrets(
-        loaded.root, environ, {name for suite in suites for name in suite.execution.passed_on}
-    )
-    if lying.left_out:
-        emit(Warned(f"{lying.left_out} values of .env files or variables are too large to be masked in results"))
-    redact = Redactor([*settings.secrets(), *lying.secrets])
-    isolation = _isolation(suites, order, settings)
-    own = OwnFiles.of(loaded, [order.record, order.replay])
-    workspaces = Workspaces(
-        loaded.root,
-        loaded.results_dir,
-        environ,
-        redact,
-        isolation,
-        own,
-        working_tree=order.working_tree,
-        base=order.commit,
-    )
-    return Ground(workspaces, redact, isolation, loaded.results_dir)
-
-
-def _tools(
-    loaded: LoadedProject,
-    order: RunOrder,
-    suites: Sequence[ResolvedSuite],
-    settings: EnvironmentSettings,
-    emit: Emit,
-    ground: Ground,
-) -> Tools:
-    workspaces, redact, isolation = ground.workspaces, ground.redact, ground.isolation
-    reasons = isolation.offered.reasons
-    store = ResultStore(loaded.results_dir)
-    bench = WorkspaceCommandRunner(workspaces, store, emit)
-    rate_limits = RateLimits(lambda sentence: emit(Warned(sentence)))
-    return Tools(
-        workspaces=workspaces,
-        bench=bench,
-        proxy=ModelProxy(access.session_mode(order.record, order.replay, settings), redact, rate_limits=rate_limits),
-        agent=claude_code.ClaudeCode(redact),
-        store=store,
-        evaluators=lambda suite: metrics.unjudged(suite.metrics, Services(bench, redact)),
-        judging=_judging(_judge_mode(loaded, order, suites, settings), redact, rate_limits),
-        redact=redact,
-        versions=Versions(
-            zelda=__version__,
-            agent_sdk=version("claude-agent-sdk"),
-            python=".".join(map(str, sys.version_info[:3])),
-        ),
-        replayed=order.replay is not None,
-        conclusion_seconds=order.conclusion_seconds,
-        isolation_reasons=reasons,
-        system=system_name(settings.environ),
-        isolation=f"isolation: {', '.join(sorted({isolation.of(suite) for suite in suites}))}",
-        expected_seconds=expected_seconds(RunHistory(loaded.results_dir), replayed=order.replay is not None),
-    )
-
-
-def _base_tools(
-    loaded: LoadedProject,
-    order: RunOrder,
-    settings: EnvironmentSettings,
-    emit: Emit,
-    ground: Ground,
-    tools: Tools,
-) -> Tools | None:
-    """The same for the base, whose workspaces have other files."""
-    if order.against is None:
-        return None
-    workspaces = _base_workspaces(loaded, order, settings, ground)
-    bench = WorkspaceCommandRunner(workspaces, ResultStore(loaded.results_dir), emit)
-    services = Services(bench, ground.redact)
-    return replace(
-        tools,
-        workspaces=workspaces,
-        bench=bench,
-        evaluators=lambda suite: metrics.unjudged(suite.metrics, services),
-    )
-
-
-def _base_workspaces(
-    loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings, ground: Ground
-) -> Workspaces:
-    own = OwnFiles.of(loaded, [order.record, order.replay])
-    return Workspaces(
-        loaded.root, loaded.results_dir, settings.environ, ground.redact, ground.isolation, own, base=order.against
-    )

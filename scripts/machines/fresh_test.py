@@ -1,19 +1,20 @@
 """The README's commands on machines that have nothing: `python3 scripts/machines/fresh_test.py [ARRANGEMENT...]`.
 
-Each arrangement is a minimal Debian with Python, git and make, and a clean clone of what is committed, in a path with a
-space. Needs root, debootstrap and nothing else. Exit code 0: all well; 1: a command failed; 77: no machine can be made
-here, and nothing was shown.
+Each machine is a minimal Debian with Python, git and make, and a clean clone of what is committed, in a path with a
+space. An arrangement may go on with the machine of the one before. Needs root, debootstrap and nothing else. Exit code
+0: all well; 1: a command failed; 77: no machine can be made here, and nothing was shown.
 """
 
 import argparse
-import os
+import fcntl
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +26,9 @@ SKIPPED = 77
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOWNLOADS, REPORTS = "downloads", "reports"
 README = ("make demo", "make test")
-# What this arrangement changes, by tests/arrangements.py.
-CHANGED = "make isolation"
+# Tests of what this arrangement changes, by tests/arrangements.py.
+CHANGED = "make isolation CHANGES='{}'"
+CHECKOUT = "/home/dev/my projects/zelda ci"
 HOME_OF_TOOLCHAINS = """
 apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends nodejs cargo
 cd /root && chmod 700 . && mkdir -p .pyenv/versions/3/bin .pyenv/versions/3/lib .nvm/versions/node/bin .cargo/bin
@@ -47,11 +49,13 @@ class Arrangement:
     user: str
     place: str
     packages: tuple[str, ...] = ()
-    commands: tuple[str, ...] = (*README, CHANGED)
+    commands: tuple[str, ...] = README
     preparation: str = ""
     """What root does before, beside installing packages."""
     path: str = ""
     """Folders of programs before those of the system, separated by colons."""
+    after: str = ""
+    """The arrangement whose machine and checkout this one takes over, if that was run just before."""
 
 
 ARRANGEMENTS: Mapping[str, Arrangement] = {
@@ -59,26 +63,33 @@ ARRANGEMENTS: Mapping[str, Arrangement] = {
     "root-closed-home": Arrangement(
         "root",
         "/srv/some projects/zelda ci",
+        commands=(*README, CHANGED.format("isolation owner root")),
         preparation=HOME_OF_TOOLCHAINS,
         path="/root/.pyenv/versions/3/bin:/root/.nvm/versions/node/bin:/root/.cargo/bin",
     ),
-    "user": Arrangement("dev", "/home/dev/my projects/zelda ci"),
-    "user-bubblewrap": Arrangement(
-        "dev", "/home/dev/my projects/zelda ci", packages=("bubblewrap",), commands=("make demo", CHANGED)
-    ),
+    "user": Arrangement("dev", CHECKOUT, commands=(*README, CHANGED.format("isolation owner"))),
     # As on GitHub's runners: an ordinary user who may do everything, and no bubblewrap at first.
     "runner": Arrangement(
         "dev",
-        "/home/dev/work/zelda ci",
+        CHECKOUT,
         packages=("sudo", "nodejs"),
         commands=("make .venv/dev && .venv/bin/pytest -q tests/scenarios/test_runner_action.py",),
         preparation="echo 'dev ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/dev",
+        after="user",
     ),
-    "root": Arrangement("root", "/srv/some projects/zelda ci"),
+    "user-bubblewrap": Arrangement(
+        "dev",
+        CHECKOUT,
+        packages=("bubblewrap",),
+        commands=("make demo", CHANGED.format("isolation")),
+        preparation="rm -f /etc/sudoers.d/dev",
+        after="runner",
+    ),
+    "root": Arrangement("root", "/srv/some projects/zelda ci", commands=(*README, "make isolation")),
     # Nobody else can read the checkout.
-    "root-closed": Arrangement("root", "/root/my projects/zelda ci", commands=("make demo", CHANGED)),
+    "root-closed": Arrangement("root", "/root/my projects/zelda ci", commands=("make demo", "make isolation")),
 }
-USUAL = ("root-closed-home", "user", "user-bubblewrap", "runner")
+USUAL = ("root-closed-home", "user", "runner", "user-bubblewrap")
 
 
 def main() -> int:
@@ -94,12 +105,19 @@ def main() -> int:
         parser.error(f"no such arrangement: {', '.join(sorted(unknown))}")
     # As on Ctrl+C: what was mounted, unpacked and started goes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    failed = []
+    failed: list[str] = []
+    groups: list[list[str]] = []
+    for name in asked.names or USUAL:
+        if groups and ARRANGEMENTS[name].after == groups[-1][-1]:
+            groups[-1].append(name)
+        else:
+            groups.append([name])
     try:
-        for name in asked.names or USUAL:
-            arrangement = ARRANGEMENTS[name]
-            if not passes(name, arrangement, asked.command or arrangement.commands, asked.outcomes):
-                failed.append(name)
+        for group in groups:
+            with machine_for(ARRANGEMENTS[group[0]]) as (machine, folder):
+                failed += [name for name in group if not passes(name, machine, folder, asked.command)]
+                if asked.outcomes:
+                    shutil.copytree(folder / REPORTS, asked.outcomes, dirs_exist_ok=True)
     except base_image.CannotBuildError as reason:
         print(f"fresh machines skipped: {reason}")
         print("Not shown here: that the README's commands work without bubblewrap, as root and as an ordinary user.")
@@ -108,27 +126,35 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def passes(name: str, arrangement: Arrangement, commands: tuple[str, ...], outcomes: Path | None) -> bool:
-    """Whether every command ends with 0; the next is not tried where one fails."""
-    with tempfile.TemporaryDirectory(prefix="zelda-fresh-") as folder:
-        reports, downloads = Path(folder, REPORTS), Path(folder, DOWNLOADS)
-        reports.mkdir()
-        downloads.mkdir()
-        with fresh_machine.made({REPORTS: reports, DOWNLOADS: downloads}) as machine:
-            lend(downloads)
-            for package in arrangement.packages:
-                machine.install(package)
-            if arrangement.preparation:
-                machine.run("root", arrangement.preparation)
+@contextmanager
+def machine_for(arrangement: Arrangement) -> Iterator[tuple[FreshMachine, Path]]:
+    """A new machine with a clone of what is committed, and the folder of what it reports and downloads."""
+    with tempfile.TemporaryDirectory(prefix="zelda-fresh-") as made:
+        folder = Path(made)
+        mounts = {name: folder / name for name in (REPORTS, DOWNLOADS)}
+        for each in mounts.values():
+            each.mkdir()
+        with fresh_machine.made(mounts) as machine:
+            lend(folder / DOWNLOADS)
             machine.clone(REPOSITORY, arrangement.place, arrangement.user)
             machine.run("root", f"chown -R {arrangement.user}: /mnt/{REPORTS} /mnt/{DOWNLOADS}")
-            variables = {"PIP_CACHE_DIR": f"/mnt/{DOWNLOADS}", "ZELDA_TEST_OUTCOMES": f"/mnt/{REPORTS}/{name}.json"}
-            well = all(ends_well(name, machine, arrangement, command, variables) for command in commands)
-        give_back(downloads)
-        if outcomes and (told := reports / f"{name}.json").is_file():
-            outcomes.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(told, outcomes / told.name)
-    return well
+            yield machine, folder
+
+
+def passes(name: str, machine: FreshMachine, folder: Path, commands: list[str] | None) -> bool:
+    """Whether every command ends with 0; the next is not tried where one fails."""
+    arrangement = ARRANGEMENTS[name]
+    for package in arrangement.packages:
+        machine.install(package)
+    if arrangement.preparation:
+        machine.run("root", arrangement.preparation)
+    variables = {"PIP_CACHE_DIR": f"/mnt/{DOWNLOADS}", "ZELDA_TEST_OUTCOMES": f"/mnt/{REPORTS}/{name}.json"}
+    for command in commands or arrangement.commands:
+        if not ends_well(name, machine, arrangement, command, variables):
+            return False
+        if command in README:
+            give_back(folder / DOWNLOADS)
+    return True
 
 
 def ends_well(
@@ -153,20 +179,25 @@ def ends_well(
     return process.returncode == 0
 
 
+@contextmanager
+def kept_downloads() -> Iterator[Path]:
+    """The folder of what pip has downloaded on other machines, for one process at a time."""
+    with (base_image.cache() / "pip.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield base_image.cache() / "pip"
+
+
 def lend(downloads: Path) -> None:
     """What pip has downloaded before: a copy, since pip only uses what is its user's own."""
-    kept = base_image.cache() / "pip"
-    if kept.is_dir():
-        shutil.copytree(kept, downloads, dirs_exist_ok=True)
+    with kept_downloads() as kept:
+        if kept.is_dir():
+            shutil.copytree(kept, downloads, dirs_exist_ok=True)
 
 
 def give_back(downloads: Path) -> None:
     """Keep what pip has downloaded for the next machine."""
-    kept = base_image.cache() / "pip"
-    draft = kept.with_name(f"pip.{os.getpid()}")
-    shutil.copytree(downloads, draft)
-    shutil.rmtree(kept, ignore_errors=True)
-    draft.rename(kept)
+    with kept_downloads() as kept:
+        shutil.copytree(downloads, kept, dirs_exist_ok=True)
 
 
 if __name__ == "__main__":

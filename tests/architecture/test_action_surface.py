@@ -11,7 +11,7 @@ import yaml
 
 from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Mode
 from zelda_ci.config.schema import choices
-from zelda_ci.overrides import ROWS
+from zelda_ci.domain.suite import IsolationSettings
 from zelda_ci.pipeline.needed_programs import IMAGE
 
 REPOSITORY = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ def test_the_action_has_the_outputs_that_are_written() -> None:
     assert tuple(ACTION["outputs"]) == OUTPUTS
 
 
-LEVELS = choices(ROWS["isolation"].schema)
+LEVELS = choices(IsolationSettings.model_fields["level"].annotation)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("comment", CommentWhen), ("mode", Mode), ("isolation-level", LEVELS)])
@@ -60,10 +60,6 @@ def test_the_bug_report_knows_every_level() -> None:
     form = yaml.safe_load((REPOSITORY / ".github/ISSUE_TEMPLATE/bug.yml").read_text())
     (asked,) = [field for field in form["body"] if field.get("id") == "isolation"]
     assert [level for level in LEVELS if level != "auto"] == asked["attributes"]["options"][:-1]
-
-
-def test_every_input_of_an_override_is_an_input_of_the_action() -> None:
-    assert {row.input for row in ROWS.values() if row.input} <= set(INPUTS)
 
 
 def test_the_reference_has_every_input_with_its_default() -> None:

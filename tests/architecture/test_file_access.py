@@ -14,11 +14,8 @@ EXCEPTIONS = {
     "cli/debug_log.py": "the log is put aside when it is full; nothing is written whole",
     "model_proxy/cassettes/record.py": "a partial recording, written whole after each call, gets its final name",
     "pipeline/parts.py": "a whole folder is put in its place",
-    "workspace/base_commit.py": "a whole folder is put in its place",
-    "workspace/copy.py": "a whole folder is put in its place",
-    "workspace/store.py": "a whole folder is put in its place",
+    "workspace/repositories.py": "a whole folder is put in its place",
     "workspace/tree_scan.py": "entries of any kind are moved aside for a while",
-    "workspace/working_tree.py": "a whole folder is put in its place",
 }
 
 OPENING = {"open", "O_NOFOLLOW", "S_ISREG"}

@@ -83,21 +83,12 @@ def test_skipped(): pass
 """
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
-def test_a_run_of_the_tests_tells_what_ran_and_what_did_not(tmp_path: Path, workers: str) -> None:
+def test_a_run_of_the_tests_tells_what_ran_and_what_did_not_beside_what_ran_before(tmp_path: Path) -> None:
     (tmp_path / "test_sample.py").write_text(SAMPLE)
+    (tmp_path / ".hypothesis").symlink_to(REPOSITORY / ".hypothesis")
+    outcomes(tmp_path, "outcomes", ["test_other.py::test_runs"], {"test_sample.py::test_runs": "Skipped: needs less"})
     told = tmp_path / "outcomes.json"
-    words = [
-        "-p",
-        "tests.conftest",
-        "-n",
-        workers,
-        "--rootdir",
-        str(tmp_path),
-        "-p",
-        "no:cacheprovider",
-        "test_sample.py",
-    ]
+    words = ["-p", "tests.conftest", "-n", "1", "--rootdir", str(tmp_path), "-p", "no:cacheprovider", "test_sample.py"]
     environ = {**os.environ, "ZELDA_TEST_OUTCOMES": str(told), "PYTHONPATH": str(REPOSITORY)}
     environ = {name: value for name, value in environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
@@ -105,6 +96,9 @@ def test_a_run_of_the_tests_tells_what_ran_and_what_did_not(tmp_path: Path, work
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(told.read_text()) == {
-        "ran": {"test_sample.py::test_runs": "passed"},
-        "skipped": {"test_sample.py::test_skipped": "Skipped: needs more"},
+        "ran": {"test_other.py::test_runs": "passed", "test_sample.py::test_runs": "passed"},
+        "skipped": {
+            "test_sample.py::test_runs": "Skipped: needs less",
+            "test_sample.py::test_skipped": "Skipped: needs more",
+        },
     }

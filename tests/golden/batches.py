@@ -7,6 +7,7 @@ from typing import Any
 
 from tests import builders
 from tests.unit.compare.runs import evaluation
+from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import (
     Citation,
     EfficiencyDetails,
@@ -68,7 +69,7 @@ def efficiency(score: float | None = 73.3, reasoning: str = "", **numbers: Any) 
 
 
 def unscored(metric: Metric, reasoning: str, *, failed: bool = False) -> EvalResult:
-    return EvalResult(metric=metric, version="1", reasoning=safe(reasoning), details=safe.json({}), failed=failed)
+    return EvalResult(metric=metric, version="1", reasoning=safe(reasoning), details=Record(), failed=failed)
 
 
 def command(line: str, code: int | None = 0, output: str = "", seconds: float = 12.3) -> CommandResult:

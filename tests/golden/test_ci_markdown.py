@@ -7,7 +7,6 @@ and look at it with `scripts/comment_image NAME OUTPUT.png`.
 import os
 import re
 import unicodedata
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,13 +14,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.golden.ci_reports import LINKS, REPORTS, written_by
-from tests.support.cases import for_each
+from tests.golden.ci_reports import LINKS, REPORTS, report, trial, written_by
 from tests.support.github_html import ACTS, MARKDOWN, page, widths
 from zelda_ci.domain.characters import ACTING
-from zelda_ci.report.builders.ci import STEPS, ci_view, reduced
-from zelda_ci.report.markdown import render_comment, render_fork_notice, render_summary, size
-from zelda_ci.report.model import CiView
+from zelda_ci.report.builders.ci import ci_view
+from zelda_ci.report.markdown import COMMENT_LIMIT, render_comment, render_fork_notice, size
+from zelda_ci.report.model import CiView, plain
 
 EXPECTED = Path(__file__).parent / "expected_ci"
 UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))
@@ -32,8 +30,6 @@ TARGETS = {LINKS.run, LINKS.artifact, LINKS.transcripts, LINKS.commit}
 # Files of the tested commit, and what somebody has said.
 FILES = (f"{LINKS.files}/", "https://github.com/acme/shop/pull/7#issuecomment-")
 COMMENTS = sorted({*REPORTS} - {"crowd"})
-SUMMARIES = ("failed", "hostile", "regression")
-"""Those that somebody looks at; what holds for every page is checked of the others, too."""
 
 every_report = pytest.mark.parametrize("name", sorted(REPORTS))
 
@@ -46,11 +42,6 @@ def view(name: str) -> CiView:
 @cache
 def comment(name: str) -> str:
     return render_comment(view(name))
-
-
-@cache
-def summary(name: str) -> str:
-    return render_summary(view(name))
 
 
 def expect(name: str, text: str) -> None:
@@ -97,16 +88,10 @@ def test_a_comment_looks_as_it_should(name: str) -> None:
     expect(f"{name}-comment", comment(name))
 
 
-@pytest.mark.parametrize("name", SUMMARIES)
-def test_a_summary_looks_as_it_should(name: str) -> None:
-    expect(f"{name}-summary", summary(name))
-
-
 @every_report
 def test_the_first_line_is_the_verdict(name: str) -> None:
     first = comment(name).splitlines()[0]
     assert first.startswith("### ")
-    assert first == summary(name).splitlines()[0]
     shown = "".join(page(first).shown)
     # What stands between backticks is shown as code.
     assert " ".join(shown.replace("`", "").split()) == " ".join(view(name).sentence.replace("`", "").split())
@@ -122,73 +107,53 @@ ANYTHING = st.text(st.characters(codec=None, categories=None), max_size=60)
 @given(st.one_of(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), ANYTHING))
 @example("")
 @example("\ud800")
+@example(":smile")
 @example("<" * 3000)
 def test_no_text_gets_out_of_its_place(text: str) -> None:
     told = ci_view(written_by(text))
     # Of an attacker's addresses none is a link; a path of the tested commit is one, and stays in it.
     check(render_comment(told), frozenset({None}))
-    check(render_summary(told), frozenset({None}))
+    assert size(render_comment(told, limit=0)) < COMMENT_LIMIT
 
 
-@cache
-def check_once(markdown: str) -> None:
-    """Many a step leaves out what a report does not have, and gives the same page again."""
-    check(markdown, frozenset(TARGETS))
+@every_report
+def test_a_comment_is_made_of_our_markup_alone(name: str) -> None:
+    check(comment(name), frozenset(TARGETS))
+    check(render_comment(view(name), limit=0), frozenset(TARGETS))
 
 
-@pytest.mark.parametrize("name", COMMENTS)
-def test_comment_summary_and_every_step_of_shortening_are_made_of_our_markup_alone(name: str) -> None:
-    check_once(comment(name))
-    check_once(summary(name))
-
-    def check_step(step: int) -> None:
-        smaller = reduced(view(name).with_evidence(), STEPS[step])
-        # A limit that the first step keeps: what is rendered is the reduced view itself.
-        check_once(render_comment(replace(smaller, left_out=""), limit=10**9))
-
-    for_each(range(len(STEPS)))(check_step)()
-
-
-@pytest.mark.parametrize("limit", [30_000, 9_000, 1_500])
-def test_a_crowd_finds_room_in_any_limit_and_is_told_what_is_missing(limit: int) -> None:
-    text = render_comment(view("crowd"), limit=limit)
-    assert size(text) <= limit
-    assert "Shortened: " in text
-    assert "in the summary of the workflow run and in its artifact" in text
-    assert text.startswith("### Zelda: worse over all 60 suites together, perhaps worse in 60\n")
-    check(text, frozenset(TARGETS))
+def test_folds_are_left_out_whole_the_least_important_first_and_are_named() -> None:
+    told = view("crowd")
+    sizes: list[int] = []
+    for shown in range(len(told.details) + 1):
+        limit = size(render_comment(told, limit=sizes[-1])) if sizes else size(comment("crowd"))
+        text = render_comment(told, limit=limit)
+        assert [f"<summary>{fold.title}" in text for fold in told.details] == [
+            place < len(told.details) - shown for place in range(len(told.details))
+        ]
+        assert all(fold.title in text for fold in told.details)
+        assert text.startswith("### Zelda: worse over all 60 suites together, perhaps worse in 60\n")
+        check(text, frozenset(TARGETS))
+        sizes.append(size(text) - 1)
+    assert sizes[-1] < 6_000
 
 
-@pytest.mark.parametrize("limit", [100_000, 10_000])
-def test_a_summary_keeps_to_bytes(limit: int) -> None:
-    text = render_summary(view("crowd"), limit=limit)
-    assert len(text.encode()) <= limit
-    assert "worse over all 60 suites together" in text
-
-
-def test_shortening_begins_with_what_matters_least() -> None:
-    full = size(comment("regression"))
-    shorter = render_comment(view("regression"), limit=full - 1)
-    assert "what is as it was before" not in shorter
-    assert "Why the check is red" in shorter
-    causes = render_comment(view("regression"), limit=size(render_comment(reduced(view("regression"), STEPS[7]))) + 150)
-    assert "<details" not in causes
-    assert "“GET /orders/{id} answers 404" in causes
-    least = render_comment(view("regression"), limit=0)
-    assert "rest-endpoint" not in least
-    assert least.startswith("### Zelda: worse in 1 of 2 suites\n")
-
-
-def test_the_suites_that_matter_most_stay_longest() -> None:
-    text = render_comment(view("crowd"), limit=9_000)
-    assert "suite-000" in text
-    assert "suite-055" not in text
-    assert "more suites" in text
+def test_the_lead_has_at_most_three_sentences_however_many_suites_change_their_criteria() -> None:
+    names = [f"suite-{number:03}" for number in range(500)]
+    told = ci_view(
+        report(
+            [trial(name, "PP", criteria=("It works", "It is tested")) for name in names],
+            [trial(name, "FP", criteria=("It works", "It is documented"), minute=90) for name in names],
+        )
+    )
+    (lead,) = told.lead
+    assert plain(lead).count(". ") == 2
+    assert len(plain(lead)) < 600
+    assert size(render_comment(told)) <= COMMENT_LIMIT
 
 
 def test_length_is_counted_as_github_does() -> None:
     assert size("a\u00e4\U00010348") == 4
-    assert size("a\u00e4\U00010348", "utf-8") == 7
 
 
 def test_forks_are_told_what_to_do() -> None:
@@ -199,5 +164,5 @@ def test_forks_are_told_what_to_do() -> None:
 
 
 def test_every_expected_file_is_compared() -> None:
-    names = {f"{name}-comment" for name in COMMENTS} | {f"{name}-summary" for name in SUMMARIES}
+    names = {f"{name}-comment" for name in COMMENTS}
     assert {file.stem for file in EXPECTED.iterdir()} == names

@@ -1,7 +1,8 @@
 """g: wrong code that passes although the patch shows nothing of why.
 
 Each is what one session does after it broke the code; build and tests must fail all the same. They need a project and
-commands of their own, so they are no part of the matrix: `test_greens` runs them, each as a suite.
+commands of their own, so they are no part of the matrix: `test_greens` runs them, each as a suite. Ways that do not
+disturb each other share a session; the test command is green as soon as one of them is.
 """
 
 from dataclasses import dataclass
@@ -25,27 +26,13 @@ PASS = "import os; os._exit(0)"
 SHADOW = f"mkdir {{0}}; echo '{PASS}' | tee {{0}}/__init__.py > {{0}}/__main__.py"
 
 GREENS = {
-    "usercustomize": Green(
-        "a module that Python loads at every start, in the run's HOME",
-        f"mkdir -p {SITE}; echo '{PASS}' > {SITE}/usercustomize.py",
-    ),
-    "pth": Green(
-        "a .pth file in the run's HOME",
-        f"mkdir -p {SITE}; echo '{PASS}' > {SITE}/a.pth",
-    ),
-    "modules": Green(
-        "a dependency's name in the run's HOME, found before the tested file",
-        f"mkdir -p {SITE}; echo '{PASS}' > {SITE}/helper.py",
-    ),
-    "profile": Green(
-        "start files of shells in the run's HOME",
-        "for f in .bash_profile .profile .bashrc .bash_login .zshenv; do echo 'exit 0' > ~/$f; done",
-        'bash -lc "sh tools/check.sh"',
-    ),
-    "settings": Green(
-        "settings of a tool in the run's HOME, as .npmrc with a shell that always succeeds",
-        "echo 'script-shell=/bin/true' > ~/.npmrc",
-        "sh tools/check.sh",
+    "home": Green(
+        "in the run's HOME: a module that Python loads at every start, a .pth file, a dependency's name found before the "
+        "tested file, start files of shells, settings of a tool as .npmrc with a shell that always succeeds",
+        f"site={SITE}; mkdir -p $site; for f in .bash_profile .profile .bashrc .bash_login .zshenv; do echo 'exit 0' > ~/$f; done; "
+        "echo 'script-shell=/bin/true' > ~/.npmrc; "
+        f"echo '{PASS}' | tee $site/a.pth $site/helper.py > $site/usercustomize.py",
+        '{python} -m unittest || bash -lc "sh tools/check.sh" || sh tools/check.sh',
     ),
     "shadow": Green(
         "a module in place of the test runner, hidden by a .gitignore that hides itself",
@@ -67,13 +54,10 @@ GREENS = {
         f"{SHADOW.format('unittest')}; echo unittest/ > ~/x; git config --global core.excludesFile ~/x",
         restored=("unittest/__init__.py", "unittest/__main__.py"),
     ),
-    "dependency": Green(
-        "a dependency that setup had installed, changed where git ignores it",
-        "sed -i 's/return prices/return []/' vendor/helper.py; echo 'def expected(p): return sum(p) + 1' >> vendor/helper.py",
-        listed=("vendor/helper.py",),
-    ),
-    "bytecode": Green(
-        "a forged compiled module, hidden as what git ignores anyway",
+    "ignored": Green(
+        "a dependency that setup had installed, changed where git ignores it, and a forged compiled module, hidden as what "
+        "git ignores anyway",
+        "sed -i 's/return prices/return []/' vendor/helper.py; echo 'def expected(p): return sum(p) + 1' >> vendor/helper.py; "
         "python3 - <<'END'\n"
         "import importlib._bootstrap_external as b, importlib.util as u, os\n"
         "source = os.stat('shop.py')\n"
@@ -82,23 +66,27 @@ GREENS = {
         "os.makedirs(os.path.dirname(place), exist_ok=True)\n"
         "open(place, 'wb').write(b._code_to_timestamp_pyc(code, int(source.st_mtime), source.st_size))\n"
         "END",
-        listed=("__pycache__/",),
+        "{python} -m unittest || {python} check.py",
+        listed=("vendor/helper.py", "__pycache__/"),
     ),
     "large": Green(
         "a module in place of the test runner that is too large for the patch",
         f"(echo '{PASS}'; head -c 11000000 /dev/zero | tr '\\0' '#') > unittest.py",
     ),
-    "checker": Green(
-        "the file that the test command names",
-        f"echo '{PASS}' > check.py; echo 'exit 0' > tools/check.sh; git update-index --assume-unchanged check.py",
-        "{python} check.py && sh tools/check.sh",
-        restored=("check.py", "tools/check.sh"),
-    ),
-    "conftest": Green(
-        "configuration of test runners, added and changed",
-        f"echo '{PASS}' > conftest.py; printf '[pytest]\\naddopts = --collect-only\\n' > pytest.ini; "
+    "protected": Green(
+        "the files that the test command names, and configuration of test runners, added and changed",
+        f"echo '{PASS}' | tee conftest.py > check.py; echo 'exit 0' > tools/check.sh; "
+        "git update-index --assume-unchanged check.py; printf '[pytest]\\naddopts = --collect-only\\n' > pytest.ini; "
         "echo 'module.exports = {}' > jest.config.js; echo '{}' > .mocharc.json; echo '[testenv]' > tox.ini",
-        "{pytest} -q",
-        restored=(".mocharc.json", "conftest.py", "jest.config.js", "pytest.ini", "tox.ini"),
+        "{python} check.py || sh tools/check.sh || {pytest} -q",
+        restored=(
+            ".mocharc.json",
+            "check.py",
+            "conftest.py",
+            "jest.config.js",
+            "pytest.ini",
+            "tools/check.sh",
+            "tox.ini",
+        ),
     ),
 }

@@ -26,11 +26,11 @@ from tests.hostile.developer import REPOSITORY, Developer
 EXPECTED = Path(__file__).with_name("expected.json")
 PAGE = REPOSITORY / "docs" / "security.md"
 BORDERS = ("<!-- matrix: begin -->", "<!-- matrix: end -->")
-LEVELS = ("unprotected", "none", "degraded", "landlock", "uid", "namespaces", "full")
+LEVELS = ("unprotected", "none", "landlock", "uid", "full")
 CHANNELS: tuple[Channel, ...] = ("agent", "build")
 APART = frozenset({"c13", "c17", "n10", "p05"})
 """Where nothing is isolated, these disturb others as well."""
-SIGNALS = ("unprotected", "none", "degraded")
+SIGNALS = ("unprotected", "none")
 """Levels at which an action may end the whole run, so that those after it would never begin."""
 
 Succeed = Callable[[Sequence[Action]], set[str]]

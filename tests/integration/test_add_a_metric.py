@@ -28,13 +28,14 @@ from zelda_ci.compare.gate import gate
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
 from zelda_ci.report.builders.ci import ci_view
 from zelda_ci.report.junit import render_junit
-from zelda_ci.report.markdown import render_comment, render_summary
-from zelda_ci.storage.codec import decode_batch
-batch = decode_batch(Path(sys.argv[1]).read_bytes(), "results")
+from zelda_ci.report.markdown import render_comment
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.storage.codec import decode
+batch = decode(BatchResult, Path(sys.argv[1]).read_bytes(), "results")
 compared = compare(batch.runs, batch.runs)
 origin = BaselineOrigin(state=BaselineState.FOUND, sentence="The base.")
 report = CiReport(batch, gate(batch, {}), origin, compared)
-print(render_comment(ci_view(report)), render_summary(ci_view(report)), render_junit(report), sep="\\n=====\\n")
+print(render_comment(ci_view(report)), render_junit(report), sep="\\n=====\\n")
 """
 
 
@@ -72,10 +73,9 @@ def name_of(node: ast.stmt) -> str | None:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package with the metric, and what `make schemas` needs."""
     root = tmp_path_factory.mktemp("copy")
-    for part in ("zelda_ci", "scripts", "schemas"):
+    for part in ("zelda_ci", "scripts", "schemas", "docs", "runner"):
         shutil.copytree(REPOSITORY / part, root / part)
-    (root / "docs").mkdir()
-    shutil.copy(REPOSITORY / "docs/configuration.md", root / "docs")
+    shutil.copy(REPOSITORY / "action.yml", root)
     follow(steps(), root)
     return root
 

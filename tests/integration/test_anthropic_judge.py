@@ -30,7 +30,7 @@ from tests.support.scripted_api import (
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.anthropic_judge import Backoff
-from zelda_ci.judge.base import CommonPrefix, JudgeQuestion, LookupTool, PromptTooLongError, tokens_within
+from zelda_ci.judge.base import CommonPrefix, JudgeQuestion, LookupTool, tokens_within
 from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.redact import Redactor, SafeText
 
@@ -81,40 +81,26 @@ async def test_a_question_is_sent_with_its_form_and_the_answer_is_counted() -> N
     assert request.body["stream"]
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 529])
-async def test_what_may_pass_is_tried_again(status: int) -> None:
-    with ScriptedApi([http_error(status), http_error(status), GREEN]) as api:
+async def test_what_may_pass_is_tried_again() -> None:
+    with ScriptedApi([http_error(429), http_error(500), GREEN]) as api:
         found = await judge(api.url).ask(QUESTION, Colour)
     assert (found.value.colour, found.attempts) == ("green", 3)
 
 
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        (400, "JUDGE_REQUEST_REFUSED"),
-        (401, "JUDGE_AUTHENTICATION_FAILED"),
-        (402, "JUDGE_BILLING_FAILED"),
-        (403, "JUDGE_ACCESS_DENIED"),
-        (404, "JUDGE_MODEL_NOT_FOUND"),
-        (413, "JUDGE_PROMPT_TOO_LONG"),
-        (422, "JUDGE_REQUEST_REFUSED"),
-    ],
-)
-async def test_what_will_not_pass_is_told_at_once(status: int, code: str) -> None:
-    found, sentence, requests = await failure(http_error(status, "the server's own words"))
-    assert (found, requests) == (code, 1)
-    assert f"(HTTP {status})" in sentence
+async def test_what_will_not_pass_is_told_at_once() -> None:
+    found, sentence, requests = await failure(http_error(401, "the server's own words"))
+    assert (found, requests) == ("JUDGE_AUTHENTICATION_FAILED", 1)
+    assert "(HTTP 401)" in sentence
     assert "the server's own words" in sentence
 
 
-@pytest.mark.parametrize("status", [302, 308])
-async def test_a_redirect_is_not_followed(status: int) -> None:
+async def test_a_redirect_is_not_followed() -> None:
     """The SDK's own client would send the token, and what the session did, wherever a server says."""
     with ScriptedApi([]) as elsewhere:
-        moved = raw(b"", status=status, headers={"location": f"{elsewhere.url}/v1/messages"})
+        moved = raw(b"", status=308, headers={"location": f"{elsewhere.url}/v1/messages"})
         code, sentence, requests = await failure(moved)
     assert (code, requests) == ("JUDGE_NOT_AN_API", 1)
-    assert f"redirects elsewhere, and Zelda does not follow (HTTP {status})" in sentence
+    assert "redirects elsewhere, and Zelda does not follow (HTTP 308)" in sentence
     assert (elsewhere.requests, elsewhere.others) == ([], [])
 
 
@@ -215,27 +201,6 @@ async def test_what_a_gateway_does_not_know_is_left_out(words: str, left_out: se
     for request in api.requests[1:]:
         assert ("strict" in request.body["tools"][0]) == ("strict" not in left_out)
         assert ("tool_choice" in request.body) == ("tool_choice" not in left_out)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "prompt is too long: 225850 tokens > 200,000 maximum",
-        "input length and `max_tokens` exceed context limit: 225850 + 8192 > 200000",
-        "Input is too long for requested model.",
-    ],
-)
-async def test_a_prompt_that_is_too_long_is_told_by_the_phrases_of_the_api(words: str) -> None:
-    with ScriptedApi([http_error(400, words)]) as api, pytest.raises(PromptTooLongError) as caught:
-        await judge(api.url).ask(QUESTION, Colour)
-    assert caught.value.code == "JUDGE_PROMPT_TOO_LONG"
-    sizes = (225_850, 200_000) if "tokens >" in words else (None, None)
-    assert (caught.value.tokens, caught.value.max_tokens) == sizes
-
-
-@pytest.mark.parametrize("words", ["context_management: Extra inputs are not permitted", "thinking is too long ago"])
-async def test_another_refusal_that_speaks_of_context_or_length_is_a_refusal(words: str) -> None:
-    assert (await failure(http_error(400, words)))[::2] == ("JUDGE_REQUEST_REFUSED", 1)
 
 
 # --- look-ups ---------------------------------------------------------------------------------------------------

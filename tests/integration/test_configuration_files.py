@@ -56,4 +56,6 @@ def test_schemas_and_reference_are_current_and_the_script_notices_and_mends_what
     (tmp_path / "schemas/zelda.suite.schema.json").unlink()
     stale = schemas("--check", tmp_path)
     assert stale.stdout.splitlines() == ["stale: schemas/zelda.suite.schema.json", "stale: docs/configuration.md"]
-    assert (stale.returncode, schemas(tmp_path).returncode, schemas("--check", tmp_path).returncode) == (1, 0, 0)
+    assert (stale.returncode, schemas(tmp_path).returncode) == (1, 0)
+    for file in ("schemas/zelda.suite.schema.json", "docs/configuration.md"):
+        assert (tmp_path / file).read_bytes() == (REPOSITORY / file).read_bytes()

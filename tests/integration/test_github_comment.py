@@ -30,16 +30,6 @@ CREATE = "POST */comments"
 LARGE_ID = 4_000_000_000
 """Beyond 32 bits, as the ids of comments are by now."""
 
-FORBIDDEN = {"data": None, "errors": [{"type": "FORBIDDEN", "message": "Resource not accessible by integration"}]}
-
-by_both_ways = pytest.mark.parametrize(
-    "refusals",
-    [
-        pytest.param([], id="by GraphQL"),
-        pytest.param([answered(200, FORBIDDEN, on=GRAPHQL)] * 2, id="by REST"),
-    ],
-)
-
 
 @pytest.fixture
 def github() -> Iterator[GitHubServer]:
@@ -81,8 +71,7 @@ def test_the_first_run_creates_the_comment_and_the_next_updates_it_in_place(gith
     assert len(github.calls("PATCH")) == 1
 
 
-@by_both_ways
-def test_it_is_found_among_250_comments(github: GitHubServer, pull: Pull, refusals: list[Failure]) -> None:
+def test_it_is_found_among_250_comments(github: GitHubServer, pull: Pull) -> None:
     for number in range(125):
         github.repository.add_comment(1, f"before {number}")
     ours = github.repository.add_comment(
@@ -90,7 +79,6 @@ def test_it_is_found_among_250_comments(github: GitHubServer, pull: Pull, refusa
     )
     for number in range(125):
         github.repository.add_comment(1, f"after {number}", id=LARGE_ID + 1 + number)
-    github.script_failures(refusals)
 
     assert tell(github, "new").action == "updated"
 
@@ -98,16 +86,12 @@ def test_it_is_found_among_250_comments(github: GitHubServer, pull: Pull, refusa
     assert shown(ours) == "new"
 
 
-@by_both_ways
-def test_forged_and_quoted_markers_are_nobodys_comment(
-    github: GitHubServer, pull: Pull, refusals: list[Failure]
-) -> None:
+def test_forged_and_quoted_markers_are_nobodys_comment(github: GitHubServer, pull: Pull) -> None:
     marked = sealed(KEY, CommentOrder(1, 1, HEAD), "forged")
     github.repository.add_comment(1, marked, author="mallory")
     for text in (f"> {marked}", f"\n{marked}", f"Quote: {marker(KEY)}", f"```\n{marked}\n```"):
         github.repository.add_comment(1, text, author=github.login)
     before = list(pull.bodies)
-    github.script_failures(refusals)
 
     assert tell(github, "ours").action == "created"
 
@@ -115,11 +99,10 @@ def test_forged_and_quoted_markers_are_nobodys_comment(
     assert shown(pull.comments[-1]) == "ours"
 
 
-def test_a_persons_token_finds_its_own_comments_by_rest_too(github: GitHubServer, pull: Pull) -> None:
+def test_a_persons_token_finds_its_own_comments(github: GitHubServer, pull: Pull) -> None:
     github.login = "alice"
     for author in ("github-actions[bot]", "alice"):
         github.repository.add_comment(1, sealed(KEY, CommentOrder(1, 1, HEAD), "old"), author=author)
-    github.script_failures([answered(200, FORBIDDEN, on=GRAPHQL), answered(200, {"login": "alice"}, on="GET /user")])
     assert tell(github, "new").action == "updated"
     assert [shown(each) for each in pull.comments] == ["old", "new"]
 

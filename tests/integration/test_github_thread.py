@@ -112,6 +112,8 @@ def test_a_limit_that_lasts_is_told_as_one_and_nothing_is_written(github: GitHub
     [
         ([graphql_error("NOT_FOUND", "Could not resolve to a PullRequest.")], "GITHUB_NOT_FOUND"),
         ([answered(401, {"message": "Bad credentials"}, on=GRAPHQL)], "GITHUB_NOT_PERMITTED"),
+        ([graphql_error("FORBIDDEN", "Resource not accessible by integration")], "GITHUB_NOT_PERMITTED"),
+        ([graphql_error(None, "Field 'fullDatabaseId' doesn't exist on type 'IssueComment'")], "GITHUB_NOT_OFFERED"),
         ([answered(502, on=GRAPHQL)] * 9, "GITHUB_UNREACHABLE"),
         ([graphql_error(None, "Something went wrong while executing your query.")], "GITHUB_REFUSED"),
         ([answered(200, b"<html>", on=GRAPHQL)], "GITHUB_REFUSED"),
@@ -153,67 +155,20 @@ def test_a_partial_answer_is_not_believed(github: GitHubServer, pull: Pull, answ
     assert shown(pull) == ["old"]
 
 
-# The other way, where GraphQL cannot be had at all
-
-NO_FIELD = graphql_error(None, "Field 'fullDatabaseId' doesn't exist on type 'IssueComment'")
-
-
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        graphql_error("FORBIDDEN", "Resource not accessible by integration"),
-        answered(403, {"message": "Resource not accessible by integration"}, on=GRAPHQL),
-        answered(404, {"message": "Not Found"}, on=GRAPHQL),
-        NO_FIELD,
-    ],
-    ids=["forbidden", "403", "no GraphQL", "an old server"],
-)
-def test_without_graphql_the_rest_api_is_asked(github: GitHubServer, pull: Pull, refusal: Failure) -> None:
-    github.script_failures([refusal])
-    assert tell(github).action == "updated"
-    assert shown(pull) == ["new"]
-
-
-@pytest.mark.parametrize(
-    ("failures", "code"),
-    [
-        ([primary_limit(reset_in=10**9, on="GET /user")], "GITHUB_RATE_LIMITED"),
-        ([answered(502, on="GET /user")] * 9, "GITHUB_UNREACHABLE"),
-        ([answered(200, b"{}", on="GET /user")], "GITHUB_REFUSED"),
-        ([answered(401, on="GET /user")], "GITHUB_NOT_PERMITTED"),
-    ],
-)
-def test_who_we_are_is_not_guessed_where_github_only_failed_to_tell(
-    github: GitHubServer, failures: Sequence[Failure], code: str
-) -> None:
-    """The guess would be wrong for the token of a person or an app, and make a second comment."""
-    github.login = "alice"
-    pull = github.repository.add_pull(head_sha=HEAD)
-    github.repository.add_comment(1, OLD, author="alice")
-    github.script_failures([NO_FIELD, *failures])
-    with pytest.raises(GitHubError) as caught:
-        tell(github)
-    assert caught.value.code == code
-    assert shown(pull) == ["old"]
-
-
-@pytest.mark.parametrize("refusals", [[], [NO_FIELD]], ids=["by GraphQL", "by REST"])
 def test_a_thread_too_long_to_read_is_no_thread_without_our_comment(
-    github: GitHubServer, monkeypatch: pytest.MonkeyPatch, refusals: list[Failure]
+    github: GitHubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comments, "MAX_PAGES", 1)  # 50 pages of 100 comments take the server of the tests a minute
     pull = github.repository.add_pull(head_sha=HEAD)
     for number in range(100):
         github.repository.add_comment(1, f"before {number}")
     github.repository.add_comment(1, OLD, author=github.login)
-    github.script_failures(refusals)
     with pytest.raises(GitHubError) as caught:
         tell(github)
     assert caught.value.code == "GITHUB_TOO_LARGE"
     assert len(pull.comments) == 101
     # Where our comment is early, the rest does not matter.
     pull.comments.insert(0, Comment(OLD, github.login, id=1))
-    github.failures.clear()
     assert tell(github).action == "updated"
 
 
@@ -229,21 +184,17 @@ def test_a_newer_run_that_github_only_failed_to_tell_of_is_not_taken_for_one(git
     assert caught.value.code == "GITHUB_UNREACHABLE"
 
 
-def test_both_ways_tell_who_wrote_what_and_what_was_edited(github: GitHubServer, pull: Pull) -> None:
-    """By GraphQL, and by REST where that is refused."""
+def test_a_thread_tells_who_wrote_what_and_what_was_edited(github: GitHubServer, pull: Pull) -> None:
     repository = github.repository
     touched = repository.add_comment(1, "one", author="mallory")
     touched.edit("two")
     repository.add_comment(1, "three", author="dependabot[bot]")
     repository.add_comment(1, "four", author="dev", minimized="SPAM")
     repository.add_comment(1, OLD, author=github.login).edit(OLD)
-    by_graphql = comments.read_thread(api_of(github), 1)
-    github.script_failures([graphql_error("FORBIDDEN", "Resource not accessible by integration")])
-    by_rest = comments.read_thread(api_of(github), 1)
-    for thread in (by_graphql, by_rest):
-        people = [(each.author, each.body, each.is_edited) for each in thread.of_people]
-        assert people == [("mallory", "two", True), ("dev", "four", False)]
-        assert [(each.body, each.is_edited) for each in thread.comments] == [(OLD, False), (OLD, True)]
+    thread = comments.read_thread(api_of(github), 1)
+    people = [(each.author, each.body, each.is_edited) for each in thread.of_people]
+    assert people == [("mallory", "two", True), ("dev", "four", False)]
+    assert [(each.body, each.is_edited) for each in thread.comments] == [(OLD, False), (OLD, True)]
 
 
 def test_a_comment_that_is_gone_is_none_and_a_permission_is_asked_for_by_name(github: GitHubServer, pull: Pull) -> None:

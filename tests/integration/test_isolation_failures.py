@@ -59,7 +59,7 @@ def test_a_launcher_that_never_says_it_is_done_means_that_nothing_ran(launcher: 
 
 
 def test_bubblewrap_that_fails_means_that_nothing_runs() -> None:
-    needs.level("namespaces")
+    needs.level("full")
     code, out, err = confined({}, "/bin/echo", "ran", depth=2, before=("bwrap", "--ro-bind", "/nowhere", "/", "--"))
     assert (code, out) == (125, "")
     assert "/nowhere" in err

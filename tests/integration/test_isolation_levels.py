@@ -86,10 +86,8 @@ WEAKER = {
 }  # fmt: skip
 HOLES = {
     "full": set[str](),
-    "namespaces": {"abstract socket"},
     "uid": {"look"},
     "landlock": {"mode", "time", "look"},
-    "degraded": {"mode", "time", "look", "signal"},
 }
 """What remains by level, where the network is open."""
 

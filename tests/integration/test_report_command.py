@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.support.command import zelda
 from tests.support.history import store, store_sides
-from tests.support.page_structure import structure, unpacked
+from tests.support.page_structure import content, structure
 from tests.support.projects import Project, folder, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 
@@ -21,7 +21,7 @@ def report(project: Project, *arguments: str) -> str:
 
 
 def shown(file: Path) -> str:
-    return structure(unpacked(file)).text
+    return structure(content(file)).text
 
 
 def test_two_batches_are_compared_and_their_sessions_shown(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_two_batches_are_compared_and_their_sessions_shown(tmp_path: Path) -> No
     old, new = store_sides(project.path / ".zelda")
     said = report(project, old, new)
     assert said.startswith(".zelda/report.html (")
-    ids = structure(unpacked(project.path / ".zelda" / "report.html")).ids
+    ids = structure(content(project.path / ".zelda" / "report.html")).ids
     assert {"suite-alpha", "sides-alpha", "alpha-head-1", "alpha-base-1", "suite-gamma"} <= set(ids)
     assert "worse in 1 of 3 suites" in shown(project.path / ".zelda" / "report.html")
     assert "+new\\x1b[31m" in shown(project.path / ".zelda" / "report.html")
@@ -39,7 +39,7 @@ def test_without_a_name_the_newest_batch_is_shown_alone(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     store_sides(project.path / ".zelda", trials=1)
     report(project, "-o", "page.html", "--no-transcripts")
-    page = structure(unpacked(project.path / "page.html"))
+    page = structure(content(project.path / "page.html"))
     assert {"suite-alpha", "suite-beta", "suite-gamma", "alpha-head-1"} <= set(page.ids)
     assert "sides-alpha" not in page.ids
     suites = [name for name in page.ids if name in {"suite-alpha", "suite-beta", "suite-gamma"}]
@@ -79,7 +79,7 @@ def test_a_run_writes_a_report_beside_what_it_prints(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("{")
     assert "Report: page.html" in done.stderr
-    page = structure(unpacked(project.path / "page.html"))
+    page = structure(content(project.path / "page.html"))
     assert "Changed as asked." in page.text
     assert "+new" in page.text
     assert "one-head-1" in page.ids

@@ -155,21 +155,6 @@ def test_a_refused_key_ends_the_batch_and_what_ran_is_kept(tmp_path: Path) -> No
     assert output.count("the API refused the key") == 1
 
 
-def test_four_sessions_run_side_by_side_unless_somebody_wants_fewer(tmp_path: Path) -> None:
-    project = four_suites(tmp_path)
-    met = threading.Barrier(4, timeout=PATIENCE)
-
-    def together(request: ApiRequest) -> Reply:
-        if not any(message["role"] == "assistant" for message in request.messages):
-            met.wait()
-        return by_prompt(request)
-
-    with ScriptedApi(together) as api:
-        done = zelda(project, "run", api=api.url, ZELDA_JOBS="")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 at a time" in done.stdout
-
-
 def test_enough_failures_end_the_batch_and_the_models_are_those_of_the_command(tmp_path: Path) -> None:
     suite = "prompt: Greet.\ntestCommand: test -e greeting\nmetrics: {toolUsage: false}\n"
     project = repository(tmp_path, {f"zelda/test-{name}.yaml": suite for name in "abc"})
@@ -201,11 +186,21 @@ def four_suites(tmp_path: Path) -> Project:
 
 
 def test_suites_run_side_by_side_and_are_reported_in_order_as_confined_as_was_required(tmp_path: Path) -> None:
+    """Four at a time, unless somebody wants fewer."""
     best = levels.probe(os.environ, find_cli()).level
     project = four_suites(tmp_path)
-    with ScriptedApi(by_prompt) as api:
-        code, output = untouched_after_run(project, "--jobs", "2", "--require-isolation", best, api=api)
-    assert code == 0, output
+    met = threading.Barrier(4, timeout=PATIENCE)
+
+    def together(request: ApiRequest) -> Reply:
+        if not any(message["role"] == "assistant" for message in request.messages):
+            met.wait()
+        return by_prompt(request)
+
+    with ScriptedApi(together) as api:
+        done = zelda(project, "run", "--require-isolation", best, api=api.url, ZELDA_JOBS="")
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output
+    assert "4 at a time" in output
     assert [result["changes"]["files"] for result in results(project)] == [["a.txt"], ["b.txt"], ["c.txt"], ["d.txt"]]
     assert len({result["batchId"] for result in results(project)}) == 1
     assert {result["isolation"]["level"] for result in results(project)} == {best}

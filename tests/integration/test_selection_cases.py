@@ -12,13 +12,13 @@ import anyio
 from tests.builders import START, result, safe, suite
 from tests.support.projects import ENVIRON, Project, repository
 from tests.support.steered import head
-from zelda_ci.compare.effects import ProjectFiles, SuiteEvidence
-from zelda_ci.compare.impact import choose
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.run import ChangeSummary, RunResult
 from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.pipeline.changed_files import read_changes
 from zelda_ci.redact import Redactor
+from zelda_ci.selection.choice import choose
+from zelda_ci.selection.effects import ProjectFiles, SuiteEvidence
 from zelda_ci.workspace.git import Git, prepare
 
 SKILL, OTHER, AGENT = ".claude/skills/s/SKILL.md", ".claude/skills/o/SKILL.md", ".claude/agents/a.md"

@@ -1,5 +1,6 @@
 """No session finds the suites: not in its files, its history or its store. Commands do, where a suite asks for it."""
 
+import base64
 import zlib
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,49 @@ def test_history_is_cut_where_it_was_cut(tmp_path: Path) -> None:
         lines = seen(project, script, historyDepth=depth).splitlines()
         assert lines == [f"commit {number}" for number in range(4, 4 - depth, -1)]
     assert seen(project, historyDepth=3) == ""
+
+
+def test_signed_merged_and_oddly_encoded_commits_keep_all_that_is_still_true(tmp_path: Path) -> None:
+    project = repository(tmp_path, CODE)
+
+    def commit(message: bytes, *parents: str, headers: bytes = b"", suites: bool = True) -> str:
+        project.write({"n.txt": message} | ({"zelda/test-a.yaml": SUITE} if suites else {}))
+        project.git("add", "-A")
+        above = b"".join(b"parent %b\n" % parent.encode() for parent in parents)
+        person = b"J\xf6rg <j@example.com> 1700000000 +0130"
+        tree = project.git("write-tree").encode()
+        body = b"tree %b\n%bauthor %b\ncommitter %b\n%b\n%b" % (tree, above, person, person, headers, message)
+        return project.git("hash-object", "-t", "commit", "-w", "--stdin", stdin=body)
+
+    signed = b"encoding ISO-8859-1\ngpgsig -----BEGIN\n  line\n -----END\nx-own kept\n"
+    untouched = commit(b"gr\xfcn\n", project.git("rev-parse", "HEAD"), headers=signed, suites=False)
+    left = commit(b"left\n\nbody", untouched, headers=signed)
+    right = commit(b"right", untouched)
+    tip = commit(b"merge\n", left, right, headers=b"mergetag object 1\n type commit\n")
+    project.git("update-ref", "refs/heads/main", tip)
+    script = """
+        git rev-list --reverse HEAD | while read name; do git cat-file commit $name | base64 -w0; echo; done
+        git rev-parse HEAD^1~1
+    """
+    *lines, third = seen(project, script, historyDepth=9).split()
+    bodies = [base64.b64decode(line) for line in lines]
+    assert third == untouched
+    assert bodies[1] == _body(project, untouched)
+    for commit_id in (left, right, tip):
+        before = _body(project, commit_id)
+        (after,) = [body for body in bodies if body.endswith(before.partition(b"\n\n")[2])]
+        kept = (b"author", b"committer", b"encoding", b"x-own")
+        old, new = ([line for line in body.split(b"\n") if line.startswith(kept)] for body in (before, after))
+        assert new == old
+        assert b"BEGIN" not in after
+        assert b"mergetag" not in after
+        assert after.count(b"parent ") == before.count(b"parent ")
+        assert not any(name.encode() in after for name in (left, right, tip))
+    assert seen(project, historyDepth=9) == ""
+
+
+def _body(project: Project, name: str) -> bytes:
+    return base64.b64decode(project.git("-c", "alias.raw=!git cat-file commit " + name + " | base64 -w0", "raw"))
 
 
 def test_folders_of_suites_that_are_links(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def project_with(tmp_path: Path, *suites: str, **files: str) -> Project:
 
 def run(project: Project, *arguments: str) -> tuple[int, str]:
     with ScriptedApi(lambda _: text("Hello.")) as api:
-        done = zelda(project, "run", *arguments, "--reporter", "line", api=api.url)
+        done = zelda(project, "run", *arguments, api=api.url)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -94,14 +94,22 @@ def test_every_project_of_a_monorepo_is_found_and_run(tmp_path: Path) -> None:
     stored = [project.path / "packages" / name / ".zelda/runs" for name in ("api", "web")]
     assert [len(list(folder.glob("*/result.json"))) for folder in stored] == [1, 1]
     assert output.index("Project packages/api") < output.index("Project packages/web")
-    assert "Projects packages/api MEASURED · packages/web MEASURED · exit code 0" in " ".join(output.split())
+    assert "Projects: packages/api (exit code 0), packages/web (exit code 0)" in output
     above = zelda(project, "check")
     assert "there are projects below: packages/api, packages/web" in " ".join(above.stderr.split())
     assert "--all-projects" in above.stderr
     code, output = run(project, "--all-projects", "page", "--reporter", "junit=out.xml")
     assert code == 0, output
     assert "Project" not in output.replace("Projects", "")
-    assert "page" in (project.path / "out.xml").read_text()
+    assert "page" in (project.path / "packages/web/out.xml").read_text()
+    code, output = run(project, "--all-projects", "--json", "--report", "page.html")
+    assert code == 0, output
+    assert all((project.path / "packages" / name / "page.html").is_file() for name in ("api", "web"))
+    taken = zelda(
+        project, "run", "--all-projects", "--reporter", f"junit={project.path}/out.xml", api="http://127.0.0.1:1"
+    )
+    assert taken.returncode == 2
+    assert "would be written by every project" in taken.stderr
     none = zelda(project, "run", "--all-projects", "nothing", api="http://127.0.0.1:1")
     assert none.returncode == 2
     assert 'No suite is called "nothing"' in none.stderr

@@ -1,4 +1,4 @@
-"""Folders without a repository: copied, given a repository of their own, measured in the same way."""
+"""Folders without a repository: a snapshot in one of Zelda's own, measured in the same way."""
 
 import os
 import socket
@@ -21,13 +21,11 @@ async def names(_: Workspaces, workspace: Workspace) -> set[str]:
 def test_the_copy_is_a_repository_and_its_changes_are_found(tmp_path: Path) -> None:
     project = folder(tmp_path, {"a.txt": "one\n", "sub/b.txt": "two\n", "run": "#!/bin/sh\n"})
     (project.path / "run").chmod(0o755)
-    os.utime(project.path / "a.txt", (1, 1))
     before = project.fingerprint()
 
     async def work(workspaces: Workspaces, workspace: Workspace) -> None:
         source = workspace.source
         assert (source.kind, source.commit, source.branch, source.dirty) == ("copy", None, None, False)
-        assert (workspace.root / "a.txt").stat().st_mtime == 1
         assert os.access(workspace.root / "run", os.X_OK)
         line = "git status -s; git log --format=%s; echo more >> a.txt; git add .; git commit -qm more; rm sub/b.txt"
         done = await workspaces.run_command(workspace, line, PATIENCE)
@@ -53,7 +51,7 @@ def test_results_and_repositories_inside_stay_behind(tmp_path: Path) -> None:
     assert project.leftovers() == []
 
 
-def test_links_stay_links_and_special_files_are_named(tmp_path: Path) -> None:
+def test_links_stay_links_and_special_files_stay_behind(tmp_path: Path) -> None:
     project = folder(tmp_path, {"a.txt": "a"})
     (project.path / "link").symlink_to("a.txt")
     (project.path / "dangling").symlink_to("/no/such/file")
@@ -72,11 +70,8 @@ def test_links_stay_links_and_special_files_are_named(tmp_path: Path) -> None:
         assert not (workspace.root / "pipe").exists()
         return workspace.notes
 
-    (note,) = project.work(work)
+    assert project.work(work) == ()
     listener.close()
-    assert note.startswith("Left out of the copy: ")
-    assert "pipe (not a file)" in note
-    assert "sock (not a file)" in note
 
 
 def test_a_folder_that_is_too_large_is_refused(tmp_path: Path) -> None:

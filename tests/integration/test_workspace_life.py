@@ -1,6 +1,5 @@
 """A workspace from its making to its end: what it holds, what it leaves, and what it never touches."""
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -82,17 +81,10 @@ def test_dirty_means_that_files_differ_from_the_commit(tmp_path: Path) -> None:
     assert dirty()
 
 
-def test_the_project_shows_a_link_and_a_lease_while_the_run_lives(tmp_path: Path) -> None:
+def test_a_run_is_private_and_gone_after_an_error(tmp_path: Path) -> None:
     project = repository(tmp_path)
 
     async def work(_: Workspaces, workspace: Workspace) -> None:
-        shown = project.results / "workspaces"
-        assert sorted(entry.name for entry in shown.iterdir()) == ["run-1", "run-1.json"]
-        assert (shown / "run-1").resolve() == workspace.root
-        lease = json.loads((shown / "run-1.json").read_text())
-        assert (lease["runId"], lease["pid"]) == ("run-1", os.getpid())
-        assert (lease["folder"], lease["workspace"]) == (str(workspace.base), str(workspace.root))
-        assert lease["startedAt"]
         # Everything is private to the user; the run's own user, where it has one, must pass through.
         passing = 0o001 if workspace.confinement.level == "uid" else 0
         for place in (project.base, workspace.base.parent.parent):
@@ -236,19 +228,6 @@ def test_the_sessions_processes_are_gone_with_the_workspace(tmp_path: Path) -> N
 
     project.work(work)
     assert not is_running(pids.read_text())
-
-
-def test_a_project_that_cannot_be_written_works_without_the_link(tmp_path: Path) -> None:
-    project = repository(tmp_path)
-    project.results.rmdir()
-    project.results.write_text("not a folder")
-
-    async def work(_: Workspaces, workspace: Workspace) -> tuple[str, ...]:
-        assert (workspace.root / "README.md").exists()
-        return workspace.notes
-
-    (note,) = project.work(work)
-    assert "cannot be written" in note
 
 
 def test_git_is_missing_or_too_old(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_killed_run_is_swept_with_its_processes(tmp_path: Path, make: Callable
     pids = tmp_path / "pids"
     with zelda(project, line=f"sleep 300 & echo $! > {pids}; setsid sleep 300 & echo $! >> {pids}; wait"):
         wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
-    assert len(project.leftovers()) == 3
+    assert len(project.leftovers()) == 1
     assert sweep(project) == ("run-1",)
     assert project.leftovers() == []
     wait_until(lambda: not any(is_running(pid) for pid in pids.read_text().split()))
@@ -85,8 +85,7 @@ def test_a_living_run_is_never_swept(tmp_path: Path) -> None:
         # Nor the one that this process has open.
         assert project.work(work) == ("dead",)
         left = [name for name in there if name in project.leftovers()]
-        assert len(left) == 3
-        assert (project.results / "workspaces/alive/README.md").exists()
+        assert len(left) == 1
 
 
 def test_what_was_left_before_a_project_had_its_first_run_is_swept(tmp_path: Path) -> None:
@@ -95,7 +94,7 @@ def test_what_was_left_before_a_project_had_its_first_run_is_swept(tmp_path: Pat
     project.work(nothing)
     home = project.base / "0a1b2c3d"
     (home / "trash" / "entry").mkdir(parents=True)
-    look = home / "trees" / "look-1"
+    look = home / "trees" / "draft-1"
     look.mkdir(parents=True)
     os.utime(look, (0, 0))
     sweep(project)
@@ -152,16 +151,6 @@ def test_the_remains_of_other_projects_are_swept_too(tmp_path: Path) -> None:
     assert project.leftovers() == []
 
 
-def test_links_whose_workspace_vanished_are_removed(tmp_path: Path) -> None:
-    project = repository(tmp_path)
-    killed(project)
-    shutil.rmtree(project.base)
-    (project.results / "workspaces/mine.json").write_text("[]")
-    (project.results / "workspaces/note.txt").write_text("of the user")
-    sweep(project)
-    assert sorted(path.name for path in (project.results / "workspaces").iterdir()) == ["mine.json", "note.txt"]
-
-
 METAS = (
     '{"runId": "../link", "results": "{tmp}"}',
     '{"runId": "link", "results": "{tmp}"}',
@@ -176,21 +165,19 @@ def test_broken_states_are_found_too(tmp_path: Path) -> None:
     project = repository(tmp_path)
     project.work(nothing)
     (home,) = (stores.parent for stores in project.base.glob("*/stores"))
-    listing, uid = project.results / "workspaces", max(USERS)
+    uid = max(USERS)
     claim, lost = project.base / "users" / str(uid), home / "stores" / "lost"
     elsewhere = project.base / "0a1b2c3d" / "runs"
     for folder_of in (*(home / "runs" / name / "lock" for name in ("spoilt", "fresh")), elsewhere / "unlocked"):
         folder_of.mkdir(parents=True)
     (home / "runs" / "a file").touch()
     os.utime(home / "runs" / "spoilt", (0, 0))
-    for folder_of in (claim.parent, lost / "objects", listing):
+    for folder_of in (claim.parent, lost / "objects"):
         folder_of.mkdir(parents=True, exist_ok=True)
-    (listing / "a-run").symlink_to(home / "runs" / "0123abcd" / "ws")
-    for file in (claim, listing / ".0123abcd"):
-        file.touch()
+    claim.touch()
     sweep(project)
     assert [entry.name for entry in (home / "runs").iterdir()] == ["fresh"]
-    assert not [place for place in (claim, lost, *elsewhere.iterdir(), *listing.iterdir()) if os.path.lexists(place)]
+    assert not [place for place in (claim, lost, *elsewhere.iterdir()) if os.path.lexists(place)]
 
 
 def test_a_hostile_session_cannot_make_the_sweep_delete_anything_else(tmp_path: Path) -> None:

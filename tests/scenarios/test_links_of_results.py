@@ -16,7 +16,6 @@ LINKS: dict[str, tuple[str, dict[str, Any]]] = {
     ".zelda": ("{outside}", {}),
     ".zelda/runs": ("../.git/hooks", {}),
     ".zelda/ci": ("../docs", {}),
-    ".zelda/workspaces": ("../docs", {}),
     "out": (".git/hooks", {"junit_path": "out/deep/junit.xml"}),
 }
 
@@ -42,14 +41,11 @@ def test_nothing_is_written_through_a_link_of_a_pull_request(link: str, tmp_path
         before = [content(place) for place in places]
         done = stage.pull_request(pull, GOOD, **inputs)
         assert [content(place) for place in places] == before
-        if link == ".zelda/workspaces":  # only a convenience, which is left out
-            assert done.code == 0, done.printed
-        else:
-            assert done.code == 2, done.printed
-            (error,) = done.told("error")
-            # What leads out of the project has long been told in other words.
-            assert "symbolic link" in error.data or "folder of its own in the project" in error.data
-            assert link in error.data or "resultsDir" in error.data
+        assert done.code == 2, done.printed
+        (error,) = done.told("error")
+        # What leads out of the project has long been told in other words.
+        assert "symbolic link" in error.data or "folder of its own in the project" in error.data
+        assert link in error.data or "resultsDir" in error.data
 
 
 def test_nothing_is_recorded_or_logged_through_a_link(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.compare.adaptive import MIXED, PLAN, SURE, PullRequest, Truth, simulate
 from tests.unit.compare.simulation import bounds
-from zelda_ci.compare.adaptive import compare_trials
+from zelda_ci.compare.comparison import compare_trials
 from zelda_ci.compare.schedule import next_trials
 from zelda_ci.domain.comparison import Verdict
 

@@ -1,7 +1,7 @@
 """What is promised about noise, kept in simulated comparisons with fixed seeds.
 
 Few comparisons are simulated and the promise is held against an exact bound on their rate, not against the rate itself.
-The rates are in docs/comparison.md; `python -m benchmarks.compare_simulation` measures them.
+The rates are in docs/statistics.md; `python -m benchmarks.compare_simulation` measures them.
 """
 
 import random
@@ -9,9 +9,10 @@ import random
 import pytest
 
 from tests.unit.compare.simulation import Truth, bounds, first_criterion_regressed, regressed, simulate
-from zelda_ci.compare.deltas import QuestionKey, resolve_questions
-from zelda_ci.compare.questions import Sample, ask_pass_rate
+from zelda_ci.compare.looks import answered
+from zelda_ci.compare.questions import QuestionKey, Sample, ask_criterion
 from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.suite import ScoreLimits
 
 PROMISED = 5.0
 """Percent of comparisons of equal sides that may show any false regression."""
@@ -71,10 +72,11 @@ def test_without_correction_the_same_comparisons_would_be_wrong_far_too_often():
             for _ in range(50)
         ]
         questions = {
-            QuestionKey("s", str(n), criterion=True): ask_pass_rate(sample) for n, sample in enumerate(samples)
+            QuestionKey("s", str(n), criterion=True): ask_criterion(sample, ScoreLimits())
+            for n, sample in enumerate(samples)
         }
-        answers, _ = resolve_questions(questions)
+        answers = answered(questions)
         wrong += any(question.tails.lower.p <= 0.05 for question in questions.values() if question.tails)
-        corrected += any(answer.worse is not None and answer.worse <= 0.05 for answer in answers.values())
+        corrected += any(answer.worse <= 0.05 for answer in answers.values())
     assert wrong > 60
     assert corrected <= 10

@@ -108,10 +108,6 @@ class Reader:
             assert time.monotonic() < deadline, expression
             self.page.wait_for_timeout(50)
 
-    def until_unpacked(self) -> None:
-        """Wait until all of the page is there."""
-        self.until("!document.querySelector('.page:target [data-packed], .page:target script')")
-
     def wait_for(self, selector: str) -> Any:
         """An element that is seen, now or soon."""
         return self.page.wait_for_selector(selector, timeout=PATIENCE * 1000)

@@ -19,7 +19,7 @@ COMMAND = [sys.executable, "-m", "zelda_ci"]
 KEY = "sk-ant-fake-key-of-the-developer"
 
 # Where the machine offers weak isolation only, what is tested here can be tested all the same.
-WORD = {"ZELDA_ACCEPT_ISOLATION": "degraded"}
+WORD = {"ZELDA_ACCEPT_ISOLATION": "landlock"}
 
 
 def environment(project: Project, api_url: str | None = None, **more: str) -> dict[str, str]:

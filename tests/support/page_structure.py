@@ -1,13 +1,10 @@
-"""What an HTML report is made of, read without a browser, with what is packed in it."""
+"""What an HTML report is made of, read without a browser."""
 
-import base64
-import gzip
 import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
-PACKED = re.compile(r'<script type="application/gzip">([^<]*)</script>')
 SCRIPT = re.compile(r"<style>.*?</style>|<script type=\"module\">.*?</script>", re.DOTALL)
 
 
@@ -46,12 +43,9 @@ class PageStructure(HTMLParser):
         return "".join(self.texts)
 
 
-def unpacked(file: Path) -> str:
-    """The HTML with what scripts would show in its place, without style and script."""
-    html = SCRIPT.sub("", file.read_text("utf-8"))
-    # What is shown without scripts in place of the packed parts goes away then.
-    html = re.sub(r'<div class="packed".*?</div>', "", html, flags=re.DOTALL)
-    return PACKED.sub(lambda match: gzip.decompress(base64.b64decode(match[1])).decode("utf-8"), html)
+def content(file: Path) -> str:
+    """The HTML without style and script."""
+    return SCRIPT.sub("", file.read_text("utf-8"))
 
 
 def structure(html: str) -> PageStructure:

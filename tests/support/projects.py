@@ -171,9 +171,8 @@ class Project:
     def leftovers(self) -> list[str]:
         """Whatever of finished runs still lies anywhere."""
         runs = [str(entry) for name in ("runs", "trash") for entry in self.base.glob(f"*/{name}/*")]
-        drafts = [str(entry) for entry in self.base.glob("*/stores/draft-*")]
-        shown = self.results / "workspaces"
-        return [*runs, *drafts, *(str(entry) for entry in (shown.iterdir() if shown.exists() else ()))]
+        drafts = [str(entry) for entry in self.base.glob("*/*/draft-*")]
+        return [*runs, *drafts]
 
 
 @cache

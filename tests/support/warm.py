@@ -40,7 +40,7 @@ PRELOADED = (
     "uvicorn.lifespan.off",
     "uvicorn.protocols.http.h11_impl",
     "zelda_ci.app",
-    "zelda_ci.action",
+    "zelda_ci.ci.action",
     "zelda_ci.cli.boundary",
     "zelda_ci.github.http",
     "zelda_ci.judge.anthropic_judge",

@@ -31,7 +31,6 @@ MAX_NAMED = 20
 MAX_SUITES = 5_000
 FETCH_SECONDS = 300.0
 
-_SUITE = re.compile(r"test-.*\.ya?ml", re.DOTALL)
 _REGULAR = (b"100644", b"100755")
 # How git reaches the network; nothing else of the job's environment is passed on.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy")
@@ -104,8 +103,8 @@ class _Chosen:
         folder = path.parent
         begins = str(folder) in self.folders and path.name == CONFIG_FILE
         # One suite in the usual place makes a folder a project.
-        holds = folder.name == DEFAULT_TEST_DIR and str(folder.parent) in self.folders and _SUITE.fullmatch(path.name)
-        return str(path) in self.suites or begins or bool(holds)
+        holds = folder.name == DEFAULT_TEST_DIR and str(folder.parent) in self.folders and is_suite(path.name)
+        return str(path) in self.suites or begins or holds
 
 
 async def _gather(git: Git, commit: str, source: BaseSource, chosen: _Chosen, files: Path) -> None:

@@ -59,13 +59,13 @@ class BatchBaseline:
     @property
     def trials_of_base(self) -> tuple[RunResult, ...]:
         """The nearest commit's own, and stored ones of the same state of a suite; each once."""
-        same = (run for name, each in self.references.items() for run in self.pool.alike(name, each))
+        same = (run for name, each in self.references.items() for run in self.pool.of(name, each.outcome))
         own = self.results.runs if self.results else ()
         return tuple({(run.batch_id, run.run_id): run for run in (*own, *same)}.values())
 
-    def stored(self, suite: str, head: Fingerprint | None, settings: PoolSettings) -> tuple[RunResult, ...]:
+    def stored(self, suite: str, settings: PoolSettings) -> tuple[RunResult, ...]:
         """The trials of the base's state of a suite."""
-        return self.pool.stored(suite, self.references.get(suite), head, settings)
+        return self.pool.stored(suite, self.references.get(suite), settings)
 
     def known(self, planned: Mapping[str, Fingerprint], wanted: Mapping[str, int]) -> dict[str, int]:
         """Of planned suites, those of which as many trials are stored as are wanted, with their number."""
@@ -97,7 +97,7 @@ class BatchBaseline:
         if suite not in self.references:
             return own
         state, now = self.references[suite], head.fingerprint if head else None
-        trials = self.pool.alike(suite, state, now)
+        trials = self.pool.of(suite, state.outcome)
         exact = tuple(run for run in trials if run.fingerprint and run.fingerprint.tree == state.tree)
         if head is None or now is None:
             return own or exact or trials
@@ -207,13 +207,12 @@ def earlier_trials(
     own = own_run(case)
     if case.api is None or own is None or not heads:
         return ()
-    now, here = case.now(), {(run.batch_id, run.run_id): run for run in made}
+    now, here = case.now(), {(run.batch_id, run.run_id) for run in made}
     stored = [run for each in earlier_results(case.api, own, read_stored) for run in each.trials]
     found = {(run.batch_id, run.run_id): run for run in stored if is_usable(run) and run.finished_at <= now}
-    # What this run has made says, too, what a suite feels.
-    mine = _by_suite((found | {key: run for key, run in here.items() if is_usable(run)}).values())
-    counted = [run for name, head in heads.items() for run in _counted_for(mine.get(name, ()), head, base)]
-    return tuple(sorted((run for run in counted if (run.batch_id, run.run_id) not in here), key=_by_age))
+    mine = _by_suite(run for key, run in found.items() if key not in here)
+    counted = (run for name, head in heads.items() for run in _counted_for(mine.get(name, ()), head, base))
+    return tuple(sorted(counted, key=_by_age))
 
 
 def _counted_for(trials: Sequence[RunResult], head: Fingerprint, base: str | None) -> list[RunResult]:
@@ -244,10 +243,10 @@ def stored_for(
     """
     earlier = _by_suite(earlier_trials(case, planned, base=base))
     found = {}
-    for name, head in planned.items():
+    for name in planned:
         heads = tuple(run for run in earlier.get(name, ()) if run.side is Side.HEAD)
         bases = tuple(run for run in earlier.get(name, ()) if run.side is Side.BASE)
-        found[name] = StoredTrials(heads, bases, stored.stored(name, head, settings[name]))
+        found[name] = StoredTrials(heads, bases, stored.stored(name, settings[name]))
     return found
 
 

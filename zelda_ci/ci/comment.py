@@ -83,8 +83,7 @@ class _Draft:
     def _create(self) -> Published:
         # Another job may do so at this moment: look again, since all see the same comments and all keep the oldest.
         created = self._post_once(self.text)
-        # Who we are, GitHub may have told only now.
-        ours = self._thread(created[0].author if created else None).marked(self.key)
+        ours = self._thread().marked(self.key)
         by_id = {comment.id: comment for comment in (*ours, *created)}
         published = self._reconcile([by_id[number] for number in sorted(by_id)], created)
         return replace(published, action="created") if published.action == "unchanged" else published
@@ -142,8 +141,8 @@ class _Draft:
             return error.code not in _GONE
         return run.run_attempt >= claimed.run_attempt
 
-    def _thread(self, me: str | None = None) -> Thread:
-        return read_thread(self.api, self.number, me)
+    def _thread(self) -> Thread:
+        return read_thread(self.api, self.number)
 
     def _post(self, text: str) -> Comment:
         with _lengths():

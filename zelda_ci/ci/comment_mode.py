@@ -28,7 +28,7 @@ from zelda_ci.github.schemas import Artifact
 from zelda_ci.pipeline.comparing import compare_sides
 from zelda_ci.report.builders import baseline as words
 from zelda_ci.report.builders.ci import FOREIGN, ci_view
-from zelda_ci.report.markdown import render_summary
+from zelda_ci.report.markdown import render_comment
 from zelda_ci.storage.references import SideReference
 
 # Of one run: whoever opened the pull request may have stored any number, and each would be a comment.
@@ -69,7 +69,7 @@ def _report(case: CiContext, api: Api, result: CiResult, pull_request: int) -> N
     origin = case.evaluated
     _compare(case, result, _target(api, origin, pull_request) if origin else BaselineTarget(""))
     apply_acceptances(case, result, pull_request)
-    summary = render_summary(ci_view(publish.report_of(case, result)))
+    summary = render_comment(ci_view(publish.report_of(case, result)))
     publish.warn(case.log, publish.summarise(case.settings.context, summary))
     publish.publish_to(case, api, result, pull_request, _order(case, result))
     if result.comment_url:

@@ -84,7 +84,7 @@ class AskedComment:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """What a command comes to."""
 
     reply: Reply
@@ -141,7 +141,7 @@ class _Talk:
         with suppress(GitHubError):
             react(self.api, self.asked.id, reaction)
 
-    def give(self, answer: Answer) -> None:
+    def give(self, answer: Response) -> None:
         """Answer, and only then run again what the answer changes."""
         url = self._post(hidden_line(answer.record) if answer.record else ANSWER, answer.reply).url
         if answer.runs_again and (problem := _run_again(self.api, answer.runs_again)):
@@ -205,15 +205,15 @@ class _Commands:
     asked: AskedComment
     thread: Thread
 
-    def carry_out(self, command: Command) -> Answer:
+    def carry_out(self, command: Command) -> Response:
         """Do it, as far as it does not have to wait for the answer."""
         if isinstance(command, AskHelp):
-            return Answer(replies.helping(command.problem), is_done=not command.problem)
+            return Response(replies.helping(command.problem), is_done=not command.problem)
         if isinstance(command, AskWhy):
-            return Answer(replies.WHY)
+            return Response(replies.WHY)
         pull = understand(PullRequest, self.api.get(f"pulls/{self.asked.pull_request}"))
         if pull.state != "open":
-            return Answer(replies.CLOSED)
+            return Response(replies.CLOSED)
         match command:
             case RunAgain(suites=()):
                 return self._rerun(pull)
@@ -222,50 +222,50 @@ class _Commands:
             case RunAgain() | RunCommit():
                 return self._start(command, pull)
 
-    def _rerun(self, pull: PullRequest) -> Answer:
+    def _rerun(self, pull: PullRequest) -> Response:
         workflow = self.case.settings.workflow
         try:
             run = newest_run(self.api, workflow, pull)
         except GitHubError as error:
             if error.code != "GITHUB_NOT_FOUND":
                 raise
-            return Answer(replies.no_workflow(workflow))
+            return Response(replies.no_workflow(workflow))
         if run is None:
-            return Answer(replies.no_run(workflow))
+            return Response(replies.no_run(workflow))
         if run.conclusion == "action_required":
-            return Answer(replies.needs_approval(run.url))
+            return Response(replies.needs_approval(run.url))
         if run.status != "completed":
-            return Answer(replies.still_running(run.url))
+            return Response(replies.still_running(run.url))
         problem = _run_again(self.api, run)
         said = problem or replies.runs_again(run.url, only_failed=run.conclusion in FAILED)
-        return Answer(said, is_done=problem is None)
+        return Response(said, is_done=problem is None)
 
-    def _start(self, command: RunAgain | RunCommit, pull: PullRequest) -> Answer:
+    def _start(self, command: RunAgain | RunCommit, pull: PullRequest) -> Response:
         """Have the next job of this workflow run a commit."""
         context = self.case.settings.context
         page = (pull.number, pull.head.sha, context.server_url, context.repository)
         commit = pinned(command, pull, context.repository_id)
         if commit is None:
-            return Answer(replies.commit_wanted(*page))
+            return Response(replies.commit_wanted(*page))
         if commit != pull.head.sha:
-            return Answer(replies.commit_moved(*page))
+            return Response(replies.commit_moved(*page))
         said = replies.starting(command.suites, context.url_of(context.run_id))
-        return Answer(said, is_done=True, outputs={"run-commit": commit})
+        return Response(said, is_done=True, outputs={"run-commit": commit})
 
-    def _accept(self, command: AcceptCriteria, pull: PullRequest) -> Answer:
+    def _accept(self, command: AcceptCriteria, pull: PullRequest) -> Response:
         own = self.case.settings.context.repository_id
         runs = list(self._runs(pull))
         results = (each for run in runs if _is_own(run, own) for each in self._results(run, pull))
         failing = next((found for each in results if (found := _failing(each, command.suite)) is not None), None)
         if failing is None:
             is_foreign = any(not _is_own(run, own) for run in runs)
-            return Answer(replies.foreign_results() if is_foreign else replies.nothing_stored(command.suite))
+            return Response(replies.foreign_results() if is_foreign else replies.nothing_stored(command.suite))
         wanted = [name for place, name in failing.items() if command.number in {None, place}]
         if not wanted:
-            return Answer(replies.nothing_fails(command.suite, command.number))
+            return Response(replies.nothing_fails(command.suite, command.number))
         return self._recorded(command, wanted, self._failed_run(pull))
 
-    def _recorded(self, command: AcceptCriteria, criteria: list[str], run: WorkflowRun | None) -> Answer:
+    def _recorded(self, command: AcceptCriteria, criteria: list[str], run: WorkflowRun | None) -> Response:
         record = AcceptanceRecord(
             repository_id=self.case.settings.context.repository_id,
             pull_request=self.asked.pull_request,
@@ -280,8 +280,8 @@ class _Commands:
         url = run.url if run else ""
         said = replies.accepted(command.suite, criteria, self.asked.login, reason, url, again=run is not None)
         if length(_body(reply_key(self.asked.id), hidden_line(record), said)) > MAX_BODY_LENGTH:
-            return Answer(replies.too_much())
-        return Answer(said, is_done=True, record=record, runs_again=run)
+            return Response(replies.too_much())
+        return Response(said, is_done=True, record=record, runs_again=run)
 
     def _failed_run(self, pull: PullRequest) -> WorkflowRun | None:
         """The run whose check is red; where there is none, the acceptance waits for the next."""

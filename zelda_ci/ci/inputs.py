@@ -1,4 +1,7 @@
-"""The action's inputs and outputs: one table, with which action.yml and its documentation have to agree."""
+"""The action's inputs and outputs: one table, with which action.yml and its documentation have to agree.
+
+Inputs that are keys of the configuration come from their `KeySources`; `make schemas` writes them into action.yml.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -6,8 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from zelda_ci.config.loader import plain_value
+from zelda_ci.config.source import plain_value
 from zelda_ci.github.archives import is_artifact_name
+from zelda_ci.overrides import SOURCES
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -59,18 +63,13 @@ INPUTS: Mapping[str, Input] = {
     "anthropic-api-key": Input(secret=True),
     "github-token": Input("${{ github.token }}", secret=True),
     "portkey-api-key": Input(secret=True),
-    "gateway-url": Input(),
-    "trials": Input(),
     "jobs": Input("1"),
-    "max-cost-usd": Input(),
-    "effort": Input(),
     "baseline-branch": Input(),
     "baseline": Input("auto"),
     "artifact-name": Input(),
     "retention-days": Input(),
     "comment": Input("always"),
     "comment-id": Input(),
-    "fail-on": Input(),
     "junit-path": Input(),
     "working-directory": Input("."),
     "mode": Input("auto"),
@@ -80,17 +79,10 @@ INPUTS: Mapping[str, Input] = {
     "include-transcripts": Input("true"),
     "run-all": Input("false"),
     "nightly": Input("watch"),
-    "isolation-level": Input(),
-    "isolation-require": Input(),
-    "network-setup": Input(),
-    "network-session": Input(),
-    "network-build": Input(),
-    "network-test": Input(),
-    "read-paths": Input(),
-    "pass-env": Input(),
-    "accept-isolation": Input(),
     "replay": Input(),
     "workflow": Input("zelda.yml"),
+    # Those of keys of the configuration.
+    **{sources.input: Input() for _, sources in SOURCES.values() if sources.input},
 }
 
 OUTPUTS: tuple[str, ...] = (

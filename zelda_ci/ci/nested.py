@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zelda_ci.ci.settings import ActionSettings
+from zelda_ci.config.repository import top_of
 from zelda_ci.errors import ConfigError
 from zelda_ci.workspace.git import ask, read_commit
 
@@ -37,8 +38,7 @@ class NestedRepository:
 
 def repository_top(folder: Path) -> Path | None:
     """The top of the repository in which a folder lies."""
-    real = folder.resolve()
-    return next((place for place in (real, *real.parents) if (place / ".git").exists()), None)
+    return top_of(folder.resolve())
 
 
 async def find(settings: ActionSettings, environ: Mapping[str, str]) -> NestedRepository | None:

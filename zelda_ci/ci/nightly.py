@@ -33,7 +33,7 @@ def keep_watch(case: CiContext, result: CiResult, stored: BatchBaseline) -> None
         note = words.not_readable(stored.damage, older=len(stored.nights.nights))
         result.notes.append(note)
         case.log.report("warning", note, title="Zelda")
-    night = night_of(result.batch.runs, stored.nights.nights, stored.pool)
+    night = night_of(result.batch.runs)
     if night is None or result.batch.interrupted:
         result.nights = stored.nights
         return

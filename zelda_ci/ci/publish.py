@@ -26,7 +26,7 @@ from zelda_ci.report.builders.baseline import WRONG_TOKEN
 from zelda_ci.report.builders.ci import NO_JUNIT, ci_view
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.junit import render_junit
-from zelda_ci.report.markdown import render_comment, render_summary
+from zelda_ci.report.markdown import render_comment
 from zelda_ci.report.model import CiView, RunFiles
 from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.storage.result_store import RUNS
@@ -80,7 +80,7 @@ def record(case: CiContext, files: Files, result: CiResult) -> list[str]:
         What could not be written.
     """
     context = case.settings.context
-    markdown = render_summary(ci_view(report_of(case, result)))
+    markdown = render_comment(ci_view(report_of(case, result)))
     outputs = {**step_outputs(result), **_paths(context, files)}
     if result.comment_url:
         outputs["comment-url"] = result.comment_url

@@ -12,9 +12,6 @@ from zelda_ci.ci.base import BaseSource, fetch_files
 from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import path_in
-from zelda_ci.compare.effects import ChangeSet
-from zelda_ci.compare.impact import SuiteChoice, choose, either, left_out, trials_may_tell
-from zelda_ci.compare.steering import steering_changes
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.domain.ci import SteeringChange
@@ -25,6 +22,8 @@ from zelda_ci.pipeline.changed_files import read_changes, unknown
 from zelda_ci.pipeline.selecting import evidence, project_files
 from zelda_ci.redact import Redactor
 from zelda_ci.report.markdown import render_nothing_to_run
+from zelda_ci.selection.choice import SuiteChoice, choose, left_out, run_if_either, steering_changes, trials_may_tell
+from zelda_ci.selection.effects import ChangeSet
 from zelda_ci.workspace.git import Git, prepare
 
 
@@ -84,7 +83,7 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     if (before := stored.origin.commit or base) != base:
         # What has changed since the last commit with results counts, too: trials tell of that commit. But alone it
         # would hide what takes back a change that the base has made since.
-        choices = either(choices, choose(_changes(case, source, before, prefix), known, project))
+        choices = run_if_either(choices, choose(_changes(case, source, before, prefix), known, project))
     return _chosen(choices, stored, steering, changes)
 
 

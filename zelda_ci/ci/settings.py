@@ -9,8 +9,7 @@ from typing import Any
 
 from zelda_ci.ci import inputs
 from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Input, Inputs, Mode, Nightly
-from zelda_ci.config.credentials import find_credential
-from zelda_ci.config.settings import EnvironmentSettings, key_problem, read_environment
+from zelda_ci.config.environment import EnvironmentSettings, find_credential, key_problem, read_environment
 from zelda_ci.domain.shards import MAX_SHARDS, ShardOf, shard_of
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name

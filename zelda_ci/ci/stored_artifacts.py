@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT, ActionSettings
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import ArtifactError
-from zelda_ci.github import schemas
 from zelda_ci.github.api import Api
 from zelda_ci.github.archives import read_members
 from zelda_ci.github.schemas import Artifact, WorkflowRun, understand
@@ -182,8 +181,8 @@ def opened(api: Api, artifact: Artifact) -> Opened:
 
 def _provenance(data: bytes) -> Provenance:
     try:
-        return Provenance.model_validate(schemas.parse_strict(data))
-    except (schemas.NotStrictJsonError, ValidationError):
+        return Provenance.model_validate_json(data)
+    except ValidationError:
         raise ArtifactError(f"its {PROVENANCE} cannot be read", code="BASELINE_REFUSED") from None
 
 

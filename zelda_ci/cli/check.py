@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from zelda_ci import app
-from zelda_ci.app import RunOrder
 from zelda_ci.cli import completion, options, report
-from zelda_ci.config.settings import read_environment
+from zelda_ci.config.environment import read_environment
 from zelda_ci.overrides import Overrides
+from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.checks import check_view
 from zelda_ci.report.terminal.pages import print_checks
@@ -47,10 +47,10 @@ def check(
     """
     loaded = app.load(project, names)
     order = options.tested(RunOrder(names, tags, overrides, unsafe=unsafe), commit)
-    settings = read_environment(os.environ)
-    report.ask_about_isolation(loaded, order, settings)
+    invocation = app.Invocation(loaded, order, read_environment(os.environ))
+    report.ask_about_isolation(invocation)
     with report.progress(as_json=as_json) as emit:
-        found = app.check(loaded, order, settings, emit)
+        found = invocation.check(emit)
     if as_json:
         report.print_json(found)
     else:

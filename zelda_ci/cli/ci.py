@@ -7,8 +7,7 @@ from typing import TextIO, cast
 
 import click
 
-from zelda_ci import action
-from zelda_ci.ci import publish
+from zelda_ci.ci import action, publish
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
 from zelda_ci.events import BatchStarted, Emit, Event, RoundStarted, RunFinished, RunStarted
 from zelda_ci.github.workflow_commands import Log

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from zelda_ci import app
-from zelda_ci.app import RunOrder
 from zelda_ci.cli import report
+from zelda_ci.config.detect import Proposal
+from zelda_ci.config.environment import EnvironmentSettings
 from zelda_ci.config.init import CommandLine
-from zelda_ci.config.project_files import Proposal
-from zelda_ci.config.settings import EnvironmentSettings
 from zelda_ci.domain.check import Check, CheckReport
 from zelda_ci.errors import ConfigError
+from zelda_ci.pipeline.invocation import RunOrder
 
 SETUP = "setupCommand"
 SKIPPED = "not tried, since one before it failed"
@@ -64,10 +64,11 @@ class Trial:
     def _checked(self) -> CheckReport:
         loaded = app.load(self.root, self.names)
         order = RunOrder(self.names, working_tree=True)
+        invocation = app.Invocation(loaded, order, self.settings)
         if self.asks:
-            report.ask_about_isolation(loaded, order, self.settings)
+            report.ask_about_isolation(invocation)
         with report.progress(as_json=False) as emit:
-            return app.check(loaded, order, self.settings, emit, asks_models=False)
+            return invocation.check(emit, asks_models=False)
 
 
 def _without(line: CommandLine, failed: Collection[str]) -> CommandLine:

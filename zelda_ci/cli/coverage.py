@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from zelda_ci.cli import options, report
-from zelda_ci.compare.coverage import coverage as covered
 from zelda_ci.config.project import results_folder
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import StorageError
 from zelda_ci.report.builders.coverage import coverage_view
+from zelda_ci.selection.evidence import coverage as covered
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import read_results
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from zelda_ci.cli.output import echo
-from zelda_ci.config import settings
+from zelda_ci.config import environment
 from zelda_ci.errors import ConfigError, NotStoredError, ZeldaError
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.imports import one_at_a_time
@@ -24,7 +24,7 @@ NAME = "debug.log"
 def redacted(text: str) -> SafeText:
     """Text without the secrets of this environment."""
     try:
-        return Redactor(settings.read_environment(os.environ).secrets())(text)
+        return Redactor(environment.read_environment(os.environ).secrets())(text)
     except ConfigError:
         # What is wrong with the environment is being told already; the shapes of well-known keys are masked still.
         return Redactor()(text)

@@ -15,16 +15,15 @@ import anyio
 import click
 
 from zelda_ci import app, process
-from zelda_ci.app import RunOrder
 from zelda_ci.cli import options, report
 from zelda_ci.cli.output import echo
-from zelda_ci.cli.programs import as_report
 from zelda_ci.cli.sides import ComparedSides
-from zelda_ci.config.settings import read_environment
+from zelda_ci.config.environment import read_environment
 from zelda_ci.domain.trials import TrialPlan
 from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline.comparing import keep_comparison
 from zelda_ci.pipeline.html_report import write_html
+from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.report import terminal
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.base_commit import BaseOrder
@@ -65,7 +64,7 @@ def demo(*, keep: bool, jobs: int) -> int:
         code, _ = _run(project, RunOrder(jobs=jobs, replay=recordings), keep=keep)
         _say(CHANGE)
         (project / RULE).unlink()
-        plan = Overrides(trials=Given(TRIALS, "option", "--trials"))
+        plan = Overrides({"trials": Given(TRIALS, "option", "--trials")})
         order = RunOrder((CHANGED_SUITE,), overrides=plan, jobs=jobs, replay=recordings, working_tree=True)
         sides = _run(project, replace(order, against=BaseOrder("HEAD")), keep=keep)[1]
         page = _page(project, sides, keep=keep) if sides else None
@@ -91,7 +90,7 @@ def _run(project: Path, order: RunOrder, *, keep: bool) -> tuple[int, ComparedSi
     loaded, settings = app.load(project), read_environment(os.environ)
     order = replace(order, unsafe=True, is_own_content=True)
     with report.progress(as_json=False) as emit:
-        batch = app.run(loaded, app.with_stored(loaded, order, settings, emit), settings, emit)
+        batch = app.Invocation(loaded, order, settings).with_stored().run(emit)
     if order.against is None or batch.interrupted:
         return report.show(batch, loaded.results_dir if keep else None, as_json=False), None
     sides = ComparedSides.of(loaded.results_dir, batch, {})
@@ -104,8 +103,7 @@ def _page(project: Path, sides: ComparedSides, *, keep: bool) -> Path:
     """The HTML report of the suite on both sides; it stays even if the project does not."""
     results_dir = app.load(project).results_dir
     target = results_dir / "report.html" if keep else Path(tempfile.mkdtemp(prefix="zelda-report-")) / "report.html"
-    told = as_report(sides.batch, sides.compared, project.name, sides.changes)
-    write_html(target, told, [RunHistory(results_dir)])
+    write_html(target, sides.report(project.name), [RunHistory(results_dir)])
     return target
 
 

@@ -11,10 +11,10 @@ import click
 from zelda_ci.cli import completion, options, report
 from zelda_ci.cli.output import echo
 from zelda_ci.compare.drift import MAX_NIGHTS, night_of, watch, with_night
-from zelda_ci.compare.pool import grouped
 from zelda_ci.config.project import results_folder
 from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.nights import Night, NightlyHistory
+from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import StorageError
 from zelda_ci.files.atomic import read_file
@@ -103,12 +103,8 @@ def _of_runs(stored: RunHistory, runs: Sequence[StoredRun], suite: str) -> Itera
     # Their ids begin with the time.
     newest_first = sorted(own, key=_batch, reverse=True)
     groups = islice(groupby(newest_first, key=_batch), MAX_NIGHTS)
-    batches = [[stored.result(run.run_id) for run in batch] for _, batch in groups]
-    pool, nights = grouped(run for batch in batches for run in batch), list[Night]()
-    for batch in reversed(batches):
-        night = night_of(batch, nights, pool)
-        nights += [night] if night else []
-    yield from nights
+    nights = [night_of([stored.result(run.run_id) for run in batch]) for _, batch in groups]
+    yield from (night for night in reversed(nights) if night)
 
 
 def _batch(run: StoredRun) -> str:
@@ -134,10 +130,10 @@ def _files(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _of_batch(data: bytes, name: str) -> Iterator[Night]:
-    night = night_of(codec.decode_batch(data, name).runs)
+    night = night_of(codec.decode(BatchResult, data, name).runs)
     if night:
         yield night
 
 
 def _of_history(data: bytes, name: str) -> Iterator[Night]:
-    yield from codec.decode_nights(data, name).nights
+    yield from codec.decode(NightlyHistory, data, name).nights

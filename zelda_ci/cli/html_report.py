@@ -9,7 +9,6 @@ import click
 from zelda_ci.cli import completion, options
 from zelda_ci.cli.compare import configured_gates
 from zelda_ci.cli.output import echo
-from zelda_ci.cli.programs import as_report
 from zelda_ci.cli.report import typed_path
 from zelda_ci.cli.sides import ComparedSides
 from zelda_ci.config.project import find_root, results_folder
@@ -42,6 +41,7 @@ FILE_NAME = "report.html"
 )
 @click.option("--open", "is_opened", is_flag=True, help="Show it in the browser.")
 @click.option("--no-transcripts", is_flag=True, help="Leave out what sessions said, did and changed.")
+@click.option("--all-transcripts", is_flag=True, help="Also show the transcripts of sessions that passed.")
 @click.option("--allow-mixed", is_flag=True, help="Show deltas even if suites, models or versions differ.")
 def report(
     *,
@@ -50,9 +50,12 @@ def report(
     output: Path | None,
     is_opened: bool,
     no_transcripts: bool,
+    all_transcripts: bool,
     allow_mixed: bool,
 ) -> None:
     """Write stored runs as one HTML file: verdicts, numbers, transcripts, and two sides beside each other.
+
+    Transcripts are those of sessions that did not pass, and of the two of a suite that stand side by side.
 
     RUN is a run or a batch as for `zelda show`; without it, the newest batch. Two of them are compared as by
     `zelda compare`: what the first is called is the base. A batch of `zelda run --against main` has both sides already.
@@ -64,7 +67,10 @@ def report(
     sides = [read_side(history, name, whole=len(runs) != 2) for name in runs or (LATEST,)]
     made = _compared(sides, project, results_dir, allow_mixed=allow_mixed)
     target = _target(output, results_dir)
-    size = write_html(target, made, [history], include_texts=not no_transcripts)
+    if no_transcripts and all_transcripts:
+        message = "--no-transcripts and --all-transcripts exclude each other."
+        raise ConfigError(message, hint="Give one of them.", code="USAGE")
+    size = write_html(target, made, [history], include_texts=not no_transcripts, all_transcripts=all_transcripts)
     echo(f"{visible(typed_path(target), 1000)} ({brief_count(size)}B)")
     if is_opened and not webbrowser.open(target.resolve().as_uri()):
         echo("No browser could be started: open the file yourself.", err=True)
@@ -78,7 +84,7 @@ def _compared(sides: Sequence[SideReference], project: Path, results_dir: Path, 
     else:
         batch = batch_of([run for side in sides for run in side.runs])
         if len(sides) == 1 and len(batch.runs) > 1 and (kept := ComparedSides.read(results_dir, batch.batch_id)):
-            return as_report(kept.batch, kept.compared, subject, kept.changes)
+            return kept.report(subject)
         if not batch.base_runs:
             return report_alone(batch, subject)
         baseline = SideReference(Side.BASE.value, batch.base_runs)

@@ -11,16 +11,15 @@ import click
 from click.core import ParameterSource
 
 from zelda_ci import app
-from zelda_ci.app import RunOrder
 from zelda_ci.cli import report
 from zelda_ci.cli.command_trials import Trial, untried
 from zelda_ci.cli.output import echo
 from zelda_ci.config import init as scaffold
 from zelda_ci.config.discovery import suite_files
+from zelda_ci.config.environment import EnvironmentSettings, read_environment
 from zelda_ci.config.init import CommandLine, FileDraft, FirstSuite, about, first_suite, subjects
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.config.secret_files import find_secrets
-from zelda_ci.config.settings import EnvironmentSettings, read_environment
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.pipeline.survey import Survey, survey
 from zelda_ci.redact import Redactor
@@ -66,9 +65,9 @@ def init(*, project: Path, yes: bool, force: bool, no_check: bool) -> None:
     """
     manner = Manner(asks=not yes and _somebody_can_answer(), yes=yes, force=force, tries=not no_check)
     settings = read_environment(os.environ)
-    weak = app.unaccepted_isolation(None, RunOrder(), settings)
+    weak = app.weak_machine(settings)
     if weak and manner.asks:
-        weak = report.ask_about_isolation(None, RunOrder(), settings)
+        weak = report.ask_to_accept(weak, settings)
     elif weak:
         echo(f"{sentence(weak.meaning, report.MAX_MEANING)}\n{weak.acceptance}\n", err=True)
     manner = replace(manner, tries=manner.tries and weak is None)

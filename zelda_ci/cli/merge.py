@@ -1,7 +1,7 @@
 """`zelda merge`, and the shards whose parts it puts together."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,17 +11,16 @@ import anyio
 import click
 
 from zelda_ci import app
-from zelda_ci.app import RunOrder
+from zelda_ci.app import Invocation
 from zelda_ci.cli import options, report, reporters
 from zelda_ci.cli.output import echo
 from zelda_ci.cli.reporters import Reporter, Reporting, RunReport
+from zelda_ci.config.environment import EnvironmentSettings, read_environment
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import EnvironmentSettings, read_environment
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import empty_batch
 from zelda_ci.domain.shards import ShardOf, ShardPart, ShardPlan
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, StorageError
-from zelda_ci.events import Emit
 from zelda_ci.github.revisions import tree_in
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.parts import FOLDER, parts_in, write_part
@@ -69,16 +68,11 @@ def merge(
     names what is wrong, and the exit code is 2.
     """
     reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, page=page)
+    reporting.need_folders()
     loaded, settings = app.load(project), read_environment(os.environ)
     parts = fitting(parts_in(folder))
     _need_commit(parts[0].part.plan, loaded, settings)
-    running = RunReport(reporting, None, settings, titled=False)
-    batch = bring_in(parts, loaded.results_dir)
-    with running.progress(loaded):
-        # Nothing goes on any more: what there is to show, is shown now.
-        pass
-    running.show(batch, stored_in(parts))
-    return running.finish()
+    return RunReport(reporting, loaded).show(bring_in(parts, loaded.results_dir), stored_in(parts))
 
 
 def _need_commit(plan: ShardPlan, loaded: LoadedProject, settings: EnvironmentSettings) -> None:
@@ -111,33 +105,26 @@ def _refuse_together(reporting: Reporting, given: Mapping[str, Any]) -> None:
         raise ConfigError("A shard reports nothing to programs: it knows a part only.", hint=hint, code="USAGE")
 
 
-def run_shard(
-    orders: Sequence[tuple[LoadedProject, RunOrder]],
-    shard: ShardOf,
-    settings: EnvironmentSettings,
-    running: RunReport,
-    changed_since: str | None,
-) -> int:
+def run_shard(whole: Invocation, shard: ShardOf, running: RunReport, changed_since: str | None) -> int:
     """Run the suites of one shard and leave its part; the exit code says only whether it could be done.
 
     Raises:
         ZeldaError: Nothing could be run, or the part could not be written.
     """
     _refuse_together(running.reporting, click.get_current_context().params)
-    ((loaded, whole),) = orders
-    narrowed = next(iter(running.narrowed(loaded, whole, settings, changed_since)), None)
+    loaded, environ = whole.loaded, whole.settings.environ
+    narrowed = reporters.narrowed(whole, changed_since)
     if narrowed:
-        loaded, whole = narrowed
-        report.ask_about_isolation(loaded, whole, settings)
-    with running.progress(loaded) as emit:
-        whole = app.with_stored(loaded, whole, settings, emit) if narrowed else whole
-        plan = _plan(loaded, whole, shard, settings, emit, is_empty=narrowed is None)
+        report.ask_about_isolation(narrowed)
+    with running.progress() as emit:
+        whole = narrowed.with_stored() if narrowed else whole
+        plan = _plan(whole, shard, is_empty=narrowed is None)
         names = plan.names_of(shard.number)
         echo([*told(plan)][shard.number - 1])
-        order = order_of(whole, plan, shard.number)
-        batch = app.run(loaded, order, settings, emit) if names else empty_batch(datetime.now(UTC))
-    counted = counted_trials(whole.stored, names)
-    part = ShardPart(shard=shard.number, plan=plan, platform=system_name(settings.environ), counted=counted)
+        own = whole.ordering(order_of(whole.order, plan, shard.number))
+        batch = own.run(emit) if names else empty_batch(datetime.now(UTC))
+    counted = counted_trials(whole.order.stored, names)
+    part = ShardPart(shard=shard.number, plan=plan, platform=system_name(environ), counted=counted)
     file = write_part(loaded.results_dir / FOLDER, part, batch, loaded.results_dir)
     echo(f"Part {shard}: {report.typed_path(file)} (`zelda merge` puts all parts together, and judges)")
     outcome = batch_outcome(batch)
@@ -146,25 +133,17 @@ def run_shard(
     return outcome.exit_code if outcome >= Outcome.INCOMPLETE else 0
 
 
-def _plan(
-    loaded: LoadedProject,
-    whole: RunOrder,
-    shard: ShardOf,
-    settings: EnvironmentSettings,
-    emit: Emit,
-    *,
-    is_empty: bool,
-) -> ShardPlan:
-    commit, tree = _tested(loaded, settings)
-    replayed = whole.replay is not None
+def _plan(whole: Invocation, shard: ShardOf, *, is_empty: bool) -> ShardPlan:
+    commit, tree = _tested(whole.loaded, whole.settings)
+    order, replayed = whole.order, whole.order.replay is not None
     facts = PlanFacts(
-        suites=() if is_empty else app.masked(loaded, whole, settings, emit),
+        suites=() if is_empty else whole.masked,
         commit=commit,
         tree=tree,
-        base=whole.against.ref if whole.against else None,
-        sides=2 if whole.against else 0,
-        stored=whole.stored,
-        trial_seconds=expected_seconds(RunHistory(loaded.results_dir), replayed=replayed),
-        budget_usd=whole.budget_usd,
+        base=order.against.ref if order.against else None,
+        sides=2 if order.against else 0,
+        stored=order.stored,
+        trial_seconds=expected_seconds(RunHistory(whole.loaded.results_dir), replayed=replayed),
+        budget_usd=order.budget_usd,
     )
     return make_plan(facts if not replayed else replace(facts, budget_usd=None), shard.shards)

@@ -10,8 +10,8 @@ from zelda_ci.cli import options
 from zelda_ci.cli.init import surveyed
 from zelda_ci.cli.output import echo
 from zelda_ci.config import init as scaffold
-from zelda_ci.config.schema import nearest
-from zelda_ci.config.settings import read_environment
+from zelda_ci.config.environment import read_environment
+from zelda_ci.config.words import nearest
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.errors import ConfigError

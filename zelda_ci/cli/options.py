@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from zelda_ci.app import RunOrder
 from zelda_ci.cli import completion
-from zelda_ci.config.loader import plain_value
-from zelda_ci.config.schema import alternatives_of, choices, has_free_names
+from zelda_ci.config.schema import ConfigKey, choices, kinds
+from zelda_ci.config.source import plain_value
 from zelda_ci.domain.shards import ShardOf, shard_of
-from zelda_ci.overrides import ROWS, Given, Override, Overrides, parsed
+from zelda_ci.overrides import SOURCES, Given, Overrides, about, parsed
+from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.workspace.base_commit import BaseOrder
 
 LAST = "HEAD"
@@ -76,47 +76,29 @@ def overrides(command: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         function = click.make_pass_decorator(Overrides, ensure=True)(function)
-        for field, row in reversed(ROWS.items()):
-            if row.option and command in row.commands:
-                function = _option(field, row.option, row)(function)
+        for name, (key, sources) in reversed([*SOURCES.items()]):
+            if sources.option and command in sources.commands:
+                function = _option(name, sources.option, key)(function)
         return function
 
     return add
 
 
-def _option(field: str, name: str, row: Override) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _option(key: str, name: str, place: ConfigKey) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
         if value is not None:
-            given = parsed(row, value) if kind is click.STRING else value
-            ctx.obj = replace(ctx.obj or Overrides(), **{field: Given(given, "option", name)})
+            ctx.obj = Overrides({key: Given(parsed(key, value), "option", name)}).above(ctx.obj or Overrides())
 
-    kind, metavar = _type(row.schema), name.rpartition("-")[2].upper()
+    words = choices(place.field.annotation)
+    is_choice = len(words) > 0 and len(kinds(place.field.annotation)) == 1
     return click.option(
         name,
-        type=kind,
-        metavar=metavar if kind is click.STRING else None,
-        help=row.help or row.place.field.description,
+        type=click.Choice(words) if is_choice else str,
+        metavar=None if is_choice else name.rpartition("-")[2].upper(),
+        help=about(place),
         expose_value=False,
         callback=keep,
     )
-
-
-def _type(schema: dict[str, Any]) -> click.ParamType[Any]:
-    """What a value looks like on the command line, as far as click can say it."""
-    # A group of names and values has no place on a command line.
-    alternative, *others = (each for each in alternatives_of(schema) if not has_free_names(each))
-    if others:
-        return click.STRING
-    least, most = alternative.get("minimum"), alternative.get("maximum")
-    if words := choices(schema):
-        return click.Choice(words)
-    match alternative["type"]:
-        case "integer":
-            return Whole(least, most)
-        case "number":
-            return Amount(least, most)
-        case _:
-            return click.STRING
 
 
 class Whole(click.IntRange):

@@ -7,8 +7,8 @@ import click
 
 from zelda_ci import app
 from zelda_ci.cli import completion, options, report
+from zelda_ci.config.environment import read_environment
 from zelda_ci.config.project import results_folder
-from zelda_ci.config.settings import read_environment
 from zelda_ci.errors import ZeldaError
 from zelda_ci.overrides import Overrides
 from zelda_ci.storage import references

@@ -2,18 +2,16 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import click
 
-from zelda_ci import app
-from zelda_ci.app import RunOrder
+from zelda_ci.app import Invocation
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.compare.gate import missed_minimums
-from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import EnvironmentSettings, accept_isolation, accepted_isolation
+from zelda_ci.config.environment import EnvironmentSettings, accept_isolation, accepted_isolation
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.outcome import batch_outcome
@@ -55,21 +53,22 @@ def print_table(view: HistoryView) -> None:
     print_history(console, remarks, view, one_line=terminal.is_plain(console))
 
 
-def ask_about_isolation(
-    loaded: LoadedProject | None, order: RunOrder, settings: EnvironmentSettings
-) -> WeakIsolation | None:
-    """Remember which weak level the user accepts: the option's, or at a terminal the answer.
-
-    Returns what is not accepted, which `app.run` refuses.
+def ask_about_isolation(invocation: Invocation) -> None:
+    """Remember which weak level the user accepts: the option's, or at a terminal the answer; a run refuses others.
 
     Raises:
         ZeldaError: The order cannot be used, or the answer not be kept.
     """
-    given = order.overrides.accept_isolation
+    given, settings = invocation.order.overrides.get("acceptIsolation"), invocation.settings
     if given and given.kind == "option" and given.value != accepted_isolation(settings.environ):
         _remember_isolation(given.value, settings)
-    weak = app.unaccepted_isolation(loaded, order, settings)
-    if weak is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if weak := invocation.weak_isolation():
+        ask_to_accept(weak, settings)
+
+
+def ask_to_accept(weak: WeakIsolation, settings: EnvironmentSettings) -> WeakIsolation | None:
+    """At a terminal, have the user accept a weak level once and for all; the level again where that is not so."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return weak
     echo(sentence(weak.meaning, MAX_MEANING), err=True)
     if not click.confirm(f"Accept isolation level {weak.level} on this machine from now on?", err=True):
@@ -100,29 +99,12 @@ def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:
     return max(batch_outcome(batch).exit_code, gate.exit_code)
 
 
-def foretell(plans: Sequence[tuple[LoadedProject, Forecast]], *, as_json: bool) -> int:
+def print_forecast_of(forecast: Forecast, *, as_json: bool) -> None:
     """Print what would run and what it may cost."""
     if as_json:
-        print_json(_together(plans))
-        return 0
-    console = terminal.open_console(sys.stdout)
-    for loaded, forecast in plans:
-        if len(plans) > 1:
-            echo(f"\nProject {os.path.relpath(loaded.root)}")
-        print_forecast(console, forecast_table(forecast), [*forecast_lines(forecast)])
-    return 0
-
-
-def _together(plans: Sequence[tuple[LoadedProject, Forecast]]) -> Forecast:
-    """Of several projects, suites are told apart by folder."""
-    if len(plans) == 1:
-        return plans[0][1]
-    suites = (
-        suite.replace(suite=(PurePath(os.path.relpath(loaded.root)) / suite.suite).as_posix())
-        for loaded, forecast in plans
-        for suite in forecast.suites
-    )
-    return Forecast(suites=tuple(suites), budget_usd=next((each.budget_usd for _, each in plans), None))
+        print_json(forecast)
+    else:
+        print_forecast(terminal.open_console(sys.stdout), forecast_table(forecast), [*forecast_lines(forecast)])
 
 
 def run_files(results_dir: Path, run_id: str) -> RunFiles:

@@ -1,24 +1,27 @@
 """`zelda run`: suites in, results and a report out."""
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from zelda_ci import app
-from zelda_ci.app import RunOrder
-from zelda_ci.cli import completion, merge, options, report, reporters
+from zelda_ci.app import Invocation
+from zelda_ci.cli import completion, debug_log, merge, options, report, reporters
 from zelda_ci.cli.choosing import Selection, select_in
-from zelda_ci.cli.reporters import Reporter, RunReport
+from zelda_ci.cli.output import echo
+from zelda_ci.cli.reporters import Reporter, RunReport, folder_name, narrowed
 from zelda_ci.cli.watch import watch
-from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.settings import EnvironmentSettings, read_environment
+from zelda_ci.compare.pool import StoredTrials
+from zelda_ci.config.environment import read_environment
+from zelda_ci.domain.run import BatchResult, empty_batch
 from zelda_ci.domain.shards import ShardOf
-from zelda_ci.errors import EXIT_INTERRUPTED
+from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
 from zelda_ci.overrides import Overrides
-from zelda_ci.pipeline.invocation import foretell
+from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.workspace.base_commit import BaseOrder
 
 # A session mostly waits for the model: two processors carry more, and the lowest rate limits this many.
@@ -153,61 +156,117 @@ def run(  # noqa: PLR0913 - its options
 
     def once() -> int:
         chosen = select_in(project, Selection(names, tags, grep, last_failed), all_projects=all_projects)
-        orders = [(loaded, replace(order, names=meant)) for loaded, meant in chosen.projects]
-        running = RunReport(reporting, project.resolve() if all_projects else None, settings, titled=chosen.is_several)
-        running.refuse_all(chosen.unusable)
+        roots = [loaded.root for loaded, _ in chosen.projects]
+        of_each = reporting.of_each(roots) if all_projects else [reporting]
+        for each in of_each:
+            each.need_folders()
+        asked = [
+            Asked(Invocation(loaded, replace(order, names=meant), settings), RunReport(each, loaded))
+            for (loaded, meant), each in zip(chosen.projects, of_each, strict=True)
+        ]
         if shard:
-            return merge.run_shard(orders, shard, settings, running, since)
+            return merge.run_shard(asked[0].invocation, shard, asked[0].report, since)
+        work = EachProject(since, is_several=chosen.is_several)
+        for root, problem in chosen.unusable.items():
+            work.refuse(root, problem)
         if dry_run:
-            return _foretell(orders, settings, running, since, as_json=reporting.printed == "json")
-        return _run_each(orders, settings, running, since)
+            for one in asked:
+                work.foretell(one, as_json=reporting.printed == "json")
+        else:
+            work.run(asked)
+        return work.code
 
     return watch(project, once) if is_watching else once()
 
 
-def _foretell(
-    orders: Sequence[tuple[LoadedProject, RunOrder]],
-    settings: EnvironmentSettings,
-    running: RunReport,
-    changed_since: str | None,
-    *,
-    as_json: bool,
-) -> int:
-    """What would run, without the suites that cannot feel what has changed, and what it may cost."""
-    plans = []
-    for asked in orders:
-        for loaded, order in running.narrowed(*asked, settings, changed_since):
-            with running.progress(loaded) as emit:
-                counted = app.with_stored(loaded, order, settings, emit)
-            suites = app.ordered(loaded, order, settings)
-            plans.append((loaded, foretell(counted, suites, loaded.results_dir)))
-    return report.foretell(plans, as_json=as_json)
+@dataclass(frozen=True)
+class Asked:
+    """What to run in a project, and how it is reported."""
+
+    invocation: Invocation
+    report: RunReport
+
+    @property
+    def root(self) -> Path:
+        """The project's folder."""
+        return self.invocation.loaded.root
 
 
-def _run_each(
-    orders: Sequence[tuple[LoadedProject, RunOrder]],
-    settings: EnvironmentSettings,
-    running: RunReport,
-    changed_since: str | None,
-) -> int:
-    """One project after the other, and every question before the first; the exit code of all of it."""
-    ready = []
-    for loaded, order in orders:
-        with running.tolerant(loaded.root):
-            for narrowed in running.narrowed(loaded, order, settings, changed_since):
-                report.ask_about_isolation(*narrowed, settings)
-                ready.append(narrowed)
-    spent = 0.0
-    for at, (loaded, order) in enumerate(ready, start=1):
-        with running.tolerant(loaded.root):
-            if order.budget_usd is not None:
-                # It is that of the whole invocation: what one project has spent, the next one lacks.
-                order = replace(order, budget_usd=max(0.0, order.budget_usd - spent))  # noqa: PLW2901
-            with running.progress(loaded) as emit:
-                counted = app.with_stored(loaded, order, settings, emit)
-                batch = app.run(loaded, counted, settings, emit)
-            spent += batch.cost_usd
-            if running.show(batch, counted.stored) == EXIT_INTERRUPTED or batch.ended:
-                running.leave([project.root for project, _ in ready[at:]])
-                return running.finish()
-    return running.finish()
+class EachProject:
+    """Runs one project after the other; of several, one that cannot be run does not keep the others from it."""
+
+    def __init__(self, changed_since: str | None, *, is_several: bool) -> None:
+        self._changed_since, self._is_several = changed_since, is_several
+        self._endings: list[str] = []
+        self.code = 0
+
+    def run(self, asked: Sequence[Asked]) -> None:
+        """Every project, and every question before the first."""
+        ready = []
+        for one in asked:
+            with self._tolerant(one.root):
+                found = narrowed(one.invocation, self._changed_since)
+                if found:
+                    report.ask_about_isolation(found)
+                ready.append((one, found))
+        spent = 0.0
+        for at, (one, found) in enumerate(ready, start=1):
+            with self._tolerant(one.root):
+                self._title(one)
+                batch, stored = self._batch(one, found, spent)
+                spent += batch.cost_usd
+                code = one.report.show(batch, stored)
+                self._end(one.root, f"exit code {code}" if batch.runs else "nothing to run", code)
+                if code == EXIT_INTERRUPTED or batch.ended:
+                    for left, _ in ready[at:]:
+                        self._end(left.root, "not begun")
+                    break
+        if self._is_several:
+            echo("\nProjects: " + ", ".join(self._endings), err=True)
+
+    def foretell(self, one: Asked, *, as_json: bool) -> None:
+        """What would run, without the suites that what has changed cannot concern, and what it may cost."""
+        with self._tolerant(one.root):
+            found = narrowed(one.invocation, self._changed_since)
+            if found is None:
+                return
+            self._title(one)
+            with one.report.progress():
+                forecast = found.with_stored().forecast()
+            report.print_forecast_of(forecast, as_json=as_json)
+
+    def refuse(self, root: Path, problem: ZeldaError) -> None:
+        """Say what is wrong with a project."""
+        echo(f"\nProject {folder_name(root)}", err=True)
+        debug_log.explain(problem)
+        self._end(root, "could not be run", problem.exit_code)
+
+    def _batch(
+        self, one: Asked, found: Invocation | None, spent: float
+    ) -> tuple[BatchResult, Mapping[str, StoredTrials]]:
+        if found is None:
+            return empty_batch(datetime.now(UTC)), {}
+        budget = found.order.budget_usd
+        if budget is not None and spent:
+            # It is that of the whole command: what one project has spent, the next one lacks.
+            found = found.ordering(replace(found.order, budget_usd=max(0.0, budget - spent)))
+        with one.report.progress() as emit:
+            counted = found.with_stored()
+            return counted.run(emit), counted.order.stored
+
+    def _title(self, one: Asked) -> None:
+        if self._is_several:
+            echo(f"\nProject {folder_name(one.root)}", err=bool(one.report.reporting.printed))
+
+    def _end(self, root: Path, words: str, code: int = 0) -> None:
+        self._endings.append(f"{folder_name(root)} ({words})")
+        self.code = max(self.code, code)
+
+    @contextmanager
+    def _tolerant(self, root: Path) -> Iterator[None]:
+        try:
+            yield
+        except ZeldaError as problem:
+            if not self._is_several:
+                raise
+            self.refuse(root, problem)

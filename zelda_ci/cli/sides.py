@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from zelda_ci.compare.pool import StoredTrials
-from zelda_ci.domain.ci import SteeringChange
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, PullRequestChanges, SteeringChange
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.pipeline.comparing import Compared, arms_steering, compare_arms, kept_comparison
@@ -45,6 +45,14 @@ class ComparedSides:
         runs = RunHistory(results_dir).overview().runs if batch_id is None else ()
         kept = kept_comparison(results_dir, batch_id or runs[0].batch_id) if batch_id or runs else None
         return cls.of(results_dir, *kept) if kept else None
+
+    def report(self, subject: str) -> CiReport:
+        """The same for an HTML report and for programs."""
+        commit = self.batch.base.commit if self.batch.base else None
+        origin = BaselineOrigin(state=BaselineState.FOUND, sentence="", commit=commit)
+        changed = PullRequestChanges(steering=self.changes)
+        compared = self.compared
+        return CiReport(self.batch, compared.gate, origin, compared.comparison, subject=subject, changes=changed)
 
     def view(self, *, whole: bool = True) -> ComparisonView:
         """Every suite, or those that did not stay as they were."""

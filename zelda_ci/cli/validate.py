@@ -125,8 +125,8 @@ def _print_settings(console: Console, suite: LoadedSuite) -> None:
 
 
 def _settings(suite: LoadedSuite) -> Iterable[tuple[str, Any]]:
-    """All but the file, which stands above, and the second spelling of judgeModel."""
-    return ((key, value) for key, value in entries(suite.resolved) if key not in {"file", "judge.model"})
+    """All but the file, which stands above."""
+    return ((key, value) for key, value in entries(suite.resolved) if key != "file")
 
 
 def _style(origin: Origin) -> str:

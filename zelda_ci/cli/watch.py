@@ -7,8 +7,8 @@ from pathlib import Path
 
 from zelda_ci.cli import debug_log
 from zelda_ci.cli.output import echo
-from zelda_ci.config import tracked
 from zelda_ci.config.project import find_root
+from zelda_ci.config.repository import NEW_ONES, listed
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, ZeldaError
 
 SECONDS = 1.0
@@ -49,7 +49,7 @@ def _changed(root: Path, seen: State) -> State:
 def _state(root: Path) -> State:
     """By name, what a save changes; nothing of files that are gone."""
     state = {}
-    for name in tracked.listing(root):
+    for name in listed(root, *NEW_ONES) or ():
         with suppress(OSError):
             status = (root / name).lstat()
             state[name] = (status.st_mtime_ns, status.st_size)

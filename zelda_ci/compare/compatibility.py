@@ -31,9 +31,7 @@ def _test_formats(reading: RunMetrics) -> str:
 
 
 def _judge(identity: JudgeIdentity | None, reading: RunMetrics) -> tuple[str, str]:
-    config = reading.run.config
-    configured = config.judge.model or config.judge_model
-    return (identity.model, identity.prompt_version) if identity else (configured, "")
+    return (identity.model, identity.prompt_version) if identity else (reading.run.config.judge_model, "")
 
 
 def _fulfillment_judge(reading: RunMetrics) -> tuple[str, str]:

@@ -1,62 +1,14 @@
-"""The answers to all questions of a comparison together, because each hypothesis costs the others certainty."""
+"""The row of one number: its verdict, and how sure that is."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from zelda_ci.compare.exact_tests import OneSided, Tails
 from zelda_ci.compare.intervals import Interval, of_means, of_pairs, of_pass_rates
-from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis, significant
+from zelda_ci.compare.looks import Answer
+from zelda_ci.compare.multiplicity import significant
 from zelda_ci.compare.questions import Question
 from zelda_ci.compare.sides import mean, summarize
-from zelda_ci.domain.comparison import FamilySize, Verdict
-from zelda_ci.domain.measure_spec import PASS_RATE, Scale
-
-
-class QuestionKey(NamedTuple):
-    """Which number of which suite; the overall numbers have no suite."""
-
-    suite: str | None
-    name: str
-    criterion: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class HypothesisResult:
-    """Adjusted p-values of both directions; absent where nothing was tested."""
-
-    worse: float | None = None
-    better: float | None = None
-    regressed: bool | None = None
-    """Whether one of several looks showed a regression; absent where the p-value says it."""
-
-
-def resolve_questions(
-    questions: Mapping[QuestionKey, Question],
-) -> tuple[dict[QuestionKey, HypothesisResult], FamilySize]:
-    """Correct the two directions apart: a family of regressions, whose error is promised, and one of improvements."""
-    tested = {key: question for key, question in questions.items() if question.tails is not None}
-    worse, better = _family(tested.values(), worse=True), _family(tested.values(), worse=False)
-    answers = dict.fromkeys(questions, HypothesisResult())
-    for index, key in enumerate(tested):
-        answers[key] = HypothesisResult(worse.adjusted[index], better.adjusted[index])
-    return answers, FamilySize(hypotheses=len(tested), testable=len(worse.testable), alpha=ALPHA)
-
-
-def _family(tested: Iterable[Question], *, worse: bool) -> Family:
-    return Family(
-        tuple(
-            Hypothesis(tail(question.scale, question.tails, worse=worse), question.scale.weight)
-            for question in tested
-            if question.tails
-        )
-    )
-
-
-def tail(scale: Scale, tails: Tails, *, worse: bool) -> OneSided:
-    """The test for a change in the worse, or better, direction."""
-    return tails.lower if (scale.better == "higher") == worse else tails.higher
-
+from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.measure_spec import PASS_RATE
 
 SINGLE_TRIAL = "1 trial: differences may be noise"
 ONE_TRIAL_PROVES_NOTHING = "one trial on a side proves no change: set `trials: adaptive`, or more trials"
@@ -66,7 +18,7 @@ TOO_FEW = "the change may be noise: no change could be significant with so few t
 Effect = Literal["better", "worse", "same"]
 
 
-def describe(question: Question, answer: HypothesisResult) -> dict[str, Any]:
+def describe(question: Question, answer: Answer) -> dict[str, Any]:
     """The fields of a `Delta`."""
     sample = question.sample
     verdict, reasons = _verdict(question, answer)
@@ -76,11 +28,12 @@ def describe(question: Question, answer: HypothesisResult) -> dict[str, Any]:
         "better": question.scale.better,
         "baseline": summarize(sample.baseline),
         "candidate": summarize(sample.candidate),
+        "gates": verdict is Verdict.REGRESSED and question.may_gate,
     }
     return fields | _comparison(question, answer) if sample.answerable else fields
 
 
-def _verdict(question: Question, answer: HypothesisResult) -> tuple[Verdict, tuple[str, ...]]:
+def _verdict(question: Question, answer: Answer) -> tuple[Verdict, tuple[str, ...]]:
     sample = question.sample
     if sample.obstacles and not sample.answerable:
         return Verdict.INCONCLUSIVE, sample.obstacles
@@ -94,7 +47,7 @@ def _verdict(question: Question, answer: HypothesisResult) -> tuple[Verdict, tup
     return verdict, (*sample.obstacles, *reasons)
 
 
-def _significance(question: Question, answer: HypothesisResult) -> tuple[Verdict, tuple[str, ...]]:
+def _significance(question: Question, answer: Answer) -> tuple[Verdict, tuple[str, ...]]:
     if question.method == "threshold":
         return _of_one_trial(question)
     if answer.regressed:
@@ -103,9 +56,8 @@ def _significance(question: Question, answer: HypothesisResult) -> tuple[Verdict
         return Verdict.UNCHANGED, ()
     if question.method is None:
         return Verdict.INCONCLUSIVE, (question.not_tested,)
-    adjusted = answer.worse if question.is_worse else answer.better
-    if adjusted is not None and significant(adjusted) and not (question.is_worse and answer.regressed is False):
-        return _direction(question), ()
+    if significant(answer.better) and not question.is_worse:
+        return Verdict.IMPROVED, ()
     return Verdict.INCONCLUSIVE, (TOO_NOISY if significant(question.floor) else TOO_FEW,)
 
 
@@ -115,26 +67,27 @@ def _of_one_trial(question: Question) -> tuple[Verdict, tuple[str, ...]]:
         return Verdict.UNCHANGED, (SINGLE_TRIAL,)
     if question.scale.varies:
         return Verdict.INCONCLUSIVE, (SINGLE_TRIAL,)
-    return (_direction(question), ()) if question.is_fact else (Verdict.CHANGED, (ONE_TRIAL_PROVES_NOTHING,))
+    if not question.is_fact:
+        return Verdict.CHANGED, (ONE_TRIAL_PROVES_NOTHING,)
+    return Verdict.REGRESSED if question.is_worse else Verdict.IMPROVED, ()
 
 
-def _direction(question: Question) -> Verdict:
-    return Verdict.REGRESSED if question.scale.is_worse(question.sample.change) else Verdict.IMPROVED
-
-
-def _comparison(question: Question, answer: HypothesisResult) -> dict[str, Any]:
+def _comparison(question: Question, answer: Answer) -> dict[str, Any]:
     sample, change = question.sample, question.sample.change
-    old = mean(sample.baseline)
-    effect = _effect(question)
-    return {
+    old, effect = mean(sample.baseline), _effect(question)
+    fields = {
         "change": change,
         "change_percent": 100 * change / old if old else None,
         "effect": effect,
         "threshold": question.threshold,
         "method": question.method,
-        **_p_values(question, answer, effect),
         "interval": _interval(question),
     }
+    if not question.is_tested:
+        return fields
+    is_worse = effect != "better"
+    adjusted = answer.worse if is_worse else answer.better
+    return fields | {"p_value": question.tail(worse=is_worse).p, "adjusted_p_value": adjusted}
 
 
 def _effect(question: Question) -> Effect:
@@ -144,21 +97,11 @@ def _effect(question: Question) -> Effect:
     return "worse" if question.scale.is_worse(change) else "better"
 
 
-def _p_values(question: Question, answer: HypothesisResult, effect: Effect) -> dict[str, float | None]:
-    if question.tails is None:
-        return {}
-    worse = effect != "better"
-    return {
-        "p_value": tail(question.scale, question.tails, worse=worse).p,
-        "adjusted_p_value": answer.worse if worse else answer.better,
-    }
-
-
 def _interval(question: Question) -> Interval | None:
     """Of the change; nothing where a side has one trial."""
     a, b = question.sample.baseline, question.sample.candidate
     if question.method == "threshold" or min(len(a), len(b)) < 2:
         return None
-    if question.differences:
-        return of_pairs(question.differences)
+    if question.strata:
+        return of_pairs([new - old for old, new in zip(a, b, strict=True)])
     return of_pass_rates(a, b) if question.scale is PASS_RATE else of_means(a, b)

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from zelda_ci.compare.exact_tests import OneSided, permutation_test
-from zelda_ci.compare.multiplicity import Family, Hypothesis, significant
-from zelda_ci.compare.pool import CLOCK_DIFFERENCE, TrialPool, grouped
+from zelda_ci.compare.multiplicity import Hypothesis, adjust, significant
+from zelda_ci.compare.pool import CLOCK_DIFFERENCE
 from zelda_ci.compare.sides import INVALID, read_metrics
-from zelda_ci.domain.fingerprint import PLATFORM, Fingerprint
+from zelda_ci.domain.fingerprint import PLATFORM
 from zelda_ci.domain.nights import (
     MAX_ROWS,
     WINDOW,
@@ -49,14 +49,8 @@ _NEVER = (datetime.min.replace(tzinfo=UTC), "")
 COMMANDS = "build and tests"
 
 
-def night_of(runs: Sequence[RunResult], before: Sequence[Night] = (), stored: TrialPool | None = None) -> Night | None:
-    """The row of the runs of one night; nothing where none of them says anything.
-
-    Args:
-        runs: Of the night.
-        before: Earlier nights: a state that a suite cannot tell from one of theirs has its name.
-        stored: Trials of earlier nights, which tell what a suite can feel.
-    """
+def night_of(runs: Sequence[RunResult]) -> Night | None:
+    """The row of the runs of one night; nothing where none of them says anything."""
     by_suite: dict[str, list[RunResult]] = {}
     for run in runs:
         if run.fingerprint and run.status not in INVALID and run_outcome(run) is not Outcome.INCOMPLETE:
@@ -64,52 +58,34 @@ def night_of(runs: Sequence[RunResult], before: Sequence[Night] = (), stored: Tr
     if not by_suite:
         return None
     commits = [run.source.commit for run in runs if run.source and run.source.commit]
-    pool = grouped((*(stored.trials if stored else ()), *(run for each in by_suite.values() for run in each)))
     return Night(
         at=max(run.finished_at for run in runs),
         batch_id=runs[0].batch_id,
         commit=commits[-1] if commits else None,
-        suites={name: _suite_night(trials, _earlier(before, name), pool) for name, trials in by_suite.items()},
+        suites={name: _suite_night(trials) for name, trials in by_suite.items()},
     )
 
 
-def _earlier(nights: Sequence[Night], suite: str) -> list[SuiteNight]:
-    """The rows of a suite, the newest first."""
-    return [night.suites[suite] for night in reversed(nights) if suite in night.suites]
-
-
-def _name_of(state: Fingerprint, suite: str, earlier: Sequence[SuiteNight], pool: TrialPool) -> str:
-    """Of a state: that of the newest night in the same one, as far as the suite can feel it."""
-    names: dict[str, str] = {}
-    for row in earlier:
-        names.setdefault(row.exact or row.outcome, row.outcome)
-    if state.outcome in names or not names:
-        return names.get(state.outcome, state.outcome)
-    same = {run.fingerprint.outcome for run in pool.alike(suite, state) if run.fingerprint}
-    return next((name for exact, name in names.items() if exact in same), state.outcome)
-
-
-def _suite_night(runs: Sequence[RunResult], earlier: Sequence[SuiteNight], pool: TrialPool) -> SuiteNight:
+def _suite_night(runs: Sequence[RunResult]) -> SuiteNight:
     runs = sorted(runs, key=lambda run: (run.finished_at, run.run_id))[-MAX_TRIALS:]
     newest = runs[-1]
     assert newest.fingerprint  # noqa: S101 - others were left out
     state = newest.fingerprint
     # A commit, or a model that answers now and then, may lie between two runs of one night: the last one counts.
-    alike = [run for run in runs if run.fingerprint and run.fingerprint.outcome == state.outcome]
+    same = [run for run in runs if run.fingerprint and run.fingerprint.outcome == state.outcome]
     checks: dict[str, list[bool]] = {}
-    for run in alike:
+    for run in same:
         for name, outcome in read_metrics(run).outcomes.items():
             checks.setdefault(name, []).append(outcome > 0)
-        if (commands := correctness_outcome(run.evaluations)) is not Outcome.MEASURED:
+        if (commands := correctness_outcome(run)) is not Outcome.MEASURED:
             checks.setdefault(COMMANDS, []).append(commands is Outcome.PASSED)
     return SuiteNight(
-        outcome=_name_of(state, newest.suite, earlier, pool),
-        exact=state.outcome,
+        outcome=state.outcome,
         tree=state.tree,
         platform={part: state.parts[part] for part in PLATFORM if state.parts.get(part)},
-        trials=len(alike),
+        trials=len(same),
         whole=_counted(
-            outcome is Outcome.PASSED for outcome in map(run_outcome, alike) if outcome is not Outcome.MEASURED
+            outcome is Outcome.PASSED for outcome in map(run_outcome, same) if outcome is not Outcome.MEASURED
         ),
         checks={name: _counted(passes) for name, passes in checks.items()},
         cost_usd=sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run in runs),
@@ -179,7 +155,7 @@ def _found(splits: Sequence[Split]) -> list[Drift]:
     """What has fallen, with an error of `NIGHTLY_ALPHA` for all of it; where it is seen in several ways, the surest."""
     asked = [(split, check) for split in splits for check in sorted(split.newest.checks)]
     tests = {index: test for index, each in enumerate(asked) if (test := _lower(*each))}
-    adjusted = Family(tuple(map(Hypothesis, tests.values())), NIGHTLY_ALPHA).adjusted
+    adjusted = adjust([Hypothesis(test) for test in tests.values()], NIGHTLY_ALPHA)
     surest: dict[tuple[str, str], tuple[float, float, int]] = {}
     for (index, test), p in zip(tests.items(), adjusted, strict=True):
         if significant(p, NIGHTLY_ALPHA):

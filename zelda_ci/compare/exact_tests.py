@@ -1,18 +1,15 @@
-"""Exact tests: Fisher's for two pass rates, permutations for two samples of numbers and for paired differences."""
+"""Exact tests: Fisher's for two pass rates, permutations for two samples of numbers, within strata where there are."""
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate, combinations, islice
+from itertools import combinations, islice
 from math import comb, fsum, sqrt
 from statistics import NormalDist
 
 from zelda_ci.compare.sides import deviation, mean
-
-_ROUNDING = 1 + 1e-9  # sums of fractions that are equal on paper
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +18,6 @@ class OneSided:
 
     p: float
     floor: float
-    attainable: tuple[float, ...] = ()
-    """All p-values that arrangements of the same data can give, rising; empty where they are too many to list."""
-
-    def chance(self, t: float) -> float:
-        """A bound on the probability of a p-value of at most `t` if nothing changed: exact where all are known."""
-        if not self.attainable:
-            return t if t * _ROUNDING >= self.floor else 0.0
-        below = bisect_right(self.attainable, t * _ROUNDING)
-        return self.attainable[below - 1] if below else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +41,9 @@ def fisher_exact(passed_a: int, trials_a: int, passed_b: int, trials_b: int) -> 
     ways = [comb(passes, x) * comb(total - passes, trials_b - x) for x in range(least, most + 1)]
     everything = comb(total, trials_b)
     position = passed_b - least
-    from_below = tuple(total / everything for total in accumulate(ways))
-    from_above = tuple(total / everything for total in accumulate(reversed(ways)))
     return Tails(
-        lower=OneSided(from_below[position], from_below[0], from_below),
-        higher=OneSided(from_above[-1 - position], from_above[0], from_above),
+        lower=OneSided(sum(ways[: position + 1]) / everything, ways[0] / everything),
+        higher=OneSided(sum(ways[position:]) / everything, ways[-1] / everything),
     )
 
 
@@ -75,7 +61,7 @@ SHARED_STEPS = 20_000
 # The same for strata, of which each sum of one meets each of the others.
 STRATA_STEPS = 6000
 
-# Above so many numbers, or pairs, the sum is so close to normal that its mean and variance do.
+# Above so many numbers the sum is so close to normal that its mean and variance do.
 COUNTED = 200
 
 
@@ -103,36 +89,13 @@ def permutation_test(a: Sequence[float], b: Sequence[float]) -> Tails:
     )
 
 
-def sign_flip_test(differences: Sequence[float]) -> Tails:
-    """Do paired differences (candidate minus baseline) lie below, or above, zero?
-
-    Fisher, The Design of Experiments (1935), section 21: if the sides are alike, each difference could as well have
-    had the other sign; the share of the 2^n ways to give signs whose sum is at most (at least) the observed one.
-    """
-    changed = [difference for difference in differences if difference]
-    if not changed:
-        return Tails(OneSided(1.0, 1.0), OneSided(1.0, 1.0))
-    if len(changed) > COUNTED:
-        return _normal_tails(fsum(changed), fsum(difference**2 for difference in changed))
-    largest = max(map(abs, changed))
-    sizes = [max(1, size) for size in _on_steps([abs(difference) / largest for difference in changed])]
-    observed = sum(size for size, difference in zip(sizes, changed, strict=True) if difference > 0)
-    bits, polynomial = len(sizes) + 1, 1
-    for size in sizes:
-        polynomial += polynomial << size * bits
-    arrangements = 1 << len(sizes)
-    at_least = _tail(polynomial, observed, bits)
-    at_most = arrangements - _tail(polynomial, observed + 1, bits)
-    floor = 1 / arrangements
-    return Tails(OneSided(at_most / arrangements, floor), OneSided(at_least / arrangements, floor))
-
-
 def stratified_permutation_test(strata: Sequence[tuple[tuple[float, ...], tuple[float, ...]]]) -> Tails:
     """Do B's numbers lie lower, or higher, than A's, over strata of which each has numbers on both sides?
 
     Pitman's test with permutations within the strata alone: the share of all ways to call as many numbers of each
     stratum "B" whose sum over all strata is at most (at least) the observed one. The sums of a stratum are counted, and
-    those of all strata by convolution, on steps shared among the numbers, as in `permutation_test`.
+    those of all strata by convolution, on steps shared among the numbers, as in `permutation_test`. With one number a
+    side in each stratum it is Fisher's test for paired differences, The Design of Experiments (1935), section 21.
     """
     pooled = [value for a, b in strata for value in (*a, *b)]
     if min(pooled) == max(pooled):

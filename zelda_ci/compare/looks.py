@@ -1,7 +1,8 @@
 """What one suite's trials show at fixed looks: with how much error each look is made, and whether all goes as expected.
 
 Suite s of S owns the share ALPHA / S of the error, look k of it the weight w_k, and what is tested at a look is fixed
-before the first trial. So the chance of any false call is at most ALPHA, whichever suites stop, and when.
+before the first trial. So the chance of any false call is at most ALPHA, whichever suites stop, and when. A fixed
+number of trials is a plan with one look; suites with one look are corrected together, with the sum of their shares.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,13 +11,11 @@ from functools import cached_property
 from itertools import zip_longest
 from typing import TypeVar
 
-from zelda_ci.compare.compatibility import measure_obstacles, session_obstacles
-from zelda_ci.compare.deltas import QuestionKey, tail
 from zelda_ci.compare.exact_tests import fisher_exact, permutation_test
-from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis, significant
-from zelda_ci.compare.questions import Question, Sample, ask_criterion, ask_measure, passes
-from zelda_ci.compare.sides import INVALID, RunMetrics
-from zelda_ci.domain.measures import Measure
+from zelda_ci.compare.multiplicity import ALPHA, Hypothesis, adjust, significant
+from zelda_ci.compare.questions import Pair, Question, QuestionKey, Sample, ask_measure
+from zelda_ci.compare.sides import SuiteSide
+from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.suite import ScoreLimits
 from zelda_ci.domain.trials import FixedTrials, Plan
 
@@ -29,46 +28,66 @@ FEW = 10
 # The same for a score that varies in every session.
 EXPECTED_SCORE = 0.05
 
+# Shares of the error that the tests of a number may use, relative to those of a criterion. Resources vary in every
+# session and quality does not: with equal shares, five resource tests per suite would use up the error that criteria
+# need. At one look of several the score of the criteria, which is their mean, costs them little.
+AT_ONCE = {measure: 0.1 for measure, spec in MEASURES.items() if spec.scale.varies}
+AT_LOOKS = {Measure.REQUIREMENT_FULFILLMENT: 0.05, Measure.TOOL_USAGE: 0.1, Measure.TESTS: 0.1}
+
 # The first look and two at which something is tested: only then is the last one made on a condition.
 MANY_LOOKS = 3
 
-# Scores that are tested at a look. That of the criteria is their mean and costs them little where they are tested
-# themselves; numbers that every session has other values of are tested once, over all suites.
-# Tests that are gone cannot fail, so how many ran is tested beside them.
-SCORES = {
-    Measure.REQUIREMENT_FULFILLMENT: 0.05,
-    Measure.FUNCTIONAL_CORRECTNESS: 1.0,
-    Measure.TOOL_USAGE: 0.1,
-    Measure.TESTS: 0.1,
-}
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """P-values of both directions, corrected for everything: compared with ALPHA."""
+
+    worse: float = 1.0
+    better: float = 1.0
+    regressed: bool = False
+    """Whether it is worse beyond the threshold, and significantly so."""
 
 
-class TrialGroup(tuple[RunMetrics, ...]):  # noqa: SLOT001 - what was read is kept
-    """Trials that are looked at together, and what they show: read once, however often the schedule is asked."""
-
-    @cached_property
-    def valid(self) -> "TrialGroup":
-        """Those that count, the oldest first; one that is given twice counts once."""
-        unique = {trial.key: trial for trial in self if trial.run.status not in INVALID}
-        return TrialGroup(sorted(unique.values(), key=lambda trial: (trial.run.started_at, trial.run.run_id)))
-
-    @cached_property
-    def outcomes(self) -> dict[str, tuple[float, ...]]:
-        """Of each criterion, in the trials in which it counts."""
-        found = [trial.outcomes for trial in self]
-        names: set[str] = set().union(*found)
-        return {name: tuple([outcomes[name] for outcomes in found if name in outcomes]) for name in sorted(names)}
-
-    @cached_property
-    def scores(self) -> dict[Measure, tuple[float, ...]]:
-        """Of each score that is tested at a look, the values of the trials that have it."""
-        found = [trial.values for trial in self]
-        return {measure: tuple([values[measure] for values in found if measure in values]) for measure in SCORES}
+Answers = Mapping[QuestionKey, Answer]
 
 
-def grouped(trials: tuple[RunMetrics, ...]) -> TrialGroup:
-    """As a group; one that is a group already keeps what it has read."""
-    return trials if isinstance(trials, TrialGroup) else TrialGroup(trials)
+def answered(
+    questions: Mapping[QuestionKey, Question],
+    share: float = 1.0,
+    *,
+    alpha: float = ALPHA,
+    weights: Mapping[Measure, float] = {},
+) -> dict[QuestionKey, Answer]:
+    """The answers of one look; those to what is not tested are left out.
+
+    "Something got worse" and "something got better" are two families: what is promised is the error of the first.
+
+    Args:
+        questions: All that is asked at the look.
+        share: What the look owns of the whole error.
+        alpha: The whole error.
+        weights: Of measures that have others than 1; the score of criteria has it only beside criteria.
+    """
+    tested = {key: question for key, question in questions.items() if question.is_tested}
+    if not tested or not share:
+        return {}
+    own = {key: _weight(key, tested, weights) for key in tested}
+    families = (
+        [Hypothesis(question.tail(worse=worse), own[key]) for key, question in tested.items()]
+        for worse in (True, False)
+    )
+    # P-values are compared with ALPHA, whatever the look owns.
+    scale = ALPHA / (alpha * share)
+    adjusted = ([min(1.0, p * scale) for p in adjust(family, alpha * share)] for family in families)
+    return {
+        key: Answer(worse, better, significant(worse) and question.is_worse)
+        for (key, question), worse, better in zip(tested.items(), *adjusted, strict=True)
+    }
+
+
+def _weight(key: QuestionKey, tested: Iterable[QuestionKey], weights: Mapping[Measure, float]) -> float:
+    is_alone = key.name == Measure.REQUIREMENT_FULFILLMENT and not any(other.criterion for other in tested)
+    return 1.0 if key.criterion or is_alone else weights.get(Measure(key.name), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,149 +117,54 @@ def looks_of(plan: Plan, *, has_base: bool) -> tuple[Look, ...]:
 
 
 @dataclass(frozen=True)
-class SeenTrials:
-    """The trials that one look is made on."""
-
-    suite: str
-    base: TrialGroup
-    head: TrialGroup
-    tolerance: ScoreLimits
-
-    @cached_property
-    def criteria(self) -> dict[str, Sample]:
-        """Of each criterion the outcomes on both sides; a side may lack it."""
-        new, old = self.head.outcomes, self.base.outcomes
-        return {name: Sample(old.get(name, ()), new.get(name, ())) for name in dict.fromkeys((*new, *old))}
-
-    def score(self, measure: Measure) -> Sample:
-        """Of a score the values on both sides."""
-        return Sample(self.base.scores[measure], self.head.scores[measure])
-
-    @cached_property
-    def questions(self) -> dict[QuestionKey, Question]:
-        """What is tested: all that both sides have in two trials at least."""
-        asked = {
-            QuestionKey(self.suite, name, criterion=True): ask_criterion(sample, self.tolerance)
-            for name, sample in sorted(self.criteria.items())
-        }
-        for measure in SCORES:
-            asked[QuestionKey(self.suite, measure.value)] = ask_measure(measure, self.score(measure), self.tolerance)
-        return {key: question for key, question in asked.items() if question.tails}
-
-    def as_expected(self, *, first: bool) -> bool:
-        """Whether nothing of the head looks worse than the other trials; without any, whether everything passes.
-
-        At the first look, one failure is also enough to go on where the other trials never failed.
-        """
-        passes = (*self.criteria.values(), self.score(Measure.FUNCTIONAL_CORRECTNESS))
-        return all(_is_expected(sample, first=first) for sample in passes) and not (
-            self._is_worse(Measure.TESTS) or (self._is_worse(Measure.TOOL_USAGE) and self._is_rare(Measure.TOOL_USAGE))
-        )
-
-    def _is_worse(self, measure: Measure) -> bool:
-        sample = self.score(measure)
-        return sample.answerable and ask_measure(measure, sample, self.tolerance).is_worse
-
-    def _is_rare(self, measure: Measure) -> bool:
-        """Whether chance hardly makes so low a score, or few trials could not show one that is any rarer."""
-        sample = self.score(measure)
-        lower = permutation_test(sample.baseline, sample.candidate).lower
-        return lower.p <= max(EXPECTED_SCORE, lower.floor)
-
-
-def _is_expected(sample: Sample, *, first: bool) -> bool:
-    if not sample.candidate or (sample.baseline and sample.change >= 0):
-        return True
-    # A single trial that passed says that it can: what fails beside it is not expected, however few trials there are.
-    knows_little = first or len(sample.baseline) == 1
-    if not sample.baseline or (knows_little and min(sample.baseline) >= 100):
-        return min(sample.candidate) >= 100
-    known = EXPECTED_OF_FEW if len(sample.baseline) < FEW else EXPECTED
-    limit = EXPECTED_AT_FIRST if first else known
-    is_rate = {*sample.baseline, *sample.candidate} <= {0.0, 100.0}
-    return (_chance_of_passes(sample) if is_rate else _chance_of_scores(sample)) > limit
-
-
-def _chance_of_passes(sample: Sample) -> float:
-    a, b = sample.baseline, sample.candidate
-    return fisher_exact(passes(a), len(a), passes(b), len(b)).lower.p
-
-
-def _chance_of_scores(sample: Sample) -> float:
-    return permutation_test(sample.baseline, sample.candidate).lower.p
-
-
-@dataclass(frozen=True, slots=True)
-class Adjusted:
-    """P-values of both directions, corrected for everything: compared with ALPHA."""
-
-    worse: float
-    better: float
-
-
-def corrected(questions: Mapping[QuestionKey, Question], share: float) -> dict[QuestionKey, Adjusted]:
-    """The answers of one look, which owns this share of the whole error."""
-    if not questions or not share:
-        return {}
-    found = {}
-    for worse in (True, False):
-        tests = (
-            Hypothesis(tail(question.scale, question.tails, worse=worse), _weight(key, questions))
-            for key, question in questions.items()
-            if question.tails
-        )
-        found[worse] = Family(tuple(tests), ALPHA * share).adjusted
-    pairs = zip(found[True], found[False], strict=True)
-    return {
-        key: Adjusted(min(1.0, worse / share), min(1.0, better / share))
-        for key, (worse, better) in zip(questions, pairs, strict=True)
-    }
-
-
-def _weight(key: QuestionKey, questions: Iterable[QuestionKey]) -> float:
-    speaks_alone = key.name == Measure.REQUIREMENT_FULFILLMENT and not any(other.criterion for other in questions)
-    return 1.0 if key.criterion or speaks_alone else SCORES[Measure(key.name)]
-
-
-@dataclass(frozen=True)
 class SuiteLooks:
     """One suite's trials, look by look."""
 
     suite: str
     looks: tuple[Look, ...]
-    head: TrialGroup
-    base: TrialGroup
-    stored: TrialGroup
+    head: SuiteSide
+    base: SuiteSide
+    stored: SuiteSide
     share: float
     """Of the whole error."""
 
     @cached_property
-    def made(self) -> int:
+    def completed(self) -> int:
         """How many looks have their trials."""
-        reached = (len(self.head) >= look.head and len(self.base) >= look.base for look in self.looks)
+        head, base = len(self.head.readings), len(self.base.readings)
+        reached = (head >= look.head and base >= look.base for look in self.looks)
         return next((index for index, done in enumerate(reached) if not done), len(self.looks))
 
     @cached_property
-    def seen(self) -> tuple[SeenTrials, ...]:
-        """What may be tested at each look that is made."""
+    def pairs(self) -> tuple[Pair, ...]:
+        """The trials of each completed look."""
         return tuple(
-            SeenTrials(
-                self.suite, TrialGroup(self.base[: look.base]), TrialGroup(self.head[: look.head]), self.tolerance
-            )
-            for look in self.looks[: self.made]
+            self._pair(self.base.first(look.base) if look.base else None, look) for look in self.looks[: self.completed]
         )
+
+    def _pair(self, baseline: SuiteSide | None, look: Look) -> Pair:
+        head = self.head.first(look.head)
+        return Pair(self.suite, baseline, head, side_by_side=True, limits=self.tolerance)
+
+    @cached_property
+    def whole(self) -> Pair:
+        """All trials, of the base those beside them where there are any: what is shown, whatever was tested."""
+        bases = (self.base, self.stored)
+        known = next((side for side in bases if side.readings), next((side for side in bases if side.given), None))
+        head = self.head if self.head.given else None
+        return Pair(self.suite, known, head, side_by_side=bool(self.base.readings))
 
     @property
     def tolerance(self) -> ScoreLimits:
-        """The newest trial's: a changed gate is meant to take effect."""
-        return self.head[-1].run.config.gate.tolerance
+        """What the gate of the newest trial tolerates: a changed gate is meant to take effect."""
+        newest = self.head.readings[-1:]
+        return newest[0].run.config.gate.tolerance if newest else ScoreLimits()
 
     def as_expected(self, index: int) -> bool:
         """Whether all goes on as usual: at the first look by the stored trials, later by the base of this job."""
-        seen = self.seen[index]
         if index:
-            return seen.as_expected(first=False)
-        return SeenTrials(self.suite, self.stored, seen.head, self.tolerance).as_expected(first=True)
+            return _as_expected(self.pairs[index], first=False)
+        return _as_expected(self._pair(self.stored, self.looks[0]), first=True)
 
     @property
     def is_futile(self) -> bool:
@@ -248,42 +172,76 @@ class SuiteLooks:
 
         That is where this suite, were it the only one and this the only look, would not be called by now.
         """
-        if len(self.looks) < MANY_LOOKS or self.made != len(self.looks) - 1:
+        if len(self.looks) < MANY_LOOKS or self.completed != len(self.looks) - 1:
             return False
-        seen = self.seen[-1]
-        return not _called(seen, corrected(seen.questions, 1.0))
+        answers = answered(_at_looks(self.pairs[-1]), weights=AT_LOOKS)
+        return not any(answer.regressed for answer in answers.values())
 
     @cached_property
-    def answers(self) -> tuple[dict[QuestionKey, Adjusted], ...]:
-        """What each look that is made says."""
-        made = zip(self.seen, self.looks, strict=False)
-        return tuple(corrected(seen.questions, look.weight * self.share) for seen, look in made)
-
-    @cached_property
-    def regressed(self) -> frozenset[QuestionKey]:
-        """What any look shows to be worse. It ends the suite, and it is what the comparison lets gate."""
-        called = (_called(*each) for each in zip(self.seen, self.answers, strict=True))
-        return frozenset(filter(self._is_comparable, set().union(*called)))
-
-    def _is_comparable(self, key: QuestionKey) -> bool:
-        trials = (*self.base, *self.head)
-        measure = Measure.REQUIREMENT_FULFILLMENT if key.criterion else Measure(key.name)
-        return not (session_obstacles(trials) or measure_obstacles(measure, trials))
-
-    @cached_property
-    def best(self) -> dict[QuestionKey, Adjusted]:
-        """The smallest p-values of all looks: a call that was made at one of them stands."""
-        found: dict[QuestionKey, Adjusted] = {}
-        for answers in self.answers:
+    def answers(self) -> Answers:
+        """The smallest p-values of all completed looks: a call that was made at one of them stands."""
+        found: dict[QuestionKey, Answer] = {}
+        for pair, look in zip(self.pairs, self.looks, strict=False):
+            answers = answered(_at_looks(pair), look.weight * self.share, weights=AT_LOOKS)
             for key, answer in answers.items():
+                if not self.whole.questions[key].is_tested:
+                    continue
                 known = found.get(key, answer)
-                found[key] = Adjusted(min(known.worse, answer.worse), min(known.better, answer.better))
+                found[key] = Answer(
+                    min(known.worse, answer.worse),
+                    min(known.better, answer.better),
+                    known.regressed or answer.regressed,
+                )
         return found
 
+    @property
+    def has_regressed(self) -> bool:
+        """Whether any look shows something to be worse. It ends the suite, and it is what the gate may count."""
+        return any(answer.regressed for answer in self.answers.values())
 
-def _called(seen: SeenTrials, answers: Mapping[QuestionKey, Adjusted]) -> set[QuestionKey]:
-    """What is worse beyond the threshold and significantly so."""
-    return {key for key, answer in answers.items() if significant(answer.worse) and seen.questions[key].is_worse}
+
+def _at_looks(pair: Pair) -> dict[QuestionKey, Question]:
+    """What is tested at a look: what every session has other values of is tested once, over all suites."""
+    return {key: question for key, question in pair.questions.items() if not question.scale.varies}
+
+
+def _as_expected(pair: Pair, *, first: bool) -> bool:
+    """Whether nothing of the head looks worse than the other trials; without any, whether everything passes.
+
+    At the first look, one failure is also enough to go on where the other trials never failed.
+    """
+    passes = (*map(pair.outcomes, pair.criteria), pair.values(Measure.FUNCTIONAL_CORRECTNESS))
+    return all(_is_expected(sample, first=first) for sample in passes) and not (
+        _is_worse(pair, Measure.TESTS)
+        or (_is_worse(pair, Measure.TOOL_USAGE) and _is_rare(pair.values(Measure.TOOL_USAGE)))
+    )
+
+
+def _is_worse(pair: Pair, measure: Measure) -> bool:
+    sample = pair.values(measure)
+    return sample.answerable and ask_measure(measure, sample, pair.tolerance).is_worse
+
+
+def _is_rare(scores: Sample) -> bool:
+    """Whether chance hardly makes so low a score, or few trials could not show one that is any rarer."""
+    lower = permutation_test(scores.baseline, scores.candidate).lower
+    return lower.p <= max(EXPECTED_SCORE, lower.floor)
+
+
+def _is_expected(sample: Sample, *, first: bool) -> bool:
+    old, new = sample.baseline, sample.candidate
+    if not new or (old and sample.change >= 0):
+        return True
+    # A single trial that passed says that it can: what fails beside it is not expected, however few trials there are.
+    knows_little = first or len(old) == 1
+    if not old or (knows_little and min(old) >= 100):
+        return min(new) >= 100
+    known = EXPECTED_OF_FEW if len(old) < FEW else EXPECTED
+    if {*old, *new} <= {0.0, 100.0}:
+        tails = fisher_exact(len(old) - old.count(0.0), len(old), len(new) - new.count(0.0), len(new))
+    else:
+        tails = permutation_test(old, new)
+    return tails.lower.p > (EXPECTED_AT_FIRST if first else known)
 
 
 T = TypeVar("T")

@@ -10,8 +10,6 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from operator import attrgetter
 
-from zelda_ci.compare.alike import alike
-from zelda_ci.compare.evidence import known_today
 from zelda_ci.compare.sides import INVALID
 from zelda_ci.domain.fingerprint import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -60,38 +58,9 @@ class TrialPool:
         """Those of a suite in one state."""
         return self.groups.get((suite, outcome), ())
 
-    @property
-    def suites(self) -> tuple[str, ...]:
-        """Of which there are trials."""
-        return tuple(self._states)
-
-    @cached_property
-    def _states(self) -> Mapping[str, Mapping[str, tuple[RunResult, ...]]]:
-        """By suite and outcome."""
-        found: dict[str, dict[str, tuple[RunResult, ...]]] = {}
-        for (suite, outcome), group in self.groups.items():
-            found.setdefault(suite, {})[outcome] = group
-        return found
-
-    def alike(self, suite: str, state: Fingerprint, head: Fingerprint | None = None) -> tuple[RunResult, ...]:
-        """Those of a suite in a state, and in states that are the same as far as the suite can feel it.
-
-        Args:
-            suite: Its name.
-            state: Its fingerprint in that state.
-            head: Says on which platform a trial must have been made to tell what the suite feels; the state's own
-                where there is none.
-        """
-        exact = self.of(suite, state.outcome)
-        others = [group for outcome, group in self._states.get(suite, {}).items() if outcome != state.outcome]
-        found = alike(exact, others, state, known_today(head or state)) if others else []
-        return tuple(sorted((*exact, *found), key=_by_age, reverse=True)) if found else exact
-
-    def stored(
-        self, suite: str, base: Fingerprint | None, head: Fingerprint | None, settings: PoolSettings
-    ) -> tuple[RunResult, ...]:
+    def stored(self, suite: str, base: Fingerprint | None, settings: PoolSettings) -> tuple[RunResult, ...]:
         """The trials of the base's state of a suite, newest first; without a state there are none."""
-        return self.alike(suite, base, head)[: settings.max_trials] if base else ()
+        return self.of(suite, base.outcome)[: settings.max_trials] if base else ()
 
     def of_laptop(
         self, suite: str, base: Fingerprint | None, head: Fingerprint, settings: PoolSettings
@@ -99,14 +68,11 @@ class TrialPool:
         """What one developer has stored: trials of both states, told apart by their fingerprints alone.
 
         Trials of the base that ran beside those of this very head belong to looks that have begun. Where head and base
-        are the same state, as far as the suite can feel it, all are the base's: of itself a trial is no evidence.
+        are the same state, all are the base's: of itself a trial is no evidence.
         """
-        stored = self.stored(suite, base, head, settings)
-        trials = self.alike(suite, head)
-        states = {head.outcome, *(run.fingerprint.outcome for run in trials if run.fingerprint)}
-        is_changed = base is None or base.outcome not in states or base.tree != head.tree
-        same = (run for run in trials if run.fingerprint and _is_of_code_and_platform(run.fingerprint, head))
-        own = tuple(same) if is_changed else ()
+        stored = self.stored(suite, base, settings)
+        is_changed = base is None or (base.outcome, base.tree) != (head.outcome, head.tree)
+        own = tuple(same_as(self.of(suite, head.outcome), head)) if is_changed else ()
         beside = tuple(
             run
             for run in stored
@@ -183,15 +149,15 @@ def is_of_platform(own: Fingerprint, head: Fingerprint) -> bool:
     return all(own.parts.get(part) == head.parts.get(part) for part in KNOWN_PLATFORM)
 
 
-def _is_of_code_and_platform(own: Fingerprint, head: Fingerprint) -> bool:
-    return own.tree == head.tree and is_of_platform(own, head)
-
-
 def same_as(trials: Iterable[RunResult], head: Fingerprint) -> list[RunResult]:
-    """Of a suite's trials, those of the head's very state, as far as the suite can feel it, its code and platform."""
-    same = grouped(trials)
-    found = [run for suite in same.suites for run in same.alike(suite, head)]
-    return [run for run in found if run.fingerprint and _is_of_code_and_platform(run.fingerprint, head)]
+    """Of a suite's trials, those of the head's very state, its code and platform."""
+    return [
+        run
+        for run in trials
+        if (own := run.fingerprint)
+        and (own.outcome, own.tree) == (head.outcome, head.tree)
+        and is_of_platform(own, head)
+    ]
 
 
 def is_beside(own: Fingerprint, head: Fingerprint) -> bool:
@@ -202,7 +168,7 @@ def is_beside(own: Fingerprint, head: Fingerprint) -> bool:
 
 def stored_trials(pool: TrialPool, suite: str, expected: Fingerprint) -> int:
     """How many trials a pool has of a suite as it would run now."""
-    trials = pool.alike(suite, expected)
+    trials = pool.of(suite, expected.outcome)
     return sum(is_of_platform(run.fingerprint, expected) for run in trials if run.fingerprint)
 
 

@@ -1,17 +1,16 @@
 """Which trials to run next, by what the trials so far show. Pure: state in, next trials out."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 
 from zelda_ci.compare.compatibility import session_obstacles
-from zelda_ci.compare.looks import Look, SuiteLooks, TrialGroup, grouped, interleaved, looks_of
-from zelda_ci.compare.overall import FirstTrials, missing_of_base
+from zelda_ci.compare.looks import Look, SuiteLooks, interleaved, looks_of
+from zelda_ci.compare.overall import look_worse, missing_of_base
 from zelda_ci.compare.pool import StoredTrials
-from zelda_ci.compare.sides import INVALID, RunMetrics, read_metrics
-from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.trials import DoneReason, Plan, Side, TrialPlan, plan_of
+from zelda_ci.compare.sides import INVALID, RunMetrics, SuiteSide, read_metrics
+from zelda_ci.domain.trials import DoneReason, FixedTrials, Plan, Side, TrialPlan
 
 # Trials of a side that may fail before nothing more is tried.
 MAX_FAILED = 3
@@ -21,8 +20,7 @@ MAX_FAILED = 3
 class SuiteTrials:
     """What is known of one suite; the trials of each kind are in any order, failed ones included.
 
-    `read_metrics` makes the elements from results; read each result once, since this is asked after every round. What
-    the trials show is read once as well, and kept by `dataclasses.replace`.
+    `read_metrics` makes the elements from results; read each result once, since this is asked after every round.
     """
 
     suite: str
@@ -36,51 +34,6 @@ class SuiteTrials:
     """The suite's own, where it differs from that of the job."""
     has_base: bool = True
     """Whether trials of the base can be run: the base has the suite, and its files can be had."""
-
-    def __post_init__(self) -> None:
-        for kind in ("head", "base", "stored"):
-            object.__setattr__(self, kind, grouped(getattr(self, kind)))
-
-    @property
-    def valid(self) -> dict[str, TrialGroup]:
-        """Trials of each kind that count."""
-        kinds = {"head": self.head, "base": self.base, "stored": self.stored}
-        return {kind: grouped(trials).valid for kind, trials in kinds.items()}
-
-
-def suite_trials(
-    head: Iterable[RunResult],
-    base: Iterable[RunResult] = (),
-    stored: Iterable[RunResult] = (),
-    *,
-    suites: Iterable[str] = (),
-) -> list[SuiteTrials]:
-    """Results by suite, each read once; the plan is the one that the head's trials were run with.
-
-    Args:
-        head: See `SuiteTrials`, as for the others.
-        base: Run in the same job.
-        stored: Made before.
-        suites: All that take part, also those that nothing was run of: each has its share of the error.
-    """
-    found: dict[str, dict[str, tuple[RunMetrics, ...]]] = {name: {} for name in suites}
-    plans: dict[str, Plan] = {}
-    for kind, runs in (("head", head), ("base", base), ("stored", stored)):
-        for run in runs:
-            kinds = found.setdefault(run.suite, {})
-            kinds[kind] = (*kinds.get(kind, ()), read_metrics(run))
-            if kind == "head":
-                plans[run.suite] = plan_of(run.config.trials)
-    return [
-        SuiteTrials(
-            name,
-            kinds.get("head", ()),
-            kinds.get("base", ()),
-            kinds.get("stored", ()),
-            plans.get(name),
-        )
-        for name, kinds in sorted(found.items())
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +75,7 @@ def next_trials(plan: Plan, suites: Sequence[SuiteTrials], about: Collection[str
             continue
         reason = reason_to_end(trials, looks, plan)
         if reason is None:
-            wanted.append(_missing(trials, looks, looks.looks[looks.made]))
+            wanted.append(_missing(trials, looks, looks.looks[looks.completed]))
         elif missing := beside.get(trials.suite):
             wanted.append(missing)
         else:
@@ -136,7 +89,7 @@ def trials_beside_all(plan: Plan, suites: Sequence[SuiteTrials]) -> tuple[Wanted
 
 
 def _beside_all(suites: Sequence[SuiteTrials], all_looks: Sequence[SuiteLooks]) -> dict[str, list[Wanted]]:
-    if not all(suite.has_base for suite in suites) or not FirstTrials(all_looks).look_worse:
+    if not all(suite.has_base for suite in suites) or not look_worse(all_looks):
         return {}
     return {
         trials.suite: _numbered(Wanted(trials.suite, Side.BASE, 1), trials.base, missing)
@@ -162,16 +115,15 @@ def trials_to_come(plan: Plan, suites: Sequence[SuiteTrials]) -> dict[str, tuple
     answer = next_trials(plan, suites)
     fewest = Counter(trial.suite for trial in answer.wanted)
     return {
-        trials.suite: (fewest[trials.suite], 0 if trials.suite in answer.done else _most(trials, trials.plan or plan))
-        for trials in suites
+        looks.suite: (fewest[looks.suite], 0 if looks.suite in answer.done else _most(looks))
+        for looks in looks_of_all(plan, suites)
     }
 
 
-def _most(trials: SuiteTrials, plan: Plan) -> int:
+def _most(looks: SuiteLooks) -> int:
     """Up to the last look."""
-    head, base = len(trials.valid["head"]), len(trials.valid["base"])
-    last = looks_of(plan, has_base=trials.has_base)[-1]
-    return max(0, last.head - head) + max(0, last.base - base)
+    last = looks.looks[-1]
+    return max(0, last.head - len(looks.head.readings)) + max(0, last.base - len(looks.base.readings))
 
 
 def to_decide(trials: SuiteTrials) -> int:
@@ -187,27 +139,29 @@ def looks_of_all(plan: Plan, suites: Sequence[SuiteTrials]) -> list[SuiteLooks]:
 
 
 def _looks(suite: SuiteTrials, plan: Plan, share: float) -> SuiteLooks:
-    looks = looks_of(plan, has_base=suite.has_base)
-    return SuiteLooks(suite=suite.suite, looks=looks, share=share, **suite.valid)
+    head, base, stored = (SuiteSide(suite.suite, each) for each in (suite.head, suite.base, suite.stored))
+    return SuiteLooks(suite.suite, looks_of(plan, has_base=suite.has_base), head, base, stored, share)
 
 
 def reason_to_end(trials: SuiteTrials, looks: SuiteLooks, plan: Plan) -> DoneReason | None:
     """Why a suite has no further look: decided on the same trials in the same order, whenever it is asked."""
     plan = trials.plan or plan
-    if looks.regressed:
+    if isinstance(plan, FixedTrials):
+        return _obstacle(trials, looks)
+    if looks.has_regressed:
         return DoneReason.REGRESSED
-    if isinstance(plan, TrialPlan) and any(map(looks.as_expected, range(looks.made))):
+    if any(map(looks.as_expected, range(looks.completed))):
         return DoneReason.AS_EXPECTED
     return _obstacle(trials, looks) or (DoneReason.NOT_PROVEN if looks.is_futile else None)
 
 
 def _obstacle(trials: SuiteTrials, looks: SuiteLooks) -> DoneReason | None:
     """Why more trials cannot be had, or would not help."""
-    if looks.made == len(looks.looks):
+    if looks.completed == len(looks.looks):
         return DoneReason.PLAN_ENDED
-    if looks.made and not trials.has_base:
+    if looks.completed and not trials.has_base:
         return DoneReason.NO_BASE
-    if looks.head and session_obstacles((looks.head[0], *looks.base[:1])):
+    if session_obstacles((*looks.head.readings[:1], *looks.base.readings[:1])):
         return DoneReason.NOT_COMPARABLE
     if any(_failed(side) > max(MAX_FAILED, len(side) - _failed(side)) for side in (trials.head, trials.base)):
         return DoneReason.FAILED
@@ -215,9 +169,9 @@ def _obstacle(trials: SuiteTrials, looks: SuiteLooks) -> DoneReason | None:
 
 
 def _missing(trials: SuiteTrials, looks: SuiteLooks, look: Look) -> list[Wanted]:
-    first = Wanted(trials.suite, Side.HEAD, 1, looks.made + 1)
-    head = _numbered(first, trials.head, look.head - len(looks.head))
-    base = _numbered(replace(first, side=Side.BASE), trials.base, look.base - len(looks.base))
+    first = Wanted(trials.suite, Side.HEAD, 1, looks.completed + 1)
+    head = _numbered(first, trials.head, look.head - len(looks.head.readings))
+    base = _numbered(replace(first, side=Side.BASE), trials.base, look.base - len(looks.base.readings))
     return list(interleaved([head, base]))
 
 

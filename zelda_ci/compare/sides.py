@@ -15,8 +15,7 @@ from zelda_ci.domain.details import (
     FulfillmentDetails,
     ToolUsageDetails,
 )
-from zelda_ci.domain.evaluation import read_details
-from zelda_ci.domain.measures import METRIC_OF, Measure, Metric
+from zelda_ci.domain.measures import METRIC_OF, Measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -51,9 +50,9 @@ class RunMetrics:
 
 def read_metrics(run: RunResult) -> RunMetrics:
     """Take a result apart. Details of an unknown shape count as missing."""
-    efficiency = read_details(run.evaluations, Metric.EFFICIENCY, EfficiencyDetails)
-    fulfillment = read_details(run.evaluations, Metric.REQUIREMENT_FULFILLMENT, FulfillmentDetails)
-    tool_usage = read_details(run.evaluations, Metric.TOOL_USAGE, ToolUsageDetails)
+    efficiency = run.details(EfficiencyDetails)
+    fulfillment = run.details(FulfillmentDetails)
+    tool_usage = run.details(ToolUsageDetails)
     values = measures.values(run.evaluations)
     used = tool_usage.used if tool_usage and tool_usage.used else efficiency.tool_calls if efficiency else {}
     judgements = fulfillment.by_name if fulfillment else {}
@@ -74,7 +73,7 @@ def read_metrics(run: RunResult) -> RunMetrics:
         },
         is_complete=run_outcome(run) is not Outcome.INCOMPLETE,
         fulfillment=fulfillment,
-        correctness=read_details(run.evaluations, Metric.FUNCTIONAL_CORRECTNESS, CorrectnessDetails),
+        correctness=run.details(CorrectnessDetails),
         tool_usage=tool_usage,
         tools_used=frozenset(tool for tool, calls in used.items() if calls),
         tools_missed=frozenset(missed.tool for missed in tool_usage.missed) if tool_usage else frozenset(),
@@ -117,16 +116,50 @@ LIMITS = frozenset({SessionStatus.MAX_TURNS, SessionStatus.BUDGET_EXCEEDED, Sess
 
 @dataclass(frozen=True)
 class SuiteSide:
-    """The runs of one suite; `readings` are of the valid ones, oldest first."""
+    """The trials of one suite on one side, in any order; one that is given twice counts once."""
 
     suite: str
-    file: str
-    trials: Trials
-    readings: tuple[RunMetrics, ...]
+    given: tuple[RunMetrics, ...] = ()
+
+    @cached_property
+    def _ordered(self) -> tuple[RunMetrics, ...]:
+        unique = {trial.key: trial for trial in self.given}
+        return tuple(sorted(unique.values(), key=lambda trial: (trial.run.started_at, trial.run.run_id)))
+
+    @cached_property
+    def readings(self) -> tuple[RunMetrics, ...]:
+        """The valid trials, oldest first."""
+        return tuple(trial for trial in self._ordered if trial.run.status not in INVALID)
+
+    def first(self, trials: int) -> "SuiteSide":
+        """So many valid trials, the oldest."""
+        return SuiteSide(self.suite, self.readings[:trials])
+
+    @property
+    def file(self) -> str:
+        """The suite's file in the newest trial."""
+        return self._ordered[-1].run.config.file
+
+    @cached_property
+    def trials(self) -> Trials:
+        """What became of all of them."""
+        valid = [trial.run for trial in self.readings]
+        sources = [run.source for run in valid if run.source]
+        return Trials(
+            run_ids=tuple(trial.run.run_id for trial in self._ordered),
+            valid=len(valid),
+            invalid=len(self._ordered) - len(valid),
+            incomplete=sum(not trial.is_complete for trial in self.readings),
+            statuses=dict(Counter(trial.run.status for trial in self._ordered)),
+            replayed=sum(run.replayed for run in valid),
+            models=tuple(sorted({run.config.execution.model for run in valid})),
+            commits=tuple(sorted({source.commit for source in sources if source.commit})),
+            dirty=any(source.dirty for source in sources),
+        )
 
     def values(self, measure: Measure) -> tuple[float, ...]:
         """One number per trial that has it."""
-        return tuple(reading.values[measure] for reading in self.readings if measure in reading.values)
+        return tuple([reading.values[measure] for reading in self.readings if measure in reading.values])
 
     def unscored(self, measure: Measure) -> str | None:
         """Why trials lack a number that was asked for."""
@@ -157,7 +190,7 @@ class SuiteSide:
     @cached_property
     def commands(self) -> tuple[int, int]:
         """Trials in which build, tests or coverage fell short, and trials in which they were measured."""
-        outcomes = [correctness_outcome(reading.run.evaluations) for reading in self.readings]
+        outcomes = [correctness_outcome(reading.run) for reading in self.readings]
         return outcomes.count(Outcome.FAILED), len(outcomes) - outcomes.count(Outcome.MEASURED)
 
     @cached_property
@@ -177,7 +210,7 @@ class SuiteSide:
 
 
 def _fell_short(reading: RunMetrics) -> Iterator[str]:
-    if correctness_outcome(reading.run.evaluations) is not Outcome.FAILED:
+    if correctness_outcome(reading.run) is not Outcome.FAILED:
         return
     details = reading.correctness
     named = {"build": details.build, "tests": details.test} if details else {}
@@ -190,29 +223,7 @@ def _fell_short(reading: RunMetrics) -> Iterator[str]:
 
 def sides(runs: Iterable[RunResult]) -> dict[str, SuiteSide]:
     """Runs by suite, in any order; a run given twice counts once."""
-    unique = {(run.batch_id, run.run_id): run for run in runs}
     by_suite: dict[str, list[RunMetrics]] = {}
-    for run in sorted(unique.values(), key=lambda run: run.suite):
+    for run in {(run.batch_id, run.run_id): run for run in runs}.values():
         by_suite.setdefault(run.suite, []).append(read_metrics(run))
-    return {suite: suite_side(suite, trials) for suite, trials in by_suite.items()}
-
-
-def suite_side(suite: str, trials: Iterable[RunMetrics]) -> SuiteSide:
-    """One suite's trials, at least one, in any order."""
-    ordered = sorted(trials, key=lambda trial: (trial.run.started_at, trial.run.run_id))
-    runs = [trial.run for trial in ordered]
-    readings = tuple(trial for trial in ordered if trial.run.status not in INVALID)
-    valid = [trial.run for trial in readings]
-    sources = [run.source for run in valid if run.source]
-    summary = Trials(
-        run_ids=tuple(run.run_id for run in runs),
-        valid=len(valid),
-        invalid=len(runs) - len(valid),
-        incomplete=sum(not reading.is_complete for reading in readings),
-        statuses=dict(Counter(run.status for run in runs)),
-        replayed=sum(run.replayed for run in valid),
-        models=tuple(sorted({run.config.execution.model for run in valid})),
-        commits=tuple(sorted({source.commit for source in sources if source.commit})),
-        dirty=any(source.dirty for source in sources),
-    )
-    return SuiteSide(suite, runs[-1].config.file, summary, readings)
+    return {suite: SuiteSide(suite, tuple(by_suite[suite])) for suite in sorted(by_suite)}

@@ -58,22 +58,19 @@ def projects(start: Path) -> Iterator[Path]:
     for looked, (folder, depth) in enumerate(folders):
         if looked >= MAX_FOLDERS:
             return
-        if is_project(folder):
+        if is_one := is_project(folder):
             yield folder
         if depth < MAX_DEPTH:
             # Below a folder of suites are suites.
-            is_one = is_project(folder)
             below = [path for path in _folders(folder) if path.name not in SKIPPED]
             folders += [(path, depth + 1) for path in below if not (is_one and path.name == DEFAULT_TEST_DIR)]
 
 
 def is_project(folder: Path) -> bool:
     """Whether a folder holds a configuration, or suites where they lie without one."""
-    return os.path.lexists(folder / CONFIG_FILE) or any(map(is_suite, map(_name, _files(folder / DEFAULT_TEST_DIR))))
-
-
-def _name(path: Path) -> str:
-    return path.name
+    return os.path.lexists(folder / CONFIG_FILE) or any(
+        is_suite(path.name) for path in _files(folder / DEFAULT_TEST_DIR)
+    )
 
 
 def _files(folder: Path, *, deep: bool = True, depth: int = 0) -> Iterator[Path]:

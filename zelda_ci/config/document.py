@@ -1,4 +1,4 @@
-"""A configuration file from disk to its tree of keys, with every problem that can be seen without a model."""
+"""A configuration file from disk to its keys, with every problem that can be seen without a model."""
 
 import os
 import re
@@ -11,17 +11,7 @@ from typing import Any, Generic
 
 import re2
 
-from zelda_ci.config import loader
-from zelda_ci.config.loader import (
-    MappingEntry,
-    MappingNode,
-    Node,
-    ScalarNode,
-    SequenceNode,
-    child,
-    key_places,
-    value_of,
-)
+from zelda_ci.config.check import Model, check
 from zelda_ci.config.merge import Layer
 from zelda_ci.config.messages import (
     MAX_PER_FILE,
@@ -32,9 +22,10 @@ from zelda_ci.config.messages import (
     config_problem,
     shown,
 )
-from zelda_ci.config.validation import Model, validate_tree
+from zelda_ci.config.source import Source, read
 from zelda_ci.domain.suite import MODEL_CREDENTIALS
 from zelda_ci.files import untrusted
+from zelda_ci.named_secrets import is_secret_name
 from zelda_ci.redact import KEY_SHAPES
 
 MEGABYTE = 1_000_000
@@ -104,10 +95,6 @@ def _decode(data: bytes, file: str) -> str:
         raise Rejected(config_problem(file, position(before, len(before)), message)) from None
 
 
-_NAME = re.compile(
-    r"(api|access|secret|private|auth|signing)_?keys?|key|(access_?|auth_?|oauth_?|bearer_?|github_?|gh_?)?token"
-    r"|\w*_(token|key|secret|password)|\w*(apikey|authtoken|secret|passwor[dt]|passwd|passphrase|credentials?)|bearer"
-)
 # By the name of the key that holds a credential, and by how the credential begins; others belong to other vendors.
 _VARIABLES = (
     (re.compile("portkey|gateway"), "PORTKEY_API_KEY"),
@@ -120,20 +107,19 @@ _ANY_VARIABLE = (
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/=]{32}")
 
 
-def credential_named(root: Node | None, file: str) -> Iterator[ConfigProblem]:
+def credential_named(source: Source, file: str) -> Iterator[ConfigProblem]:
     """Keys with the name of a credential and a value that could be one."""
-    execution = child(root, "execution") if root else None
-    own = child(execution, "env") if execution else None
-    given = {(mark.line, mark.column) for _, mark, _ in _scalars(own)}
-    for key, mark, node in _scalars(root):
-        if _NAME.fullmatch(_snake(key)) and isinstance(value_of(node), str):
+    for path, place in source.keys.items():
+        name, value = str(path[-1]), source.value(path)
+        if is_secret_name(name) and isinstance(value, str):
+            is_variable = path[:2] == ("execution", "env") and name.upper() not in MODEL_CREDENTIALS
             instead = (
-                f"set {shown(key)} where Zelda is started, and leave the value out here to pass it on"
-                if (mark.line, mark.column) in given and key.upper() not in MODEL_CREDENTIALS
-                else _elsewhere(key, str(value_of(node)))
+                f"set {shown(name)} where Zelda is started, and leave the value out here to pass it on"
+                if is_variable
+                else _elsewhere(name, value)
             )
-            message = f"{shown(key)} looks like a credential, which does not belong in a file: {instead}"
-            yield config_problem(file, mark, message)
+            message = f"{shown(name)} looks like a credential, which does not belong in a file: {instead}"
+            yield config_problem(file, place, message)
 
 
 def shaped(text: str, file: str) -> Iterator[ConfigProblem]:
@@ -150,24 +136,6 @@ def shaped(text: str, file: str) -> Iterator[ConfigProblem]:
         yield config_problem(file, position(text, begin), message)
 
 
-def _scalars(node: Node | None) -> Iterator[tuple[str, Position, ScalarNode]]:
-    match node:
-        case MappingNode():
-            for key, entry in node.entries.items():
-                if isinstance(entry.node, ScalarNode):
-                    yield key, entry.key_at, entry.node
-                yield from _scalars(entry.node)
-        case SequenceNode():
-            for item in node.items:
-                yield from _scalars(item)
-        case _:
-            pass
-
-
-def _snake(key: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|-", "_", key[:100]).lower()
-
-
 def _elsewhere(*hints: str) -> str:
     """Where a credential belongs, by the name of its key and by how it begins."""
     beginnings = [hint.strip()[:MAX_SHOWN_LENGTH].lower() for hint in hints]
@@ -181,53 +149,38 @@ def _shapes() -> Any:
     return re2.compile("|".join(KEY_SHAPES))
 
 
-def is_sound(text: str, model: type[Model]) -> bool:
-    """Whether a file that says this would be taken without a word."""
-    try:
-        return not _UNPRINTABLE.search(text) and not parse_document(text, "", model).problems
-    except Rejected:
-        return False
-
-
-TOP = Position(1, 1)
 # Lists of sentences. One such as `Password: at least 8 characters` is a key and its value to YAML.
 SENTENCES = ("acceptanceCriteria", "mustPass", "answerCriteria")
 
 
-def _with_sentences(key: str, entry: MappingEntry) -> MappingEntry:
-    """The entry with sentences that hold a colon as the texts that they are."""
-    if key not in SENTENCES or not isinstance(entry.node, SequenceNode):
-        return entry
-    return MappingEntry(entry.key_at, SequenceNode(entry.node.at, tuple(map(_as_sentence, entry.node.items))))
-
-
-def _as_sentence(item: Node) -> Node:
-    match item:
-        case MappingNode(entries=entries) if len(entries) == 1:
-            ((key, entry),) = entries.items()
-            if isinstance(entry.node, ScalarNode) and entry.node.text:
-                return ScalarNode(item.at, f"{key}: {entry.node.text}", plain=False)
-    return item
+def _join_sentences(source: Source) -> None:
+    """Make sentences that hold a colon the texts that they are."""
+    for path in [path for path in source.keys if len(path) == 3 and path[0] in SENTENCES]:
+        key, index, word = path
+        items = source.values[key]
+        if isinstance(index, int) and len(items[index]) == 1 and source.texts.get(path):
+            sentence = f"{word}: {source.texts[path]}"
+            source.values[key] = (*items[:index], sentence, *items[index + 1 :])
+            del source.keys[path]
 
 
 @dataclass(frozen=True)
 class ConfigDocument(Generic[Model]):
     """What a file says. With problems, it holds the top-level keys that are right."""
 
-    root: MappingNode
+    source: Source
     config: Model
     layer: Layer
     problems: tuple[ConfigProblem, ...]
 
     def problem(self, key: str, message: str) -> ConfigProblem:
         """Something wrong with the value of a top-level key, or with its default."""
-        entry = self.root.entries.get(key)
-        return config_problem(self.layer.file, entry.node.at if entry else None, f"{key} {message}")
+        return config_problem(self.layer.file, self.source.at.get((key,)), f"{key} {message}")
 
 
 def empty(file: str, model: type[Model], *problems: ConfigProblem) -> ConfigDocument[Model]:
     """Stands for a file that is missing or could not be used."""
-    return ConfigDocument(MappingNode(TOP, {}), model(), Layer(file, model(), {}), problems)
+    return ConfigDocument(Source(values={}), model(), Layer(file, model(), {}), problems)
 
 
 def load_document(path: Path, file: str, model: type[Model]) -> ConfigDocument[Model]:
@@ -252,19 +205,30 @@ def parse_document(text: str, file: str, model: type[Model]) -> ConfigDocument[M
     """
     leaked = tuple(shaped(text, file))
     try:
-        node, problems = loader.parse(text, file)
+        source = read(text, file)
     except Rejected as exc:
         raise Rejected(*leaked, *exc.problems) from None
-    if node is None or (isinstance(node, ScalarNode) and value_of(node) is None):
-        node = MappingNode(TOP, {})
-    if not isinstance(node, MappingNode):
-        what = "a single text" if isinstance(node, ScalarNode) else "a list"
+    if source.values is None:
+        source.values = {}
+    if not isinstance(source.values, dict):
+        what = "a list" if isinstance(source.values, tuple) else "a single text"
         message = f"the file holds {what}; it must hold keys, each followed by a colon and its value"
-        raise Rejected(*leaked, *problems, config_problem(file, node.at, message))
-    node = MappingNode(node.at, {key: _with_sentences(key, entry) for key, entry in node.entries.items()})
-    named = tuple(credential_named(node, file))
+        raise Rejected(*leaked, *source.problems, config_problem(file, source.at[()], message))
+    _join_sentences(source)
+    named = tuple(credential_named(source, file))
     lines = {it.line for it in named}
     leaked = (*named, *(it for it in leaked if it.line not in lines))
-    checked = validate_tree(model, node, file, leaked)
-    layer = Layer(file, checked.config, dict(key_places(node)))
-    return ConfigDocument(node, checked.config, layer, (*leaked, *problems, *checked.problems))
+    config, problems = check(model, source, file)
+    # A key with the name of a credential is unknown, too.
+    known = {(it.line, it.column) for it in leaked}
+    others = (it for it in problems if "is not a known key" not in it.message or (it.line, it.column) not in known)
+    layer = Layer(file, config, dict(source.key_places()))
+    return ConfigDocument(source, config, layer, (*leaked, *source.problems, *others))
+
+
+def is_sound(text: str, model: type[Model]) -> bool:
+    """Whether a file that says this has no problem."""
+    try:
+        return not _UNPRINTABLE.search(text) and not parse_document(text, "", model).problems
+    except Rejected:
+        return False

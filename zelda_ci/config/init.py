@@ -18,10 +18,11 @@ from textwrap import wrap
 from typing import Any
 
 from zelda_ci import __version__
-from zelda_ci.config import document, loader, schema
+from zelda_ci.config import document, schema
 from zelda_ci.config.document import lies_in
 from zelda_ci.config.messages import Rejected
 from zelda_ci.config.schema import CONFIG_FILE, REPOSITORY, ConfigKey, ProjectConfig, SuiteConfig, keys
+from zelda_ci.config.source import plain_value
 from zelda_ci.domain import globs
 from zelda_ci.domain.kinds import FOLLOWED, ItemKind
 from zelda_ci.domain.manifest import ManifestItem
@@ -53,7 +54,7 @@ _PLAIN = re.compile(r"[\w./][^\n#:]*")
 
 def scalar(text: str) -> str:
     """A printable line as YAML reads it back, in quotes where they are needed."""
-    plain = _PLAIN.fullmatch(text) and text == text.strip() and loader.plain_value(text) == text
+    plain = _PLAIN.fullmatch(text) and text == text.strip() and plain_value(text) == text
     return text if plain else "'{}'".format(text.replace("'", "''"))
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from zelda_ci.config import schema
 from zelda_ci.config.messages import Position
 from zelda_ci.config.schema import Config
+from zelda_ci.domain.base import Record
 from zelda_ci.domain.suite import ResolvedSuite
 
 # Another way to write an empty list.
@@ -50,7 +51,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Identity:
-    """What is settled outside the two files' keys: the suite's name and prompt, each with its origin."""
+    """Name and prompt of a suite, with the file and line they come from."""
 
     file: str
     name: str
@@ -75,15 +76,12 @@ def resolve(identity: Identity, *layers: Layer) -> LoadedSuite:
     """Merge the layers, the strongest first."""
     values: dict[str, Any] = {}
     for layer in reversed(layers):
-        values = _merged(values, _one_judge_model(layer.values()))
+        values = _merged(values, layer.values())
     settled = {key: value for key, value in values.items() if key in _RESOLVED and not _no_command(key, value)}
     settled |= {"file": identity.file, "name": identity.name, "prompt": identity.prompt}
-    resolved = ResolvedSuite.model_validate(settled)
-    judge = resolved.judge.replace(model=resolved.judge_model)
-    origins = dict(_origins(identity, layers))
     own = layers[0].config
     skip, only = getattr(own, "skip", None), getattr(own, "only", False)
-    return LoadedSuite(resolved.replace(judge=judge), origins, skip, only)
+    return LoadedSuite(ResolvedSuite.model_validate(settled), dict(_origins(identity, layers)), skip, only)
 
 
 _RESOLVED = frozenset(field.alias for field in ResolvedSuite.model_fields.values())
@@ -98,12 +96,6 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return {**below, **above, **both}
 
 
-def _one_judge_model(values: dict[str, Any]) -> dict[str, Any]:
-    """`judge.model` is another spelling of `judgeModel`; within one file the two never differ."""
-    model = values.get("judge", {}).get("model")
-    return values if model is None else {**values, "judgeModel": model}
-
-
 def _no_command(key: str, value: Any) -> bool:
     return key in _COMMANDS and value in ((), NO_COMMAND)
 
@@ -112,10 +104,14 @@ def _origins(identity: Identity, layers: tuple[Layer, ...]) -> Iterator[tuple[st
     settled = {"name": identity.name_origin, "prompt": identity.prompt_origin}
     for key in schema.keys(ResolvedSuite):
         if key.group is None and key.name != "file":
-            yield key.dotted, settled.get(key.dotted) or _nearest(key.dotted, layers)
+            given = (layer.origin(key.dotted) for layer in layers)
+            yield key.dotted, settled.get(key.dotted) or next(filter(None, given), DEFAULT)
 
 
-def _nearest(key: str, layers: tuple[Layer, ...]) -> Origin:
-    spellings = ("judgeModel", "judge.model") if key in {"judgeModel", "judge.model"} else (key,)
-    origins = (layer.origin(spelling) for layer in layers for spelling in spellings)
-    return next((origin for origin in origins if origin), DEFAULT)
+R = TypeVar("R", bound=Record)
+
+
+def with_value(record: R, path: tuple[str, ...], value: object) -> R:
+    """A copy with another value in a field, which is named by its path through the groups."""
+    field, *inner = path
+    return record.replace(**{field: with_value(getattr(record, field), tuple(inner), value) if inner else value})

@@ -12,11 +12,11 @@ from hashlib import sha256
 from pathlib import Path
 from posixpath import basename, dirname, join, normpath
 
-from zelda_ci.config import loader
-from zelda_ci.config.loader import MappingNode, ScalarNode
+from zelda_ci.config.discovery import is_suite
 from zelda_ci.config.messages import Rejected
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE, ProjectKeys
+from zelda_ci.config.source import read
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.domain.workspace import Listing, Withheld
 
@@ -26,7 +26,6 @@ RULES = "1"
 DEFAULTS = ProjectKeys()
 MAX_LINKS = 40
 
-_SUITE = re.compile(r"test-.*\.ya?ml", re.DOTALL)
 _RECORDING_OF_A_JUDGE = "@judge.json"
 _NOTE = re.compile(r"README.*|\..*", re.DOTALL | re.IGNORECASE)
 _TEXT = re.compile(r".*\.(ya?ml|md|txt|json|csv)", re.DOTALL | re.IGNORECASE)
@@ -63,7 +62,7 @@ class OwnFiles:
 
     def reads(self, name: str) -> bool:
         """Whether the content of a file matters."""
-        return name == CONFIG_FILE or bool(_SUITE.fullmatch(name)) or name.endswith(_RECORDING_OF_A_JUDGE)
+        return name == CONFIG_FILE or is_suite(name) or name.endswith(_RECORDING_OF_A_JUDGE)
 
     def find(self, listing: Listing, project: str) -> Withheld:
         """Everything of every project, the folder of the tested one given."""
@@ -112,7 +111,7 @@ class _Tree:
             if name == CONFIG_FILE:
                 texts = self._listing.texts.get(file, ())
                 projects.setdefault(folder, set()).update(map(_places, texts))
-            elif _SUITE.fullmatch(name):
+            elif is_suite(name):
                 for above in _above(file):
                     if basename(above) == DEFAULTS.test_dir:
                         projects.setdefault(dirname(above), set()).add(default)
@@ -193,12 +192,11 @@ def _places(text: bytes) -> tuple[str, str]:
 def _values(text: bytes, *names: str) -> dict[str, str]:
     """Top-level keys with a text."""
     try:
-        root, _ = loader.parse(text.decode("utf-8-sig", "replace"), "")
+        source = read(text.decode("utf-8-sig", "replace"), "")
     except Rejected:
         return {}
-    entries = root.entries if isinstance(root, MappingNode) else {}
-    nodes = {name: entries[name].node for name in names if name in entries}
-    return {name: node.text for name, node in nodes.items() if isinstance(node, ScalarNode) and node.text.strip()}
+    texts = {name: source.texts.get((name,), "") for name in names}
+    return {name: value for name, value in texts.items() if value.strip()}
 
 
 def _inside(project: str, given: str) -> str:
@@ -215,7 +213,7 @@ def _lies_in(path: str, folder: str) -> bool:
 
 def _is_suite_of(file: str, folder: str, project: str) -> bool:
     """Below the folder at any depth, since one that was put away still says what is expected."""
-    return bool(_SUITE.fullmatch(basename(file))) and (folder != project or dirname(file) == folder)
+    return is_suite(basename(file)) and (folder != project or dirname(file) == folder)
 
 
 def _steers(file: str) -> bool:

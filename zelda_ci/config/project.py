@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from zelda_ci.config import document, suite_file, validation
+from zelda_ci.config import check, document, suite_file
 from zelda_ci.config.discovery import ENDINGS, is_project, lookalikes, names, projects, suite_files
 from zelda_ci.config.document import ConfigDocument, lies_in
 from zelda_ci.config.merge import Layer, LoadedSuite, resolve
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, shown
+from zelda_ci.config.repository import TrackedFiles, top_of
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, ProjectKeys
 from zelda_ci.config.selection import is_meant, usual_name
 from zelda_ci.config.suite_file import SuiteFile
-from zelda_ci.config.tracked import TrackedFiles
 from zelda_ci.errors import ConfigError
 
 DEFAULT_RESULTS_DIR = str(ProjectKeys().results_dir)
@@ -40,7 +40,8 @@ def find_root(folder: Path) -> Path:
     Where none does it is the given one.
     """
     start = folder.resolve()
-    return next((above for above in _up_to_git(start) if is_project(above)), start)
+    top = top_of(start) or start
+    return next((it for it in (start, *start.parents) if it.is_relative_to(top) and is_project(it)), start)
 
 
 def misnamed_config(root: Path) -> ConfigProblem | None:
@@ -70,13 +71,6 @@ def no_suites(root: Path, test_dir: str) -> ConfigProblem:
     elif similar := lookalikes(root, test_dir):
         message += f" ({similar[0]})"
     return config_problem(test_dir, None, message)
-
-
-def _up_to_git(start: Path) -> Iterator[Path]:
-    """The folder itself and, inside a git repository only, what is above it."""
-    folders = (start, *start.parents)
-    top = next((index for index, folder in enumerate(folders) if (folder / ".git").exists()), 0)
-    yield from folders[: top + 1]
 
 
 @dataclass(frozen=True)
@@ -173,9 +167,9 @@ def examine(folder: Path, asked_for: Sequence[str] = ()) -> Examination:
         suites, problems, notices = _without_others(suites, problems, asked_for)
     problems += config.problems
     layers = [suite.layer for suite in suites]
-    problems += (*validation.untested(config.layer, layers, complete=not (problems or notices)),)
-    problems += (*validation.switched_off(config.layer, layers),)
-    problems += (*validation.refused_variables([config.layer, *layers]),)
+    problems += (*check.untested(config.layer, layers, complete=not (problems or notices)),)
+    problems += (*check.switched_off(config.layer, layers),)
+    problems += (*check.refused_variables([config.layer, *layers]),)
     if problems:
         return Examination(None, ordered(problems))
     if not suites:

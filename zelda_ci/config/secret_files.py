@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from zelda_ci import named_secrets
+from zelda_ci.config.repository import top_of
 from zelda_ci.files import untrusted
 from zelda_ci.redact import LONG_SECRET, MIN_SECRET_LENGTH, Secret
 
@@ -80,7 +81,7 @@ def find_secrets(root: Path, environ: Mapping[str, str], passed_on: Iterable[str
 def _committed(root: Path, candidates: Container[str]) -> Iterator[str]:
     """What files of the tree name a secret: a session may print it without the name."""
     room = MAX_TREE_CHARACTERS
-    for value in dict.fromkeys(_named(_top(root))):
+    for value in dict.fromkeys(_named(top_of(root) or root)):
         if len(value) <= min(room, LONG_SECRET) and value not in candidates:
             room -= len(value)
             yield value
@@ -96,11 +97,6 @@ def _named(top: Path) -> Iterator[str]:
             yield from named_secrets.values(text)
             if _is_env(file.name):
                 yield from (secret for value in _env_values(text) for secret in _worth_masking(value))
-
-
-def _top(root: Path) -> Path:
-    """Of the repository, which is checked out as a whole."""
-    return next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), root)
 
 
 def _likely_files(top: Path) -> Iterator[Path]:
@@ -197,10 +193,8 @@ def _is_env(name: str) -> bool:
 
 
 def _git_files(root: Path, environ: Mapping[str, str]) -> Iterator[Path]:
-    for folder in (root, *root.parents):
-        if os.path.lexists(folder / ".git"):
-            yield from _configurations(folder / ".git")
-            break
+    if top := top_of(root):
+        yield from _configurations(top / ".git")
     if runner := environ.get("RUNNER_TEMP"):
         yield from sorted(islice(Path(runner).glob("git-credentials-*.config"), MAX_FILES))
 

@@ -1,14 +1,14 @@
 """Which suites a command means: by name, file, folder, glob, tag, text, and how they ended last time."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 
 import re2
 
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.messages import printable, shown
-from zelda_ci.config.schema import nearest
+from zelda_ci.config.words import nearest
 from zelda_ci.domain import globs
 from zelda_ci.errors import ConfigError
 
@@ -33,9 +33,9 @@ def select(
     # Where a suite has this very name, no folder and no file of that name is meant.
     exact = {suite.resolved.name for suite in suites}
     meant = [{it.resolved.name for it in suites if _is_named(name, it, exact)} for name in names]
-    strangers = [_stranger(name, suites) for name, found in zip(names, meant, strict=True) if not found]
+    strangers = [_unknown_suite(name, suites) for name, found in zip(names, meant, strict=True) if not found]
     if strangers:
-        strangers += [f"{told}." for told in notices if any(PurePath(name).stem in told for name in names)]
+        strangers += [f"{told}." for told in notices if any(PurePosixPath(name).stem in told for name in names)]
     strangers += [_unknown_tag(tag, suites) for tag in tags if not any(tag in it.resolved.tags for it in suites)]
     if strangers:
         hint = "`zelda validate` shows every suite." if suites else None
@@ -93,21 +93,33 @@ def last_failed(suites: Sequence[LoadedSuite], passed: Mapping[str, bool]) -> tu
 
 def is_meant(name: str, suite: str, file: str) -> bool:
     """Whether a name that was given means the suite of this name, in this file."""
+    *folders, _ = (str(path) for path in reversed([PurePosixPath(file), *PurePosixPath(file).parents[:-1]]))
+    path = "/".join(part for part in PurePosixPath(name).parts if part not in {".", "..", "/"})
     # A matrix puts its values behind the suite's name.
-    if name == suite or suite.startswith(f"{name}.") or _is_file(name, file) or _is_folder(name, file):
+    is_named = name == suite or suite.startswith(f"{name}.")
+    if is_named or (path and any(_end_alike(path, each) for each in (file, *folders))):
         return True
     # `api/list` for `zelda/api/test-list.yaml`, wherever the folder of suites lies.
-    *above, last = file.split("/")
-    paths = ["/".join((*above[start:], end)) for end in (usual_name(file), last) for start in range(len(above))]
-    if "/" in name and name in paths:
+    named = [file, str(PurePosixPath(file).with_name(usual_name(file)))]
+    tails = [tail for each in named for tail in _tails(each) if "/" in name or "/" not in tail]
+    if "/" in name and name in tails:
         return True
-    anchored = paths if "/" in name else [usual_name(file), last]
-    return bool(_GLOB.search(name)) and any(globs.matches([name.removeprefix("./")], it) for it in (suite, *anchored))
+    return bool(_GLOB.search(name)) and any(globs.matches([name.removeprefix("./")], it) for it in (suite, *tails))
+
+
+def _tails(path: str) -> Iterator[str]:
+    parts = path.split("/")
+    return ("/".join(parts[start:]) for start in range(len(parts)))
+
+
+def _end_alike(one: str, other: str) -> bool:
+    """Whether the shorter of two paths is the end of the longer one."""
+    return f"/{one}".endswith(f"/{other}") or f"/{other}".endswith(f"/{one}")
 
 
 def usual_name(file: str) -> str:
     """A suite's name where its file gives none."""
-    return PurePath(file).stem.removeprefix("test-")
+    return PurePosixPath(file).stem.removeprefix("test-")
 
 
 def _texts(suite: LoadedSuite) -> Iterable[str]:
@@ -121,25 +133,7 @@ def _is_named(name: str, suite: LoadedSuite, exact: set[str]) -> bool:
     return is_meant(name, suite.resolved.name, suite.resolved.file)
 
 
-def _is_file(name: str, file: str) -> bool:
-    """Whether a path, relative to any folder or absolute, ends like the suite's file."""
-    given, parts = _parts(name), file.split("/")
-    common = min(len(given), len(parts))
-    return common > 0 and given[-common:] == parts[-common:]
-
-
-def _is_folder(name: str, file: str) -> bool:
-    """Whether a path ends like a folder above the suite's file."""
-    given, above = _parts(name), file.split("/")[:-1]
-    folders = (above[: length + 1] for length in range(len(above)))
-    return any(given[-common:] == folder[-common:] for folder in folders if (common := min(len(given), len(folder))))
-
-
-def _parts(name: str) -> list[str]:
-    return [part for part in PurePath(name).parts if part not in {".", ".."}]
-
-
-def _stranger(name: str, suites: Sequence[LoadedSuite]) -> str:
+def _unknown_suite(name: str, suites: Sequence[LoadedSuite]) -> str:
     if set("*?{") & set(name):
         return f'No suite matches "{printable(shown(name))}".'
     near = nearest(name, [suite.resolved.name for suite in suites] + [suite.resolved.file for suite in suites])

@@ -8,12 +8,14 @@ from itertools import product
 from math import prod
 from pathlib import Path
 
-from zelda_ci.config import document, schema
-from zelda_ci.config.document import TOP, ConfigDocument, lies_in, read_text
+from zelda_ci.config import document
+from zelda_ci.config.check import PATTERNS
+from zelda_ci.config.document import ConfigDocument, lies_in, read_text
 from zelda_ci.config.merge import Identity, Layer, Origin
 from zelda_ci.config.messages import ConfigProblem, Position, Rejected, config_problem
+from zelda_ci.config.repository import TrackedFiles
 from zelda_ci.config.schema import SuiteConfig
-from zelda_ci.config.tracked import TrackedFiles
+from zelda_ci.config.source import TOP
 from zelda_ci.domain.suite import NAME
 from zelda_ci.files import untrusted
 
@@ -105,7 +107,7 @@ def load_suite(path: Path, root: Path, tracked: TrackedFiles) -> SuiteFile:
     """
     file = path.relative_to(root).as_posix()
     suite = document.load_document(path, file, SuiteConfig)
-    if not suite.root.entries:
+    if not suite.source.values:
         raise Rejected(*suite.problems, config_problem(file, TOP, f"the suite is empty: {_NEEDS}"))
     try:
         prompt, origin = _prompt(suite, path, root, tracked)
@@ -133,10 +135,8 @@ def _name_problems(suite: Suite, name: str) -> Iterator[ConfigProblem]:
     if not file.isprintable():
         yield config_problem(file, None, "the file's name holds characters that cannot be printed: rename it")
     if "name" not in suite.layer.places and not re.fullmatch(NAME, name):
-        must = schema.expected(schema.fragment(SuiteConfig, ("name",)))
-        yield config_problem(
-            file, None, f"the suite's name, taken from the file's, must be {must}: set name, or rename the file"
-        )
+        message = f"the suite's name, taken from the file's, must be {PATTERNS[NAME]}: set name, or rename the file"
+        yield config_problem(file, None, message)
 
 
 def _prompt(suite: Suite, path: Path, root: Path, tracked: TrackedFiles) -> tuple[str, Origin]:
@@ -146,7 +146,7 @@ def _prompt(suite: Suite, path: Path, root: Path, tracked: TrackedFiles) -> tupl
         message = f"prompt (line {places['prompt'].line}) and promptFile are both given: keep one"
         raise Rejected(config_problem(file, places["promptFile"], message))
     if "promptFile" in places:
-        position = suite.root.entries["promptFile"].node.at
+        position = suite.source.at["promptFile",]
         given = suite.config.prompt_file
         if not given:
             return "", Origin(file)

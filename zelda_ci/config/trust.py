@@ -1,87 +1,34 @@
 """Which settings a pull request decides for itself, and which stay those of the commit that it is merged into.
 
 A pull request is written by anybody. What it tests is its own; what gives rights, or says where credentials, prompts
-and results go, is not. Every key is in one of the tables: a test fails where one has no decision.
+and results go, is not. Every key carries its `KeyDecision`; one without any is the base's.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from zelda_ci.config import document
+from zelda_ci.config.check import Model
 from zelda_ci.config.discovery import suite_files
 from zelda_ci.config.document import ConfigDocument
-from zelda_ci.config.loader import MappingNode
-from zelda_ci.config.merge import DEFAULT, Identity, Layer, LoadedSuite, Origin, resolve
+from zelda_ci.config.merge import DEFAULT, Identity, Layer, LoadedSuite, Origin, resolve, with_value
 from zelda_ci.config.messages import ConfigProblem, Rejected, ordered
 from zelda_ci.config.project import Examination, LoadedProject, find_root, folder_problems
-from zelda_ci.config.schema import CONFIG_FILE, ConfigKey, ProjectConfig, SuiteConfig, keys
-from zelda_ci.config.validation import Model
-from zelda_ci.domain.base import Record
+from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig, keys
+from zelda_ci.config.source import Source
+from zelda_ci.domain.keys import HEAD, Decider, KeyDecision
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError
 
-# Keys, or groups with all that is in them → what a pull request could do with them.
-OF_THE_BASE: Mapping[str, str] = {
-    "resultsDir": "would have said where Zelda writes",
-    "gatewayUrl": "would have sent the gateway's key and all that is judged to another address",
-    "judgeModel": "would have chosen who judges, and through a gateway at which provider",
-    "judge.model": "would have chosen who judges, and through a gateway at which provider",
-    "judge.models": "would have chosen who judges, and through a gateway at which provider",
-    "judge.images": "would have kept pictures and shown them to the judge, and no secret is masked in them",
-    "historyDepth": "would have shown the session more of the history",
-    "execution.env": "would have passed other variables to session and commands",
-    "execution.path": "would have put other programs first, and made folders of the machine readable",
-    "execution.requestKeys": "would have passed other keys of model requests to the API",
-    "execution.permissionMode": "would have changed what the session may do without asking",
-    "execution.allowedTools": "would have approved other tools, with WebFetch also addresses for the API to read",
-    "execution.disallowedTools": "would have given the session other tools",
-    "isolation": "would have changed how session and commands are confined",
-    "skip": "would have kept a suite from being run",
-    "pool": "would have chosen the stored trials that it is compared with",
-    "trials": "would have chosen what is spent, and whether a regression can be proven at all",
-}
-# The lower of the two counts: a pull request may spend less, not more.
-LOWEST: Mapping[str, str] = {
-    "execution.maxCostUsd": "would have raised what a session may cost",
-    "judge.maxLookupCostUsd": "would have raised what a judge may look up",
-}
-# How results are judged. A suite that the base lacks brings its own; of all others the base's counts until the merge.
-JUDGING: Mapping[str, str] = {
-    "gate": "would have said itself what turns it red, by which limits, and which changes concern no suite",
-    "undecided": "would have said what becomes of criteria that the judge cannot decide",
-    "metrics": "would have switched off what shows that it is worse",
-    "efficiencyTargets": "would have moved the targets that its scores are measured by",
-    "coverageThreshold": "would have lowered what its tests have to cover",
-}
-# What is tested; whoever reviews the suites decides about these.
-OF_THE_HEAD = frozenset(
-    {
-        "testDir", "name", "description", "prompt", "promptFile", "acceptanceCriteria", "mustPass", "answerCriteria",
-        "tags", "only", "matrix", "execution.model", "execution.extraModels", "execution.maxTurns",
-        "execution.timeoutSeconds", "execution.mcpStartupSeconds", "execution.maxThinkingTokens", "execution.effort",
-        "setupCommand", "buildCommand", "testCommand", "shell", "commandTimeoutSeconds", "testReport",
-        "coverageReport", "protectedPaths", "keepIgnored", "commandsSeeSuites", "judge.votes", "judge.maxTokens",
-        "judge.timeoutSeconds", "judge.contextTokens", "judge.maxLookups", "judge.maxLookupCharacters",
-    }
-)  # fmt: skip
 NOT_TAKEN = "it was not taken from the pull request"
-
-
-def decision(key: str) -> Mapping[str, str] | frozenset[str] | None:
-    """The table in which a dotted key, or a group that holds it, stands; absent where nobody has decided."""
-    parts = key.split(".")
-    names = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
-    return next((table for table in (OF_THE_BASE, LOWEST, JUDGING, OF_THE_HEAD) if names & set(table)), None)
-
-
-def why(key: str) -> str:
-    """What another value could have done."""
-    effects = {**OF_THE_BASE, **LOWEST, **JUDGING}
-    return effects[key] if key in effects else effects[key.partition(".")[0]]
+# Key → whose value counts.
+DECISIONS: Mapping[str, KeyDecision] = {
+    key.dotted: key.decision for model in (ProjectConfig, SuiteConfig) for key in keys(model) if key.group is None
+}
 
 
 @dataclass(frozen=True)
@@ -112,7 +59,7 @@ class KeyChange:
 
     @property
     def effect(self) -> str:
-        return f"It {why(self.key)}; {NOT_TAKEN}."
+        return f"It {DECISIONS[self.key].effect}; {NOT_TAKEN}."
 
 
 @dataclass(frozen=True)
@@ -179,14 +126,15 @@ def _base_document(
         read = document.load_document(path, file, model)
     except Rejected as exc:
         return document.empty(file, model), exc.problems
-    return read, tuple(it for it in read.problems if _concerns_what_counts(it, read.root))
+    return read, tuple(it for it in read.problems if _concerns_what_counts(it, read.source))
 
 
-def _concerns_what_counts(problem: ConfigProblem, root: MappingNode) -> bool:
+def _concerns_what_counts(problem: ConfigProblem, source: Source) -> bool:
     """Whether it is one of a key that counts, or of the file as a whole."""
     line = problem.line or 0
-    above = [(entry.key_at.line, key) for key, entry in root.entries.items() if entry.key_at.line <= line]
-    return not above or max(above)[1] in {name.partition(".")[0] for name in (*OF_THE_BASE, *LOWEST, *JUDGING)}
+    above = [(at.line, str(path[0])) for path, at in source.keys.items() if len(path) == 1 and at.line <= line]
+    counting = {name.partition(".")[0] for name, decision in DECISIONS.items() if decision.by is not Decider.HEAD}
+    return not above or max(above)[1] in counting
 
 
 def settle(head: LoadedProject, top: Path, base: BaseSettings) -> SettledProject:
@@ -197,8 +145,8 @@ def settle(head: LoadedProject, top: Path, base: BaseSettings) -> SettledProject
     """
     if base.problems:
         raise ConfigError(
-            f"On a pull request, rights come from {base.commit[:7]}, into which it is merged, and there the "
-            "configuration cannot be used:\n" + "\n".join(map(str, ordered(base.problems))),
+            f"On a pull request, security settings are taken from the base commit {base.commit[:7]}. Its configuration "
+            "is invalid:\n" + "\n".join(map(str, ordered(base.problems))),
             hint="Nothing was run. Correct it on the base branch first.",
             code="BASE_CONFIGURATION_INVALID",
         )
@@ -234,22 +182,26 @@ def _settled(head: LoadedSuite, path: str, base: BaseSettings) -> SettledSuite:
     changes: list[KeyChange] = []
     judging: list[KeyChange] = []
     origins = dict(head.provenance)
-    for key in _settings():
-        table = decision(key.dotted)
-        if table is JUDGING and _is_its_own(key.dotted, head, is_new=own is None):
+    for key in keys(ResolvedSuite):
+        if key.group or (decision := DECISIONS.get(key.dotted, HEAD)).by is Decider.HEAD:
             continue
-        wanted, given = (attrgetter(".".join(key.attributes))(each.resolved) for each in (head, trusted))
-        if (settled := _counting(key.dotted, wanted, given)) != wanted:
-            suite = _with(suite, key.attributes, settled)
-            loosens = table is JUDGING and lets_more_pass(key.dotted, wanted, settled)
+        is_judging = decision.by is Decider.JUDGING
+        if is_judging and _is_its_own(key.dotted, head, is_new=own is None):
+            continue
+        wanted, counting = (attrgetter(".".join(key.attributes))(each.resolved) for each in (head, trusted))
+        if decision.by is Decider.LOWER:
+            counting = min((value for value in (wanted, counting) if value is not None), default=None)
+        if counting != wanted:
+            suite = with_value(suite, key.attributes, counting)
+            loosens = is_judging and lets_more_pass(key.dotted, wanted, counting)
             change = KeyChange(key.dotted, _place(key.dotted, head, trusted), loosens)
-            (judging if table is JUDGING else changes).append(change)
+            (judging if is_judging else changes).append(change)
             origins[key.dotted] = trusted.provenance[key.dotted]
-    told = [change for change in changes if change.key != "judge.model"]
+    settled_suite = replace(head, resolved=suite, provenance=origins)
     if head.skip != trusted.skip:
-        told.append(KeyChange("skip", Origin(suite.file)))
-    settled_suite = replace(head, resolved=suite, provenance=origins, skip=trusted.skip)
-    return SettledSuite(settled_suite, own is None, tuple(told), tuple(judging))
+        changes.append(KeyChange("skip", Origin(suite.file)))
+    settled_suite = replace(settled_suite, skip=trusted.skip)
+    return SettledSuite(settled_suite, own is None, tuple(changes), tuple(judging))
 
 
 def _is_its_own(key: str, head: LoadedSuite, *, is_new: bool) -> bool:
@@ -258,18 +210,6 @@ def _is_its_own(key: str, head: LoadedSuite, *, is_new: bool) -> bool:
     if key == "coverageThreshold" and suite.test_command is None:
         return True
     return is_new and head.provenance.get(key, DEFAULT).file == suite.file
-
-
-def _settings() -> Iterator[ConfigKey]:
-    for key in keys(ResolvedSuite):
-        if key.group is None and decision(key.dotted) in (OF_THE_BASE, LOWEST, JUDGING):
-            yield key
-
-
-def _counting(key: str, wanted: Any, given: Any) -> Any:
-    if decision(key) is LOWEST:
-        return min((value for value in (wanted, given) if value is not None), default=None)
-    return given
 
 
 def lets_more_pass(key: str, wanted: Any, given: Any) -> bool:
@@ -292,9 +232,3 @@ def lets_more_pass(key: str, wanted: Any, given: Any) -> bool:
 def _place(key: str, head: LoadedSuite, base: LoadedSuite) -> Origin:
     places = (side.provenance.get(key, DEFAULT) for side in (head, base))
     return next((place for place in places if place != DEFAULT), DEFAULT)
-
-
-def _with(record: Any, path: tuple[str, ...], value: object) -> Any:
-    field, *inner = path
-    held: Record = getattr(record, field)
-    return record.replace(**{field: _with(held, tuple(inner), value) if inner else value})

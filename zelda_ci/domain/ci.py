@@ -107,7 +107,7 @@ class Links:
     files: str | None = None
     """Of the head's files: a path below it, from the top of the repository, is a file as it was tested."""
     report: str | None = None
-    """A page with everything; `builders.page_anchors` has its fragments."""
+    """A page with everything; `builders.anchors` has its fragments."""
 
 
 @dataclass(frozen=True)

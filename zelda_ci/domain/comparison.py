@@ -74,11 +74,12 @@ class Delta(Record):
     """The meaning of the change's sign, whether or not it is more than noise."""
     threshold: float | None = None
     """Smaller changes do not matter in practice."""
-    method: Literal["threshold", "fisherExact", "permutation", "signFlip"] | None = None
+    method: Literal["threshold", "fisherExact", "permutation"] | None = None
     p_value: float | None = None
     """One-sided, in the direction of the change, before correction."""
     adjusted_p_value: float | None = None
-    """After Holm's correction over the whole comparison; 1 where no data could have been significant."""
+    """Corrected for everything that was tested, to be compared with `family.alpha`; 1 where no data could have been
+    significant."""
     interval: tuple[float, float] | None = None
     """95 % confidence interval of the change, of this number by itself; absent where a side has one trial, or nothing
     varies."""
@@ -175,8 +176,6 @@ class FamilySize(Record):
     """The hypotheses that were corrected together, in one direction; improvements are a family of the same size."""
 
     hypotheses: int
-    testable: int
-    """Those that the data could have shown at all, over which Holm's correction runs."""
     alpha: float
     """Chance that a comparison of two equal sides claims any regression."""
 
@@ -286,7 +285,7 @@ class CommandsFailed(_FailedTrials):
 
 
 class NotLoaded(Record):
-    """A settings file, or an entry of one, that Claude Code refuses and did not refuse on the base."""
+    """A settings file, an entry of one, or a plugin that is not loaded, other than on the base."""
 
     kind: Literal["notLoaded"] = "notLoaded"
     suite: None = None
@@ -340,6 +339,10 @@ class UncountedReason(Record):
 
     reason: GateReason
     because: Uncounted
+    baseline: TrialStatistics | None = None
+    """Where it is not proven, the outcomes of the base: 100 for each trial that does not fail in this, else 0."""
+    interval: tuple[float, float] | None = None
+    """And the 95 % confidence interval of the change."""
 
 
 class GateResult(Record):

@@ -9,12 +9,6 @@ from zelda_ci.domain.session import ModelUsage, Usage
 from zelda_ci.redact import SafeText
 
 
-class NumberDetails(Record):
-    """Details of a metric that is one number, and needs no more to be told."""
-
-    value: float
-
-
 class EfficiencyDetails(Record):
     """Raw numbers behind the efficiency score."""
 

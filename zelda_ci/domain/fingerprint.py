@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.redact import Redactor, SafeText
 
 # What says how often a suite runs, what it is called, and what is made of its results; every other field of a suite
 # counts, so that one that is added later cannot be forgotten.
@@ -36,29 +35,10 @@ STEERING, SUITE_FILES, EVALUATORS, REPLAYED = "steeringFiles", "suiteFiles", "ev
 NAMED_FILES = "namedFiles"
 PLATFORM = ("cli", "agentSdk", "models", "system", "isolationLevel")
 
+# How a file steers: by its own name or place, or as one of the project's own that a file which steers imports or runs.
+Steers = Literal["itself", "drawn"]
+
 DIGITS = 16
-
-# Of each result: what is beyond counts as felt by every suite.
-MAX_TEXTS = 500
-MAX_TEXT_NAMES = 32_000
-
-
-class SteeringState(Record):
-    """The files that steer: what every suite feels in one digest, the texts that wait for a call or a file each in one.
-
-    So two states can be told apart as far as one suite feels them.
-    """
-
-    folder: SafeText
-    """The project's, from the top of the tree."""
-    always: str
-    """Of everything that every suite may feel."""
-    drawn: str
-    """Of the project's own files that those which steer import or run."""
-    texts: dict[SafeText, str] = {}
-    """By file of the unit: what only those feel who call it, or touch a file that it waits for."""
-    globs: dict[SafeText, tuple[SafeText, ...]] = {}
-    """Of rules among them, the files that they wait for."""
 
 
 class Fingerprint(Record):
@@ -72,8 +52,6 @@ class Fingerprint(Record):
     """Digest of the project's own code: neither steering files nor Zelda's."""
     parts: dict[str, str] = {}
     """By name, what `outcome` and `platform` were made of: it says what differs."""
-    steering: SteeringState | None = None
-    """What steers, in pieces; absent where nobody knows who feels what, and in results of older versions."""
 
     def differences(self, other: "Fingerprint") -> tuple[str, ...]:
         """Names of the parts that differ, and `tree`."""
@@ -94,19 +72,6 @@ class TreeFile:
 
 
 @dataclass(frozen=True)
-class SteeringFile:
-    """How a file steers."""
-
-    kind: Literal["always", "drawn", "waits"]
-    """Felt by every suite; the project's own, but imported or run by one that steers; or felt by some only."""
-    unit: str = ""
-    """Of what waits: the file of the skill, command, sub-agent or rule that it belongs to."""
-    head: str | None = None
-    """What every suite feels of it all the same: that it is there, with its front matter; absent where none does."""
-    globs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class TreeDigests:
     """What a trial finds, in digests."""
 
@@ -116,7 +81,6 @@ class TreeDigests:
     """Of the suites' own files, where build and test commands see them."""
     named: str = ""
     """Of the files that the suite itself names."""
-    state: SteeringState | None = None
     files: tuple[TreeFile, ...] = ()
     """Everything that a session finds."""
     folder: str = ""
@@ -137,10 +101,9 @@ class Host:
 
 def digest_tree(
     files: Iterable[TreeFile],
-    steers: Mapping[str, SteeringFile] | None,
+    steers: Mapping[str, Steers] | None,
     *,
     folder: str = "",
-    redact: Redactor,
     whole: Iterable[TreeFile] = (),
 ) -> TreeDigests:
     """The tree in digests.
@@ -149,45 +112,14 @@ def digest_tree(
         files: All that the session finds, in any order; suites and configuration are not among them.
         steers: Of those that steer, how, by path; absent where nobody knows it: then every file counts as if it did.
         folder: The project's, from the top of the tree.
-        redact: For names of files.
         whole: What build and test commands find, where that is more.
     """
     seen = tuple(files)
     paths = {file.path for file in seen}
-    state = None if steers is None or redact(folder) != folder else _state(seen, steers, folder, redact)
     steering = _of_files(seen) if steers is None else _of_files(file for file in seen if file.path in steers)
-    code = (file for file in seen if steers is None or _is_code(steers.get(file.path)))
+    code = (file for file in seen if steers is None or steers.get(file.path) != "itself")
     suites = _of_files(file for file in whole if file.path not in paths)
-    return TreeDigests(steering, _of_files(code), suites, "", state, seen, folder)
-
-
-def _is_code(steers: SteeringFile | None) -> bool:
-    return steers is None or steers.kind == "drawn"
-
-
-def _state(
-    files: Iterable[TreeFile], steers: Mapping[str, SteeringFile], folder: str, redact: Redactor
-) -> SteeringState:
-    known = [(file, steers[file.path]) for file in sorted(files, key=lambda file: file.path) if file.path in steers]
-    always: list[Any] = [_listed(file) for file, part in known if part.kind == "always"]
-    always += [(file.path, part.head) for file, part in known if part.head is not None]
-    waiting: dict[str, list[tuple[TreeFile, SteeringFile]]] = {}
-    for file, part in known:
-        if part.kind == "waits":
-            waiting.setdefault(part.unit, []).append((file, part))
-    texts, globs, room = dict[SafeText, str](), dict[SafeText, tuple[SafeText, ...]](), MAX_TEXT_NAMES
-    for unit, parts in waiting.items():
-        name, patterns = redact(unit), tuple(pattern for _, part in parts for pattern in part.globs)
-        safe = tuple(map(redact, patterns))
-        room -= sum(map(len, (name, *safe)))
-        # A masked name could be that of another file, and one that is no text cannot be stored.
-        if room >= 0 and len(texts) < MAX_TEXTS and name == unit and safe == patterns and name.isprintable():
-            texts[name] = _of_files(file for file, _ in parts)
-            globs |= {name: safe} if safe else {}
-        else:
-            always += [_listed(file) for file, _ in parts]
-    drawn = _of_files(file for file, part in known if part.kind == "drawn")
-    return SteeringState(folder=redact(folder), always=digest(always), drawn=drawn, texts=texts, globs=globs)
+    return TreeDigests(steering, _of_files(code), suites, "", seen, folder)
 
 
 def named_files(files: Iterable[TreeFile]) -> str:
@@ -230,7 +162,7 @@ def fingerprint(
         "system": platform.system,
         "isolationLevel": platform.isolation_level,
     }
-    return _combined(outcome, words, tree.code, tree.state)
+    return _combined(outcome, words, tree.code)
 
 
 def judged_again(earlier: Fingerprint, suite: ResolvedSuite, evaluators: Mapping[str, str]) -> Fingerprint:
@@ -238,7 +170,7 @@ def judged_again(earlier: Fingerprint, suite: ResolvedSuite, evaluators: Mapping
     words = {name: value for name, value in earlier.parts.items() if name in PLATFORM}
     rest = {name: value for name, value in earlier.parts.items() if name not in PLATFORM}
     outcome = {**rest, **suite_parts(suite), EVALUATORS: digest(dict(evaluators))}
-    return _combined(outcome, words, earlier.tree, earlier.steering)
+    return _combined(outcome, words, earlier.tree)
 
 
 def suite_parts(suite: ResolvedSuite) -> dict[str, str]:
@@ -253,16 +185,13 @@ def digest(value: Any) -> str:
     return sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-def _combined(
-    outcome: Mapping[str, str], platform: Mapping[str, str], code: str, steering: SteeringState | None
-) -> Fingerprint:
+def _combined(outcome: Mapping[str, str], platform: Mapping[str, str], code: str) -> Fingerprint:
     shown = [platform[name] for name in PLATFORM if platform.get(name)]
     return Fingerprint(
         outcome=digest(dict(outcome)),
         platform="; ".join(shown),
         tree=code,
         parts={**outcome, **platform},
-        steering=steering,
     )
 
 

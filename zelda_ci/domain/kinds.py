@@ -24,6 +24,10 @@ class ItemKind(StrEnum):
     PLUGIN = "plugin"
     MOD = "mod"
     """JavaScript of a plugin that runs inside Claude Code."""
+    LSP_SERVER = "lspServer"
+    MONITOR = "monitor"
+    PROGRAMS = "programs"
+    """The `bin` folder of a plugin, which shells find their programs in."""
 
 
 class Shown(StrEnum):
@@ -107,6 +111,9 @@ KINDS: Mapping[ItemKind, Kind] = {
         "plugin", ("plugin.json", "marketplace.json"), "effect", "in force", listed=("plugins",),
     ),
     ItemKind.MOD: Kind("mod", ("hooks.json",), "effect", "in force", loaded="never, unless `isolation.mods` allows it"),
+    ItemKind.LSP_SERVER: Kind("LSP server", (".lsp.json",), "effect", "in force", loaded="with its plugin; not judged"),
+    ItemKind.MONITOR: Kind("monitor", ("monitors.json",), "effect", "in force", loaded="with its plugin; not judged"),
+    ItemKind.PROGRAMS: Kind("programs", ("bin",), "effect", "in force", loaded="with its plugin; not judged"),
 }  # fmt: skip
 
 # What a session uses by calling it; the rest works without a call.

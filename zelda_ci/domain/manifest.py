@@ -213,7 +213,7 @@ def _settled(item: ManifestItem, session: _SessionAccount, redact: Redactor) -> 
     if item.kind is ItemKind.MCP_SERVER:
         return _server(item, session, redact)
     if _is_listed(item, session):
-        return {"loaded": True}
+        return {"loaded": True, "note": item.note or _plugin_error(item, session)}
     if reason := _reason(item, session, redact):
         return {"loaded": False, "reason": reason}
     if _waits_for_a_call(item):
@@ -233,12 +233,17 @@ def _waits_for_a_call(item: ManifestItem) -> bool:
 def _reason(item: ManifestItem, session: _SessionAccount, redact: Redactor) -> SafeText | None:
     """Why it cannot have been loaded, by its file, by Claude Code, or by the plugin that it belongs to."""
     if item.kind is ItemKind.PLUGIN:
-        errors = (error.message for error in session.started.plugin_errors if error.plugin == item.name)
-        return item.problem or next(errors, None)
+        return item.problem or _plugin_error(item, session)
     is_lost = item.owner and not _waits_for_a_call(item) and item.owner not in session.names(ItemKind.PLUGIN)
     if is_lost and not item.problem:
         return redact(f"it is part of the plugin {item.owner}, which is not in the session")
     return item.problem
+
+
+def _plugin_error(item: ManifestItem, session: _SessionAccount) -> SafeText | None:
+    """What Claude Code says of a plugin that it could not load, or not all of it."""
+    told = (error.message for error in session.started.plugin_errors if error.plugin == item.name)
+    return next(told, None) if item.kind is ItemKind.PLUGIN else None
 
 
 def _is_listed(item: ManifestItem, session: _SessionAccount) -> bool:

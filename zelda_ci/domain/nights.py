@@ -50,10 +50,7 @@ class SuiteNight(Record):
     """The valid trials of one suite in one night."""
 
     outcome: str
-    """Names the state of suite, settings and steering files as far as the suite can feel it: nights in which it is the
-    same may be compared. It is the fingerprint of the first night in that state."""
-    exact: str = ""
-    """Fingerprint of suite, settings and all steering files; in rows of older versions `outcome` is that."""
+    """Fingerprint of suite, settings and steering files: nights in which it is the same may be compared."""
     tree: str = ""
     """Fingerprint of the project's own code."""
     platform: dict[str, str] = {}

@@ -41,6 +41,8 @@ class UnitUse(Record):
     """The judge says that it should have been used."""
     broken: bool = False
     """The judge says that a rule was broken, or a tool misused or its instructions ignored."""
+    problem: SafeText | None = None
+    """Of a plugin that the project wants: why the session has it not, or not all of it."""
 
 
 class SuiteUse(Record):
@@ -131,6 +133,7 @@ class _SessionMarks:
             used=self._was_used(item) or broken or (verdict is RuleVerdict.FOLLOWED and item.kind not in CALLED),
             missed=_are_named(names, (it.tool for it in judged.missed)),
             broken=broken or _are_named(names, (it.tool for it in (*judged.misused, *judged.instructions_ignored))),
+            problem=(item.reason or item.note) if item.kind is ItemKind.PLUGIN else None,
         )
 
     def _was_used(self, item: ManifestItem) -> bool:

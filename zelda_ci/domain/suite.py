@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from zelda_ci.domain import setting_checks
 from zelda_ci.domain.base import Record, Setting
+from zelda_ci.domain.keys import HEAD, KeySources, base, judging, lower
 from zelda_ci.domain.measures import METRICS, SCORES, Measure, Metric
 from zelda_ci.domain.trials import PoolSettings, TrialSetting
 
@@ -28,6 +29,7 @@ WEB_ADDRESS = r"^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?$"
 
 MODEL_CREDENTIALS = setting_checks.MODEL_CREDENTIALS
 
+JUDGE_CHOICE = base("would have chosen who judges, and through a gateway at which provider")
 DEFAULT_MODEL = "claude-sonnet-5-5"
 A_WEEK = 604_800
 
@@ -77,42 +79,46 @@ Votes = Annotated[Literal[1, 3, 5], BeforeValidator(setting_checks.no_boolean, j
 class ExecutionSettings(Setting):
     """How the Claude Code session is run."""
 
-    model: ModelId = Field(
+    model: Annotated[ModelId, HEAD, KeySources(option="--model", help="Model of the sessions: its full id.")] = Field(
         DEFAULT_MODEL,
         description="Model of the session: its full id, never an alias such as sonnet, because an alias moves on.",
     )
-    extra_models: tuple[ModelId, ...] = Field(
+    extra_models: Annotated[tuple[ModelId, ...], HEAD] = Field(
         (),
         description="More models that sub-agents may use. The session's own model and known ones that cost no more are "
         "always allowed.",
         examples=[["claude-opus-5-5"]],
     )
-    request_keys: tuple[RequestKey, ...] = Field(
+    request_keys: Annotated[
+        tuple[RequestKey, ...],
+        base("would have passed other keys of model requests to the API"),
+        KeySources(variable="ZELDA_REQUEST_KEYS"),
+    ] = Field(
         (),
         description="More keys that model requests may have, where Claude Code sends one that this version of Zelda "
         "does not know.",
         examples=[["new_option"]],
     )
-    max_turns: PositiveInt = Field(
+    max_turns: Annotated[PositiveInt, HEAD] = Field(
         30, le=10_000, description="Maximum number of model responses in the main conversation."
     )
-    timeout_seconds: Seconds = Field(1800, description="Maximum wall time of the session in seconds.")
-    mcp_startup_seconds: float = Field(
+    timeout_seconds: Annotated[Seconds, HEAD] = Field(1800, description="Maximum wall time of the session in seconds.")
+    mcp_startup_seconds: Annotated[float, HEAD] = Field(
         30,
         ge=0,
         le=600,
         description="Maximum wait in seconds for MCP servers to connect before the prompt is sent; 0 means no wait.",
     )
-    max_cost_usd: Positive | None = Field(
-        None, description="Cost in US dollars at which the session is stopped.", examples=[2.5]
-    )
-    effort: Effort | None = Field(
+    max_cost_usd: Annotated[
+        Positive | None, lower("would have raised what a session may cost"), KeySources(input="max-cost-usd")
+    ] = Field(None, description="Cost in US dollars at which the session is stopped.", examples=[2.5])
+    effort: Annotated[Effort | None, HEAD, KeySources(option="--effort", input="effort")] = Field(
         None,
         description="How much work the model puts into each response, where it has levels of effort; it wins over the "
         "project's `effortLevel`.",
         examples=["medium"],
     )
-    max_thinking_tokens: int | None = Field(
+    max_thinking_tokens: Annotated[int | None, HEAD, KeySources(option="--max-thinking-tokens")] = Field(
         None,
         ge=1024,
         le=128_000,
@@ -120,23 +126,39 @@ class ExecutionSettings(Setting):
         "claude-haiku-4-5; newer ones choose their own.",
         examples=[8000],
     )
-    permission_mode: PermissionMode = Field(
-        "bypassPermissions",
-        description="Claude Code's permission mode. A tool that would ask for permission is denied.",
+    permission_mode: Annotated[PermissionMode, base("would have changed what the session may do without asking")] = (
+        Field(
+            "bypassPermissions",
+            description="Claude Code's permission mode. A tool that would ask for permission is denied.",
+        )
     )
-    allowed_tools: tuple[Text, ...] = Field(
+    allowed_tools: Annotated[
+        tuple[Text, ...], base("would have approved other tools, with WebFetch also addresses for the API to read")
+    ] = Field(
         (), description="Tools approved without asking, written as in Claude Code.", examples=[["Bash(npm test:*)"]]
     )
-    disallowed_tools: tuple[Text, ...] = Field(
+    disallowed_tools: Annotated[tuple[Text, ...], base("would have given the session other tools")] = Field(
         (), description="Tools the session does not get at all.", examples=[["WebFetch", "WebSearch"]]
     )
-    path: tuple[ProgramFolder, ...] = Field(
+    path: Annotated[
+        tuple[ProgramFolder, ...], base("would have put other programs first, and made folders of the machine readable")
+    ] = Field(
         (),
         description="Folders that come first in PATH, for session and commands: of the tested files, or absolute ones "
         "of the machine.",
         examples=[[".venv/bin"]],
     )
-    env: tuple[Variable, ...] | dict[Variable, VariableValue | None] = Field(
+    env: Annotated[
+        tuple[Variable, ...] | dict[Variable, VariableValue | None],
+        base("would have passed other variables to session and commands"),
+        KeySources(
+            "--pass-env",
+            "pass-env",
+            "ZELDA_PASS_ENV",
+            help="The variables that are passed on, by name.",
+            none="none",
+        ),
+    ] = Field(
         (),
         description="Environment variables for session and commands: names of yours that are passed on, or names with "
         "values; a name without a value passes on yours. All others are withheld.",
@@ -196,22 +218,29 @@ class EfficiencyTargets(Setting):
 class JudgeSettings(Setting):
     """How the judge is asked."""
 
-    model: JudgeModelId | None = Field(
-        None, description="Another way to write judgeModel; give one of the two.", examples=[DEFAULT_MODEL]
-    )
-    models: Annotated[tuple[JudgeModelId, ...], Field(max_length=5)] = Field(
+    models: Annotated[tuple[JudgeModelId, ...], Field(max_length=5), JUDGE_CHOICE] = Field(
         (),
         description="Different models that judge in place of judgeModel, a vote each in turn; the majority decides.",
         examples=[[DEFAULT_MODEL, "claude-opus-5-5"]],
     )
-    votes: Votes = Field(1, description="Number of judgements per criterion; the majority decides.")
-    max_tokens: PositiveInt = Field(8192, description="Maximum length of the judge's answer in tokens.")
-    timeout_seconds: Seconds = Field(300, description="Maximum time for one judgement in seconds, retries included.")
-    context_tokens: PositiveInt = Field(200_000, description="Context window of the judge model in tokens.")
-    images: bool = Field(default=True, description="Keep images that tools return, and show them to the judge.")
-    max_lookups: Annotated[int, Field(ge=0)] = Field(20, description="Look-ups for one question; 0 for none.")
-    max_lookup_characters: PositiveInt = Field(200_000, description="Characters that it may look up for one question.")
-    max_lookup_cost_usd: Positive = Field(
+    votes: Annotated[Votes, HEAD] = Field(1, description="Number of judgements per criterion; the majority decides.")
+    max_tokens: Annotated[PositiveInt, HEAD] = Field(
+        8192, description="Maximum length of the judge's answer in tokens."
+    )
+    timeout_seconds: Annotated[Seconds, HEAD] = Field(
+        300, description="Maximum time for one judgement in seconds, retries included."
+    )
+    context_tokens: Annotated[PositiveInt, HEAD] = Field(
+        200_000, description="Context window of the judge model in tokens."
+    )
+    images: Annotated[
+        bool, base("would have kept pictures and shown them to the judge, and no secret is masked in them")
+    ] = Field(default=True, description="Keep images that tools return, and show them to the judge.")
+    max_lookups: Annotated[int, Field(ge=0), HEAD] = Field(20, description="Look-ups for one question; 0 for none.")
+    max_lookup_characters: Annotated[PositiveInt, HEAD] = Field(
+        200_000, description="Characters that it may look up for one question."
+    )
+    max_lookup_cost_usd: Annotated[Positive, lower("would have raised what a judge may look up")] = Field(
         1.0, description="Cost in US dollars after which a judge that looks things up must answer; for one question."
     )
 
@@ -221,30 +250,43 @@ class JudgeSettings(Setting):
         return max(self.votes, len(self.models))
 
 
+def _network(phase: str, whose: str) -> KeySources:
+    variable = f"ZELDA_NETWORK_{phase.upper()}"
+    return KeySources(f"--network-{phase}", f"network-{phase}", variable, help=f"Network of {whose}.")
+
+
+Access = Literal["open", "none"]
+
+
 class NetworkSettings(Setting):
     """Whether each phase may reach the network."""
 
-    setup: Literal["open", "none"] = Field("open", description="The setup command.")
-    session: Literal["open", "none"] = Field("open", description="The session's own tools.")
-    build: Literal["open", "none"] = Field("open", description="The build command.")
-    test: Literal["open", "none"] = Field("open", description="The test command.")
+    setup: Annotated[Access, _network("setup", "the setup command")] = Field("open", description="The setup command.")
+    session: Annotated[Access, _network("session", "the session's own tools")] = Field(
+        "open", description="The session's own tools."
+    )
+    build: Annotated[Access, _network("build", "the build command")] = Field("open", description="The build command.")
+    test: Annotated[Access, _network("test", "the test command")] = Field("open", description="The test command.")
 
 
-IsolationLevel = Literal["full", "namespaces", "uid", "landlock", "degraded", "none"]
+IsolationLevel = Literal["full", "uid", "landlock", "none"]
 
 
 class IsolationSettings(Setting):
     """How strictly session and commands are confined."""
 
-    level: Literal["auto", "full", "namespaces", "uid", "landlock", "degraded", "none"] = Field(
-        "auto", description="The best available level, or a named one."
-    )
-    require: IsolationLevel | None = Field(
-        None, description="Refuse to run below this level, before anything is spent.", examples=["landlock"]
-    )
-    read_paths: tuple[AbsolutePath, ...] = Field(
-        (), description="More folders that the session and the commands may read.", examples=[["/opt/toolchain"]]
-    )
+    level: Annotated[
+        Literal["auto", "full", "uid", "landlock", "none"],
+        KeySources("--isolation", "isolation-level", "ZELDA_ISOLATION"),
+    ] = Field("auto", description="The best available level, or a named one.")
+    require: Annotated[
+        IsolationLevel | None,
+        KeySources("--require-isolation", "isolation-require", "ZELDA_REQUIRE_ISOLATION"),
+    ] = Field(None, description="Refuse to run below this level, before anything is spent.", examples=["landlock"])
+    read_paths: Annotated[
+        tuple[AbsolutePath, ...],
+        KeySources("--read-paths", "read-paths", "ZELDA_READ_PATHS", none="none"),
+    ] = Field((), description="More folders that the session and the commands may read.", examples=[["/opt/toolchain"]])
     network: NetworkSettings = Field(default_factory=NetworkSettings, description="Network access by phase.")
     mods: bool = Field(
         default=False,
@@ -270,8 +312,8 @@ class ScoreLimits(Setting):
 class GateSettings(Setting):
     """What turns the check red."""
 
-    fail_on: tuple[Literal["regression", "evaluation"], ...] = Field(
-        ("regression", "evaluation"), description="Kinds of findings that give exit code 1."
+    fail_on: Annotated[tuple[Literal["regression", "evaluation"], ...], KeySources(input="fail-on", none="never")] = (
+        Field(("regression", "evaluation"), description="Kinds of findings that give exit code 1.")
     )
     min_score: ScoreLimits = Field(
         default_factory=ScoreLimits,
@@ -289,10 +331,24 @@ class GateSettings(Setting):
 class SharedSettings(Record):
     """What the project's configuration settles for all suites, and each suite may settle for itself."""
 
-    judge_model: JudgeModelId = Field(
-        DEFAULT_MODEL, description="Model that judges acceptance criteria and tool usage: its full id."
-    )
-    trials: TrialSetting = Field(
+    judge_model: Annotated[
+        JudgeModelId,
+        JUDGE_CHOICE,
+        KeySources(
+            option="--judge-model", commands=("run", "check", "rejudge"), help="Model that judges: its full id."
+        ),
+    ] = Field(DEFAULT_MODEL, description="Model that judges acceptance criteria and tool usage: its full id.")
+    trials: Annotated[
+        TrialSetting,
+        base("would have chosen what is spent, and whether a regression can be proven at all"),
+        KeySources(
+            option="--trials",
+            input="trials",
+            commands=("run",),
+            help="Trials of each suite: a number, adaptive, or a plan such as '{first: 3, looks: [6, 10, 16]}'. Where "
+            "nothing runs side by side, adaptive and plans are one trial.",
+        ),
+    ] = Field(
         "adaptive",
         description="How often each suite runs: a number; or adaptive, which runs more trials, side by side with the "
         "base, only where a suite does not go as expected. Keys of its own: first trials of the head, looks (trials of "
@@ -302,69 +358,81 @@ class SharedSettings(Record):
     execution: ExecutionSettings = Field(
         default_factory=ExecutionSettings, description="How the Claude Code session is run."
     )
-    metrics: MetricSwitches = Field(default_factory=MetricSwitches, description="Which metrics are computed.")
-    efficiency_targets: EfficiencyTargets = Field(
+    metrics: Annotated[MetricSwitches, judging("would have switched off what shows that it is worse")] = Field(
+        default_factory=MetricSwitches, description="Which metrics are computed."
+    )
+    efficiency_targets: Annotated[
+        EfficiencyTargets, judging("would have moved the targets that its scores are measured by")
+    ] = Field(
         default_factory=EfficiencyTargets,
         description="What an efficient session may use; reaching a target gives full marks for that part.",
     )
-    setup_command: Command | None = Field(
+    setup_command: Annotated[Command | None, HEAD] = Field(
         None, description="Run in the workspace before the session: a shell line, or a list.", examples=["npm ci"]
     )
-    build_command: Command | None = Field(
+    build_command: Annotated[Command | None, HEAD] = Field(
         None, description="Builds the code after the session; exit code 0 is a pass.", examples=["npm run build"]
     )
-    test_command: Command | None = Field(
+    test_command: Annotated[Command | None, HEAD] = Field(
         None, description="Tests the code after the session; exit code 0 is a pass.", examples=["npm test"]
     )
-    shell: Shell | None = Field(
+    shell: Annotated[Shell | None, HEAD] = Field(
         None,
         description="Runs commands that are a line: bash or sh, which stop at the first failure, or a program with its "
         "options, to which the line is added. Without it bash, or sh where there is no bash.",
         examples=["bash -c"],
     )
-    command_timeout_seconds: Seconds = Field(300, description="Maximum time for each of the three commands in seconds.")
-    coverage_threshold: Percent | None = Field(
+    command_timeout_seconds: Annotated[Seconds, HEAD] = Field(
+        300, description="Maximum time for each of the three commands in seconds."
+    )
+    coverage_threshold: Annotated[Percent | None, judging("would have lowered what its tests have to cover")] = Field(
         None, description="Minimum test coverage in percent of lines.", examples=[80]
     )
-    test_report: Globs = Field(
+    test_report: Annotated[Globs, HEAD] = Field(
         (),
         description="Where the test command writes machine-readable reports: one pattern or a list.",
         examples=["reports/*.xml"],
     )
-    coverage_report: Globs = Field(
+    coverage_report: Annotated[Globs, HEAD] = Field(
         (),
         description="Where the test command writes coverage reports: one pattern or a list.",
         examples=["coverage/lcov.info"],
     )
-    protected_paths: Globs | None = Field(
+    protected_paths: Annotated[Globs | None, HEAD] = Field(
         None,
         description="Files restored from the tested commit before build and test run, so that no session can pass by "
         "editing them: one pattern or a list. They come on top of the usual ones (scripts and tests that the commands "
         "name, configuration of test runners); `!` takes out, and an empty list protects nothing.",
         examples=[["tests/**", "package.json"]],
     )
-    keep_ignored: Globs = Field(
+    keep_ignored: Annotated[Globs, HEAD] = Field(
         (),
         description="Files that git ignores and that build and test find as the session left them, which no patch "
         "shows: one pattern or a list. Without it they find what setup makes.",
         examples=[["node_modules/**"]],
     )
-    commands_see_suites: bool = Field(
+    commands_see_suites: Annotated[bool, HEAD] = Field(
         default=False,
         description="Whether build and test commands find suites, configuration and what lies with them; the session "
         "never does.",
     )
-    history_depth: PositiveInt = Field(1, description="Commits of history that the session sees.")
+    history_depth: Annotated[PositiveInt, base("would have shown the session more of the history")] = Field(
+        1, description="Commits of history that the session sees."
+    )
     judge: JudgeSettings = Field(default_factory=JudgeSettings, description="How the judge is asked.")
-    undecided: Literal["fail", "ignore"] = Field(
+    undecided: Annotated[
+        Literal["fail", "ignore"], judging("would have said what becomes of criteria that the judge cannot decide")
+    ] = Field(
         "fail",
         description="How a criterion counts that the evidence cannot decide: fail means not met, ignore leaves it out.",
     )
-    isolation: IsolationSettings = Field(
+    isolation: Annotated[IsolationSettings, base("would have changed how session and commands are confined")] = Field(
         default_factory=IsolationSettings, description="How strictly session and commands are confined."
     )
-    gate: GateSettings = Field(default_factory=GateSettings, description="What turns the check red.")
-    pool: PoolSettings = Field(
+    gate: Annotated[
+        GateSettings, judging("would have changed its own gate, limits included, and which changes concern no suite")
+    ] = Field(default_factory=GateSettings, description="What turns the check red.")
+    pool: Annotated[PoolSettings, base("would have chosen the stored trials that it is compared with")] = Field(
         default_factory=PoolSettings, description="Which stored trials of the base are counted together."
     )
 
@@ -385,7 +453,6 @@ class SuiteText(Record):
     acceptance_criteria: tuple[str, ...] = ()
     answer_criteria: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    gateway_url: str | None = None
 
     @property
     def criteria(self) -> tuple[str, ...]:
@@ -394,7 +461,7 @@ class SuiteText(Record):
 
 
 class ResolvedSuite(SharedSettings, SuiteText):
-    """One suite with every value settled; made by `config`, read by everybody, stored with each result.
+    """One suite with every value settled; made by `config`, read by everybody, stored with each result."""
 
-    `judge_model` and `judge.model` are the same here.
-    """
+    gateway_url: str | None = None
+    """Of its project."""

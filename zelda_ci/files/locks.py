@@ -57,25 +57,6 @@ def lock_open(descriptor: int, *, shared: bool = False) -> None:
     fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
 
 
-def lease(path: Path, content: str, temporary: Path) -> int | None:
-    """A lock file with a content, which appears at its place when it is written and locked; as `try_lock`.
-
-    Args:
-        path: Its place.
-        content: For those who want to know who holds it.
-        temporary: A name in the same folder; nothing is left there unless something fails.
-    """
-    descriptor = try_lock(temporary, mode=0o666)
-    try:
-        temporary.write_text(content)
-        temporary.replace(path)
-    except BaseException:
-        if descriptor is not None:
-            os.close(descriptor)
-        raise
-    return descriptor
-
-
 @contextmanager
 def held(path: Path, *, patience: float = TIMEOUT_SECONDS, mode: int = 0o600) -> Iterator[int]:
     """Hold the lock; for a thread, which leaves off waiting when the task that sent it is cancelled.
@@ -106,21 +87,6 @@ async def locked(path: Path, *, patience: float = TIMEOUT_SECONDS) -> AsyncItera
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def is_held(path: Path) -> bool:
-    """Whether somebody holds a lock on a file that exists; in doubt, yes."""
-    try:
-        descriptor = untrusted.open_regular(path)
-    except OSError:
-        return True
-    try:
-        lock_open(descriptor)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 class _Waiting:

@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, Field
 
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
-from zelda_ci.github.schemas import Described, PullRequest, understand
+from zelda_ci.github.schemas import Described, understand
 
 # UTF-16 code units, as GitHub counts.
 MAX_BODY_LENGTH = 65_536
@@ -103,11 +103,7 @@ query($owner: String!, $name: String!, $number: Int!, $cursor: String) {
 }
 """
 
-
-# Refusals that say: not this way. Others would be the same by the other way, or pass.
-_WITHOUT_GRAPHQL = frozenset({"GITHUB_NOT_PERMITTED", "GITHUB_NOT_OFFERED"})
-
-UNAUTHORISED, FORBIDDEN, NOT_FOUND = 401, 403, 404
+FORBIDDEN = 403
 
 
 @dataclass(frozen=True)
@@ -154,23 +150,17 @@ class Thread:
         return ours
 
 
-def read_thread(api: Api, number: int, me: str | None = None) -> Thread:
-    """The thread of a pull request.
-
-    GraphQL tells whether the token's owner wrote a comment, whoever that is. Where it cannot be asked at all, a name
-    must do: `me`, or what GitHub or else the kind of job says. Any other failure is one: a thread that could not be
-    read must not look like one without our comment.
+def read_thread(api: Api, number: int) -> Thread:
+    """The thread of a pull request, by GraphQL: it tells whether the token's owner wrote a comment, whoever that is.
 
     Raises:
-        GitHubError: GitHub did not tell.
+        GitHubError: The thread could not be read, which must not look like one without our comment.
     """
-    try:
-        return _by_graphql(api, number)
-    except GitHubError as error:
-        has_none = error.code == "GITHUB_NOT_FOUND" and error.status == NOT_FOUND
-        if error.status == UNAUTHORISED or not (has_none or error.code in _WITHOUT_GRAPHQL):
-            raise
-        return _by_rest(api, number, me)
+    pages = list(_pages(api, number))
+    nodes = [node for page in pages for node in page.nodes]
+    ours = (_comment(node).without_author for node in nodes if node.ours and not node.minimised)
+    people = (comment for comment in map(_comment, nodes) if comment.is_of_person)
+    return Thread(pages[-1].head_sha, _by_age(ours), pages[-1].next is None, _by_age(people))
 
 
 class _User(Described):
@@ -206,13 +196,6 @@ class _Page:
     next: str | None
 
 
-def _by_graphql(api: Api, number: int) -> Thread:
-    pages = list(_pages(api, number))
-    nodes = [node for page in pages for node in page.nodes]
-    ours = (_comment(node).without_author for node in nodes if node.ours and not node.minimised)
-    return _thread(pages[-1].head_sha, ours, nodes, is_whole=pages[-1].next is None)
-
-
 def _pages(api: Api, number: int) -> Iterator[_Page]:
     owner, _, name = api.repository.partition("/")
     cursor = None
@@ -246,7 +229,6 @@ class _IssueComment(Described):
     url: str = Field(alias="html_url")
     body: str = ""
     user: _User | None = None
-    minimised: dict[str, object] | None = Field(default=None, alias="minimized")
     created_at: AwareDatetime
     updated_at: AwareDatetime
 
@@ -271,34 +253,6 @@ def _comment(source: _Node | _IssueComment) -> Comment:
         is_edited=source.is_edited,
         is_of_person=user is not None and user.kind == "User",
     )
-
-
-def _by_rest(api: Api, number: int, me: str | None) -> Thread:
-    head_sha = understand(PullRequest, api.get(f"pulls/{number}")).head.sha
-    me = me or own_login(api)
-    comments, is_whole = _listed(api, number)
-    ours = (_comment(each) for each in comments if each.user and each.user.login == me and not each.minimised)
-    return _thread(head_sha, ours, comments, is_whole=is_whole)
-
-
-def _listed(api: Api, number: int) -> tuple[list[_IssueComment], bool]:
-    """The comments, and whether these are all."""
-    comments: list[_IssueComment] = []
-    try:
-        for comment in api.pages(f"issues/{number}/comments", limit=MAX_PAGES, whole=True):
-            comments.append(understand(_IssueComment, comment))  # noqa: PERF401 - what came before the error counts
-    except GitHubError as error:
-        if error.code != "GITHUB_TOO_LARGE":
-            raise
-        return comments, False
-    return comments, True
-
-
-def _thread(
-    head_sha: str, ours: Iterable[Comment], all_of_it: Iterable[_Node | _IssueComment], *, is_whole: bool
-) -> Thread:
-    people = (comment for comment in map(_comment, all_of_it) if comment.is_of_person)
-    return Thread(head_sha, _by_age(ours), is_whole, _by_age(people))
 
 
 def _by_age(comments: Iterable[Comment]) -> tuple[Comment, ...]:

@@ -298,7 +298,7 @@ def _from_events(data: bytes) -> dict[str, Any] | None:
                 blocks[index] = dict(block)
             case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)} if index in blocks:
                 _grow(blocks[index], delta)
-            case {"type": "message_delta", "delta": dict(delta)}:
+            case {"type": "message_delta", "delta": dict(delta)} if message:
                 usage = {**(message.get("usage") or {}), **(event.get("usage") or {})}
                 message = {**message, **delta, "usage": usage}
             case {"type": "message_stop"}:

@@ -5,8 +5,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from zelda_ci import metrics
-from zelda_ci.config.credentials import AWS_KEYS, HOW, ModelCredential
-from zelda_ci.config.settings import EnvironmentSettings
+from zelda_ci.config.environment import AWS_KEYS, HOW, EnvironmentSettings, ModelCredential
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError
 from zelda_ci.model_proxy.modes import API_URL, LiveMode, Mode, RecordMode, ReplayMode, Upstream

@@ -5,13 +5,13 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from zelda_ci.compare.effects import ChangeSet, FileChange, FileText, ProjectFiles, Reach, part_of
-from zelda_ci.domain.fingerprint import SteeringFile, TreeFile, digest
+from zelda_ci.domain.fingerprint import Steers, TreeFile, digest
 from zelda_ci.domain.kinds import SKILL_FILE, may_steer
 from zelda_ci.execution.manifest.documents import parse
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
 from zelda_ci.pipeline.reach import RECIPES, Graph
 from zelda_ci.pipeline.repository_files import RepositoryFiles
+from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, Reach, how_it_steers
 from zelda_ci.workspace.git import Git
 
 LINK, SUBMODULE = "120000", "160000"
@@ -59,7 +59,7 @@ async def read_changes(git: Git, before: str, after: str, folder: str, dirty: It
         return unknown(str(problem))
 
 
-async def steering_files(git: Git, files: Iterable[TreeFile], folder: str) -> dict[str, SteeringFile] | None:
+async def steering_files(git: Git, files: Iterable[TreeFile], folder: str) -> dict[str, Steers] | None:
     """Of the files of one tree those that steer, and how, by path; nothing where not all of it is known.
 
     Args:
@@ -74,12 +74,12 @@ async def steering_files(git: Git, files: Iterable[TreeFile], folder: str) -> di
         return None
     texts = await _texts(git, {blob for path, blob in blobs.items() if may_steer(path) and _is_file(blob)})
     project = ProjectFiles(folder, config="", test_dir="")
-    found = {}
+    found: dict[str, Steers] = {}
     for file in files:
         path = printable(file.path)
         text = _side(path, blobs[path], texts)
-        if text and (part := part_of(path, text, known, project)):
-            found[file.path] = part
+        if text and (how := how_it_steers(path, text, known, project)):
+            found[file.path] = how
     return found
 
 
@@ -199,12 +199,11 @@ def _described(path: str, text: str) -> FileText:
     # Of skills and commands without a description, Claude Code shows the first line of the text.
     if not document.text("description") and (path.endswith(SKILL_FILE) or "/commands/" in path):
         head += f"\0{document.first_line}"
-    waits = document.globs("paths")
-    return FileText(head, () if "**" in waits else waits)
+    return FileText(head, document.paths)
 
 
 def _decoded(data: bytes | None) -> str | None:
-    """As the scan reads files; nothing where it would not."""
+    """As the scan reads files, whatever ends their lines; nothing where it would not."""
     if data is None or len(data) > MAX_FILE_BYTES or b"\0" in data:
         return None
     return data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")

@@ -26,14 +26,16 @@ from zelda_ci.model_proxy.modes import Mode
 from zelda_ci.model_proxy.probe import Probe
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.batch import Interruption
-from zelda_ci.pipeline.ground import CheckTools
 from zelda_ci.pipeline.named_contents import about_contents
 from zelda_ci.pipeline.survey import settings_checks
 from zelda_ci.pipeline.trying import CommandTrial, not_there, others
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import closed_folders, levels
+from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.storage.checks import CheckMemory
 from zelda_ci.workspace import environment
+from zelda_ci.workspace.workspaces import Workspaces
 
 SKIP = "`--no-check` (or ZELDA_NO_CHECK=1) runs without this check."
 MODEL_SECONDS, COMMAND_SECONDS = 86_400.0, 7 * 86_400.0
@@ -41,6 +43,22 @@ MIN_FREE_BYTES, FEW_FREE_BYTES = 64 << 20, 1 << 30
 MAX_NAMED = 10
 # Of a command's last lines, beside the sentence about it.
 MAX_PRINTED = 5
+
+
+@dataclass(frozen=True)
+class CheckTools:
+    """What checks work with; built by `app`."""
+
+    workspaces: Workspaces
+    redact: Redactor
+    isolation: Isolation
+    memory: CheckMemory
+    environ: Mapping[str, str]
+    session: ModelProxy | ZeldaError
+    judge: ModelProxy | ZeldaError
+    identity: str = field(repr=False)
+    """What the answers of models depend on: the credentials. It becomes part of a digest."""
+    emit: Emit
 
 
 @dataclass

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from zelda_ci.compare.adaptive import compare_trials
-from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.comparison import compare, compare_trials
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.compare.pool import StoredTrials, TrialPool, is_valid, pool_of
 from zelda_ci.compare.schedule import SuiteTrials
 from zelda_ci.compare.sides import read_metrics
-from zelda_ci.compare.steering import line_changes
 from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.comparison import SAME_FILES, Comparison, GateResult
@@ -22,6 +20,7 @@ from zelda_ci.domain.run import BatchResult, RunResult, StoredComparison, batch_
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import PoolSettings, Side, TrialPlan, plan_of
 from zelda_ci.errors import StorageError
+from zelda_ci.selection.choice import line_changes
 from zelda_ci.storage import comparisons
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import SideReference, find_runs

@@ -38,7 +38,7 @@ def weak_isolation(
     """The first of these levels that none of the user's words accepts."""
     for level in chosen:
         if all(levels.unaccepted(level, word) for word in words):
-            return WeakIsolation(level, levels.weakness(level, isolation.offered))
+            return WeakIsolation(level, levels.weakness(isolation.offered))
     return None
 
 

@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pydantic import ValidationError
-
 from zelda_ci import metrics
 from zelda_ci.domain.details import ToolUsageDetails
-from zelda_ci.domain.evaluation import EvalContext, EvalResult, read_details
+from zelda_ci.domain.evaluation import EvalContext, EvalResult
 from zelda_ci.domain.fingerprint import judged_again
 from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
 from zelda_ci.domain.measures import Metric
@@ -61,7 +59,7 @@ def what_was_felt(
     """What a session felt of the files that steer it; nothing where that is not known, or the session broke off."""
     if manifest is None or run.status in ABANDONED:
         return None
-    judged = read_details(run.evaluations, Metric.TOOL_USAGE, ToolUsageDetails)
+    judged = run.details(ToolUsageDetails)
     return felt_by(manifest, transcript, judged, run.changes.files if run.changes else (), redact)
 
 
@@ -72,12 +70,11 @@ def _keep(results: Iterable[EvalResult], state: RunState) -> None:
 
 def checks(result: EvalResult | None, redact: Redactor) -> tuple[SafeText, ...]:
     """What build and tests said, for the judges to read."""
-    if result is None or not result.details:
+    if result is None:
         return ()
-    try:
-        details = CorrectnessDetails.model_validate(result.details)
-    except ValidationError:  # the result of another Zelda, judged again
-        return (result.reasoning,)
+    details = result.details
+    if not isinstance(details, CorrectnessDetails):
+        return () if result.score is None else (result.reasoning,)
     commands = {"buildCommand": details.build, "testCommand": details.test}
     return (result.reasoning, *(_command_output(name, done, redact) for name, done in commands.items() if done))
 

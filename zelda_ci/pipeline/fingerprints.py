@@ -11,12 +11,11 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.compare.effects import ProjectFiles, SuiteEvidence, in_commands, is_meant, places_of
 from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.domain.fingerprint import (
     Fingerprint,
     Host,
-    SteeringFile,
+    Steers,
     TreeDigests,
     digest_tree,
     fingerprint,
@@ -24,13 +23,14 @@ from zelda_ci.domain.fingerprint import (
 )
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import RunResult, snapshot
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.pipeline.changed_files import line_digests, steering_files
 from zelda_ci.pipeline.comparing import stored_pool
 from zelda_ci.redact import Redactor
+from zelda_ci.selection.effects import ProjectFiles, SuiteEvidence, in_commands, is_meant, places_of
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -64,10 +64,10 @@ async def tree_digests(
         # By the rules of Claude Code itself, which see what is not committed, too.
         items = offered.items if offered else ()
         imported = frozenset(str(item.name) for item in items if item.kind is ItemKind.MEMORY)
-        drawn = {file.path: SteeringFile("drawn") for file in tested.files if file.path in imported}
+        drawn: dict[str, Steers] = {file.path: "drawn" for file in tested.files if file.path in imported}
         steers = drawn | steers
     lines = await line_digests(tested.git, (file for file in tested.files if file.path in (steers or ())))
-    digests = digest_tree(tested.files, steers, folder=tested.folder, redact=redact, whole=tested.whole)
+    digests = digest_tree(tested.files, steers, folder=tested.folder, whole=tested.whole)
     return replace(digests, lines={redact(path): digests_of for path, digests_of in lines.items()})
 
 
@@ -106,7 +106,7 @@ async def expected_fingerprints(
                 tree = await tree_digests(workspaces, workspace, offered, redact)
                 trees[key] = tree, workspace.confinement.level
         tree, level = trees[key]
-        masked = snapshot(suite, redact)
+        masked = suite.redacted(redact)
         found[suite.name] = fingerprint(
             masked,
             with_named(tree, masked),

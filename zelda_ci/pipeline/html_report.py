@@ -97,7 +97,14 @@ def report_of_sides(
     return CiReport(after, compared.gate, origin, compared.comparison, before, subject=subject, changes=changed)
 
 
-def write_html(target: Path, report: CiReport, histories: Sequence[RunHistory], *, include_texts: bool = True) -> int:
+def write_html(
+    target: Path,
+    report: CiReport,
+    histories: Sequence[RunHistory],
+    *,
+    include_texts: bool = True,
+    all_transcripts: bool = False,
+) -> int:
     """Write the report of stored runs; its size in bytes.
 
     Args:
@@ -105,6 +112,7 @@ def write_html(target: Path, report: CiReport, histories: Sequence[RunHistory], 
         report: What ran, and what it is compared with.
         histories: Where the runs are stored.
         include_texts: Whether it shows transcripts and patches.
+        all_transcripts: Also of sessions that passed and stand beside no other.
 
     Raises:
         StorageError: It could not be written.
@@ -112,5 +120,6 @@ def write_html(target: Path, report: CiReport, histories: Sequence[RunHistory], 
     with one_at_a_time("zelda_ci.report.html.writer"):
         from zelda_ci.report.html.writer import PageOptions, write_report  # noqa: PLC0415 - jinja2 takes its time
 
-    write_report(target, report, StoredSessions(tuple(histories)), PageOptions(include_transcripts=include_texts))
+    options = PageOptions(include_texts, all_transcripts)
+    write_report(target, report, StoredSessions(tuple(histories)), options)
     return target.stat().st_size

@@ -107,7 +107,7 @@ def foretell(order: RunOrder, suites: Sequence[ResolvedSuite], results_dir: Path
 
 
 @dataclass(frozen=True, kw_only=True)
-class Invocation:
+class Execution:
     """What is run, and with what; built by `app`."""
 
     order: RunOrder

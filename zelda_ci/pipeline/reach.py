@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from zelda_ci.compare.effects import FileText, ProjectFiles, Reach, is_code, scope_of
 from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_PARTS, ItemKind, may_steer
 from zelda_ci.execution.manifest.documents import parse
 from zelda_ci.execution.manifest.tree import MAX_LINKS
@@ -26,6 +25,7 @@ from zelda_ci.pipeline.mentions import (
     recipes,
 )
 from zelda_ci.pipeline.repository_files import PATTERN, RepositoryFiles
+from zelda_ci.selection.effects import FileText, ProjectFiles, Reach, is_code, scope_of
 
 DOCUMENT_ENDINGS = (".md", ".mdx", ".txt", ".rst", ".adoc")
 SHELL = (".sh", ".bash")
@@ -199,9 +199,9 @@ class Graph:
         """Skills that an agent has from the start, and agents that a skill runs in."""
         document = parse(text)
         if "/agents/" in path:
-            for name in {document.text("name") or "", posixpath.basename(path).removesuffix(".md")}:
+            for name in {document.words("name") or "", posixpath.basename(path).removesuffix(".md")}:
                 self._agents.setdefault(name, set()).add(path)
-            skills = tuple(f"/skills/{name.rpartition(':')[2]}" for name in document.globs("skills"))
+            skills = tuple(f"/skills/{name.rpartition(':')[2]}" for name in document.listed("skills"))
             for place in (it for it in self.tree.folders if skills and it.endswith(skills)):
                 self._follow(path, place, f"preloaded by {path}")
         elif agent := document.text("agent"):

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from zelda_ci.compare.effects import PROGRAM_ENDINGS, is_code, steps
 from zelda_ci.domain import globs
 from zelda_ci.execution.manifest.tree import MAX_LINKS
 from zelda_ci.pipeline.mentions import Mention
+from zelda_ci.selection.effects import PROGRAM_ENDINGS, is_code, steps
 
 # Of a word that means no file from where it stands, how many files of that name may be meant by mere mention.
 MAX_NAMESAKES = 3

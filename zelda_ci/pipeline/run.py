@@ -14,7 +14,7 @@ import anyio.to_thread
 from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.fingerprint import TreeDigests
 from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
-from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource, snapshot
+from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
 from zelda_ci.domain.session import SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace, WorkspaceSource
@@ -241,7 +241,7 @@ class SuiteRun:
             started_at=now,
             finished_at=now,
             versions=self.tools.versions,
-            config=snapshot(self.suite, self.tools.redact),
+            config=self.suite.redacted(self.tools.redact),
             replayed=self.tools.replayed,
         )
         return RunState(folder, provisional, self.tools.redact)

@@ -10,8 +10,6 @@ from pathlib import Path
 import anyio
 
 from zelda_ci import metrics
-from zelda_ci.compare.effects import ChangeSet, ProjectFiles, SuiteEvidence, in_commands, places_of
-from zelda_ci.compare.impact import SuiteChoice, choose
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
@@ -22,6 +20,8 @@ from zelda_ci.pipeline.changed_files import printable, read_changes
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
+from zelda_ci.selection.choice import SuiteChoice, choose
+from zelda_ci.selection.effects import ChangeSet, ProjectFiles, SuiteEvidence, in_commands, places_of
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.git import Git, for_status, prepare
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from zelda_ci.config import setup_detection
+from zelda_ci.config import detect
 from zelda_ci.config.merge import DEFAULT, LoadedSuite
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit, Warned
@@ -23,9 +23,9 @@ def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str
     if problems:
         raise ConfigError("\n".join(problems), hint=NARROW, code="READ_PATH_REFUSED")
     setup = None
-    if setup_detection.wants_setup(suites):
-        setup = setup_detection.detect(root, search_path(environ.get("PATH", os.defpath), root))
-    return list(setup_detection.with_setup(suites, setup)) if setup else list(suites)
+    if detect.wants_setup(suites):
+        setup = detect.detect_setup(root, search_path(environ.get("PATH", os.defpath), root))
+    return list(detect.with_setup(suites, setup)) if setup else list(suites)
 
 
 def _refused_folders(suite: LoadedSuite, grounds: PathPolicy) -> Iterator[str]:
@@ -39,8 +39,8 @@ def _refused_folders(suite: LoadedSuite, grounds: PathPolicy) -> Iterator[str]:
 def tell_setup(suites: Sequence[LoadedSuite], emit: Emit) -> None:
     """Of setup commands that nobody wrote: what runs, why, and how it is switched off."""
     for command, origin in dict.fromkeys(
-        (str(suite.resolved.setup_command), str(suite.provenance[setup_detection.SETUP]))
+        (str(suite.resolved.setup_command), str(suite.provenance[detect.SETUP]))
         for suite in suites
-        if setup_detection.is_detected(suite)
+        if detect.is_detected(suite)
     ):
-        emit(Warned(str(setup_detection.DetectedSetup(command, origin))))
+        emit(Warned(str(detect.DetectedSetup(command, origin))))

@@ -10,12 +10,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.config import discovery, project_files, tracked
+from zelda_ci.config import discovery
+from zelda_ci.config.detect import (
+    MAX_MANIFEST_BYTES,
+    PYTHON_PROGRAMS,
+    ProjectKind,
+    Proposal,
+    kinds,
+    manifests,
+    packages,
+)
 from zelda_ci.config.init import WORDS, ProjectFacts, printed, seen_from
 from zelda_ci.config.project import find_root
-from zelda_ci.config.project_files import MAX_MANIFEST_BYTES, ProjectKind, Proposal
-from zelda_ci.config.project_kind import kinds
-from zelda_ci.config.setup_detection import PYTHON_PROGRAMS
+from zelda_ci.config.repository import NEW_ONES, listed, top_of
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import Check
 from zelda_ci.domain.kinds import KINDS, ItemKind
@@ -116,10 +123,10 @@ class Survey:
 def survey(folder: Path, redact: Redactor) -> Survey:
     """Look at a folder."""
     root = folder.resolve()
-    top = _top(root)
-    files = tracked.listing(top) if top else list(_walked(root))
+    top = top_of(root)
+    files = sorted(set(listed(top, *NEW_ONES) or ())) if top else list(_walked(root))
     place = _below(root, top or root)
-    texts = dict(_read(top or root, project_files.manifests(files, place)))
+    texts = dict(_read(top or root, manifests(files, place)))
     found = kinds(files, texts, place)
     offered = scan_folder(top or root, root, redact, refusals)
     known = find_root(root.parent) if top and root != top else root
@@ -129,7 +136,7 @@ def survey(folder: Path, redact: Redactor) -> Survey:
         known if known != root and discovery.is_project(known) else None,
         tuple(files),
         found,
-        project_files.packages(files, place),
+        packages(files, place),
         offered.items,
         offered.refused,
     )
@@ -139,7 +146,7 @@ def refused_settings(folder: Path, redact: Redactor) -> tuple[RefusedSetting, ..
     """What Claude Code does not load of the settings files of a project as they lie there, by its own word."""
     root = folder.resolve()
     try:
-        return scan_folder(_top(root) or root, root, redact, refusals).refused
+        return scan_folder(top_of(root) or root, root, redact, refusals).refused
     except OSError:  # a session will say what of the folder cannot be read
         return ()
 
@@ -149,10 +156,6 @@ def settings_checks(folder: Path, redact: Redactor) -> Iterator[Check]:
     for each in refused_settings(folder, redact):
         message = redact(f"{each.file} is {each.effect}.")
         yield Check(subject="settings", about=each.file, status="warning", message=message, hint=SILENT)
-
-
-def _top(root: Path) -> Path | None:
-    return next((place for place in (root, *root.parents) if os.path.lexists(place / ".git")), None)
 
 
 def _below(folder: Path, top: Path) -> str:

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from zelda_ci.report.builders.ci import STEPS, least_size, reduced
 from zelda_ci.report.builders.replies import Reply
 from zelda_ci.report.model import Cell, CiView, ComparisonView, DriftView, Line, Link, Phrase, Tone
 from zelda_ci.report.text import address, code, escape_markdown, html, plain_title, sentence
@@ -55,9 +54,6 @@ COMMENT_LIMIT = 60_000
 # GitHub takes 256.
 TITLE_LIMIT = 200
 
-# GitHub takes 1,048,576 bytes, and none at all of a summary that is longer.
-SUMMARY_LIMIT = 1_000_000
-
 
 @dataclass(frozen=True)
 class SafeMarkdown:
@@ -70,19 +66,25 @@ class SafeMarkdown:
 
 
 def render_comment(view: CiView, *, limit: int = COMMENT_LIMIT) -> str:
-    """The comment, in at most `limit` UTF-16 units: what GitHub counts."""
-    return _within(limit, view, "in the summary of the workflow run and in its artifact")
+    """The comment, which is the job's summary as well, in at most `limit` UTF-16 units: what GitHub counts."""
+    # Everything but the folds is short, however many suites there are.
+    shown = len(view.details)
+    while size(text := _comment(view, shown)) > limit and shown:
+        shown -= 1
+    return text
 
 
-def render_summary(view: CiView, *, limit: int = SUMMARY_LIMIT) -> str:
-    """The summary, in at most `limit` bytes of UTF-8."""
-    return _within(limit, view.with_evidence(), "in the artifact of the workflow run", encoding="utf-8")
+def _comment(view: CiView, shown: int) -> str:
+    """With so many of its folds."""
+    left_out = [fold.title for fold in view.details[shown:]]
+    return render("ci.md.j2", FILTERS, view=view, details=view.details[:shown], left_out=left_out)
 
 
 def render_drifts(view: DriftView) -> str:
     """The body of the issue about drift, in at most as many UTF-16 units as a comment may have."""
-    while size(text := render("drift.md.j2", FILTERS, view=view)) > COMMENT_LIMIT:
-        view = replace(view, sections=view.sections[: len(view.sections) // 2])
+    shown = len(view.sections)
+    while size(text := render("drift.md.j2", FILTERS, view=view, shown=shown)) > COMMENT_LIMIT and shown:
+        shown //= 2
     return text
 
 
@@ -114,26 +116,9 @@ def render_reply(reply: Reply) -> str:
     return render("reply.md.j2", {**FILTERS, "line": sentence, "copied": _copied}, reply=reply)
 
 
-def size(text: str, encoding: str = "utf-16-le") -> int:
-    """UTF-16 units, or bytes of another encoding."""
-    length = len(text.encode(encoding))
-    return length // 2 if encoding == "utf-16-le" else length
-
-
-def _within(limit: int, view: CiView, elsewhere: str, encoding: str = "utf-16-le") -> str:
-    """The first rendering that fits."""
-    # Each is whole, so that nothing is ever cut inside of markup.
-    text = ""
-    for step in STEPS:
-        smaller = reduced(view, step)
-        if step is not STEPS[0] and replace(smaller, left_out="") == view:
-            continue  # nothing of what this step leaves out was there
-        if step is not STEPS[-1] and least_size(smaller) > limit:
-            continue
-        text = render("ci.md.j2", FILTERS, view=smaller, elsewhere=elsewhere)
-        if size(text, encoding) <= limit:
-            break
-    return text
+def size(text: str) -> int:
+    """UTF-16 units."""
+    return len(text.encode("utf-16-le")) // 2
 
 
 def _shown(cells: Iterable[Cell], between: str = ", ") -> SafeMarkdown:

@@ -1,7 +1,7 @@
 """A report as finished text: every renderer prints these, and none of them sorts, rounds or escapes anything."""
 
-from dataclasses import dataclass, replace
-from enum import IntEnum, StrEnum
+from dataclasses import dataclass
+from enum import StrEnum
 
 from zelda_ci.domain.outcome import Outcome
 
@@ -21,9 +21,8 @@ class Detail(StrEnum):
 
     QUIET = "quiet"
     """Failures, in a line each."""
-    LINE = "line"
     FAILURES = "failures"
-    """A line, but of what failed everything."""
+    """A line each, but of what failed everything."""
     FULL = "full"
 
 
@@ -194,25 +193,11 @@ class ReportView:
     summary: ReportSummary
 
 
-class Priority(IntEnum):
-    """What is given up last when room is short, and what first."""
-
-    GATE = 7
-    FAILED = 6
-    CHANGED = 5
-    DOUBTFUL = 4
-    ABOUT = 3
-    UNCHANGED = 2
-    RUN_FAILED = 1
-    RUN_PASSED = 0
-
-
 @dataclass(frozen=True)
 class Details:
     """Something to open: what its title says, as rows and tables."""
 
     title: str
-    priority: Priority
     sections: tuple[Section, ...] = ()
     tables: tuple[Table, ...] = ()
     open: bool = False
@@ -247,13 +232,6 @@ def plain(line: Line) -> str:
 
 
 @dataclass(frozen=True)
-class Box:
-    """One cause: what is worse and by how much, and below it why, and what may have done it."""
-
-    lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True)
 class CiView:
     """Everything that a comment and a summary say."""
 
@@ -262,8 +240,8 @@ class CiView:
     """The verdict in a few words, with numbers of suites."""
     lead: tuple[Line, ...]
     """What these words mean here, where they may surprise, and what the pull request changes of its own test."""
-    causes: tuple[Box, ...]
-    """Why, the worst first."""
+    causes: tuple[tuple[Line, ...], ...]
+    """Why, the worst first: what is worse and by how much, and below it why, and what may have done it."""
     more_causes: str
     """How many there are beyond these; empty where there are none."""
     table: Table
@@ -271,25 +249,18 @@ class CiView:
     basis: tuple[Line, ...]
     """What was compared with what, and what it cost."""
     details: tuple[Details, ...]
-    evidence: tuple[Details, ...]
-    """What only the summary has room for: every number, criterion and run."""
+    """What matters most comes first."""
     footer: Line
     """The commit that a reviewer knows, and where everything is."""
     changed: bool
     """Whether anything differs from the baseline, or nothing is known to be equal to it."""
     failed: bool
     """Whether the gate says no, or a run broke."""
-    left_out: str = ""
-    """What is missing for want of room, in a sentence; empty where nothing is."""
 
     @property
     def sentence(self) -> str:
         """The first line as plain text."""
         return f"{self.title}: {self.headline}"
-
-    def with_evidence(self) -> "CiView":
-        """As the summary shows it."""
-        return replace(self, details=(*self.details, *self.evidence), evidence=())
 
 
 @dataclass(frozen=True)

@@ -140,9 +140,8 @@ class _Arrangement:
         )
         readable = readable_paths.outermost(candidates)
         writable = [path for path in (run.root, run.git_dir, run.home, run.tmp) if path.exists()]
-        namespaces = needs.level in {"full", "namespaces"}
-        bwrap = levels.bwrap(machine.get("PATH", os.defpath)) if namespaces else None
-        if namespaces and bwrap is None:
+        bwrap = levels.bwrap(machine.get("PATH", os.defpath)) if needs.level == "full" else None
+        if needs.level == "full" and bwrap is None:
             raise FileNotFoundError(2, "bubblewrap is gone")
         cover: Sequence[closed_folders.Step] = ()
         if needs.covers:
@@ -241,7 +240,7 @@ def _shells(run: WorkspaceFolder, environment: Mapping[str, str], level: Isolati
         return None
     shell = environment.get("SHELL") or shutil.which("bash", path=machine_path(environment)) or "/bin/sh"
     policy = {"drop": HIDDEN_FROM_SHELLS, "landlock": kernel.nested(abi)}
-    if level in {"landlock", "degraded"}:
+    if level == "landlock":
         # Where the CLI needs a socket with a path, its shells still get none. Their network is as it is outside.
         policy["seccomp"] = kernel.program(platform.machine(), internet=True, services=False).hex()
     anybody = level == "uid"

@@ -19,7 +19,7 @@ USUAL = (
 )
 OF_A_USER = ("docker.sock", "podman/podman.sock", "buildkit/buildkitd.sock")
 ADDRESSES = ("DOCKER_HOST", "CONTAINER_HOST", "BUILDKIT_HOST")
-WITHOUT_NAMESPACES: Sequence[IsolationLevel] = ("uid", "landlock", "degraded")
+WITHOUT_NAMESPACES: Sequence[IsolationLevel] = ("uid", "landlock")
 
 
 def container_sockets(environ: Mapping[str, str]) -> tuple[Path, ...]:
@@ -43,7 +43,7 @@ def refuse_reachable(level: IsolationLevel, sockets: Iterable[Path]) -> None:
     if reachable:
         raise ConfigError(
             f"At isolation level {level}, session and commands could reach {reachable}, and with it the whole machine.",
-            hint="Use a level with namespaces (full, namespaces), close the socket to the user who runs Zelda, or give "
+            hint="Use the level full, close the socket to the user who runs Zelda, or give "
             "--unsafe (or ZELDA_UNSAFE=1) if you trust the code.",
             code="ISOLATION_UNAVAILABLE",
         )

@@ -15,7 +15,7 @@ from zelda_ci.errors import ConfigError
 from zelda_ci.sandbox import bubblewrap, closed_folders, kernel, programs
 
 # From the weakest to the strongest.
-STRENGTH: Sequence[IsolationLevel] = ("none", "degraded", "landlock", "uid", "namespaces", "full")
+STRENGTH: Sequence[IsolationLevel] = ("none", "landlock", "uid", "full")
 
 PROBE_SECONDS = 10
 UNSAFE_HINT = (
@@ -27,13 +27,11 @@ CONTAINER_OPTIONS = {
     "apparmor": "--security-opt apparmor=unconfined",
     "systempaths": "--security-opt systempaths=unconfined",
 }
-# Levels at which a run is the user's own process on the user's machine, and what that leaves open.
-WEAK: Mapping[IsolationLevel, str] = {
-    "landlock": "session and commands run as your user: they can change modes and times of your files, see names of "
-    "files and other processes' arguments, and talk to what listens on this machine's network",
-    "degraded": "session and commands run as your user: they can end your processes, change modes and times of your "
-    "files, see names of files and other processes' arguments, and talk to what listens on this machine's network",
-}
+# At `landlock` a run is the user's own process on the user's machine.
+LEFT_OPEN = (
+    "session and commands run as your user: they can change modes and times of your files, see names of files and "
+    "other processes' arguments, and talk to what listens on this machine's network"
+)
 
 
 @dataclass(frozen=True)
@@ -102,18 +100,16 @@ def unaccepted(level: IsolationLevel, accepted: str | None) -> bool:
 
     Args:
         level: Of a run.
-        accepted: The weakest that was accepted, if any was.
+        accepted: The level that was accepted, if any was.
     """
-    said = next((STRENGTH.index(name) for name in STRENGTH if name == accepted), len(STRENGTH))
-    return level in WEAK and STRENGTH.index(level) < said
+    return level == "landlock" and accepted not in {"landlock", "none"}
 
 
-def weakness(level: IsolationLevel, offered: Offered) -> str:
-    """What raises a weak level, and what it means, in sentences."""
-    stronger = [name for name in STRENGTH if offered.offers(name) and STRENGTH.index(name) > STRENGTH.index("landlock")]
-    if stronger:
-        return f"This machine offers more: --isolation {stronger[-1]}. {_open_at(level)}"
-    return f"{_raised(offered)}{_open_at(level)}"
+def weakness(offered: Offered) -> str:
+    """What raises the level `landlock`, and what it means, in sentences."""
+    stronger = [name for name in ("uid", "full") if offered.offers(name)]
+    raised = f"This machine offers more: --isolation {stronger[-1]}. " if stronger else _raised(offered)
+    return f"{raised}At isolation level landlock {LEFT_OPEN}."
 
 
 def _raised(offered: Offered) -> str:
@@ -123,14 +119,10 @@ def _raised(offered: Offered) -> str:
     return "".join(f"{reason} " for reason in offered.reasons)
 
 
-def _open_at(level: IsolationLevel) -> str:
-    return f"At isolation level {level} {WEAK[level]}."
-
-
 def remark(level: IsolationLevel, offered: Offered) -> str | None:
     """What is to be known of a level before a run, and how to raise it; nothing where it is a strong one."""
-    if level in WEAK:
-        return weakness(level, offered)
+    if level == "landlock":
+        return weakness(offered)
     if level != "none":
         return None
     nothing = "At isolation level none nothing is confined: code of the tested repository runs with all your rights."
@@ -144,9 +136,8 @@ def _unavailable(sentence: str, offered: Offered) -> ConfigError:
 
 def abi_of(level: IsolationLevel) -> int:
     """The version of Landlock that a level uses; 0 where it uses none."""
-    if level in {"none", "namespaces"}:
-        return 0
-    return min(kernel.version(), kernel.SCOPED - 1 if level == "degraded" else kernel.NEWEST)
+    abi = kernel.version()
+    return 0 if level == "none" or abi < kernel.MIN_LANDLOCK_ABI else min(abi, kernel.NEWEST)
 
 
 @lru_cache
@@ -155,7 +146,7 @@ def _probed(path: str, cli: Path | None) -> Offered:
     found = frozenset(["none", *_available_levels(path, cli, reasons)])
     if "uid" in found:
         covers()  # tried here, since runs ask for it on the event loop
-    return Offered(found, tuple(reasons), None if "namespaces" in found else _remedy(path))
+    return Offered(found, tuple(reasons), None if "full" in found else _remedy(path))
 
 
 def _available_levels(path: str, cli: Path | None, reasons: list[str]) -> Iterator[IsolationLevel]:
@@ -167,13 +158,9 @@ def _available_levels(path: str, cli: Path | None, reasons: list[str]) -> Iterat
     problem = _namespaces_problem(path)
     reasons.extend([problem] if problem else [])
     if not problem:
-        yield "namespaces"
-    if abi >= kernel.MIN_LANDLOCK_ABI:
-        yield "degraded"
+        yield "full"
     if abi >= kernel.SCOPED:
         yield "landlock"
-    if abi >= kernel.SCOPED and not problem:
-        yield "full"
     # Where namespaces are to be had, nobody takes this by chance, and an attempt would cost every start.
     obstacle = _user_problem(cli, try_it=problem is not None)
     if abi >= kernel.MIN_LANDLOCK_ABI and not obstacle:

@@ -173,7 +173,7 @@ class RunFolder:
         Raises:
             StorageError: It could not be written.
         """
-        self._write(MANIFEST, iter([codec.encode(manifest)]), durable=False)
+        self._write(MANIFEST, iter([codec.encode(manifest, indent=2)]), durable=False)
 
     def keep_steering(self, lines: Mapping[str, Sequence[str]]) -> None:
         """Write down a digest of each line of the files that steer; errors as for `keep_manifest`."""
@@ -181,7 +181,7 @@ class RunFolder:
 
     def announce(self, provisional: RunResult, prompt: SafeText) -> None:
         """Say what will be true if nothing more is heard; may be said again whenever more is known."""
-        data = codec.encode(codec.Provisional(result=provisional, prompt=prompt))
+        data = codec.encode(codec.Provisional(result=provisional, prompt=prompt), indent=2)
         self._write(PROVISIONAL, iter([data]), durable=False)
 
     def append(self, record: SessionRecord) -> None:
@@ -190,7 +190,7 @@ class RunFolder:
         Raises:
             StorageError: It could not be kept; those before it are.
         """
-        self._journal.append(codec.encode_record(record))
+        self._journal.append(codec.encode(record))
 
     def records(self) -> Iterator[SessionRecord]:
         """What was appended; a torn or foreign line is passed over."""
@@ -214,7 +214,7 @@ class RunFolder:
         # The small file first: where the large one finds no room, the outcome is not lost to the next start.
         self.announce(result, transcript.prompt)
         self._write(TRANSCRIPT, codec.encode_transcript(transcript))
-        self._write(RESULT, iter([codec.encode_result(result)]))
+        self._write(RESULT, iter([codec.encode(result, indent=2)]))
         self.tidy()
         self.close()
 

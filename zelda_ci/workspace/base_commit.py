@@ -5,22 +5,18 @@ What is brought lies in a repository of Zelda's own. A commit is named by its ha
 
 import os
 import re
-import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import removal
-from zelda_ci.workspace import store
+from zelda_ci.workspace import repositories
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.source import Project, Repository, check_committed
 
-KEPT_SECONDS = 86_400.0
-FOLDER = "bases"
 UNAVAILABLE = "BASE_UNAVAILABLE"
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -59,10 +55,10 @@ async def at(project: Project, order: BaseOrder, home: Path, plumbing: Git) -> P
     source = replace(project.source, commit=commit, branch=None, dirty=False, changed=(), parent=None, left_out=())
     based = replace(project, source=source, objects=None, held=None)
     if not await _is_whole(plumbing.within(repository.common_dir, GIT_DIR=str(repository.common_dir)), commit):
-        objects = home / FOLDER / commit
+        objects = home / repositories.BASES / commit
         held = await anyio.to_thread.run_sync(_held, objects)
         if held is None:
-            held = await _brought(order, commit, repository, objects, home, plumbing)
+            held = await _brought(order, commit, repository, objects, plumbing)
         based = replace(based, objects=objects, held=held)
     try:
         await check_committed(based, plumbing)
@@ -70,12 +66,6 @@ async def at(project: Project, order: BaseOrder, home: Path, plumbing: Git) -> P
         message = f"The folder {project.prefix}/ is not in {commit[:12]}."
         raise WorkspaceError(message, code=UNAVAILABLE) from problem
     return based
-
-
-async def prune(home: Path) -> None:
-    """Remove those that nobody needs any more, and what killed processes left."""
-    for folder in removal.older_than(home / FOLDER, KEPT_SECONDS):
-        await removal.discard(folder, home / "trash")
 
 
 async def _resolve(order: BaseOrder, git: Git) -> str:
@@ -95,36 +85,25 @@ async def _is_whole(git: Git, commit: str) -> bool:
     return (await git.attempt("rev-list", "--objects", "--quiet", "--no-walk", commit)).exit_code == 0
 
 
-async def _brought(
-    order: BaseOrder, commit: str, repository: Repository, objects: Path, home: Path, plumbing: Git
-) -> str:
+async def _brought(order: BaseOrder, commit: str, repository: Repository, objects: Path, plumbing: Git) -> str:
     if order.bring is None:
         hint = "`git fetch` it, or `git fetch --unshallow` in a shallow clone."
         message = f"The commit {commit[:12]} is not in this repository with all its files."
         raise WorkspaceError(message, hint=hint, code=UNAVAILABLE)
-    draft = objects.with_name(f"draft-{secrets.token_hex(4)}")
-    try:
-        await anyio.to_thread.run_sync(_create, draft, repository)
+    await removal.discard(objects, objects.parent.parent / "trash")  # where it is damaged
+    async with repositories.draft(objects.parent, repository.object_format) as draft:
         git = plumbing.within(draft, GIT_DIR=str(draft))
         held = await order.bring(git, commit)
         await _check(git, commit, held)
         (draft / "held").write_text(held)
-        await anyio.to_thread.run_sync(_keep, draft, objects)
+        await anyio.to_thread.run_sync(repositories.keep, draft, objects)
         return held
-    finally:
-        with anyio.CancelScope(shield=True):
-            await removal.discard(draft, home / "trash")
 
 
 async def _check(git: Git, commit: str, held: str) -> None:
     """Whoever brought it may have been handed less than all."""
     if not (_COMMIT.fullmatch(held) and await _is_whole(git, held)):
         raise WorkspaceError(f"What was fetched of {commit[:12]} is not whole.", code=UNAVAILABLE)
-
-
-def _create(draft: Path, repository: Repository) -> None:
-    draft.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    store.create(draft, object_format=repository.object_format)
 
 
 def _held(objects: Path) -> str | None:
@@ -134,12 +113,3 @@ def _held(objects: Path) -> str | None:
     except (OSError, ValueError):
         return None
     return held if _COMMIT.fullmatch(held) else None
-
-
-def _keep(draft: Path, target: Path) -> None:
-    """In one step, so that a folder of that name is whole; another process may have been first."""
-    try:
-        draft.rename(target)
-    except OSError as problem:
-        if _held(target) is None:
-            raise WorkspaceError(f"{target} could not be made: {problem.strerror}.") from problem

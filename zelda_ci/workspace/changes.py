@@ -12,7 +12,7 @@ from zelda_ci.domain.workspace import Changes
 from zelda_ci.files.atomic import replacing
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import ignored, store
+from zelda_ci.workspace import ignored, repositories
 from zelda_ci.workspace.folder import CheckoutIndex
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.ignored import IgnoredChanges, Stamps
@@ -136,7 +136,7 @@ async def measured(folder: WorkspaceFolder, start: Start, before: Stamps, scratc
     """
     repository, nowhere = scratch / "git", scratch / "nowhere"
     settings = {**start.settings, **CONFIGURATION}
-    store.create(repository, object_format=start.object_format, settings=settings, borrow=start.store.objects)
+    repositories.create(repository, object_format=start.object_format, settings=settings, borrow=start.store.objects)
     nowhere.mkdir()
     root = folder.root if folder.is_intact() else nowhere
     git = plumbing.within(nowhere, GIT_DIR=str(repository), GIT_CONFIG_GLOBAL=os.devnull)

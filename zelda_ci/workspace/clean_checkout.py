@@ -23,7 +23,7 @@ from zelda_ci.files import moving, untrusted
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox.confine import Needs
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import store
+from zelda_ci.workspace import repositories, store
 from zelda_ci.workspace.changes import RAW, measured
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.ignored import Stamps
@@ -304,7 +304,7 @@ async def _fill(folder: WorkspaceFolder, start: Start, tree: str, objects: Path,
     folder.path.mkdir(mode=0o700)
     for place in (folder.home, folder.tmp):
         place.mkdir(mode=0o700)
-    store.create(
+    repositories.create(
         folder.git_dir,
         object_format=start.object_format,
         settings=start.settings,

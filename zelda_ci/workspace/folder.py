@@ -3,12 +3,11 @@
 import json
 import logging
 import os
-import re
 import secrets
 import shutil
 import signal
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +16,7 @@ import anyio
 
 from zelda_ci.domain.variables import MARKER
 from zelda_ci.errors import LockError
-from zelda_ci.files import atomic, locks, ownership
+from zelda_ci.files import locks
 from zelda_ci.process import removal
 from zelda_ci.sandbox import programs
 from zelda_ci.sandbox.run_folder import WorkspaceFolder, read_json_object
@@ -25,8 +24,6 @@ from zelda_ci.sandbox.run_folder import WorkspaceFolder, read_json_object
 TIMEOUT_SECONDS = 2.0
 # Longer than any run lives.
 DOUBTFUL_SECONDS = 86_400.0
-# The name of a link or lease before it is put into its place.
-HALF_MADE = re.compile(r"\.[0-9a-f]{8}")
 
 
 async def end_orphans(run_folder: Path) -> int:
@@ -116,15 +113,15 @@ class CheckoutIndex:
 
 
 @asynccontextmanager
-async def claimed(project_home: Path, run_id: str, results_dir: Path) -> AsyncIterator[WorkspaceFolder]:
+async def claimed(project_home: Path, run_id: str) -> AsyncIterator[WorkspaceFolder]:
     """A new folder, removed on leaving together with every process that bears its mark."""
     async with locks.locked(_lock(project_home)):
-        folder = _create(project_home, run_id, results_dir)
+        folder = _create(project_home, run_id)
     try:
         yield folder
     finally:
         with anyio.CancelScope(shield=True):
-            await _end(folder.path, project_home, run_id, results_dir)
+            await _end(folder.path, project_home)
         os.close(folder.number)
 
 
@@ -141,32 +138,6 @@ async def scratch(project_home: Path) -> AsyncIterator[Path]:
         os.close(number)
 
 
-@contextmanager
-def announced(folder: WorkspaceFolder, run_id: str, results_dir: Path) -> Iterator[bool]:
-    """Link to the work tree from the project and hold a lease there; false where the project cannot be written.
-
-    Whoever works on the same project in another container does not see the work tree; the lease's lock it does see.
-    """
-    listing = results_dir / "workspaces"
-    draft = _draft(folder.path, results_dir)
-    lease = None
-    try:
-        ownership.make_folder(listing)
-        holder = json.dumps({**_meta(run_id), "folder": str(folder.path), "workspace": str(folder.root)})
-        # First: a link without a lease is a dead run's for whoever cannot see the folder.
-        lease = locks.lease(listing / f"{run_id}.json", holder, draft)
-        atomic.replace_link(listing / run_id, folder.root, draft)
-        is_writable = True
-    except (OSError, LockError) as error:
-        log.info("%s cannot be written: %s", listing, error)
-        is_writable = False
-    try:
-        yield is_writable
-    finally:
-        if lease is not None:
-            os.close(lease)
-
-
 async def sweep(project_home: Path) -> list[str]:
     """Remove what dead Zelda processes left of their runs; the lock of a living one cannot be taken."""
     swept = []
@@ -175,7 +146,9 @@ async def sweep(project_home: Path) -> list[str]:
             is_dead, number = _claimed_dead_run(path)
         if is_dead:
             try:
-                swept += await _end_dead_run(path, project_home)
+                run_id = read_json_object(path / "meta.json").get("runId")
+                await _end(path, project_home)
+                swept += [run_id] if isinstance(run_id, str) else []
             finally:
                 if number is not None:
                     os.close(number)
@@ -199,52 +172,18 @@ def _claimed_dead_run(path: Path) -> tuple[bool, int | None]:
     return number is not None, number
 
 
-def forget_vanished(results_dir: Path) -> None:
-    """Remove links and leases in the project whose folder is gone, for instance with the system's temporary files."""
-    listing = results_dir / "workspaces"
-    for place in _entries(listing):
-        # In another container, the folder of a living run cannot be seen.
-        is_dead = not any(locks.is_held(file) for file in (place, listing / f"{place.name}.json") if file.is_file())
-        with suppress(OSError):
-            folder = _folder_of(place)
-            if folder is not None and is_dead and not os.path.lexists(folder):
-                place.unlink()
-
-
-def _folder_of(place: Path) -> Path | None:
-    """The folder of the run that a link or lease belongs to; absent for what is none of ours."""
-    if place.is_symlink():
-        target = place.readlink()
-        return target.parent if (target.name, target.parent.parent.name) == ("ws", "runs") else None
-    if HALF_MADE.fullmatch(place.name):
-        return place / "none"
-    named = read_json_object(place).get("folder") if place.suffix == ".json" else None
-    return Path(named) if isinstance(named, str) else None
-
-
-async def _end_dead_run(path: Path, project_home: Path) -> list[str]:
-    """Remove one dead run, or nothing but the folder if it is not known whose it was."""
-    meta = read_json_object(path / "meta.json")
-    run_id, results = meta.get("runId"), meta.get("results")
-    is_ours = isinstance(run_id, str) and isinstance(results, str)
-    await _end(path, project_home, str(run_id), Path(str(results)) if is_ours else None)
-    return [str(run_id)] if is_ours else []
-
-
-async def _end(path: Path, project_home: Path, run_id: str, results_dir: Path | None) -> None:
+async def _end(path: Path, project_home: Path) -> None:
     # Processes first: they would write into the folder while it is removed.
     await end_orphans(path)
-    if results_dir is not None:
-        _retract(path, run_id, results_dir)
     await removal.discard(path, project_home / "trash")
 
 
-def _create(project_home: Path, run_id: str, results_dir: Path) -> WorkspaceFolder:
+def _create(project_home: Path, run_id: str) -> WorkspaceFolder:
     path, number = _claim(project_home)
     try:
         (path / "home").mkdir(mode=0o700)
         (path / "tmp").mkdir(mode=0o700)
-        (path / "meta.json").write_text(json.dumps({**_meta(run_id), "results": str(results_dir)}))
+        (path / "meta.json").write_text(json.dumps(_meta(run_id)))
     except OSError:
         shutil.rmtree(path, ignore_errors=True)
         os.close(number)
@@ -263,26 +202,6 @@ def _claim(project_home: Path) -> tuple[Path, int]:
         raise
     assert number is not None  # noqa: S101  # nobody else knows this name
     return path, number
-
-
-def _retract(path: Path, run_id: str, results_dir: Path) -> None:
-    """Remove link and lease, if they are this run's: what was read from a run's folder is not to be trusted."""
-    # It becomes part of a path.
-    if not re.fullmatch(r"[\w.-]+", run_id):
-        return
-    link, lease = (results_dir / "workspaces" / name for name in (run_id, f"{run_id}.json"))
-    with suppress(OSError):
-        if link.readlink().is_relative_to(path):
-            link.unlink()
-    with suppress(OSError):
-        if read_json_object(lease).get("folder") == str(path):
-            lease.unlink()
-    with suppress(OSError):
-        _draft(path, results_dir).unlink()
-
-
-def _draft(path: Path, results_dir: Path) -> Path:
-    return results_dir / "workspaces" / f".{path.name}"
 
 
 def _lock(project_home: Path) -> Path:

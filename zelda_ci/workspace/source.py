@@ -1,8 +1,10 @@
 """What the user's project is: a commit in a repository, or a plain folder. Nothing of it is ever written."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 
 from zelda_ci.domain.workspace import WorkspaceSource
@@ -10,7 +12,7 @@ from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import git_settings
 from zelda_ci.workspace import git
 from zelda_ci.workspace.git import Git
-from zelda_ci.workspace.grafting import TreeParts
+from zelda_ci.workspace.large_files import LargeFile
 
 # Settings on which the bytes of a checkout depend.
 CHECKOUT_SETTINGS = r"^core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)$"
@@ -30,8 +32,39 @@ class Repository:
 
 
 @dataclass(frozen=True)
+class TreeParts:
+    """A commit, and what the checkout has of what it only names."""
+
+    path: str
+    """Where its files belong in the tree around it; empty for the tested commit itself."""
+    gitlink: str
+    """The commit that the tree around it names."""
+    commit: str
+    """The commit whose files take the place: another one only where the working tree is tested."""
+    repository: Path
+    """Where git finds that."""
+    files: tuple[LargeFile, ...] = ()
+    submodules: "tuple[TreeParts, ...]" = ()
+
+    @cached_property
+    def key(self) -> str:
+        """The same for two with the same contents; empty where there are none."""
+        if not (self.files or self.submodules):
+            return ""
+        return sha256("\n".join(_identity(self)).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+def _identity(parts: TreeParts) -> Iterator[str]:
+    yield f"{parts.path!r} {parts.commit}"
+    yield from (f"{file.pointer.path!r} {file.pointer.digest}" for file in parts.files)
+    for part in parts.submodules:
+        yield from _identity(part)
+    yield "end"
+
+
+@dataclass(frozen=True)
 class Project:
-    """The project as it is tested; without a repository it is copied."""
+    """The project as it is tested; a folder without a repository, as a snapshot in one of Zelda's own."""
 
     folder: Path
     source: WorkspaceSource
@@ -42,11 +75,13 @@ class Project:
     """The commit in it that has the tested one's tree, where it could not have the tested one itself."""
     parts: TreeParts | None = None
     """What the checkout has of what the tested commit only names."""
+    notes: tuple[str, ...] = ()
+    """What is not in a snapshot, in sentences."""
 
     @property
     def identity(self) -> Path:
         """What makes two runs share a store: the repository, whichever worktree of it they start from."""
-        return self.repository.common_dir if self.repository else self.folder
+        return self.repository.common_dir if self.repository and self.source.commit else self.folder
 
     @property
     def checkout(self) -> str | None:
@@ -207,3 +242,9 @@ async def check_committed(project: Project, plumbing: Git) -> None:
             hint="Commit the folder, or let `zelda run` without --commit test it as it is.",
             code="NOT_COMMITTED",
         )
+
+
+def some(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    listing = ", ".join(names[:5])
+    return f"{listing} and {len(names) - 5} more" if len(names) > 5 else listing

@@ -6,7 +6,6 @@ other. It is renamed into place when it is whole.
 
 import json
 import os
-import secrets
 import shutil
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -15,7 +14,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from zelda_ci.domain.fingerprint import TreeFile
@@ -24,62 +22,10 @@ from zelda_ci.errors import LockError, WorkspaceError
 from zelda_ci.files import locks, untrusted
 from zelda_ci.process import removal
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import withholding
+from zelda_ci.workspace import contents, history, repositories, source
 from zelda_ci.workspace.folder import CheckoutIndex
-from zelda_ci.workspace.git import Git, alternate
-from zelda_ci.workspace.grafting import TreeParts, graft
-from zelda_ci.workspace.source import Repository
-
-
-def create(
-    folder: Path,
-    *,
-    object_format: str = "sha1",
-    settings: Mapping[str, str] | None = None,
-    borrow: Path | None = None,
-    shallow: bytes = b"",
-) -> None:
-    """Make an empty repository in a new folder: no remotes, no hooks, nothing of the user's but checkout settings.
-
-    It may borrow the objects of another object folder, which it never writes.
-    """
-    (folder / "refs" / "heads").mkdir(parents=True)
-    (folder / "objects" / "info").mkdir(parents=True)
-    (folder / "info").mkdir()
-    (folder / "HEAD").write_text("ref: refs/heads/main\n")
-    (folder / "config").write_text(_configuration(object_format, settings or {}))
-    if borrow is not None:
-        borrow_from(folder, borrow)
-    if shallow:
-        (folder / "shallow").write_bytes(shallow)
-
-
-def borrow_from(folder: Path, objects: Path) -> None:
-    """Let a repository of ours find the objects of another, whatever the name of the folder."""
-    (folder / "objects" / "info" / "alternates").write_bytes(alternate(objects) + b"\n")
-
-
-def _configuration(object_format: str, settings: Mapping[str, str]) -> str:
-    values = {
-        "core.repositoryformatversion": "0" if object_format == "sha1" else "1",
-        "core.filemode": "true",
-        "core.logallrefupdates": "true",
-        "core.hookspath": "/dev/null",
-        "gc.auto": "0",
-        "maintenance.auto": "false",
-        **settings,
-        "core.bare": "true",
-    }
-    if object_format != "sha1":
-        values["extensions.objectformat"] = object_format
-    return "".join(_line(name, value) for name, value in values.items())
-
-
-def _line(setting: str, value: str) -> str:
-    section, name = setting.split(".", 1)
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'[{section}]\n\t{name} = "{escaped}"\n'
-
+from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.source import Repository, TreeParts
 
 # Commits kept per project, beside those in use.
 KEPT = 3
@@ -182,36 +128,29 @@ async def prune(project_home: Path) -> None:
 
 
 async def _fetch(order: CheckoutOrder, folder: Path, plumbing: Git, number: int) -> None:
-    draft = folder.with_name(f"draft-{secrets.token_hex(4)}")
-    try:
-        create(draft, object_format=order.repository.object_format)
+    async with repositories.draft(folder.parent, order.repository.object_format) as draft:
         git = plumbing.within(draft, GIT_DIR=str(draft))
         await _fetch_objects(git, order, number)
         commit, withheld = await _rewrite(git, order)
-        contents = {
+        about = {
             "filters": await _filters(git),
             "pointers": sorted(order.pointers),
-            "submodules": await _submodules(git),
+            "submodules": [path for path, _ in await contents.gitlinks(git, START)],
             "commit": commit,
             "paths": sorted(withheld.paths),
             "beside": withheld.beside,
         }
-        await anyio.to_thread.run_sync(_seal, draft, contents)
-        # In one step and last, so that a folder of that name is whole or not there.
-        draft.rename(folder)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await removal.discard(draft, folder.parent.parent / "trash")
+        await anyio.to_thread.run_sync(_seal, draft, about)
+        await anyio.to_thread.run_sync(repositories.keep, draft, folder)
 
 
 async def _rewrite(git: Git, order: CheckoutOrder) -> tuple[str, Withheld]:
-    """Put in what the checkout has of what the commit only names, and then take out what no session may see."""
-    kind = order.repository.object_format
-    tip = await graft(git, START, order.parts, kind) if order.parts else order.commit
-    if order.finder is None:
-        return tip, Withheld()
+    """Put in what the checkout has of what commits only name, and take out what no session may see."""
+    replacements = await contents.replacements(git, order.parts) if order.parts else {}
+    if not (replacements or order.finder):
+        return order.commit, Withheld()
     project = "" if order.project == Path() else order.project.as_posix()
-    return await withholding.withhold(git, START, kind, order.finder, project)
+    return await history.rewrite(git, START, replacements, order.finder, project)
 
 
 async def _fetch_objects(git: Git, order: CheckoutOrder, number: int) -> None:
@@ -227,11 +166,6 @@ async def _fetch_objects(git: Git, order: CheckoutOrder, number: int) -> None:
         )
     if outcome.exit_code != 0:
         raise git.failure(arguments, outcome)
-
-
-async def _submodules(git: Git) -> list[str]:
-    entries = (await git("ls-tree", "-r", "-z", "--full-tree", START)).split(b"\0")
-    return [os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(b"160000 ")]
 
 
 @dataclass(frozen=True)
@@ -275,23 +209,17 @@ async def _filters(git: Git) -> list[str]:
 def notes(withheld: Withheld) -> Iterator[str]:
     """What nobody may expect to be gone; that suites are is no news."""
     if withheld.beside:
-        yield f"Not in the workspace, since they lie in a folder of suites: {some(withheld.beside)}."
+        yield f"Not in the workspace, since they lie in a folder of suites: {source.some(withheld.beside)}."
 
 
 def _notes(filters: Sequence[str], submodules: Sequence[str], pointers: Sequence[str]) -> Iterator[str]:
     if submodules:
-        yield f"Submodules are empty folders in the workspace: {some(submodules)}."
+        yield f"Submodules are empty folders in the workspace: {source.some(submodules)}."
     if pointers:
-        yield f"Files of Git LFS are pointers in the workspace: {some(pointers)}."
+        yield f"Files of Git LFS are pointers in the workspace: {source.some(pointers)}."
     others = [name for name in filters if name != LFS]
     if others:
-        yield f"Files with the content filter {some(others)} are as Git stores them."
-
-
-def some(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    listing = ", ".join(names[:5])
-    return f"{listing} and {len(names) - 5} more" if len(names) > 5 else listing
+        yield f"Files with the content filter {source.some(others)} are as Git stores them."
 
 
 def _seal(draft: Path, contents: Mapping[str, str | Sequence[str]]) -> None:
@@ -374,7 +302,7 @@ async def check_out(
         WorkspaceError: There is no room, or a name that this file system cannot hold.
     """
     repository = order.repository
-    create(
+    repositories.create(
         folder.git_dir,
         object_format=repository.object_format,
         settings=repository.settings,

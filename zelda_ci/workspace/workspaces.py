@@ -27,17 +27,17 @@ from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import (
     base_commit,
     changes,
-    checked_out,
     clean_checkout,
-    copy,
+    contents,
     environment,
     folder,
     git,
     ignored,
     location,
+    repositories,
+    snapshot,
     source,
     store,
-    working_tree,
 )
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.clean_checkout import UnderWay
@@ -119,11 +119,13 @@ class Workspaces:
         ask = git.for_status(self._plumbing, self._environ)
         if self._commit:
             project = await base_commit.at(project, self._commit, home, self._plumbing)
+        elif project.repository is None:
+            project = await snapshot.of_folder(project, self._results, home, self._plumbing)
         elif self._working_tree:
-            project = await working_tree.committed(project, self._results, home, self._plumbing, ask, own)
+            project = await snapshot.of_working_tree(project, self._results, home, self._plumbing, ask, own)
         await source.check_committed(project, self._plumbing)
         sides = {"tree_counts": self._working_tree, "is_base": self._commit is not None}
-        return await checked_out.look(project, home, self._plumbing, ask, **sides)
+        return await contents.with_contents(project, home, self._plumbing, ask, **sides)
 
     async def content_key(self) -> str:
         """The same for two states of one repository in which sessions find the same files.
@@ -133,7 +135,7 @@ class Workspaces:
         """
         project = await self._inspect()
         commit = project.checkout
-        if commit is None or project.repository is None:
+        if commit is None or project.repository is None or project.source.commit is None:
             return ""
         place = project.objects or project.repository.common_dir
         git = self._plumbing.within(place, GIT_DIR=str(place))
@@ -173,16 +175,14 @@ class Workspaces:
         self, run_id: str, suite: ResolvedSuite, project: Project, socket: Path | None, stack: AsyncExitStack
     ) -> Workspace:
         home = location.project_folder(self._base, project.identity)
-        run = await stack.enter_async_context(folder.claimed(home, run_id, self._results))
+        run = await stack.enter_async_context(folder.claimed(home, run_id))
         start = await self._check_out(run, project, home, suite, stack)
         needs = await anyio.to_thread.run_sync(self._needs, suite, start.store, socket)
         variables = self._variables(run, suite, project.prefix, needs)
         if needs.level == "uid":
             needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self._base)))
         confinement = await self._confine(run, needs, variables)
-        announced = stack.enter_context(folder.announced(run, run_id, self._results))
-        unlinked = [] if announced else [f"{self._results} cannot be written, so no link is there."]
-        notes = [*start.store.notes, *confine.notes(suite, variables), *unlinked]
+        notes = [*project.notes, *start.store.notes, *confine.notes(suite, variables)]
         self._open[run.path] = UnderWay(run, start, home, suite, project.prefix, needs)
         return Workspace(
             run_id=run_id,
@@ -234,9 +234,8 @@ class Workspaces:
         self, run: WorkspaceFolder, project: Project, home: Path, suite: ResolvedSuite, stack: AsyncExitStack
     ) -> Start:
         repository, commit = project.repository, project.checkout
-        if repository is None or commit is None:
-            order = copy.CopyOrder(project.folder, self._results, self._finder, suite.commands_see_suites)
-            return await copy.make_copy(run, order, self._plumbing)
+        assert repository  # noqa: S101  # a folder without one has become a snapshot
+        assert commit  # noqa: S101  # as above
         if project.objects:
             repository = replace(repository, common_dir=project.objects)
         pointers = tuple(project.source.contents.lfs.missing)
@@ -378,8 +377,6 @@ class Workspaces:
             for home in location.project_folders(self._base):
                 swept += await folder.sweep(home)
                 await store.prune(home)
-                await working_tree.prune(home)
-                await base_commit.prune(home)
+                await repositories.prune(home)
             await anyio.to_thread.run_sync(users.sweep, self._base)
-            await anyio.to_thread.run_sync(folder.forget_vanished, self._results)
         return tuple(swept)

@@ -8,7 +8,7 @@ from functools import cache
 from statistics import fmean
 
 from tests.unit.compare.runs import START, fulfillment, run
-from zelda_ci.compare.adaptive import compare_trials
+from zelda_ci.compare.comparison import compare_trials
 from zelda_ci.compare.schedule import SuiteTrials, next_trials
 from zelda_ci.compare.sides import RunMetrics, read_metrics
 from zelda_ci.domain.comparison import Verdict

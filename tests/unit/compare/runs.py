@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from zelda_ci.compare.comparison import compare_trials
 from zelda_ci.compare.gate import gate
+from zelda_ci.compare.schedule import SuiteTrials
+from zelda_ci.compare.sides import RunMetrics, read_metrics
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Comparison, GateResult
 from zelda_ci.domain.details import (
@@ -22,7 +25,7 @@ from zelda_ci.domain.run import BatchResult, RunResult, TestedSource, Versions
 from zelda_ci.domain.session import SessionStatus, Usage
 from zelda_ci.domain.suite import ExecutionSettings, GateSettings, ResolvedSuite
 from zelda_ci.domain.test_run import CorrectnessDetails
-from zelda_ci.domain.trials import Side
+from zelda_ci.domain.trials import FixedTrials, Side
 from zelda_ci.redact import Redactor
 
 redact = Redactor()
@@ -46,9 +49,8 @@ def evaluation(
     *,
     failed: bool = False,
 ) -> EvalResult:
-    stored = redact.json(details.model_dump(mode="json", by_alias=True, exclude_none=True))
     return EvalResult(
-        metric=metric, version=version, score=score, reasoning=redact(reasoning), details=stored, failed=failed
+        metric=metric, version=version, score=score, reasoning=redact(reasoning), details=details, failed=failed
     )
 
 
@@ -182,3 +184,14 @@ def batch(runs: Sequence[RunResult], bases: Sequence[RunResult] = ()) -> BatchRe
 def gate_of(comparison: Comparison, settings: Mapping[str, GateSettings] | None = None) -> GateResult:
     """What the gate makes of a comparison alone."""
     return gate(batch(()), settings or {}, comparison)
+
+
+def compare_beside(base: Sequence[RunResult], head: Sequence[RunResult]) -> Comparison:
+    """A fixed number of trials of both sides in one job."""
+    names = sorted({run.suite for run in (*base, *head)})
+
+    def of(runs: Sequence[RunResult], suite: str) -> tuple[RunMetrics, ...]:
+        return tuple(read_metrics(run) for run in runs if run.suite == suite)
+
+    suites = [SuiteTrials(name, of(head, name), of(base, name)) for name in names]
+    return compare_trials(FixedTrials(trials=len(head) // len(names)), suites)

@@ -81,6 +81,9 @@ def test_commands_and_other_numbers_are_never_covered() -> None:
     assert [reason.kind for reason in found.reasons] == ["evaluation"]
     assert "criterion" not in red(found)[0]
     assert not is_about_criteria(found)
+    # A criterion alone is enough, and so is a score.
+    for settings in ({}, {"alpha": GateSettings(min_score=ScoreLimits(requirement_fulfillment=90))}):
+        assert is_about_criteria(failures(batch(judged("PF")), settings))
     # What was not judged stays incomplete.
     runs = judged("F?")
     found = accept(failures(batch(runs), {}), [acceptance("criterion 1"), acceptance("criterion 2")], None, runs)

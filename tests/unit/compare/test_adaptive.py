@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.compare.adaptive import MIXED, PullRequest, Truth
-from tests.unit.compare.runs import efficiency, evaluation, fulfillment, gate_of, judged, tool_usage, trials
+from tests.unit.compare.runs import efficiency, evaluation, fulfillment, gate_of, tool_usage, trials
 from tests.unit.compare.test_schedule import made
-from zelda_ci.compare.adaptive import NOT_STORED, compare_trials
+from zelda_ci.compare.comparison import NOT_STORED, compare_trials
 from zelda_ci.compare.overall import NOT_BESIDE
-from zelda_ci.compare.schedule import SuiteTrials, next_trials, suite_trials
+from zelda_ci.compare.schedule import SuiteTrials, next_trials
 from zelda_ci.compare.sides import RunMetrics, read_metrics
 from zelda_ci.domain.comparison import Comparison, CriterionDelta, MeasureDelta, TrialSources, Verdict
 from zelda_ci.domain.evaluation import EvalResult
@@ -165,17 +165,6 @@ def test_what_was_not_run_for_lack_of_money_is_inconclusive_never_unchanged():
     assert (found.verdict, found.suites[0].reasons) == (Verdict.INCONCLUSIVE, ("not run",))
     found = compare_trials(PLAN, [replace(known, head=made("P"))])
     assert found.verdict is Verdict.INCONCLUSIVE
-
-
-def test_results_are_taken_by_suite_with_the_plan_that_they_were_run_with():
-    head = [*judged(*["F"] * 6, label="b", trials=TrialPlan(looks=(6,))), *judged("P", suite="beta", label="b")]
-    suites = suite_trials(head, judged(*["P"] * 6), suites=["alpha", "beta", "gamma"])
-    assert [(suite.suite, len(suite.head), len(suite.base)) for suite in suites] == [
-        ("alpha", 6, 6), ("beta", 1, 0), ("gamma", 0, 0),
-    ]  # fmt: skip
-    assert [suite.plan for suite in suites] == [TrialPlan(looks=(6,)), TrialPlan(), None]
-    found = compare_trials(PLAN, suites)
-    assert [suite.verdict for suite in found.suites] == [Verdict.REGRESSED, Verdict.INCONCLUSIVE]
 
 
 @pytest.mark.parametrize("cli", ["2.1.0", "2.2.0"])

@@ -3,7 +3,17 @@
 import pytest
 
 from tests.builders import safe
-from tests.unit.compare.runs import JUDGE, correctness, efficiency, fulfillment, gate_of, judged, tool_usage, trials
+from tests.unit.compare.runs import (
+    JUDGE,
+    compare_beside,
+    correctness,
+    efficiency,
+    fulfillment,
+    gate_of,
+    judged,
+    tool_usage,
+    trials,
+)
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.sides import summarize
 from zelda_ci.domain.comparison import Verdict
@@ -179,7 +189,7 @@ def test_stored_trials_of_another_platform_blame_nobody(words, fields):
     assert (mixed.mixed, mixed.verdict) == (True, Verdict.REGRESSED)
     assert not [reason for reason in gate_of(mixed).reasons if reason.kind == "regression"]
     # Side by side, whatever answered is the change's own doing.
-    assert compare(old, on(new, **fields), side_by_side=True).verdict is Verdict.REGRESSED
+    assert compare_beside(old, on(new, **fields)).verdict is Verdict.REGRESSED
 
 
 def test_the_overall_rows_of_another_platform_blame_nobody_either():

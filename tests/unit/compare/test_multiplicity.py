@@ -9,20 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zelda_ci.compare.exact_tests import OneSided, fisher_exact
-from zelda_ci.compare.multiplicity import ALPHA, Family, Hypothesis, significant, step_down
+from zelda_ci.compare.multiplicity import ALPHA, Hypothesis, adjust, reachable, significant
 
 probabilities = st.floats(1e-6, 1)
 
 
-def family(*tests, alpha=ALPHA) -> Family:
+def of(*tests) -> list[Hypothesis]:
     """Each test is (p, floor) or (p, floor, weight)."""
-    return Family(tuple(Hypothesis(OneSided(p, floor), *weight) for p, floor, *weight in tests), alpha)
-
-
-def holm(p_values, weights=None) -> list[float]:
-    """Of tests whose p-values can be anything."""
-    pairs = zip(p_values, weights or [1.0] * len(p_values), strict=True)
-    return step_down([Hypothesis(OneSided(p, 0.0), weight) for p, weight in pairs])
+    return [Hypothesis(OneSided(p, floor), *weight) for p, floor, *weight in tests]
 
 
 def closed_test(p_values, weights) -> list[float]:
@@ -39,25 +33,24 @@ def closed_test(p_values, weights) -> list[float]:
 @given(st.lists(st.tuples(probabilities, st.sampled_from([0.1, 1.0, 2.0])), min_size=1, max_size=6))
 def test_holm_with_weights_is_the_closed_test(pairs):
     p_values, weights = [p for p, _ in pairs], [weight for _, weight in pairs]
-    assert holm(p_values, weights) == pytest.approx(closed_test(p_values, weights))
+    adjusted = adjust(of(*((p, 0.0, weight) for p, weight in pairs)))
+    assert adjusted == pytest.approx(closed_test(p_values, weights))
 
 
 def test_hypotheses_whose_data_cannot_show_anything_cost_nothing_and_those_that_reach_alike_are_in_or_out_together():
-    alone = family((0.01, 0.001))
-    among = family((0.01, 0.001), *[(1.0, 1.0)] * 200)
-    assert among.adjusted[0] == alone.adjusted[0] == pytest.approx(0.01)
-    assert among.testable == {0}
-    assert family(*[(0.01, 0.01)] * 5).testable == frozenset()
+    among = of((0.01, 0.001), *[(1.0, 1.0)] * 200)
+    assert adjust(among)[0] == adjust(of((0.01, 0.001)))[0] == pytest.approx(0.01)
+    assert reachable(among, ALPHA) == {0}
+    assert reachable(of(*[(0.01, 0.01)] * 5), ALPHA) == frozenset()
     # Two criteria with three trials cannot be told from noise, and one can.
-    assert family((0.05, 0.05), (0.05, 0.05), alpha=0.05).adjusted == (1.0, 1.0)
-    assert family((0.05, 0.05), alpha=0.05).adjusted == pytest.approx((0.05,))
+    assert adjust(of((0.05, 0.05), (0.05, 0.05)), 0.05) == [1.0, 1.0]
+    assert adjust(of((0.05, 0.05)), 0.05) == pytest.approx([0.05])
 
 
 def test_resource_hypotheses_with_small_weight_leave_the_error_to_the_others():
-    heavy = family((0.005, 1e-6), *[(0.5, 1e-6)] * 50)
-    light = family((0.005, 1e-6), *[(0.5, 1e-6, 0.1)] * 50)
-    assert not significant(heavy.adjusted[0])
-    assert significant(light.adjusted[0])
+    heavy, light = (adjust(of((0.005, 1e-6), *[(0.5, 1e-6, weight)] * 50)) for weight in (1.0, 0.1))
+    assert not significant(heavy[0])
+    assert significant(light[0])
 
 
 tests = st.lists(
@@ -72,16 +65,16 @@ tests = st.lists(
 @given(tests)
 def test_who_is_testable_follows_from_floors_alone(found):
     other = [(floor, floor, weight) for _, floor, weight in found]
-    assert family(*found).testable == family(*other).testable
+    assert reachable(of(*found), ALPHA) == reachable(of(*other), ALPHA)
 
 
 @given(tests)
 def test_every_testable_hypothesis_could_be_rejected_and_no_p_value_is_flattered(found):
-    judged = family(*found)
-    weight = sum(found[index][2] for index in judged.testable)
+    adjusted, testable = adjust(of(*found)), reachable(of(*found), ALPHA)
+    weight = sum(found[index][2] for index in testable)
     for index, (p, floor, own) in enumerate(found):
-        assert judged.adjusted[index] >= min(1.0, p) * (1 - 1e-12)
-        if index in judged.testable:
+        assert adjusted[index] >= min(1.0, p) * (1 - 1e-12)
+        if index in testable:
             assert significant(floor / own * weight)
 
 
@@ -98,7 +91,7 @@ def test_the_chance_of_any_false_call_counted_over_all_arrangements_is_within_th
     wrong = 0.0
     for arrangement in product(*(range(max(0, total - 5), min(total, 5) + 1) for total in passes)):
         tests = [fisher_exact(total - new, 5, new, 5).lower for total, new in zip(passes, arrangement, strict=True)]
-        found = Family(tuple(map(Hypothesis, tests, weights)), alpha)
-        if any(significant(p, alpha) for p in found.adjusted):
+        found = adjust(list(map(Hypothesis, tests, weights)), alpha)
+        if any(significant(p, alpha) for p in found):
             wrong += prod(map(chance_of, passes, arrangement))
     assert 0 < wrong <= alpha * (1 + 1e-9)

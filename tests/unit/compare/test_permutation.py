@@ -15,7 +15,6 @@ from zelda_ci.compare.exact_tests import (
     Tails,
     fisher_exact,
     permutation_test,
-    sign_flip_test,
     stratified_permutation_test,
 )
 
@@ -98,15 +97,6 @@ def test_hundreds_of_trials_a_side_are_approximated_in_both_directions():
 
 def test_the_limit_of_enumeration_is_six_against_six():
     assert len(list(combinations(range(12), 6))) <= ENUMERATED < len(list(combinations(range(14), 7)))
-
-
-@pytest.mark.parametrize("pairs", [2, 4, 9, 12])
-def test_paired_differences_are_counted(pairs):
-    chance = random.Random(pairs)
-    found = [float(chance.randrange(-100, 101)) or 1.0 for _ in range(pairs)]
-    signs = product((1, -1), repeat=pairs)
-    arrangements = (sum(sign * each for sign, each in zip(chosen, found, strict=True)) for chosen in signs)
-    assert p_values(sign_flip_test(found)) == pytest.approx(counted(sum(found), arrangements))
 
 
 @given(

@@ -4,15 +4,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.config.folder import GOOD
-from zelda_ci.config import loader, project
-from zelda_ci.config.loader import key_places, value_of
+from zelda_ci.config import project
 from zelda_ci.config.messages import Rejected
 from zelda_ci.config.schema import ProjectConfig, SuiteConfig, keys
+from zelda_ci.config.source import LOADERS, read
 from zelda_ci.errors import ConfigError
 
 KEYS = sorted(
@@ -81,11 +80,11 @@ def test_any_bytes_are_a_project_or_a_config_error(data):
 def test_both_parsers_accept_or_refuse_and_build_the_same(text):
     clean = "".join(char for char in text if char.isprintable() or char == "\n").replace("\ufeff", "")
     results: list[Any] = []
-    for parser in (yaml.SafeLoader, yaml.CSafeLoader):
+    for loader in LOADERS:
         try:
-            root, problems = loader.parse(clean, "f", parser)
+            source = read(clean, "f", loader)
             # The parsers differ in where a value begins that is not there; keys stand where they stand.
-            results.append((root and value_of(root), root and dict(key_places(root)), problems))
+            results.append((source.values, source.keys, source.problems))
         except Rejected:
             results.append(None)
     if None in results:

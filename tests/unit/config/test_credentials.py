@@ -4,9 +4,9 @@ import pytest
 
 from tests.unit.config.folder import GOOD, about_config, about_suite, make, problems
 from zelda_ci.config import project
-from zelda_ci.config.document import _NAME, _snake
 from zelda_ci.config.schema import ProjectConfig, SuiteConfig, keys
 from zelda_ci.errors import ConfigError
+from zelda_ci.named_secrets import is_secret_name
 
 ELSEWHERE = "which does not belong in a file:"
 ANY = "keep it in an environment variable (Zelda itself reads ANTHROPIC_API_KEY, and PORTKEY_API_KEY for the gateway)"
@@ -54,7 +54,7 @@ def test_a_credential_of_another_vendor_is_not_to_become_a_key_of_ours(credentia
 
 @pytest.mark.parametrize("model", [ProjectConfig, SuiteConfig])
 def test_no_key_of_ours_has_the_name_of_a_credential(model):
-    assert [key.name for key in keys(model) if _NAME.fullmatch(_snake(key.name))] == []
+    assert [key.name for key in keys(model) if is_secret_name(key.name)] == []
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from tests.unit.config.folder import GOOD, make, problems
 from zelda_ci.config.project import load
 from zelda_ci.errors import ConfigError
 
-PLAN = "a group of keys such as {first: 3, looks: [6, 10, 16]}"
-TRIALS = f"trials must be a whole number from 1 to 1000 or adaptive or {PLAN}"
+TRIALS = "trials must be a whole number, adaptive or a group of keys"
 
 
 def names(root: Path) -> list[str]:
@@ -64,15 +63,12 @@ def test_every_problem_of_every_file_is_reported_at_once_in_order(tmp_path):
         "7 problems in the configuration:",
         f"zelda.config.yaml:1:9: {TRIALS}, not 1.5",
         "zelda.config.yaml:3:3: maxTurn is not a known key (did you mean maxTurns?)",
-        f"zelda/test-a.yaml:2:9: {TRIALS}, not 0",
+        "zelda/test-a.yaml:2:9: trials must be at least 1, not 0",
         (
             "zelda/test-a.yaml:3:1: apiKey looks like a credential, which does not belong in a file: keep "
             "it in an environment variable (Zelda itself reads ANTHROPIC_API_KEY, and PORTKEY_API_KEY for the gateway)"
         ),
-        (
-            "zelda/test-a.yaml:5:19: execution.timeoutSeconds must be a number above 0, at most 604800, not text: "
-            "remove the quotes"
-        ),
+        ("zelda/test-a.yaml:5:19: execution.timeoutSeconds must be a number, not text: remove the quotes"),
         "zelda/test-b.yaml:1:9: a quote is opened here and never closed",
         "zelda/test-c.yaml:1:1: the file holds a list; it must hold keys, each followed by a colon and its value",
     ]

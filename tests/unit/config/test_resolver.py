@@ -2,10 +2,10 @@
 
 import json
 
-from tests.unit.config.folder import loaded, only_suite
+from tests.unit.config.folder import only_suite
 from zelda_ci.config.merge import DEFAULT
 from zelda_ci.config.schema import entries, keys
-from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.suite import JudgeSettings, ResolvedSuite
 from zelda_ci.domain.trials import TrialPlan
 
 PROJECT = """\
@@ -49,7 +49,6 @@ def test_groups_merge_by_key_lists_are_replaced_and_every_value_says_where_it_ca
         "name": "zelda/test-a.yaml",
         "prompt": "zelda/test-a.yaml:1",
         "judgeModel": "zelda.config.yaml:1",
-        "judge.model": "zelda.config.yaml:1",
         "trials": "zelda.config.yaml:2",
         "execution.maxTurns": "zelda/test-a.yaml:3",
         "execution.maxCostUsd": "zelda.config.yaml:5",
@@ -64,29 +63,15 @@ def test_groups_merge_by_key_lists_are_replaced_and_every_value_says_where_it_ca
     assert str(DEFAULT) == "default"
 
 
-def test_the_two_spellings_of_the_judges_model_are_one_setting(tmp_path):
-    cases = {
-        "test_a": "prompt: x\n",
-        "test_b": "prompt: x\njudgeModel: judge-two\n",
-        "test_c": "prompt: x\njudge:\n  model: judge-three\n",
-    }
-    suites = loaded(tmp_path, config="judge:\n  votes: 3\n  model: judge-one\n", **cases).suites
-    assert [suite.resolved.judge_model for suite in suites] == ["judge-one", "judge-two", "judge-three"]
-    assert [suite.resolved.judge.model for suite in suites] == ["judge-one", "judge-two", "judge-three"]
-    assert [str(suite.provenance["judgeModel"]) for suite in suites] == [
-        "zelda.config.yaml:3",
-        "zelda/test-b.yaml:2",
-        "zelda/test-c.yaml:3",
-    ]
-    assert {suite.resolved.judge.votes for suite in suites} == {3}
-
-
 def test_a_resolved_suite_survives_storing(tmp_path):
     resolved = only_suite(tmp_path, config=PROJECT, test_a=SUITE).resolved
     stored = resolved.model_dump_json(by_alias=True, exclude_none=True)
     assert ResolvedSuite.model_validate_json(stored) == resolved
     assert "null" not in stored
     assert set(json.loads(stored)) <= {key.path[0] for key in keys(ResolvedSuite)}
+    # Of another version, which has keys that this one does not know.
+    more = json.loads(stored) | {"judge": {"model": "judge-one", "votes": 3}}
+    assert ResolvedSuite.model_validate(more) == resolved.replace(judge=JudgeSettings(votes=3))
 
 
 def test_plans_of_trials_merge_by_key_and_a_plan_and_a_number_replace_each_other(tmp_path):

@@ -35,7 +35,7 @@ def test_a_suite_is_meant_by_name_or_by_file(name, suites):
     ("names", "tags", "message"),
     [
         (["endpont"], [], 'No suite is called "endpont" (did you mean endpoint?).'),
-        (["rest-endpoint"], [], 'No suite is called "rest-endpoint" (did you mean endpoint?).'),
+        (["rest-endpoint"], [], 'No suite is called "rest-endpoint" (did you mean zelda/test-rest-endpoint.yaml?).'),
         (["x", "y"], [], 'No suite is called "x".\nNo suite is called "y".'),
         (["other/test-a.yaml"], [], 'No suite is called "other/test-a.yaml" (did you mean zelda/test-a.yaml?).'),
         (["", "."], [], 'No suite is called "".\nNo suite is called ".".'),

@@ -1,28 +1,57 @@
-"""Every key of the files has a decision on whose it is on a pull request, and no decision is about nothing."""
+"""Every key of the files says whose it is on a pull request, in one place, and one that does not is the base's."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
 from zelda_ci.config.schema import ProjectConfig, SuiteConfig, keys
-from zelda_ci.config.trust import JUDGING, LOWEST, OF_THE_BASE, OF_THE_HEAD, decision, lets_more_pass
+from zelda_ci.config.trust import DECISIONS, lets_more_pass
+from zelda_ci.domain.base import Setting
+from zelda_ci.domain.keys import HEAD, Decider, base
+from zelda_ci.domain.suite import ExecutionSettings, ResolvedSuite
 
-KEYS = {key.dotted: key for model in (ProjectConfig, SuiteConfig) for key in keys(model)}
+
+@pytest.mark.parametrize("model", [ProjectConfig, SuiteConfig])
+def test_every_key_has_one_decision(model: Any) -> None:
+    """Write it beside the type of a new key, in zelda_ci/domain/suite.py."""
+    every = keys(model)
+    assert [key.dotted for key in every if key.group is None and len(key.decisions) != 1] == []
+    # What is new in a group must not be the pull request's because its neighbours are.
+    assert [key.dotted for key in every if key.group and key.decisions and key.decision.by is Decider.HEAD] == []
+    assert [key.dotted for key in every if (key.decision.by is Decider.HEAD) == bool(key.decision.effect)] == []
 
 
-def test_every_key_has_one_decision() -> None:
-    """A new key has none: put it into one of the tables of zelda_ci/config/trust.py."""
-    assert [name for name, key in KEYS.items() if key.group is None and decision(name) is None] == []
-    tables = [*OF_THE_BASE, *LOWEST, *JUDGING, *OF_THE_HEAD]
-    assert len(tables) == len(set(tables))
-    assert set(tables) <= set(KEYS)
-    # A group that is decided as a whole has no member with a decision of its own.
-    assert [name for name in tables if name.rpartition(".")[0] in tables] == []
-    assert decision("execution.aNewKey") is decision("aNewKey") is None
+def test_a_key_without_a_decision_is_the_bases() -> None:
+    class Group(ExecutionSettings):
+        forgotten: int = 1
+
+    class Newer(ProjectConfig):
+        execution: Group = Field(default_factory=Group)
+        new: bool = False
+
+    found = {key.dotted: key.decision for key in keys(Newer)}
+    assert found["execution.forgotten"].by is found["new"].by is Decider.BASE
+    assert found["execution.maxTurns"] == HEAD
+
+
+def test_the_decision_of_a_group_is_that_of_all_in_it() -> None:
+    class Inner(Setting):
+        key: int = 1
+
+    class Outer(Setting):
+        group: Annotated[Inner, base("would have won")] = Field(default_factory=Inner)
+
+    assert {key.decision for key in keys(Outer)} == {base("would have won")}
+
+
+def test_every_setting_of_a_suite_has_the_decision_of_the_files() -> None:
+    every = {key.dotted for key in keys(ResolvedSuite) if key.group is None}
+    assert every - set(DECISIONS) == {"file"}
 
 
 @pytest.mark.parametrize(
-    ("key", "head", "base", "more"),
+    ("key", "head", "base_value", "more"),
     [
         ("gate.failOn", (), ("regression", "evaluation"), True),
         ("gate.failOn", ("evaluation",), ("regression",), True),
@@ -39,10 +68,10 @@ def test_every_key_has_one_decision() -> None:
         ("metrics.toolUsage", True, False, False),
         ("undecided", "ignore", "fail", True),
         ("undecided", "fail", "ignore", False),
-        ("efficiencyTargets.maxTurns", 40, 20, True),
+        ("efficiencyTargets.turns", 40, 20, True),
         ("gate.paths", ("a/**",), (), False),
     ],
 )
-def test_whether_another_value_lets_more_pass(key: str, head: Any, base: Any, *, more: bool) -> None:
-    assert decision(key) is JUDGING
-    assert lets_more_pass(key, head, base) is more
+def test_whether_another_value_lets_more_pass(key: str, head: Any, base_value: Any, *, more: bool) -> None:
+    assert DECISIONS[key].by is Decider.JUDGING
+    assert lets_more_pass(key, head, base_value) is more

@@ -5,18 +5,15 @@ from typing import Any
 
 import pytest
 
-from tests.builders import safe, suite
+from tests.builders import suite
 from zelda_ci import metrics
-from zelda_ci.compare.effects import ChangeSet, FileText, ProjectFiles, part_of
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.fingerprint import (
-    MAX_TEXT_NAMES,
-    MAX_TEXTS,
     SETS,
     WITHOUT_EFFECT,
     Fingerprint,
     Host,
-    SteeringFile,
+    Steers,
     TreeDigests,
     TreeFile,
     digest_tree,
@@ -24,6 +21,7 @@ from zelda_ci.domain.fingerprint import (
     judged_again,
 )
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.selection.effects import ChangeSet, FileText, ProjectFiles, how_it_steers
 
 PLATFORM = Host("0.2.186", "debian 12 x86_64", "full", "2.1.329")
 FILES = (
@@ -44,9 +42,9 @@ def tree_of(
     listed, project = list(files), ProjectFiles("", "", "")
     globs = {file.path: (file.content,) for file in listed if "/rules/" in file.path}
     texts = {file.path: FileText(heads.get(file.path, ""), globs.get(file.path, ())) for file in listed}
-    parts = {path: part_of(path, text, ChangeSet(felt=drawn), project) for path, text in texts.items()}
-    steers: dict[str, SteeringFile] = {path: part for path, part in parts.items() if part}
-    return digest_tree(listed, steers, redact=safe, whole=whole)
+    found = {path: how_it_steers(path, text, ChangeSet(felt=drawn), project) for path, text in texts.items()}
+    steers: dict[str, Steers] = {path: how for path, how in found.items() if how}
+    return digest_tree(listed, steers, whole=whole)
 
 
 # For each field of a suite that has an effect, another value than the default; new fields must be added.
@@ -250,27 +248,5 @@ def test_equal_runs_are_equal_in_any_order_and_where_nobody_knows_who_feels_what
     versions = metrics.versions(suite().metrics)
     turned = dict(reversed(list(versions.items())))
     assert of(tree=backwards, evaluators=turned, models=("b", "a")) == of(models=("a", "b"))
-    before, after = (
-        digest_tree([TreeFile("src/main.py", "100644", content)], None, redact=safe) for content in ("a", "b")
-    )
-    assert before.state is None
+    before, after = (digest_tree([TreeFile("src/main.py", "100644", content)], None) for content in ("a", "b"))
     assert of(tree=before).outcome != of(tree=after).outcome
-
-
-def test_a_text_that_waits_has_a_digest_of_its_own_unless_its_name_is_odd_or_there_are_too_many() -> None:
-    def state(content: str, *names: str) -> tuple[str, dict[str, str]]:
-        files = [TreeFile(f".claude/skills/{name}/SKILL.md", "100644", "a") for name in names[:-1]]
-        found = tree_of([*files, TreeFile(f".claude/skills/{names[-1]}/SKILL.md", "100644", content)]).state
-        assert found
-        assert sum(map(len, found.texts)) <= MAX_TEXT_NAMES
-        return found.always, dict(found.texts.items())
-
-    (always, texts), (always_then, texts_then) = state("a", "x", "deploy"), state("b", "x", "deploy")
-    assert always == always_then
-    assert [name for name in texts if texts[name] != texts_then[name]] == [".claude/skills/deploy/SKILL.md"]
-    for odd in ("a\udcff", "a\nb", "sk-ant-api03-" + "x" * 40):
-        assert state("a", odd) != state("b", odd)
-        assert state("a", odd)[1] == {}
-    many = [f"{number:04}" for number in range(MAX_TEXTS + 100)]
-    assert len(state("a", *many)[1]) == MAX_TEXTS
-    assert state("a", *many)[0] != state("b", *many)[0]

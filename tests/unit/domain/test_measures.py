@@ -17,7 +17,7 @@ from zelda_ci.report.builders.comparison import amount
 from zelda_ci.report.builders.history import history_view
 from zelda_ci.report.builders.summary import report_view
 from zelda_ci.report.junit import render_junit
-from zelda_ci.report.markdown import render_summary
+from zelda_ci.report.markdown import render_comment
 
 
 @pytest.fixture
@@ -31,7 +31,8 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ZeroDivisionError
 
     for measure, spec in MEASURES.items():
-        failing = replace(spec, read=fail, write=fail, brief=fail, write_difference=fail)
+        unit = replace(spec.unit, write=fail, brief=fail, difference=fail)
+        failing = replace(spec, read=fail, unit=unit)
         monkeypatch.setitem(MEASURES, measure, failing)
 
 
@@ -49,7 +50,7 @@ def test_rows_that_fail_cost_their_numbers_and_no_report(name: str, measured: Ru
     assert values(measured.evaluations) == {}
     assert amount(Measure.COST, 0.25) == "0.25"
     report = REPORTS[name]()
-    assert render_summary(ci_view(report))
+    assert render_comment(ci_view(report))
     assert render_junit(report)
     assert report_view(report.batch, {}).suites
     history = History(runs=tuple(map(at_a_glance, report.batch.runs)))

@@ -46,9 +46,7 @@ def test_what_github_says_is_told_with_its_details() -> None:
     assert error.detail in error.message
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"\xff", b"[]", b'{"message": 5, "errors": {}}', b'{"message": "a", "message": "b"}']
-)
+@pytest.mark.parametrize("body", [b"", b"\xff", b"[]", b'{"message": 5, "errors": {}}'])
 def test_an_answer_without_words_is_told_by_its_number(body: bytes) -> None:
     assert refused(400, body).message == "GET api.github.com/x was answered with 400."
 

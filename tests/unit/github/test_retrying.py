@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from zelda_ci.github.http import MAX_ATTEMPTS, GitHubRetry, assess
+from zelda_ci.github.http import MAX_ATTEMPTS, pause, refused
 from zelda_ci.github.schemas import ApiResponse, HttpRequest
 
 NOW = 1_800_000_000.0
@@ -18,12 +18,7 @@ def answer(status: int, message: str = "", **headers: str) -> ApiResponse:
 
 def pause_after(outcome: ApiResponse, attempts: int = 1, request: HttpRequest = GET) -> float | None:
     """Seconds before the next attempt after so many, None where the answer is final."""
-    retry = GitHubRetry.of(request)
-    if not assess(outcome, request, retry)[1]:
-        return None
-    for _ in range(attempts):
-        retry = retry.increment(request.method, request.asked)
-    return retry.pause(outcome, NOW)
+    return pause(outcome, attempts, NOW) if refused(outcome, request)[1] else None
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 410, 422, 501])
@@ -41,7 +36,7 @@ def test_a_server_in_trouble_gets_time(status: int) -> None:
 def test_what_may_have_happened_is_not_done_again(status: int) -> None:
     post = HttpRequest("POST", GET.url, {})
     assert pause_after(answer(status), request=post) is None
-    assert assess(answer(status), post, GitHubRetry.of(post))[0].code == "GITHUB_ANSWER_LOST"
+    assert refused(answer(status), post)[0].code == "GITHUB_ANSWER_LOST"
     assert pause_after(answer(status), request=HttpRequest("POST", GET.url, {}, repeatable=True)) == 1
 
 

@@ -71,10 +71,12 @@ def test_inputs_arrive(tmp_path: Path) -> None:
     assert found.anthropic_api_key
     assert found.anthropic_api_key.reveal() == "sk-ant-fake-key"
     assert found.overrides == Overrides(
-        trials=Given(3, "input", "trials"),
-        max_cost_usd=Given(2.5, "input", "max-cost-usd"),
-        fail_on=Given(("regression",), "input", "fail-on"),
-        require_isolation=Given("landlock", "input", "isolation-require"),
+        {
+            "trials": Given(3, "input", "trials"),
+            "execution.maxCostUsd": Given(2.5, "input", "max-cost-usd"),
+            "gate.failOn": Given(("regression",), "input", "fail-on"),
+            "isolation.require": Given("landlock", "input", "isolation-require"),
+        }
     )
     assert found.retention_days == 14
     assert (found.baseline, found.compare) == (tmp_path / "shop/../main.json", True)
@@ -85,7 +87,7 @@ def test_inputs_arrive(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("given", "kinds"), [("never", ()), ("evaluation\nregression", ("evaluation", "regression"))])
 def test_what_turns_the_check_red_can_be_chosen(tmp_path: Path, given: str, kinds: tuple[str, ...]) -> None:
-    assert settings(tmp_path, fail_on=given).overrides.fail_on == Given(kinds, "input", "fail-on")
+    assert settings(tmp_path, fail_on=given).overrides.get("gate.failOn") == Given(kinds, "input", "fail-on")
 
 
 def test_every_wrong_input_is_named_at_once_with_what_is_allowed(tmp_path: Path) -> None:
@@ -119,13 +121,11 @@ def test_every_wrong_input_is_named_at_once_with_what_is_allowed(tmp_path: Path)
     assert {line.split()[2].replace("-", "_") for line in lines} == set(wrong)
     assert "The input mode is 'dance', which cannot be used: allowed are auto, run, comment, plan, merge." in lines
     assert (
-        "The input isolation-require is 'auto', which cannot be used: "
-        "it must be one of full, namespaces, uid, landlock, degraded, none."
+        "The input isolation-require cannot be used: isolation.require must be full, uid, landlock or none."
     ) in lines
-    assert "The input max-cost-usd is 'inf', which cannot be used: it must be a number above 0." in lines
+    assert "The input max-cost-usd cannot be used: execution.maxCostUsd must be a number, not text." in lines
     assert (
-        "The input fail-on is 'never, regression', which cannot be used: "
-        "it must be a list of items, each regression or evaluation, or never alone."
+        "The input fail-on cannot be used: item 1 of gate.failOn must be regression or evaluation, or never alone."
     ) in lines
     assert caught.value.code == "INPUT_INVALID"
 

@@ -39,7 +39,10 @@ def test_no_chunk_could_have_taken_the_next_unit_too(units, budget):
             assert len(chunk.text) + len(SEPARATOR) + len(units[following.units[0]]) > budget
 
 
-@given(st.text(max_size=2000).map(marked), st.integers(min_value=MARKER_ROOM, max_value=1000))
+LONG = st.lists(st.sampled_from(["a line\n", "word ", "x" * 90, "\n"]), min_size=40, max_size=80).map("".join)
+
+
+@given(st.text(max_size=2000).map(marked) | LONG, st.integers(min_value=MARKER_ROOM, max_value=1000))
 def test_a_window_fits_and_says_exactly_what_it_leaves_out(text, budget):
     shown = windowed(text, budget)
     assert len(shown) <= budget

@@ -224,6 +224,16 @@ def cited(folder: Path) -> Sources:
     return Sources(turns=turns_of(transcript), image=images.objection)
 
 
+def test_an_image_is_that_of_the_very_call(tmp_path: Path) -> None:
+    told = session("Shoot a -> shown + Shoot b -> shown")
+    (turn,) = told.turns
+    first, second = turn.tool_calls
+    shot = turn.replace(tool_calls=(first, second.replace(images=(stored(tmp_path, png(1)),))))
+    sources = Sources(turns=turns_of(told.replace(entries=(shot,))), image=lambda _: None)
+    for where, is_there in {"turn 1 call 1 image": False, "turn 1 call 2 image": True}.items():
+        assert (look_up(where, "", sources).problem is None) is is_there
+
+
 def test_an_image_that_a_sub_agent_hands_over_is_no_proof(tmp_path: Path) -> None:
     image = stored(tmp_path, png(1))
     told = session("Agent look -> done")

@@ -35,6 +35,8 @@ def test_a_turn_that_is_too_large_is_told_call_by_call_so_that_the_fifteenth_of_
     chunks = chunked(units(told, MARK, 10_000), 10_000)
     assert any("the decisive line" in chunk.text and "turn 1 call 15: Bash]" in chunk.text for chunk in chunks)
     assert [chunk for chunk in chunks if chunk.shortened] == []
+    # What stands before the calls, each of them once, and the answer.
+    assert len(units(told, MARK, 10_000)) == 1 + 30 + 1
     shown = "".join(chunk.text for chunk in chunks)
     assert [number for number in range(1, 31) if f"[{MARK} turn 1 call {number}: Bash]" not in shown] == []
 

@@ -57,7 +57,8 @@ def judged(
 ) -> tuple[EvalResult, ToolUsageDetails]:
     context = EvalContext(suite(judge={"votes": votes}), None, heard, ApiUsage(), None, manifest=manifest)
     result = anyio.run(run_evaluator, ToolUsage(judge, NONCE, safe), context, safe)
-    return result, ToolUsageDetails.model_validate(result.details)
+    assert isinstance(result.details, ToolUsageDetails)
+    return result, result.details
 
 
 SKILL, AGENT, SHOP, MONEY, MEMORY = "Skill(changelog)", "Agent(reviewer)", "mcp__shop", "rules/money.md", "CLAUDE.md"

@@ -90,7 +90,7 @@ def test_a_refused_settings_file_is_red_and_speaks_for_what_is_in_it() -> None:
     assert (view.headline, view.failed) == (f"{SETTINGS} is not loaded, 1 suite without it", True)
     assert lead(red) == (
         f"{SETTINGS} is not loaded: model: Expected string; 1 hook has no effect. "
-        "The check is red although nothing is proven to be worse: a settings file is not loaded."
+        "The check is red although nothing is proven to be worse: a settings file or plugin is not loaded."
     )
     assert '<failure type="notLoaded"' in render_junit(red)
     (remark,) = annotations(red)
@@ -108,7 +108,7 @@ def test_tests_that_fail_before_any_session_are_never_blamed_on_a_line_that_stee
     found = report(old, new, changes=changes)
     early = found.batch.replace(failing_before={"add-logging": safe("3 of 14 tests failed.")})
     found = report(old, new, changes=changes, batch=early)
-    boxes = " ".join(plain(line) for box in ci_view(found).causes for line in box.lines)
+    boxes = " ".join(plain(line) for box in ci_view(found).causes for line in box)
     places = {remark.file for remark in annotations(found)}
     assert ("CLAUDE.md, line 12" in boxes, "CLAUDE.md" in places) == (blamed, blamed)
     assert ("fails on this commit before any session: 3 of 14 tests failed. What breaks it" in boxes) != blamed

@@ -13,9 +13,9 @@ from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.report.builders.ci_table import moved_table
 from zelda_ci.report.builders.findings import hidden_findings
-from zelda_ci.report.builders.page_overview import overview_page, sessions_of
 from zelda_ci.report.builders.standings import standings
 from zelda_ci.report.builders.summary import report_view
+from zelda_ci.report.html.overview import overview_page, sessions_of
 
 FOUND = "broke CLAUDE.md, line 4, and missed the skill changelog"
 
@@ -63,4 +63,4 @@ def test_a_pass_is_told_with_what_it_hides_in_line_summary_overview_and_table() 
     labels = [row.cells[0].text for row in moved_table(report, standings(report)).lines]
     assert labels == [f"discount, passes, but {FOUND}", "2 suites pass"]
     page = overview_page(report, sessions_of(report, with_texts=False), ())
-    assert [cell.text for cell, _ in page.worst] == [f"discount: passes, but {FOUND}"]
+    assert [cell.text for cell, _ in page["worst"]] == [f"discount: passes, but {FOUND}"]

@@ -11,10 +11,12 @@ import pytest
 from tests.builders import session
 from tests.golden.ci_reports import REPORTS
 from tests.support.page_samples import EXCEPTION, IMAGE, PICTURE, HostileSessions, PageSample
-from tests.support.page_structure import PageStructure, structure, unpacked
+from tests.support.page_structure import PageStructure, content, structure
 from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.images import SessionImage
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.session import SessionTranscript
+from zelda_ci.domain.trials import Side
 from zelda_ci.report.html import writer
 from zelda_ci.report.html.rendering import asset
 from zelda_ci.report.html.writer import PageOptions, write_report
@@ -27,8 +29,7 @@ summary svg table tbody td th thead time title tr ul"""
 ATTRIBUTES = """lang charset http-equiv content name class id href aria-label aria-labelledby aria-hidden
 aria-pressed role tabindex hidden open title type for autocomplete spellcheck placeholder method
 scope src alt viewbox d cx cy r x y width height preserveaspectratio data-title data-up data-failed
-data-fail data-stop data-label data-suite data-verdict data-tag data-tags data-of data-go data-first
-data-packed"""
+data-fail data-stop data-label data-suite data-verdict data-tag data-tags data-of data-go data-first"""
 
 
 def check_harmless(found: PageStructure) -> None:
@@ -68,15 +69,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_link_leads_to_a_place_and_every_place_is_one(small: Path) -> None:
-    whole = structure(unpacked(small))
+    whole = structure(content(small))
     assert len(whole.ids) == len(set(whole.ids))
     assert {link for link in whole.links if link.removeprefix("#") not in whole.ids} == set()
-
-
-def test_without_scripts_every_link_leads_to_a_place_as_well(small: Path) -> None:
-    """A link that leads nowhere would show the overview."""
-    shown = structure(re.sub(r"<script.*?</script>|<style>.*?</style>", "", small.read_text(), flags=re.DOTALL))
-    assert {link for link in shown.links if link.removeprefix("#") not in shown.ids} == set()
 
 
 def test_only_our_style_and_our_script_may_run(small: Path) -> None:
@@ -93,7 +88,7 @@ def test_only_our_style_and_our_script_may_run(small: Path) -> None:
 
 
 def test_a_citation_leads_to_the_line_that_is_quoted(small: Path) -> None:
-    html = unpacked(small)
+    html = content(small)
     link = re.search(r'href="#(rest-endpoint-head-1-q1)">patch:src/routes/orders.py', html)
     assert link
     line = re.search(rf'<span class="l-add" id="{link[1]}">([^<]*)</span>', html)
@@ -103,14 +98,14 @@ def test_a_citation_leads_to_the_line_that_is_quoted(small: Path) -> None:
 
 def test_images_are_in_the_file_where_their_bytes_are_what_they_say(tmp_path: Path, small: Path) -> None:
     source = f"data:image/png;base64,{base64.b64encode(PICTURE).decode()}"
-    assert set(structure(unpacked(small)).images) == {source}
+    assert set(structure(content(small)).images) == {source}
 
     class Lying(PageSample):
         def image(self, _run_id: str, _image: SessionImage) -> bytes | None:
             return b"<svg onload='alert(1)'>"
 
     lying = Lying(suites=1, trials=1, turns=12)
-    html = structure(unpacked(written(tmp_path, lying.report, lying)))
+    html = structure(content(written(tmp_path, lying.report, lying)))
     assert html.images == []
     assert f"An image is not shown here: image/png, {IMAGE.size_bytes:,} bytes" in html.text
 
@@ -120,7 +115,7 @@ def test_images_are_in_the_file_where_their_bytes_are_what_they_say(tmp_path: Pa
 
 def test_texts_of_a_session_are_texts(tmp_path: Path) -> None:
     tiny = PageSample(suites=1, trials=1, turns=12)
-    found = structure(unpacked(written(tmp_path, tiny.report, HostileSessions(tiny))))
+    found = structure(content(written(tmp_path, tiny.report, HostileSessions(tiny))))
     check_harmless(found)
     assert {link for link in found.links if not link.startswith("#")} == set()
     assert found.images == []
@@ -128,7 +123,7 @@ def test_texts_of_a_session_are_texts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["first-run", "accepted", "mixed", "failed", "hostile", "cancelled"])
 def test_every_report_of_ci_can_be_written_and_is_harmless(tmp_path: Path, name: str) -> None:
-    found = structure(unpacked(written(tmp_path, REPORTS[name](), Kept(session("Read a.py", '"Done."')))))
+    found = structure(content(written(tmp_path, REPORTS[name](), Kept(session("Read a.py", '"Done."')))))
     check_harmless(found)
     assert len(found.ids) == len(set(found.ids))
 
@@ -136,9 +131,25 @@ def test_every_report_of_ci_can_be_written_and_is_harmless(tmp_path: Path, name:
 # --- what is left out -------------------------------------------------------------------------------------------
 
 
+def test_transcripts_are_those_of_sessions_that_did_not_pass_and_of_the_pair_that_is_compared(tmp_path: Path) -> None:
+    usual = content(written(tmp_path, SMALL.report, SMALL))
+    whole = content(written(tmp_path, SMALL.report, SMALL, PageOptions(all_transcripts=True)))
+    runs = [(run, Side.HEAD) for run in SMALL.report.batch.runs] + [(run, Side.BASE) for run in SMALL.base]
+    names = {f"{run.suite}-{side.value}-{run.trial}": run_outcome(run) for run, side in runs}
+    bad = {name for name, outcome in names.items() if outcome > Outcome.PASSED}
+    pairs = {f"{run.suite}-{side.value}-1" for run, side in runs if run.trial == 1}
+    assert {name for name in names if f'id="{name}-t1"' in usual} == bad | pairs
+    assert len(bad | pairs) < len(names)
+    assert {name for name in names if f'id="{name}-t1"' in whole} == names.keys()
+    left = len(names) - len(bad | pairs)
+    assert (
+        f"The transcripts of {left} sessions of {len(names)} are left out, since they passed" in structure(usual).text
+    )
+
+
 def test_without_transcripts_no_word_of_a_session_is_in_it(tmp_path: Path) -> None:
     path = written(tmp_path, SMALL.report, SMALL, PageOptions(include_transcripts=False))
-    html = structure(unpacked(path))
+    html = structure(content(path))
     assert "made without transcripts and patches" in html.text
     assert "Review the handler" not in html.text
     assert "+from src.http" not in html.text
@@ -149,8 +160,8 @@ def test_without_transcripts_no_word_of_a_session_is_in_it(tmp_path: Path) -> No
 def test_beyond_its_bound_the_longest_texts_are_cut_and_the_page_says_so(tmp_path: Path) -> None:
     lines = "one line of a file\n" * 6_000
     kept = Kept(session(f"Read big.txt -> {lines}", "Read small.txt -> short and whole", '"Done."'))
-    path = written(tmp_path, SMALL.report, kept, PageOptions(max_bytes=200_000))
-    html = structure(unpacked(path))
+    path = written(tmp_path, SMALL.report, kept, PageOptions(all_transcripts=True, max_bytes=200_000))
+    html = structure(content(path))
     assert "The transcripts of 8 sessions are too long to be shown whole" in html.text
     assert "short and whole" in html.text
     assert re.search(r"\[… [\d,]+ characters are left out here …\]", html.text)

@@ -8,15 +8,14 @@ import pytest
 from rich.console import Console
 
 from tests.golden.ci_reports import LINKS, REASONS, REPORTS, batch, report, trial
-from zelda_ci.cli.programs import of_projects
-from zelda_ci.domain.comparison import Verdict
-from zelda_ci.domain.outcome import Outcome, fulfillment
+from zelda_ci.domain.details import FulfillmentDetails
+from zelda_ci.domain.outcome import Outcome
+from zelda_ci.report.builders.anchors import cited_fragment
 from zelda_ci.report.builders.annotations import annotations, closing_line
 from zelda_ci.report.builders.ci import ci_view
-from zelda_ci.report.builders.page_anchors import cited_fragment
-from zelda_ci.report.builders.page_overview import overview_page, sessions_of
-from zelda_ci.report.builders.page_text import patched_files
 from zelda_ci.report.builders.standings import SuiteVerdict, standings
+from zelda_ci.report.html.overview import overview_page, sessions_of
+from zelda_ci.report.html.texts import patched_files
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
 from zelda_ci.report.model import Tone
@@ -36,10 +35,10 @@ def test_every_form_of_a_report_agrees_with_its_check(name: str) -> None:
     assert is_red or not errors
 
     page = overview_page(told, sessions_of(told, with_texts=False), ())
-    assert (page.headline.tone is Tone.BAD) is (page.verdict.tone is Tone.BAD) is is_red
+    assert (page["headline"].tone is Tone.BAD) is (page["verdict"].tone is Tone.BAD) is is_red
     worse = {SuiteVerdict.WORSE, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.ACCEPTED}
     if any(each.standing in worse for each in standings(told)):
-        assert page.headline.tone is not Tone.GOOD
+        assert page["headline"].tone is not Tone.GOOD
 
     verdicts = {suite.suite: suite.verdict.value for suite in told.comparison.suites} if told.comparison else {}
     for case in ET.fromstring(render_junit(told)).iterfind(".//testcase[@classname='comparison']"):
@@ -52,7 +51,7 @@ def test_a_citation_leads_to_a_session_of_its_own_suite(monkeypatch: pytest.Monk
     runs = [trial("rest-endpoint", "FPP"), trial("receipt-tax", "FP")]
     told = replace(REPORTS["first-run"](), batch=batch(runs), links=LINKS)
     for run in runs:
-        judged = fulfillment(run)
+        judged = run.details(FulfillmentDetails)
         assert judged
         fragment = cited_fragment(told, run.suite, judged.criteria[0].evidence[0])
         assert fragment.startswith(f"#{run.suite}-head-")
@@ -75,15 +74,6 @@ def test_a_run_has_one_cost() -> None:
     assert sum(parts) == pytest.approx(told.batch.cost_usd, abs=0.0002)
 
 
-def test_a_lead_names_few_of_many_suites_whose_criteria_are_others() -> None:
-    names = [f"suite-{number:03}" for number in range(60)]
-    old = [trial(name, "PF", criteria=("a", "old one")) for name in names]
-    new = [trial(name, "PP", criteria=("a", "new one"), minute=90) for name in names]
-    lead = "".join(phrase.text for line in ci_view(report(old, new)).lead for phrase in line)
-    assert lead.count("are not the same as before") == 3
-    assert "The same holds for 57 more suites." in lead
-
-
 def test_a_patch_that_is_cut_keeps_every_file_with_its_own_lines() -> None:
     def of(name: str, word: str) -> str:
         lines = "".join(f"+{word} {number}\n" for number in range(1_000))
@@ -101,16 +91,3 @@ def test_rows_of_nothing_print_nothing() -> None:
     page = Page(Console(file=io.StringIO()))
     print_rows(page, (), indent=2)
     assert page.lines == []
-
-
-def test_of_several_projects_verdict_and_counts_are_those_of_all() -> None:
-    """One that became better must not speak for one that became worse."""
-    told = {name: REPORTS[name]() for name in ("improvement", "regression")}
-    whole = of_projects(told, batch([run for each in told.values() for run in each.batch.runs]))
-    each = [one.comparison for one in told.values() if one.comparison]
-    assert whole.comparison
-    assert whole.comparison.verdict is Verdict.REGRESSED
-    assert whole.comparison.counts.regressed == sum(one.counts.regressed for one in each) > 0
-    assert whole.comparison.counts.improved == sum(one.counts.improved for one in each) > 0
-    assert whole.comparison.family.hypotheses == sum(one.family.hypotheses for one in each)
-    assert whole.is_red

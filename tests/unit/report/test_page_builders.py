@@ -1,4 +1,4 @@
-"""What the pages of the HTML report are made of: folds, cuts, citations, anchors, sides, pictures."""
+"""What the pages of the HTML report are made of: folds, cuts, citations, anchors, sides, time line."""
 
 import pytest
 
@@ -9,13 +9,13 @@ from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import ChangeSummary, RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.domain.trials import Side
-from zelda_ci.report.builders.page_anchors import PageAnchors, SessionCitations, citations
-from zelda_ci.report.builders.page_conversation import EntryBuilder
-from zelda_ci.report.builders.page_pictures import pictures
-from zelda_ci.report.builders.page_sides import SideSession, chosen_pair, sides_page
-from zelda_ci.report.builders.page_suite import SuiteSession, SuiteSessions
-from zelda_ci.report.builders.page_text import plain, shortened
-from zelda_ci.report.page_model import CallView, EntryView, FoldedText, PageLink, SidesPage
+from zelda_ci.report.builders.anchors import PageAnchors, PageLink, SessionCitations, citations
+from zelda_ci.report.html.conversation import EntryBuilder
+from zelda_ci.report.html.model import CallView, EntryView, FoldedText
+from zelda_ci.report.html.sides import SideSession, SidesPage, chosen_pair, sides_page
+from zelda_ci.report.html.suite import SuiteSession, SuiteSessions
+from zelda_ci.report.html.texts import plain, shortened
+from zelda_ci.report.html.time_line import time_line
 
 
 def lines(text: FoldedText) -> list[tuple[str, str]]:
@@ -70,10 +70,8 @@ def cited(*places: tuple[str, str]) -> SessionCitations:
     judged = CriterionJudgement(
         criterion=safe("c"), verdict=CriterionVerdict.PASS, reasoning=safe(""), evidence=evidence
     )
-    details = FulfillmentDetails(criteria=(judged,)).model_dump(mode="json", by_alias=True, exclude_none=True)
-    found = EvalResult(
-        metric=Metric.REQUIREMENT_FULFILLMENT, version="1", reasoning=safe(""), details=safe.json(details)
-    )
+    details = FulfillmentDetails(criteria=(judged,))
+    found = EvalResult(metric=Metric.REQUIREMENT_FULFILLMENT, version="1", reasoning=safe(""), details=details)
     changes = ChangeSummary(files=(safe("a.py"),))
     return citations(run(evaluations={Metric.REQUIREMENT_FULFILLMENT: found}, changes=changes), "s")
 
@@ -105,15 +103,14 @@ def test_a_citation_leads_to_its_line_or_else_to_its_call_or_turn() -> None:
 
 def test_the_time_line_shows_who_was_busy_within_its_scale() -> None:
     talk = session("Read a.py", "Agent x", "> Read b.py", "Bash ls -> error", '"Done."', seconds=30)
-    line, tokens = pictures(talk, "")
+    line = time_line(talk, "")
+    assert line
     rows = dict(line.rows)
     assert [*rows] == ["Model", "Tools", "Sub-agents", "Waiting"]
     assert len(rows["Model"]) == 4
     assert [bar.kind for bar in rows["Tools"]] == ["tool", "tool", "tool", "bad"]
     assert rows["Tools"][0].anchor == "t1-c1"
     assert all(0 <= bar.start <= bar.start + bar.length <= 1000 for _, bars in line.rows for bar in bars)
-    assert len(tokens.rows[0][1]) == 5
-    assert max(bar.length for bar in tokens.rows[0][1]) == 100
 
 
 # --- two sides --------------------------------------------------------------------------------------------------
@@ -121,8 +118,7 @@ def test_the_time_line_shows_who_was_busy_within_its_scale() -> None:
 
 def page(base: SessionTranscript, head: SessionTranscript) -> SidesPage:
     def side(talk: SessionTranscript, which: Side) -> SideSession:
-        card = SuiteSession(run(), which, f"example-{which.value}-1", f"{which.value} 1").card
-        return SideSession(talk, card, "")
+        return SideSession(talk, SuiteSession(run(), which, f"example-{which.value}-1", f"{which.value} 1"), "")
 
     return sides_page("sides-example", PageLink("example"), side(base, Side.BASE), side(head, Side.HEAD), "")
 

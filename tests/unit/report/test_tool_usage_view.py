@@ -22,9 +22,8 @@ JUDGE = JudgeIdentity(model="judge-1", prompt_version="1")
 
 def rows(score: float | None = 80.0, **details: Any) -> dict[str, Row]:
     known = ToolUsageDetails(**{"manifest": (SKILL,), **details})
-    stored = safe.json(known.model_dump(mode="json", by_alias=True, exclude_none=True))
     evaluated = EvalResult(
-        metric=Metric.TOOL_USAGE, version="1", score=score, reasoning=safe("Well used."), details=stored
+        metric=Metric.TOOL_USAGE, version="1", score=score, reasoning=safe("Well used."), details=known
     )
     sections = tool_usage_section(result(evaluations={Metric.TOOL_USAGE: evaluated}))
     return {row.label: row for section in sections for row in section.rows}

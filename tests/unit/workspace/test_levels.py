@@ -15,7 +15,7 @@ from zelda_ci.sandbox.levels import (
     weakness,
 )
 
-WEAK = Offered(frozenset({"none", "degraded", "landlock"}), ("Allow user namespaces.",))
+WEAK = Offered(frozenset({"none", "landlock"}), ("Allow user namespaces.",))
 ALL = Offered(frozenset(STRENGTH))
 NOTHING = Offered(frozenset({"none"}), ("The kernel has no Landlock.",))
 
@@ -63,7 +63,7 @@ def test_no_isolation_must_be_said_out_loud(offered: Offered, wanted: str) -> No
 
 def test_the_best_level_is_the_strongest() -> None:
     assert (ALL.level, WEAK.level, NOTHING.level) == ("full", "landlock", "none")
-    assert WEAK.offers("degraded")
+    assert WEAK.offers("landlock")
     assert not WEAK.offers("uid")
 
 
@@ -75,8 +75,7 @@ def test_the_best_level_is_the_strongest() -> None:
         ("landlock", None, True),
         ("landlock", "landlock", False),
         ("landlock", "nonsense", True),
-        ("degraded", "landlock", True),
-        ("degraded", "none", False),
+        ("landlock", "none", False),
     ],
 )
 def test_below_uid_somebody_must_say_that_it_is_enough(
@@ -86,9 +85,9 @@ def test_below_uid_somebody_must_say_that_it_is_enough(
 
 
 def test_a_weak_level_is_explained_with_what_raises_it() -> None:
-    assert weakness("landlock", Offered(WEAK.levels, remedy="sudo do")).startswith("To isolate runs: sudo do - At")
-    assert weakness("landlock", WEAK).startswith("Allow user namespaces. At")
-    assert weakness("degraded", ALL).startswith("This machine offers more: --isolation full. At")
+    assert weakness(Offered(WEAK.levels, remedy="sudo do")).startswith("To isolate runs: sudo do - At")
+    assert weakness(WEAK).startswith("Allow user namespaces. At")
+    assert weakness(ALL).startswith("This machine offers more: --isolation full. At")
 
 
 APPARMOR, USERNS = "kernel.apparmor_restrict_unprivileged_userns", "user.max_user_namespaces"

@@ -1,4 +1,4 @@
-"""What of a folder without git stays behind, since it may hold credentials."""
+"""What of uncommitted files stays behind, since it may hold credentials."""
 
 import os
 import time
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from zelda_ci.workspace.copy import Ignored, is_private
+from zelda_ci.workspace.credential_files import is_private
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1r\n"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
@@ -78,9 +78,3 @@ def test_nothing_is_followed_or_waited_for(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("pipe")
     assert not is_private(tmp_path / "pipe", is_folder=False)
     assert not is_private(tmp_path / "link", is_folder=False)
-
-
-@pytest.mark.timeout(30)
-def test_a_list_of_what_is_ignored_that_is_no_file_says_nothing(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / ".gitignore")
-    assert not Ignored().inside(tmp_path).lists

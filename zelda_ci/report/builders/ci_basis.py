@@ -14,9 +14,9 @@ from zelda_ci.report.builders.arms import spent
 from zelda_ci.report.builders.baseline import pool_words
 from zelda_ci.report.builders.comparison import certainty
 from zelda_ci.report.builders.judged import judge_cost
-from zelda_ci.report.builders.phrases import joined, text
+from zelda_ci.report.builders.phrases import joined, line
 from zelda_ci.report.builders.usage import used
-from zelda_ci.report.model import Cell, Details, Line, Phrase, Priority, Row, Section, Tone
+from zelda_ci.report.model import Cell, Details, Line, Phrase, Row, Section, Tone
 from zelda_ci.report.text import sentence, visible
 
 HASH = 7
@@ -30,9 +30,9 @@ def basis(report: CiReport) -> Iterator[Line]:
     if report.comparison and not report.is_cut_short:
         if any(map(_trials_of_base, report.comparison.suites)):
             sentences.append(_against(report.baseline, report.batch.started_at))
-        sentences.append((text(f"{_sessions(report, report.comparison)}."),))
+        sentences.append(line("{}.", _sessions(report, report.comparison)))
     if report.batch.runs or report.batch.base_runs:
-        sentences.append((text(f"{_money(report.batch)}."),))
+        sentences.append(line(f"{_money(report.batch)}."))
     if sentences:
         yield joined(sentences, " ")
 
@@ -48,8 +48,8 @@ def footer(report: CiReport) -> Line:
         ("results", links.artifact),
         ("workflow run", links.run),
     )
-    found = [(text("Tested "), commit)] if commit else []
-    return joined([*found, *((Phrase(words, url=url),) for words, url in places if url)], " \u00b7 ")
+    found = [line("Tested {}", commit)] if commit else []
+    return joined([*found, *(Phrase(words, url=url) for words, url in places if url)], " \u00b7 ")
 
 
 def commit_name(branch: str | None, commit: str | None) -> str:
@@ -70,11 +70,8 @@ def age(then: datetime, now: datetime) -> str:
 def _against(origin: BaselineOrigin, now: datetime) -> Line:
     name = commit_name(origin.branch, origin.commit)
     facts = ", ".join(_age(origin, now))
-    return (
-        text("Compared with "),
-        Phrase(name, whole=True) if name else text("the results that the workflow names"),
-        text(f" ({facts})." if facts else "."),
-    )
+    with_what = Phrase(name, whole=True) if name else "the results that the workflow names"
+    return line("Compared with {}{}.", with_what, f" ({facts})" if facts else "")
 
 
 def _age(origin: BaselineOrigin, now: datetime) -> Iterator[str]:
@@ -133,7 +130,7 @@ def about_details(report: CiReport) -> Details:
         rows += certainty(report.comparison)
     rows += [*_cost(report.batch), *_isolation(report.batch), *_made_with(report.batch)]
     title = "About this run and its baseline" if report.comparison else "About this run"
-    return Details(title, Priority.ABOUT, (Section("", tuple(rows)),))
+    return Details(title, (Section("", tuple(rows)),))
 
 
 def _tested(report: CiReport) -> Iterator[Row]:

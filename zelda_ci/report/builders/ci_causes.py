@@ -26,14 +26,14 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
+from zelda_ci.report.builders.anchors import suite_address
 from zelda_ci.report.builders.ci_sources import citations, steering, tools
 from zelda_ci.report.builders.comparison import TESTS
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
 from zelda_ci.report.builders.gate import ENDS
-from zelda_ci.report.builders.page_anchors import suite_address
-from zelda_ci.report.builders.phrases import base, change_words, joined, key, name, passed, quoted, text
+from zelda_ci.report.builders.phrases import base, change_words, joined, key, line, listed, name, passed, quoted
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
-from zelda_ci.report.model import NO_FILES, Box, Line, Phrase, plain
+from zelda_ci.report.model import NO_FILES, Line, Phrase, plain
 from zelda_ci.report.text import sentence
 
 MAX_BOXES = 3
@@ -77,7 +77,7 @@ def causes(report: CiReport, suites: Sequence[SuiteStanding]) -> list[list[Cause
     return [found for found in told if found]
 
 
-def boxes(report: CiReport, found: Sequence[Sequence[Cause]]) -> tuple[tuple[Box, ...], str]:
+def boxes(report: CiReport, found: Sequence[Sequence[Cause]]) -> tuple[tuple[tuple[Line, ...], ...], str]:
     """The first causes as boxes, one of each suite before a second of any; and how many more there are."""
     rounds = max(map(len, found), default=0)
     ordered = [each[turn] for turn in range(rounds) for each in found if turn < len(each)]
@@ -92,15 +92,15 @@ def boxes(report: CiReport, found: Sequence[Sequence[Cause]]) -> tuple[tuple[Box
     return shown, f"and {numbers.format_count(more, 'more cause')}{which}"
 
 
-def _box(report: CiReport, cause: Cause, *, with_sources: bool) -> Box:
+def _box(report: CiReport, cause: Cause, *, with_sources: bool) -> tuple[Line, ...]:
     """A cause; what may have done it stands with the first of its suite."""
-    lines: list[Line] = [(name(cause.suite.suite), text(": "), *cause.words), cause.why, cause.note]
+    lines: list[Line] = [line("{}: {}", name(cause.suite.suite), cause.words), cause.why, cause.note]
     if with_sources and cause.suite.standing in EXPLAINED and not cause.files:
         sources = [*tools(cause.suite), *steering(report, cause.suite)]
         lines.append(joined(sources, " "))
     link = _link(report, cause.suite.suite)
     lines = [line for line in lines if line]
-    return Box((*lines[:-1], (*lines[-1], text(" "), link)) if link else tuple(lines))
+    return (*lines[:-1], line("{} {}", lines[-1], link)) if link else tuple(lines)
 
 
 def _link(report: CiReport, suite: str) -> Phrase | None:
@@ -130,14 +130,14 @@ def _criteria(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
     if compared is None or suite.standing not in EXPLAINED:
         return
     if compared.reasons:
-        yield Cause(suite, (text(f"cannot be compared: {sentence('; '.join(compared.reasons))}."),), is_red=False)
+        yield Cause(suite, line("cannot be compared: {}.", sentence("; ".join(compared.reasons))), is_red=False)
         return
     fallen = [delta for delta in compared.criteria if delta.effect == "worse" and delta.verdict in FALLEN]
     firmest = min((FALLEN.index(delta.verdict) for delta in fallen), default=0)
     for delta in fallen:
         if FALLEN.index(delta.verdict) == firmest:
             why = _judged(report, suite, delta.candidate_judgement)
-            words = (text(f"{quoted(delta.criterion, MAX_CRITERION_LENGTH)} "), *_sides(report, delta))
+            words = line("{} {}", quoted(delta.criterion, MAX_CRITERION_LENGTH), _sides(report, delta))
             is_red = _is_reason(suite, delta.criterion)
             yield Cause(suite, words, why, is_red=is_red, criterion=delta.criterion)
 
@@ -147,10 +147,10 @@ def _sides(report: CiReport, delta: CriterionDelta) -> Line:
     assert old is not None  # noqa: S101 - a criterion is worse only where both sides have it
     assert new is not None  # noqa: S101
     if old.trials == new.trials == 1:
-        return (text("was met on "), base(report), text(" and is not met here."))
+        return line("was met on {} and is not met here.", base(report))
     sessions = f"{passed(old)} of {numbers.format_count(old.trials, 'session')}"
     here = f" and in {passed(new)} of {numbers.whole(new.trials)} here"
-    return (text(f"was met in {sessions} on "), base(report), text(f"{here}{_certainty(delta)}."))
+    return line(f"was met in {sessions} on {{}}{here}{_certainty(delta)}.", base(report))
 
 
 def _certainty(delta: CriterionDelta) -> str:
@@ -173,7 +173,7 @@ def _judged(report: CiReport, suite: SuiteStanding, judgement: CriterionJudgemen
     if judgement is None:
         return ()
     reason = sentence(judgement.reasoning, MAX_REASON_LENGTH)
-    return (text(reason), *citations(report, suite, judgement.evidence))
+    return line("{}{}", reason, citations(report, suite, judgement.evidence))
 
 
 def _failing(report: CiReport, suite: SuiteStanding, known: set[str]) -> Iterator[Cause]:
@@ -182,18 +182,18 @@ def _failing(report: CiReport, suite: SuiteStanding, known: set[str]) -> Iterato
         is_red = reason in suite.reasons
         match reason:
             case CriterionFailed(criterion=criterion) if criterion not in known:
-                words = f"{quoted(criterion, MAX_CRITERION_LENGTH)} is not met{_in(reason.trials, reason.of)}."
+                words = line(_unmet(reason.trials, reason.of), quoted(criterion, MAX_CRITERION_LENGTH))
                 why = _judged(report, suite, _judgement(suite, criterion))
-                yield Cause(suite, (text(words),), why, is_red=is_red, criterion=criterion)
+                yield Cause(suite, words, why, is_red=is_red, criterion=criterion)
             case BelowMinimum() if not known:
-                yield Cause(suite, (text(_below(reason)),), is_red=True)
+                yield Cause(suite, line("{}", _below(reason)), is_red=True)
             case NotJudged():
-                words = f"not judged completely{_in(reason.trials, reason.of)}: {sentence(reason.reason)}"
-                yield Cause(suite, (text(words),), is_red=True)
+                words = line(f"not judged completely{_in(reason.trials, reason.of)}: {{}}", sentence(reason.reason))
+                yield Cause(suite, words, is_red=True)
             case NotRun():
                 made = f"after {numbers.format_count(reason.made, 'session')}"
                 more = f"{numbers.format_count(reason.trials, 'more session')} could not be made"
-                yield Cause(suite, (text(f"{reason.why} {made}, and {more}."),), is_red=True)
+                yield Cause(suite, line(f"{{}} {made}, and {more}.", reason.why), is_red=True)
             case _:
                 pass
 
@@ -224,11 +224,17 @@ def _commands(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
     files = report.changes.others if (early := report.batch.failing_before.get(suite.suite)) else ()
     why: Line = ()
     if early and files:
-        shown, more = joined([(key(file),) for file in files[:MAX_FILES]], ", "), len(files) - MAX_FILES
-        rest = f" and {numbers.format_count(more, 'more file')}" if more > 0 else ""
-        broken = f"It fails on this commit before any session: {sentence(early).rstrip('.')}. What breaks it is among "
-        why = (text(broken), *shown, text(f"{rest}, which this pull request changes and which steer nothing."))
-    yield Cause(suite, (text(f"{words}{often}{before}."),), why, is_red=is_red, files=files)
+        why = line(
+            "It fails on this commit before any session: {}. What breaks it is among {}, which this pull request "
+            "changes and which steer nothing.",
+            sentence(early).rstrip("."),
+            listed([key(file) for file in files], MAX_FILES, "file"),
+        )
+    yield Cause(suite, line(f"{{}}{often}{before}.", words), why, is_red=is_red, files=files)
+
+
+def _unmet(part: int, whole: int) -> str:
+    return f"{{}} is not met{_in(part, whole)}."
 
 
 def _in(part: int, whole: int) -> str:
@@ -245,7 +251,7 @@ def _limits(suite: SuiteStanding) -> Iterator[Cause]:
     for reason in _found(suite):
         if isinstance(reason, EndedAtLimit):
             which = "the session" if reason.of == 1 else f"{reason.trials} of {reason.of} sessions"
-            yield Cause(suite, (text(f"{which} {ENDS[reason.status]}."),), is_red=reason in suite.reasons)
+            yield Cause(suite, line(f"{which} {ENDS[reason.status]}."), is_red=reason in suite.reasons)
 
 
 def _measures(suite: SuiteStanding) -> Iterator[Cause]:
@@ -258,11 +264,11 @@ def _measures(suite: SuiteStanding) -> Iterator[Cause]:
     firmest = min((FALLEN.index(delta.verdict) for delta in scores), default=0)
     for delta in scores:
         if FALLEN.index(delta.verdict) == firmest:
-            yield Cause(suite, (text(_measure(delta)),), is_red=_gates(suite, delta))
+            yield Cause(suite, line("{}", _measure(delta)), is_red=_gates(suite, delta))
     used = [it for it in found if not is_firm(it) and it.verdict is Verdict.REGRESSED]
     if used and not scores:
         changes = ", ".join(change_words(delta) for delta in used)
-        yield Cause(suite, (text(f"{changes} per session on the mean."),), is_red=any(_gates(suite, it) for it in used))
+        yield Cause(suite, line(f"{changes} per session on the mean."), is_red=any(_gates(suite, it) for it in used))
 
 
 def _measure(delta: MeasureDelta) -> str:
@@ -289,11 +295,11 @@ def _untested(suite: SuiteStanding) -> Iterator[Cause]:
     for run in suite.ran.runs if suite.ran else ():
         problem = run_problem(run, NO_FILES) if run_outcome(run) >= Outcome.INCOMPLETE else None
         if problem:
-            found = Cause(suite, (text(problem.sentence),), (text(problem.advice),), is_red=True)
+            found = Cause(suite, line("{}", problem.sentence), line("{}", problem.advice), is_red=True)
             problems.setdefault(problem.sentence, found)
     yield from list(problems.values())[:MAX_PROBLEMS]
     if not problems:
-        yield Cause(suite, (text("no session of it could be counted."),), is_red=True)
+        yield Cause(suite, line("no session of it could be counted."), is_red=True)
 
 
 def _accepted(suite: SuiteStanding, known: set[str]) -> Iterator[Cause]:
@@ -301,16 +307,16 @@ def _accepted(suite: SuiteStanding, known: set[str]) -> Iterator[Cause]:
     for each in suite.accepted:
         criterion = _criterion_of(each.reason)
         if criterion and criterion not in known:
-            words = (text(f"{quoted(criterion, MAX_CRITERION_LENGTH)} is not met."),)
+            words = line(_unmet(1, 1), quoted(criterion, MAX_CRITERION_LENGTH))
             yield Cause(suite, words, note=_acceptance(each), criterion=criterion)
 
 
 def _acceptance(accepted: AcceptedReason) -> Line:
     """`Noted: accepted by @login because …`."""
     found = accepted.acceptance
-    link = (text(" ("), Phrase("comment", url=found.url), text(")")) if found.url else ()
+    link = line(" ({})", Phrase("comment", url=found.url)) if found.url else ()
     because = sentence(found.because, MAX_REASON_LENGTH)
-    return (text("Noted: accepted by "), key(f"@{found.by}"), text(f" because {because}"), *link, text("."))
+    return line("Noted: accepted by {} because {}{}.", key(f"@{found.by}"), because, link)
 
 
 def _noted(cause: Cause) -> Cause:

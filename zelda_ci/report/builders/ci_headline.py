@@ -18,11 +18,23 @@ from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.ci_effect import brief, ineffective, sentences
 from zelda_ci.report.builders.gate import EXCUSES, failure_words
-from zelda_ci.report.builders.phrases import base, change_words, joined, key, name, names, passed, text
+from zelda_ci.report.builders.phrases import (
+    base,
+    change_words,
+    joined,
+    key,
+    line,
+    listed,
+    name,
+    names,
+    passed,
+    verb,
+)
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, tested, untested_words
 from zelda_ci.report.model import Line
 from zelda_ci.report.text import sentence
 
+V = SuiteVerdict
 MISSING = {
     BaselineState.NONE_YET: "nothing to compare with yet",
     BaselineState.EXPIRED: "the baseline has expired",
@@ -37,46 +49,46 @@ TESTED = "The suites are measured: none has criteria. Your tests pass, which doe
 
 def measured(runs: Iterable[RunResult]) -> str:
     """What is known where no suite has criteria."""
-    return TESTED if any(correctness_outcome(run.evaluations) is Outcome.PASSED for run in runs) else MEASURED
+    return TESTED if Outcome.PASSED in map(correctness_outcome, runs) else MEASURED
 
 
-IN_SUITES = {
-    SuiteVerdict.WORSE: "worse",
-    SuiteVerdict.PERHAPS_WORSE: "perhaps worse",
-    SuiteVerdict.UNCLEAR: "not enough evidence",
-    SuiteVerdict.ACCEPTED: "worse",
-    SuiteVerdict.BETTER: "better",
-    SuiteVerdict.PERHAPS_BETTER: "perhaps better",
+# What the first line says of the gravest verdict, in this order.
+FIRST = {
+    V.WORSE: "worse in {share}",
+    V.NOT_TESTED: "{share} {untested}",
+    V.PERHAPS_WORSE: "perhaps worse in {share}",
+    V.UNCLEAR: "not enough evidence in {share}",
+    V.ACCEPTED: "worse in {share}, accepted",
+    V.BETTER: "better in {share}",
+    V.PERHAPS_BETTER: "perhaps better in {share}",
 }
-FIRST = (
-    SuiteVerdict.WORSE,
-    SuiteVerdict.NOT_TESTED,
-    SuiteVerdict.PERHAPS_WORSE,
-    SuiteVerdict.UNCLEAR,
-    SuiteVerdict.ACCEPTED,
-    SuiteVerdict.BETTER,
-    SuiteVerdict.PERHAPS_BETTER,
+# The order in which the next sentence names suites.
+NAMED = (
+    V.WORSE,
+    V.NOT_TESTED,
+    V.PERHAPS_WORSE,
+    V.FAILS,
+    V.NEW_FAILS,
+    V.UNCLEAR,
+    V.ACCEPTED,
+    V.ON_BASE,
+    V.BETTER,
+    V.PERHAPS_BETTER,
+    V.NEW,
+    V.CUT_SHORT,
+    V.NOT_RUN,
+    V.RAN,
 )
-BAD_NEWS = (
-    SuiteVerdict.WORSE,
-    SuiteVerdict.NOT_TESTED,
-    SuiteVerdict.PERHAPS_WORSE,
-    SuiteVerdict.FAILS,
-    SuiteVerdict.NEW_FAILS,
-    SuiteVerdict.UNCLEAR,
-    SuiteVerdict.ACCEPTED,
-    SuiteVerdict.ON_BASE,
-)
-GOOD_NEWS = (SuiteVerdict.BETTER, SuiteVerdict.PERHAPS_BETTER, SuiteVerdict.NEW)
 MAX_KEYS = 4
-# Suites of which it is said that their criteria are others.
-MAX_CHANGED = 3
 
 
 def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
     """The verdict in a few words: suites are counted, and nothing else."""
     if report.is_cut_short:
-        return _ended_early(suites)
+        missing = of(suites, V.NOT_RUN, V.CUT_SHORT)
+        if not suites:
+            return "cancelled before anything had run"
+        return f"cancelled before {f'{_share(missing, suites)} were done' if missing else 'the results were compared'}"
     here = tested(suites)
     if not here:
         return "nothing was run"
@@ -86,21 +98,23 @@ def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
 
 
 def lead(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
-    """The next sentences, a paragraph each."""
+    """The next sentences, the most important first."""
     if report.is_cut_short:
-        yield from _unfinished(suites)
+        yield from _suites(report, suites)
+        yield line("Nothing was compared, and nothing is claimed of any suite.")
         return
-    if idle := [*sentences(report)]:
-        yield joined(idle, " ")
-    first = [*_suites(report, suites, BAD_NEWS), *_colour(report, suites), *_suites(report, suites, GOOD_NEWS)]
-    if all(each.ran and each.ran.outcome is Outcome.MEASURED for each in suites) and suites:
-        first.append((text(measured(report.batch.runs)),))
-    if first:
-        yield joined(first, " ")
-    if facts := [*_changes(report, suites), *_open_gates(report, suites)]:
-        yield joined(facts, " ")
+    first, *more = [*sentences(report)] or [()]
+    yield from [first] if first else []
+    yield from _suites(report, suites)
+    yield from _colour(report, suites)
+    if suites and all(each.ran and each.ran.outcome is Outcome.MEASURED for each in suites):
+        yield line(measured(report.batch.runs))
+    yield from _changes(report, suites)
+    yield from _criteria(suites)
+    yield from _open_gates(report, suites)
     if report.comparison is None and report.baseline.state is not BaselineState.OFF and report.baseline.sentence:
-        yield (text(capital(sentence(report.baseline.sentence))),)
+        yield line("{}", capital(sentence(report.baseline.sentence)))
+    yield from more
 
 
 def capital(words: str) -> str:
@@ -108,38 +122,17 @@ def capital(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}"
 
 
-def _ended_early(suites: Sequence[SuiteStanding]) -> str:
-    missing = len(of(suites, SuiteVerdict.NOT_RUN, SuiteVerdict.CUT_SHORT))
-    if not suites:
-        return "cancelled before anything had run"
-    if not missing:
-        return "cancelled before the results were compared"
-    return f"cancelled before {_share(missing, len(suites))} were done"
-
-
-def _unfinished(suites: Sequence[SuiteStanding]) -> Iterator[Line]:
-    groups = (
-        (SuiteVerdict.CUT_SHORT, "Cut short"),
-        (SuiteVerdict.NOT_RUN, "Not run"),
-        (SuiteVerdict.RAN, "Ran to the end"),
-    )
-    lines = [
-        (text(f"{label}: "), *names(found), text(".")) for word, label in groups if (found := _names(suites, word))
-    ]
-    yield joined([*lines, (text("Nothing was compared, and nothing is claimed of any suite."),)], " ")
-
-
 def _alone(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
     """Without a comparison."""
-    measured = of(here, SuiteVerdict.MEASURED)
-    passing = [each for each in of(here, SuiteVerdict.PASSES, SuiteVerdict.NEW) if not each.reasons]
+    measured = of(here, V.MEASURED)
     if len(measured) == len(here):
         yield f"{numbers.format_count(len(here), 'suite')} measured"
     else:
-        verb = "passes" if len(passing) == 1 else "pass"
-        yield f"{_share(len(passing), len(here))} {verb}"
-        yield from (f"{numbers.whole(len(measured))} measured" for _ in measured[:1])
-    if broken := of(here, SuiteVerdict.NOT_TESTED):
+        passing = [each for each in of(here, V.PASSES, V.NEW) if not each.reasons]
+        yield f"{_share(passing, here)} {verb(passing, 'passes', 'pass')}"
+        if measured:
+            yield f"{numbers.whole(len(measured))} measured"
+    if broken := of(here, V.NOT_TESTED):
         yield f"{numbers.whole(len(broken))} {untested_words(broken)}"
     if report.comparison:
         yield "all new"
@@ -150,215 +143,191 @@ def _alone(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
 def _compared(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
     """What changed first, then what else a reader has to do something about."""
     first = next((word for word in FIRST if of(here, word)), None)
-    together = any(isinstance(it, Regression) and it.suite is None for it in report.gate.reasons)
-    if together and first is not SuiteVerdict.WORSE:
+    if _worse_together(report) and first is not V.WORSE:
         yield f"worse over all {numbers.format_count(len(here), 'suite')} together"
         first = None
     elif first is None:
-        calm = numbers.format_count(len([each for each in here if not each.is_new]), "suite")
+        calm = numbers.format_count(sum(not each.is_new for each in here), "suite")
         # Nobody has looked at a change that no session had.
         yield f"{calm} without it" if ineffective(report) else f"no change found in {calm}"
     else:
-        yield _first(first, of(here, first), len(here))
-    yield from _second(here, first)
+        found = of(here, first)
+        yield FIRST[first].format(share=_share(found, here), untested=untested_words(found))
+    if first is not V.NOT_TESTED and (broken := of(here, V.NOT_TESTED)):
+        yield f"{numbers.whole(len(broken))} {untested_words(broken)}"
+    if first in (V.WORSE, None) and (perhaps := of(here, V.PERHAPS_WORSE)):
+        yield f"perhaps worse in {numbers.whole(len(perhaps))}"
+    told = (V.WORSE, V.PERHAPS_WORSE, V.NOT_TESTED, V.NEW_FAILS)
+    if failing := [each for each in here if each.fails_by_itself and each.standing not in told]:
+        as_before = " as before" * all(each.standing is V.FAILS for each in failing)
+        yield f"{numbers.whole(len(failing))} {verb(failing, 'fails', 'fail')}{as_before}"
+    if new := of(here, V.NEW_FAILS):
+        yield f"{numbers.whole(len(new))} new {verb(new, 'suite fails', 'suites fail')}"
+    if on_base := of(here, V.ON_BASE):
+        yield f"{numbers.whole(len(on_base))} {verb(on_base, 'fails', 'fail')} on the base, too"
 
 
 def _weakened(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[str]:
     """What would have been found before, and is not looked for any more."""
-    gone = of(suites, SuiteVerdict.REMOVED)
+    gone = of(suites, V.REMOVED)
     if count := len(gone) + len(_further_removed(report, gone)):
-        failed = any(_failed_before(report, each.suite) for each in gone)
-        yield f"{numbers.whole(count)} removed{' that failed' if failed and count == 1 else ''}"
+        failed = count == 1 and any(_failed_before(report, each.suite) for each in gone)
+        yield f"{numbers.whole(count)} removed{' that failed' if failed else ''}"
     if any(change.loosens for change in report.changes.rules):
         yield "gate loosened"
 
 
-def _first(word: SuiteVerdict, found: Sequence[SuiteStanding], total: int) -> str:
-    count = len(found)
-    if word is SuiteVerdict.NOT_TESTED:
-        return f"{_share(count, total)} {untested_words(found)}"
-    accepted = ", accepted" if word is SuiteVerdict.ACCEPTED else ""
-    return f"{IN_SUITES[word]} in {_share(count, total)}{accepted}"
+def _worse_together(report: CiReport) -> bool:
+    return any(isinstance(it, Regression) and it.suite is None for it in report.gate.reasons)
 
 
-def _second(here: Sequence[SuiteStanding], first: SuiteVerdict | None) -> Iterator[str]:
-    if first is not SuiteVerdict.NOT_TESTED and (broken := of(here, SuiteVerdict.NOT_TESTED)):
-        yield f"{numbers.whole(len(broken))} {untested_words(broken)}"
-    if first in (SuiteVerdict.WORSE, None) and (perhaps := of(here, SuiteVerdict.PERHAPS_WORSE)):
-        yield f"perhaps worse in {numbers.whole(len(perhaps))}"
-    told = (SuiteVerdict.WORSE, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.NOT_TESTED, SuiteVerdict.NEW_FAILS)
-    failing = [each for each in here if each.fails_by_itself and each.standing not in told]
-    if failing:
-        as_before = " as before" * all(each.standing is SuiteVerdict.FAILS for each in failing)
-        yield f"{numbers.whole(len(failing))} {'fails' if len(failing) == 1 else 'fail'}{as_before}"
-    if new := of(here, SuiteVerdict.NEW_FAILS):
-        yield f"{numbers.whole(len(new))} new {'suite fails' if len(new) == 1 else 'suites fail'}"
-    if on_base := of(here, SuiteVerdict.ON_BASE):
-        yield f"{numbers.whole(len(on_base))} {'fails' if len(on_base) == 1 else 'fail'} on the base, too"
+def _share(part: Sequence[object], whole: Sequence[object]) -> str:
+    return f"{numbers.whole(len(part))} of {numbers.format_count(len(whole), 'suite')}"
 
 
-def _share(count: int, total: int) -> str:
-    return f"{numbers.whole(count)} of {numbers.format_count(total, 'suite')}"
+def _names(suites: Sequence[SuiteStanding]) -> Line:
+    return names(each.suite for each in suites)
 
 
-def _names(suites: Sequence[SuiteStanding], *wanted: SuiteVerdict) -> list[str]:
-    return [each.suite for each in of(suites, *wanted)]
-
-
-def _suites(report: CiReport, suites: Sequence[SuiteStanding], wanted: Iterable[SuiteVerdict]) -> Iterator[Line]:
+def _suites(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     """Which suites the first line means."""
-    verbs = _verbs(report, suites)
-    clauses = []
-    for word in wanted:
-        one, many, ending = verbs[word]
-        if found := _names(suites, word):
-            clauses.append((*names(found), text(f" {one if len(found) == 1 else many}"), *ending))
-    calm = len(of(suites, SuiteVerdict.AS_BEFORE))
-    others = len(suites) - calm - len(of(suites, SuiteVerdict.REMOVED))
-    if calm and others and SuiteVerdict.AS_BEFORE not in wanted and SuiteVerdict.BETTER in wanted:
-        are = "the other one is" if calm == 1 else f"the other {numbers.whole(calm)} are"
-        clauses.append((text(f"{are} as before" if clauses else capital(f"{are} as before").rstrip(".")),))
+    found = {word: those for word in NAMED if (those := of(suites, word))}
+    clauses = {word: line("{} {}", _names(those), _verb(report, word, those)) for word, those in found.items()}
+    seen = next((word for word in (V.PERHAPS_WORSE, V.PERHAPS_BETTER) if word in found), None)
+    if seen and any(each.single for each in found[seen]):
+        clauses[seen] = line("{} (one session on a side proves no change)", clauses[seen])
+    calm = of(suites, V.AS_BEFORE)
+    if calm and len(suites) - len(calm) - len(of(suites, V.REMOVED)):
+        others = verb(calm, "the other one is", f"the other {numbers.whole(len(calm))} are")
+        clauses[V.AS_BEFORE] = line(f"{others if clauses else others.capitalize()} as before")
     if clauses:
-        yield (*joined(clauses, "; "), text("."))
-    seen = of(suites, SuiteVerdict.PERHAPS_WORSE) or of(suites, SuiteVerdict.PERHAPS_BETTER)
-    if any(each.single and each.standing in wanted for each in seen):
-        yield (text("Seen once on a side, which proves no change."),)
+        yield line("{}.", joined(clauses.values(), "; "))
 
 
-def _verbs(report: CiReport, suites: Sequence[SuiteStanding]) -> dict[SuiteVerdict, tuple[str, str, Line]]:
-    """Singular, plural and what follows."""
-    than: Line = (text("on "), base(report)) if report.baseline.branch else (base(report),)
-    as_before: Line = (text(" as before"),) if report.comparison else ()
-    by = dict.fromkeys(each.acceptance.by for each in report.gate.accepted)
-    accepted = joined([(key(f"@{login}"),) for login in by], ", ")
-    untested = untested_words(of(suites, SuiteVerdict.NOT_TESTED))
-    return {
-        SuiteVerdict.WORSE: ("is worse than ", "are worse than ", than),
-        SuiteVerdict.NOT_TESTED: (untested, untested, ()),
-        SuiteVerdict.PERHAPS_WORSE: ("is perhaps worse than ", "are perhaps worse than ", than),
-        SuiteVerdict.FAILS: ("fails", "fail", as_before),
-        SuiteVerdict.NEW_FAILS: ("is new and fails", "are new and fail", ()),
-        SuiteVerdict.UNCLEAR: ("shows too little to tell", "show too little to tell", ()),
-        SuiteVerdict.ACCEPTED: ("is worse, accepted by ", "are worse, accepted by ", accepted),
-        SuiteVerdict.ON_BASE: ("fails, and fails on the base, too", "fail, and fail on the base, too", ()),
-        SuiteVerdict.BETTER: ("is better", "are better", ()),
-        SuiteVerdict.PERHAPS_BETTER: ("is perhaps better", "are perhaps better", ()),
-        SuiteVerdict.NEW: ("is new", "are new", ()),
-    }
+def _verb(report: CiReport, word: SuiteVerdict, found: Sequence[SuiteStanding]) -> Line:
+    """What is said of suites with this verdict."""
+    is_, fails = verb(found, "is", "are"), verb(found, "fails", "fail")
+    than = line("on {}", base(report)) if report.baseline.branch else (base(report),)
+    match word:
+        case V.WORSE:
+            return line(f"{is_} worse than {{}}", than)
+        case V.NOT_TESTED:
+            return line(untested_words(found))
+        case V.PERHAPS_WORSE:
+            return line(f"{is_} perhaps worse than {{}}", than)
+        case V.FAILS:
+            return line(f"{fails} as before" if report.comparison else fails)
+        case V.NEW_FAILS:
+            return line(f"{is_} new and {fails}")
+        case V.UNCLEAR:
+            return line(f"{verb(found, 'shows', 'show')} too little to tell")
+        case V.ACCEPTED:
+            logins = dict.fromkeys(each.acceptance.by for each in report.gate.accepted)
+            return line(f"{is_} worse, accepted by {{}}", listed([key(f"@{login}") for login in logins]))
+        case V.ON_BASE:
+            return line(f"{fails}, and {fails} on the base, too")
+        case V.CUT_SHORT | V.NOT_RUN:
+            return line(f"{verb(found, 'was', 'were')} {word.value}")
+        case V.RAN:
+            return line("ran to the end")
+        case _:
+            return line(f"{is_} {word.value}")
 
 
 def _colour(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     """Why the check is red or green, where the words above could make one think otherwise or wonder."""
     if report.is_red:
         yield from _red(report, suites)
-    elif worse := of(suites, SuiteVerdict.WORSE):
-        yield from _green(worse)
-    elif of(suites, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.UNCLEAR):
-        yield (text("The check is green: nothing is proven to be worse."),)
-    elif of(suites, SuiteVerdict.ACCEPTED):
-        yield (text("The check is green for that."),)
+    elif worse := of(suites, V.WORSE):
+        yield _green(worse)
+    elif of(suites, V.PERHAPS_WORSE, V.UNCLEAR):
+        yield line("The check is green: nothing is proven to be worse.")
+    elif of(suites, V.ACCEPTED):
+        yield line("The check is green for that.")
     elif because := {each.because for each in report.gate.uncounted}:
-        yield (text(f"The check is green: {EXCUSES[next(it for it in EXCUSES if it in because)]}"),)
-    elif of(suites, SuiteVerdict.FAILS, SuiteVerdict.NEW_FAILS) and not _open(suites):
-        yield (text("The check is green: "), key("gate.failOn"), text(" does not ask for this."))
+        yield line(f"The check is green: {EXCUSES[next(it for it in EXCUSES if it in because)]}")
+    elif of(suites, V.FAILS, V.NEW_FAILS) and not _open(suites):
+        yield line("The check is green: {} does not ask for this.", key("gate.failOn"))
 
 
 def _red(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
-    expected = [each for each in of(suites, SuiteVerdict.WORSE) if each.reasons] + of(suites, SuiteVerdict.NOT_TESTED)
-    expected += of(suites, SuiteVerdict.FAILS) if report.comparison is None else []
-    others = list(_other_reasons(report, suites, {each.suite for each in expected}))
-    if not others:
-        yield from [(text("The check is red for this."),)] * bool(expected)
-    elif expected:
-        yield (text("The check is red for this, and because "), *joined(others, ", and because "), text("."))
-    else:
-        together = any(isinstance(it, Regression) and it.suite is None for it in report.gate.reasons)
-        nothing_worse = report.comparison is not None and not together and not of(suites, SuiteVerdict.WORSE)
-        although = " although nothing is proven to be worse: " if nothing_worse else " because "
-        yield (text(f"The check is red{although}"), *joined(others, ", and "), text("."))
+    expected = [each for each in of(suites, V.WORSE) if each.reasons] + of(suites, V.NOT_TESTED)
+    expected += of(suites, V.FAILS) if report.comparison is None else []
+    others = [*_other_reasons(report, suites, {each.suite for each in expected})]
+    if expected:
+        because = line(", and because {}", joined(others, ", and because ")) if others else ()
+        yield line("The check is red for this{}.", because)
+    elif others:
+        nothing_worse = report.comparison is not None and not _worse_together(report) and not of(suites, V.WORSE)
+        although = "although nothing is proven to be worse:" if nothing_worse else "because"
+        yield line(f"The check is red {although} {{}}.", joined(others, ", and "))
 
 
 def _other_reasons(report: CiReport, suites: Sequence[SuiteStanding], expected: set[str]) -> Iterator[Line]:
     """Why the check is red beside what the first words already say."""
     together = [it.delta for it in report.gate.reasons if isinstance(it, Regression) and it.suite is None]
     if any(isinstance(reason, NotLoaded) for reason in report.gate.reasons):
-        yield (text("a settings file is not loaded"),)
-    measures = [change_words(delta) for delta in together if isinstance(delta, MeasureDelta)]
-    if measures:
-        yield (text(f"over all suites together {' and '.join(measures)}"),)
-    failing = [each for each in suites if each.fails_by_itself and each.suite not in expected]
-    if failing:
+        yield line("a settings file or plugin is not loaded")
+    if measures := [change_words(delta) for delta in together if isinstance(delta, MeasureDelta)]:
+        yield line(f"over all suites together {' and '.join(measures)}")
+    if failing := [each for each in suites if each.fails_by_itself and each.suite not in expected]:
         alone = "" if report.comparison is None else ", which must hold whatever the base does"
-        yield (
-            *names([each.suite for each in failing]),
-            text(f" {failure_words([each.reasons for each in failing])}{alone}"),
-        )
-    unpaid = [each.suite for each in suites if any(isinstance(it, NotRun) for it in each.reasons)]
-    if unpaid and not expected & set(unpaid):
-        yield (text(f"{report.batch.ended or BUDGET_ENDED} before all sessions of "), *names(unpaid), text(" had run"))
+        yield line(f"{{}} {failure_words([each.reasons for each in failing])}{alone}", _names(failing))
+    unpaid = [each for each in suites if any(isinstance(it, NotRun) for it in each.reasons)]
+    if unpaid and not expected & {each.suite for each in unpaid}:
+        yield line("{} before all sessions of {} had run", report.batch.ended or BUDGET_ENDED, _names(unpaid))
 
 
-def _green(worse: Sequence[SuiteStanding]) -> Iterator[Line]:
+def _green(worse: Sequence[SuiteStanding]) -> Line:
     """Worse and green: either nobody asks, or it does not count."""
-    green = text("The check is green all the same: ")
+    green = "The check is green all the same: "
     if not any(each.fail_on for each in worse):
-        yield (green, key("gate.failOn"), text(" is empty, so nothing turns it red."))
-    elif any("regression" in (each.fail_on or ()) for each in worse):
-        yield (green, text("the sides differ in more than the files that steer."))
-    else:
-        yield (green, key("gate.failOn"), text(" does not ask for regressions."))
+        return line(f"{green}{{}} is empty, so nothing turns it red.", key("gate.failOn"))
+    if any("regression" in (each.fail_on or ()) for each in worse):
+        return line(f"{green}the sides differ in more than the files that steer.")
+    return line(f"{green}{{}} does not ask for regressions.", key("gate.failOn"))
 
 
-def _open(suites: Sequence[SuiteStanding]) -> list[str]:
+def _open(suites: Sequence[SuiteStanding]) -> list[SuiteStanding]:
     """Suites whose gate asks for nothing."""
-    return [each.suite for each in tested(suites) if each.fail_on is not None and not each.fail_on]
+    return [each for each in tested(suites) if each.fail_on is not None and not each.fail_on]
 
 
 def _open_gates(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     """That the gate asks for nothing, where the colour of the check has not been explained by that."""
     found = _open(suites)
-    if found and (report.is_red or not of(suites, SuiteVerdict.WORSE)):
-        which = () if len(found) == len(tested(suites)) else (text(" for "), *names(found))
-        yield (text("Nothing turns the check red"), *which, text(": "), key("gate.failOn"), text(" is empty."))
+    if found and (report.is_red or not of(suites, V.WORSE)):
+        which = () if len(found) == len(tested(suites)) else line(" for {}", _names(found))
+        yield line("Nothing turns the check red{}: {} is empty.", which, key("gate.failOn"))
 
 
 def _changes(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
-    """What the pull request changes of that by which it is tested."""
-    yield from _removed(report, suites)
-    yield from _criteria(suites)
-    loosened = [change for change in report.changes.rules if change.loosens]
-    others = [change for change in report.changes.rules if not change.loosens]
-    later = ", which counts once it is merged."
-    if loosened:
-        yield (text("This pull request loosens "), *_keys(loosened), text(later))
-    if others:
-        yield (text("It also changes " if loosened else "This pull request changes "), *_keys(others), text(later))
-
-
-def _removed(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
-    gone = of(suites, SuiteVerdict.REMOVED)
-    by_us = _further_removed(report, gone)
-    failed = [each.suite for each in gone if _failed_before(report, each.suite)]
-    if gone:
-        is_known = bool(report.changes.removed_suites)
-        subject = "This pull request removes " if is_known else "No longer there: "
-        which = "which failed before" if len(gone) == len(failed) else "of which some failed before"
-        yield (text(subject), *names([each.suite for each in gone]), text(f", {which}." if failed else "."))
-    if by_us:
-        noun = "suite" if len(by_us) == 1 else "suites"
-        yield (text(f"This pull request removes the {noun} "), *_paths(by_us), text("."))
+    """What is gone or changed of that by which the pull request is tested."""
+    gone = of(suites, V.REMOVED)
+    files = [key(file) for file in _further_removed(report, gone)]
+    failed = [each for each in gone if _failed_before(report, each.suite)]
+    which = "which failed before" if len(failed) == len(gone) else "of which some failed before"
+    removed = [line("{}{}", _names(gone), f", {which}" if failed else "")] if gone else []
+    if files:
+        removed.append(line(f"the {verb(files, 'suite', 'suites')} {{}}", listed(files, MAX_KEYS)))
+    told = joined(removed, ", and ")
+    if removed and not report.changes.removed_suites:
+        yield line("No longer there: {}.", told)
+        removed = []
+    rules = report.changes.rules
+    kinds = {"loosens {}": [it for it in rules if it.loosens], "changes {}": [it for it in rules if not it.loosens]}
+    changed = [line(words, _keys(changes)) for words, changes in kinds.items() if changes]
+    clauses = [line("removes {}", told)] if removed else []
+    if changed:
+        clauses.append(line("{}{}, which counts once it is merged", "it " if clauses else "", listed(changed)))
+    if clauses:
+        yield line("This pull request {}.", joined(clauses, "; "))
 
 
 def _further_removed(report: CiReport, gone: Sequence[SuiteStanding]) -> list[str]:
     """Files of removed suites of which the baseline has no results."""
     known = {str(PurePosixPath(report.project) / each.compared.file) for each in gone if each.compared}
     return [file for file in report.changes.removed_suites if file not in known]
-
-
-def _paths(files: Sequence[str]) -> Line:
-    shown = joined([(key(file),) for file in files[:MAX_KEYS]], ", ")
-    more = len(files) - MAX_KEYS
-    return (*shown, text(f" and {numbers.whole(more)} more")) if more > 0 else shown
 
 
 def _failed_before(report: CiReport, suite: str) -> bool:
@@ -369,37 +338,28 @@ def _failed_before(report: CiReport, suite: str) -> bool:
 
 
 def _criteria(suites: Sequence[SuiteStanding]) -> Iterator[Line]:
-    """Suites that ask for something else than before: the first, and how many more."""
-    changed = [*_other_criteria(suites)]
-    yield from changed[:MAX_CHANGED]
-    more = len(changed) - MAX_CHANGED
-    if more > 0:
-        yield (text(f"The same holds for {numbers.format_count(more, 'more suite')}."),)
+    """Suites that ask for something else than before."""
+    found = [line("{} ({})", name(each.suite), words) for each in suites if (words := _other_criteria(each))]
+    if found:
+        yield line("The criteria are not the same as before in {}.", listed(found, noun="suite"))
 
 
-def _other_criteria(suites: Sequence[SuiteStanding]) -> Iterator[Line]:
-    for each in suites:
-        compared = each.compared
-        if compared is None or compared.verdict in {Verdict.NEW, Verdict.REMOVED} or not compared.candidate:
-            continue
-        gone = [delta for delta in compared.criteria if delta.verdict is Verdict.REMOVED]
-        new = [delta for delta in compared.criteria if delta.verdict is Verdict.NEW]
-        if words := [*_gone(gone), *([f"{numbers.whole(len(new))} new"] if new else [])]:
-            yield (
-                text("The criteria of "),
-                name(each.suite),
-                text(f" are not the same as before: {', '.join(words)}."),
-            )
+def _other_criteria(each: SuiteStanding) -> str:
+    """Like `1 removed, which failed before, 2 new`; empty where they are the same."""
+    compared = each.compared
+    if compared is None or compared.verdict in {Verdict.NEW, Verdict.REMOVED} or not compared.candidate:
+        return ""
+    gone = [delta for delta in compared.criteria if delta.verdict is Verdict.REMOVED]
+    new = [delta for delta in compared.criteria if delta.verdict is Verdict.NEW]
+    return ", ".join([*_gone(gone), *([f"{numbers.whole(len(new))} new"] if new else [])])
 
 
 def _gone(removed: Sequence[CriterionDelta]) -> Iterator[str]:
     if removed:
         failed = sum(1 for delta in removed if delta.baseline and 2 * passed(delta.baseline) < delta.baseline.trials)
-        which = "it failed before" if len(removed) == 1 else f"{numbers.whole(failed)} of them failed before"
-        yield f"{numbers.whole(len(removed))} removed{f' ({which})' if failed else ''}"
+        which = "which" if len(removed) == 1 else f"of which {numbers.whole(failed)}"
+        yield f"{numbers.whole(len(removed))} removed{f', {which} failed before' if failed else ''}"
 
 
 def _keys(changes: Sequence[RuleChange]) -> Line:
-    shown = joined([(key(it.key), text(f" ({sentence(it.place, 80)})")) for it in changes[:MAX_KEYS]], ", ")
-    more = len(changes) - MAX_KEYS
-    return (*shown, text(f" and {numbers.whole(more)} more")) if more > 0 else shown
+    return listed([line("{} ({})", key(it.key), sentence(it.place, 80)) for it in changes], MAX_KEYS)

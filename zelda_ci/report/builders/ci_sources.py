@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import CiReport, SteeringChange
 from zelda_ci.domain.comparison import ToolChange
 from zelda_ci.domain.details import Citation
-from zelda_ci.report.builders.page_anchors import cited_fragment
-from zelda_ci.report.builders.phrases import joined, text
+from zelda_ci.report.builders.anchors import cited_fragment
+from zelda_ci.report.builders.phrases import joined, line, listed
 from zelda_ci.report.builders.standings import SuiteStanding
 from zelda_ci.report.model import Line, Phrase
 from zelda_ci.report.text import visible
@@ -32,9 +31,9 @@ def tools(suite: SuiteStanding) -> Iterator[Line]:
     known = {change.tool for change in unused}
     missed = [change for change in delta.newly_missed if change.tool not in known]
     if unused:
-        yield (text("It no longer used "), *_tools(unused), text("."))
+        yield line("It no longer used {}.", _tools(unused))
     if missed:
-        yield (text("It did without "), *_tools(missed), text(", which it should have used."))
+        yield line("It did not use {}, although it should have.", _tools(missed))
 
 
 def steering(report: CiReport, suite: SuiteStanding) -> Iterator[Line]:
@@ -42,10 +41,7 @@ def steering(report: CiReport, suite: SuiteStanding) -> Iterator[Line]:
     changes = steering_of(report, suite)
     if not changes:
         return
-    places = joined([_file(report, change) for change in changes[:MAX_FILES]], " and ")
-    more = len(changes) - MAX_FILES
-    rest = f" and {numbers.format_count(more, 'more file')} that steer it" if more > 0 else ""
-    yield (text("This pull request changes "), *places, text(f"{rest}."))
+    yield line("This pull request changes {}.", listed([_file(report, it) for it in changes], MAX_FILES, "file"))
 
 
 def steering_of(report: CiReport, suite: SuiteStanding) -> Sequence[SteeringChange]:
@@ -59,7 +55,7 @@ def steering_of(report: CiReport, suite: SuiteStanding) -> Sequence[SteeringChan
 def citations(report: CiReport, suite: SuiteStanding, evidence: Sequence[Citation]) -> Line:
     """Where it can be looked up: a file that the session did not touch in the tested commit, all else in the report."""
     places = [_cited(report, suite, cited) for cited in evidence[:MAX_PLACES]]
-    return (text(" ("), *joined([(place,) for place in places], ", "), text(")")) if places else ()
+    return line(" ({})", joined(places, ", ")) if places else ()
 
 
 def _cited(report: CiReport, suite: SuiteStanding, cited: Citation) -> Phrase:
@@ -90,7 +86,7 @@ def _address(report: CiReport, path: str, lines: str = "") -> str | None:
 def _file(report: CiReport, change: SteeringChange) -> Line:
     path = visible(change.path, MAX_PATH_LENGTH)
     if change.is_gone:
-        return (Phrase(path, whole=True), text(" (removed)"))
+        return line("{} (removed)", Phrase(path, whole=True))
     place = f"{path}, line {change.line}" if change.line else path
     lines = f"#L{change.line}" if change.line else ""
     return (Phrase(place, url=_address(report, change.path, lines)),)
@@ -106,12 +102,10 @@ def _name(change: ToolChange) -> str:
 
 
 def _tools(changes: Sequence[ToolChange]) -> Line:
-    shown = joined([_tool(change) for change in changes[:MAX_TOOLS]], " and ")
-    more = len(changes) - MAX_TOOLS
-    return (*shown, text(f" and {numbers.format_count(more, 'more tool')}")) if more > 0 else shown
+    return listed([_tool(change) for change in changes], MAX_TOOLS, "tool")
 
 
 def _tool(change: ToolChange) -> Line:
     found = _TOOL.fullmatch(change.tool)
     kind = _KINDS[found[1]] if found else "the tool "
-    return (text(kind), Phrase(visible(_name(change), 80), bold=True))
+    return line(f"{kind}{{}}", Phrase(visible(_name(change), 80), bold=True))

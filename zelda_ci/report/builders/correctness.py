@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from pydantic import ValidationError
-
 from zelda_ci.domain import numbers
 from zelda_ci.domain.details import CriterionVerdict
 from zelda_ci.domain.measures import METRICS, Metric
@@ -30,18 +28,9 @@ ADVICE = {
 TIMED_OUT = "See at the end of its output what it waited for (a watch mode never ends), or raise commandTimeoutSeconds."
 
 
-def correctness(run: RunResult) -> CorrectnessDetails | None:
-    """The evaluator's numbers; a file of another Zelda may hold others, and then they are not shown."""
-    result = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS)
-    try:
-        return CorrectnessDetails.model_validate(result.details) if result and result.details else None
-    except ValidationError:
-        return None
-
-
 def correctness_section(run: RunResult) -> tuple[Section, ...]:
     """Build, tests, coverage, as far as they are configured."""
-    details = correctness(run)
+    details = run.details(CorrectnessDetails)
     rows = tuple(_rows(details)) if details else ()
     return (Section("Correctness", rows),) if rows else ()
 
@@ -60,11 +49,9 @@ def command_ending(details: CorrectnessDetails) -> str:
 
 def correctness_problem(run: RunResult, files: RunFiles) -> Problem | None:
     """Why a run whose session completed did not pass; nothing where it did."""
-    result, details = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), correctness(run)
-    if result is None or result.details.get("passed") is not False:
+    details = run.details(CorrectnessDetails)
+    if details is None or details.passed:
         return None
-    if details is None:
-        return Problem(sentence(result.reasoning), "Read the result's details.", files.result)
     culprit = _culprit(details)
     why = sentence(" ".join(details.shortfalls) or "Build and tests did not pass.")
     places = {"build": files.build_log, "tests": files.test_log, "coverage": files.patch}
@@ -84,7 +71,7 @@ def last_lines(command: CommandResult | None) -> tuple[str, ...]:
 
 def failed_steps(run: RunResult) -> tuple[str, ...]:
     """Steps whose command failed: setup, build, test."""
-    details = correctness(run)
+    details = run.details(CorrectnessDetails)
     commands = {"setup": run.setup, "build": details and details.build, "test": details and details.test}
     return tuple(step for step, command in commands.items() if command and command.exit_code != 0)
 
@@ -227,9 +214,14 @@ BY_CODE = {
 
 def run_problem(run: RunResult, files: RunFiles) -> Problem | None:
     """What keeps a run from having passed; nothing where it has."""
+    return failure_problem(run, files) or _of_criteria(run, files)
+
+
+def failure_problem(run: RunResult, files: RunFiles) -> Problem | None:
+    """The same, but for criteria that are not met."""
     if run.status is not SessionStatus.COMPLETED:
         return _of_session(run, files)
-    return _of_evaluation(run, files) or correctness_problem(run, files) or _of_criteria(run, files)
+    return _of_evaluation(run, files) or correctness_problem(run, files)
 
 
 def _of_session(run: RunResult, files: RunFiles) -> Problem:
@@ -263,7 +255,7 @@ def _of_evaluation(run: RunResult, files: RunFiles) -> Problem | None:
 
 def _of_criteria(run: RunResult, files: RunFiles) -> Problem | None:
     failed = failed_criteria(run)
-    if not failed:
+    if not failed or run.status is not SessionStatus.COMPLETED:
         return None
     more = f", and {numbers.format_count(len(failed) - 1, 'more', 'more')}" if len(failed) > 1 else ""
     undecided = " (undecided)" if failed[0].verdict is CriterionVerdict.UNDECIDED else ""

@@ -24,7 +24,6 @@ from zelda_ci.report.model import (
     DriftView,
     HistoryView,
     Link,
-    Priority,
     Row,
     Section,
     Table,
@@ -122,7 +121,7 @@ def drift_view(
     )
     return DriftView(
         lead=ending or lead,
-        sections=tuple(_section(drift, nights, url_of) for drift in drifts[:MAX_SUITES]),
+        sections=tuple(_section(drift, nights, url_of) for drift in drifts),
         closing="" if ending else alpha,
         links=(Link("workflow run", url_of(run)),),
     )
@@ -193,7 +192,7 @@ def trend_details(history: NightlyHistory) -> Iterator[Details]:
     names = sorted(history.nights[-1].suites, key=lambda name: (name not in fallen, name))
     lines = tuple(_trend(history.nights, name, has_fallen=name in fallen) for name in names[:MAX_SUITES])
     title = f"Trend over {format_count(len(history.nights), 'night')}"
-    yield Details(title, Priority.ABOUT, (LEGEND,), (Table(TREND_COLUMNS, lines),), open=True)
+    yield Details(title, (LEGEND,), (Table(TREND_COLUMNS, lines),), open=True)
 
 
 def _trend(nights: Sequence[Night], suite: str, *, has_fallen: bool) -> TableRow:

@@ -1,6 +1,6 @@
 """Pieces of sentences about suites, sides and sessions that headline, causes and table have in common."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import CiReport
@@ -15,9 +15,14 @@ MAX_NAME_LENGTH = 60
 MAX_BRANCH_LENGTH = 80
 
 
-def text(words: str) -> Phrase:
-    """Plain words."""
-    return Phrase(words)
+def line(words: str, *parts: str | Phrase | Line) -> Line:
+    """Our own words, with what comes from elsewhere, or is more than words, in the place of each `{}`."""
+    first, *rest = words.split("{}")
+    pieces = [Phrase(first)]
+    for part, following in zip(parts, rest, strict=True):
+        pieces += [Phrase(part)] if isinstance(part, str) else [part] if isinstance(part, Phrase) else part
+        pieces.append(Phrase(following))
+    return tuple(piece for piece in pieces if piece.text)
 
 
 def name(suite: str) -> Phrase:
@@ -30,14 +35,18 @@ def key(setting: str) -> Phrase:
     return Phrase(visible(setting, MAX_NAME_LENGTH), whole=True)
 
 
-def names(suites: Sequence[str]) -> Line:
+def listed(items: Sequence[Phrase | Line], most: int = MAX_NAMED, noun: str = "") -> Line:
+    """`a, b and c`, or `a, b, c and 3 more`, of which the noun says what they are."""
+    shown = [*items[:most]]
+    if more := len(items) - len(shown):
+        shown.append(Phrase(numbers.format_count(more, f"more {noun}") if noun else f"{numbers.whole(more)} more"))
+    *first, last = shown
+    return line("{} and {}", joined(first, ", "), last) if first else line("{}", last)
+
+
+def names(suites: Iterable[str]) -> Line:
     """`**a**, **b** and 3 more`."""
-    shown: list[Phrase] = []
-    more = len(suites) - MAX_NAMED
-    for place, suite in enumerate(suites[:MAX_NAMED]):
-        is_last = more <= 0 and place == len(suites) - 1
-        shown += [text(" and " if is_last else ", ")] * bool(place) + [name(suite)]
-    return (*shown, text(f" and {numbers.whole(more)} more")) if more > 0 else tuple(shown)
+    return listed([name(suite) for suite in suites])
 
 
 def base(report: CiReport) -> Phrase:
@@ -46,12 +55,15 @@ def base(report: CiReport) -> Phrase:
     return Phrase(visible(branch, MAX_BRANCH_LENGTH), whole=True) if branch else Phrase("the base")
 
 
-def joined(lines: Iterable[Line], between: str) -> Line:
+def joined(lines: Iterable[Phrase | Line], between: str) -> Line:
     """Several lines as one."""
-    pieces: list[Phrase] = []
-    for line in lines:
-        pieces += [text(between)] * bool(pieces) + list(line)
-    return tuple(pieces)
+    lines = tuple(lines)
+    return line(between.join("{}" for _ in lines), *lines)
+
+
+def verb(subjects: Sequence[object], one: str, many: str) -> str:
+    """The form that agrees with how many do it."""
+    return one if len(subjects) == 1 else many
 
 
 def quoted(words: str, limit: int) -> str:
@@ -64,8 +76,22 @@ def passed(statistics: TrialStatistics) -> int:
     return round(statistics.mean * statistics.trials / 100)
 
 
+def interval_words(interval: tuple[float, float], write: Callable[[float], str], better: str = "higher") -> str:
+    """`between 51 points worse and 11 points better`: the ends of an interval of a change, each without its sign."""
+    low, high = interval if better == "higher" else (-interval[1], -interval[0])
+    if low < 0 < high:
+        return f"between {write(-low)} worse and {write(high)} better"
+    least, most = sorted((abs(low), abs(high)))
+    return f"between {write(least)} and {write(most)} {'worse' if low < 0 else 'better'}"
+
+
+def points(value: float) -> str:
+    """`51 points`, of a pass rate."""
+    return f"{value:.0f} points"
+
+
 def change_words(delta: MeasureDelta) -> str:
     """`cost went from $0.18 to $0.31`: in the number's own unit; a score is in points of 100."""
     spec = MEASURES[delta.measure]
-    sides = [written(spec.write, side.mean) for side in (delta.baseline, delta.candidate) if side]
+    sides = [written(spec.unit.write, side.mean) for side in (delta.baseline, delta.candidate) if side]
     return f"{spec.label} went from {' to '.join(sides)}{' points of 100' if spec.limit else ''}"

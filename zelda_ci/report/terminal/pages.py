@@ -43,7 +43,7 @@ def print_report(console: Console, view: ReportView) -> None:
 def print_closing(console: Console, view: ReportView, detail: Detail) -> None:
     """Print what comes after the suites: the summary, or one line where that is wanted."""
     page = Page(console)
-    if detail in {Detail.QUIET, Detail.LINE}:
+    if detail is Detail.QUIET:
         badge = page.style.badge(view.summary.outcome, view.summary.verdict)
         page.beside(Text(" ") + badge + "  ", view.summary.line)
     else:

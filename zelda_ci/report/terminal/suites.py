@@ -78,7 +78,7 @@ class FinishedSuites:
         view = suite_view(suite, ordered, files, whole=self._detail is Detail.FULL)
         measured = view.outcome is Outcome.MEASURED
         # Of a suite of which nothing is checked, the numbers are what it was run for.
-        tested = measured and any(correctness_outcome(run.evaluations) is Outcome.PASSED for run in ordered)
+        tested = measured and any(correctness_outcome(run) is Outcome.PASSED for run in ordered)
         passed = (tested or view.outcome is Outcome.PASSED) and not self._is_red(ordered)
         page = Page(console)
         if self._detail is Detail.FULL or (self._detail is Detail.FAILURES and not passed):

@@ -1,0 +1,173 @@
+"""YAML text to values: words, structure, places, bounds, and syntax errors in plain words, with both parsers."""
+
+from typing import Any
+
+import pytest
+
+from zelda_ci.config.messages import Position, Rejected, ordered
+from zelda_ci.config.source import LOADERS, Ambiguous, plain_value, read
+
+
+@pytest.fixture(params=LOADERS, ids=["python", "libyaml"])
+def loader(request) -> Any:
+    return request.param
+
+
+def said(text: str, loader: Any) -> list[str]:
+    try:
+        problems = read(text, "f", loader).problems
+    except Rejected as exc:
+        problems = exc.problems
+    return [str(problem) for problem in ordered(problems)]
+
+
+def test_values_come_out_as_written(loader):
+    text = 'a: 1\nb: "1"\nc: [x, true, 2.5]\nd:\n  e: |\n    two\n    lines\n  f: >-\n    folded\n    text\n'
+    source = read(text, "f", loader)
+    assert source.problems == ()
+    assert source.values == {
+        "a": 1,
+        "b": "1",
+        "c": ("x", True, 2.5),
+        "d": {"e": "two\nlines\n", "f": "folded text"},
+    }
+
+
+def test_every_value_and_key_knows_its_place_in_characters(loader):
+    source = read("# é\nä: [x, 'ö', y]\n\nb:\n  c: 1\n", "f", loader)
+    assert source.keys == {("ä",): Position(2, 1), ("b",): Position(4, 1), ("b", "c"): Position(5, 3)}
+    assert (source.at["ä", 2], source.at["b", "c"]) == (Position(2, 13), Position(5, 6))
+
+
+def test_duplicate_keys_name_both_places_and_the_first_counts(loader):
+    source = read("a: 1\nb: 2\na: 3\nc: {x: 1, 'x': 2}\n", "f", loader)
+    assert [str(it) for it in ordered(source.problems)] == [
+        "f:3:1: a is given twice; the first time at 1:1",
+        "f:4:11: x is given twice; the first time at 4:5",
+    ]
+    assert source.values == {"a": 1, "b": 2, "c": {"x": 1}}
+
+
+def test_what_was_wrong_before_a_syntax_error_is_reported_with_it(loader):
+    assert said("a: !x 1\na: 2\nb: {c: 1, c: 2}\nd: 'x\n", loader) == [
+        "f:1:4: the tag !x is not supported: write the value without it, or in quotes",
+        "f:2:1: a is given twice; the first time at 1:1",
+        "f:3:11: c is given twice; the first time at 3:5",
+        "f:4:4: a quote is opened here and never closed",
+    ]
+
+
+def test_aliases_repeat_what_they_name(loader):
+    source = read("a: &x [1, 2]\nb: *x\nc: {d: *x}\ne: &x 3\nf: *x\n", "f", loader)
+    assert source.values == {"a": (1, 2), "b": (1, 2), "c": {"d": (1, 2)}, "e": 3, "f": 3}
+    assert source.problems == ()
+
+
+def test_a_bomb_of_aliases_does_not_go_off(loader):
+    levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]\n" for n in range(1, 10))
+    assert said(f"l0: &l0 [x, x, x, x, x, x, x, x, x, x]\n{levels}", loader) == [
+        "f:4:45: the file holds more than 10000 values, repeated ones included"
+    ]
+
+
+@pytest.mark.parametrize("depth", [33, 50_000])
+@pytest.mark.parametrize("bracket", ["[", "{a: "])
+def test_deep_nesting_is_refused_before_it_hurts(bracket, depth, loader):
+    (line,) = said(bracket * depth, loader)
+    assert line.endswith("this is nested more than 32 levels deep")
+
+
+@pytest.mark.parametrize("text", ["a: *x\n", "a: &x [*x]\n", "a: *x\nb: &x 1\n"])
+def test_an_alias_without_a_finished_value_is_refused(text, loader):
+    (line,) = said(text, loader)
+    assert line.endswith("*x repeats a value, but no finished value above is marked &x")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "tag"),
+    [
+        ("a: !custom 1\n", "1:4", "!custom"),
+        ("a: !!str 5\n", "1:4", "tag:yaml.org,2002:str"),
+        ("a: !!python/object/apply:os.system [id]\n", "1:4", "tag:yaml.org,2002:python/object/apply:os.system"),
+        ("!x\na: 1\n", "1:1", "!x"),
+    ],
+)
+def test_tags_are_refused(text, place, tag, loader):
+    assert said(text, loader) == [
+        f"f:{place}: the tag {tag} is not supported: write the value without it, or in quotes"
+    ]
+
+
+INDENTATION = "the indentation does not fit the lines above"
+COLON = "a colon followed by a space cannot stand in a text without quotes: put the value in quotes"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a:\n\tb: 1\n", "f:2:1: a tab is used to indent: use spaces"),
+        ("a: 'x\nb: 1\n", "f:1:4: a quote is opened here and never closed"),
+        ('a: 1\nb: "x\n', "f:2:4: a quote is opened here and never closed"),
+        ("a: [1, 2\n", "f:1:4: a list in square brackets is opened here and never closed, or a comma is missing in it"),
+        ("a: {b: 1\n", "f:1:4: a group in curly brackets is opened here and never closed, or a comma is missing in it"),
+        ("prompt: Fix: it\n", f"f:1:12: {COLON}"),
+        ("a: 1\n b: 2\n", f"f:2:2: {INDENTATION}"),
+        ("a: 1\n- b\n", f"f:2:1: {INDENTATION}"),
+        ("- a\nb: 1\n", f"f:2:1: {INDENTATION}"),
+        ("a: - b\n", "f:1:4: a list item must begin on a line of its own"),
+        ("a: |\n x\ny\n", "f:3:1: this line is no key: a colon is missing, or it must be indented"),
+        ("a: @x\n", "f:1:4: a value cannot begin with this character: put the value in quotes"),
+        ("a: & x\n", "f:1:5: a value cannot begin with & or *: put the value in quotes"),
+        ("a: **bold**\n", "f:1:5: a value cannot begin with & or *: put the value in quotes"),
+        ("a: !e!x b\n", "f:1:4: a value cannot begin with an exclamation mark: put the value in quotes"),
+        ("a: |x\n", "f:1:5: after | or > the text begins on the next line"),
+        ("a: ]\n", "f:1:4: a value is missing here, or must be put in quotes"),
+        ("a: 1\n---\nb: 2\n", "f:2:1: a second document begins here: a file holds one"),
+        ("? [a]\n: 1\nb: 2\n", "f:1:3: a key must be a single word, not a list or a group"),
+        ('a: "x\\0y"\n', "f:1:4: an escape sequence stands for a character that no text can hold"),
+        ("a:\n" + "- x\n" * 20_000, "f:9999:3: the file holds more than 10000 values, repeated ones included"),
+        ("".join(f"{' ' * n}a:\n" for n in range(200)), "f:33:33: this is nested more than 32 levels deep"),
+    ],
+)
+def test_syntax_errors_say_what_to_do(text, line, loader):
+    assert said(text, loader) == [line]
+
+
+@pytest.mark.parametrize("text", ["", "~", "null", "Null", "NULL"])
+def test_nothing_is_null(text):
+    assert plain_value(text) is None
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("False", False), ("TRUE", True)])
+def test_only_true_and_false_are_switches(text, value):
+    assert plain_value(text) is value
+
+
+@pytest.mark.parametrize(("text", "value"), [("0", 0), ("30", 30), ("-3", -3), ("+7", 7), ("9" * 18, int("9" * 18))])
+def test_plain_digits_are_whole_numbers(text, value):
+    assert plain_value(text) == value
+    assert isinstance(plain_value(text), int)
+
+
+@pytest.mark.parametrize(("text", "value"), [("0.5", 0.5), ("-1.25", -1.25), ("3.", 3.0), (".5", 0.5)])
+def test_digits_with_a_dot_are_numbers(text, value):
+    assert plain_value(text) == value
+    assert isinstance(plain_value(text), float)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["on", "Off", "yes", "NO", "y", "N", "012", "0o17", "0x1F", "0b101", "1_000", "1e3", "1.5E-3", "12:30", "1:30:00",
+     "2026-02-13", "2026-02-13T14:30:00Z", "2026-02-13 14:30:00", ".inf", "-.INF", ".nan", "=", "<<", "9" * 19,
+     "9" * 50_000],
+)  # fmt: skip
+def test_what_readers_disagree_on_is_ambiguous(text):
+    assert plain_value(text) == Ambiguous(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["one", "nothing", "yes please", "3 apples", "3.10.1", "v1", "-", ".", "+", "a: b", "12:30 in the morning",
+             "2026-02-13 was a Friday", "onward", "9" * 50_000 + "x"],
+)  # fmt: skip
+def test_everything_else_is_text(text):
+    assert plain_value(text) == text

@@ -1,0 +1,295 @@
+"""What the environment says: credentials, addresses, habits. The environment is given, never fetched.
+
+What pays for the models is found by the variables that Claude Code itself reads.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from zelda_ci.domain.suite import WEB_ADDRESS, has_port
+from zelda_ci.errors import ConfigError
+from zelda_ci.files import untrusted
+from zelda_ci.files.atomic import replacing
+from zelda_ci.named_secrets import is_secret_name
+from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
+
+Platform = Literal["anthropic", "bedrock", "vertex"]
+
+BEDROCK, VERTEX = "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"
+# In the order in which Claude Code takes them.
+API_TOKENS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
+BEDROCK_TOKEN = "AWS_BEARER_TOKEN_BEDROCK"  # noqa: S105  # the name of its variable
+AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+GOOGLE_TOKENS = ("CLOUDSDK_AUTH_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN")
+ADDRESSES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL")
+OTHER_PLATFORMS = ("CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_MANTLE")
+
+HOW = (
+    "Set one of ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, CLAUDE_CODE_OAUTH_TOKEN (a subscription: `claude "
+    "setup-token`), or CLAUDE_CODE_USE_BEDROCK=1 or CLAUDE_CODE_USE_VERTEX=1 with the variables of that cloud. "
+    "(`zelda demo` and `zelda run --replay` need none.)"
+)
+
+
+@dataclass(frozen=True)
+class ModelCredential:
+    """One way to the models: whose API, and the secrets for it by the variables that held them."""
+
+    platform: Platform
+    secrets: Mapping[str, Secret] = field(repr=False)
+    base_url: str | None = None
+    region: str = ""
+    project: str = ""
+
+    @property
+    def variable(self) -> str:
+        """The variable that a message about it names."""
+        return next(iter(self.secrets))
+
+
+def find_credential(environ: Mapping[str, str], passed: Mapping[str, Secret]) -> ModelCredential | None:
+    """The one that counts, in Claude Code's own order; what was passed in another way comes first.
+
+    Raises:
+        ConfigError: The one that was asked for cannot be had, or lacks something.
+    """
+    base_url = _address(environ, "ANTHROPIC_BASE_URL")
+    if key := passed.get("ANTHROPIC_API_KEY"):
+        return ModelCredential("anthropic", {"ANTHROPIC_API_KEY": key}, base_url)
+    if other := next((name for name in OTHER_PLATFORMS if _is_on(environ, name)), None):
+        raise _missing_credential(f"{other} is set, and Zelda does not know that platform", HOW)
+    if _is_on(environ, BEDROCK):
+        return _bedrock(environ)
+    if _is_on(environ, VERTEX):
+        return _vertex(environ)
+    secrets = _secrets(environ, API_TOKENS)
+    return ModelCredential("anthropic", dict([*secrets.items()][:1]), base_url) if secrets else None
+
+
+def _bedrock(environ: Mapping[str, str]) -> ModelCredential:
+    if region := environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION"):
+        address = _address(environ, "ANTHROPIC_BEDROCK_BASE_URL")
+        secrets = _secrets(environ, [BEDROCK_TOKEN]) or _secrets(environ, AWS_KEYS)
+        if BEDROCK_TOKEN in secrets or secrets.keys() >= set(AWS_KEYS[:2]):
+            return ModelCredential("bedrock", secrets, address, region=region)
+        raise _missing_credential(
+            f"{BEDROCK} is set, but neither {BEDROCK_TOKEN} nor AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY",
+            "Zelda reads AWS credentials from variables only, not from profiles, SSO or roles: "
+            'eval "$(aws configure export-credentials --format env)" sets them.',
+        )
+    raise _missing_credential(f"{BEDROCK} is set, but not AWS_REGION", "Set AWS_REGION to the region of your models.")
+
+
+def _vertex(environ: Mapping[str, str]) -> ModelCredential:
+    project = environ.get("ANTHROPIC_VERTEX_PROJECT_ID") or environ.get("GOOGLE_CLOUD_PROJECT")
+    region, secrets = environ.get("CLOUD_ML_REGION"), _secrets(environ, GOOGLE_TOKENS)
+    if not (project and region):
+        missing = "CLOUD_ML_REGION" if project else "ANTHROPIC_VERTEX_PROJECT_ID"
+        raise _missing_credential(f"{VERTEX} is set, but not {missing}", f"Set {missing} as Claude Code wants it.")
+    if not secrets:
+        raise _missing_credential(
+            f"{VERTEX} is set, but not CLOUDSDK_AUTH_ACCESS_TOKEN",
+            "Zelda takes an access token (good for an hour), not credential files of Google Cloud: "
+            'export CLOUDSDK_AUTH_ACCESS_TOKEN="$(gcloud auth print-access-token)"',
+        )
+    address = _address(environ, "ANTHROPIC_VERTEX_BASE_URL")
+    return ModelCredential("vertex", secrets, address, region=region, project=project)
+
+
+def _secrets(environ: Mapping[str, str], names: Sequence[str]) -> dict[str, Secret]:
+    return {name: Secret(environ[name]) for name in names if environ.get(name)}
+
+
+def _address(environ: Mapping[str, str], name: str) -> str | None:
+    return environ.get(name, "").rstrip("/") or None
+
+
+def _is_on(environ: Mapping[str, str], name: str) -> bool:
+    """As Claude Code reads a switch."""
+    return environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"}
+
+
+def _missing_credential(message: str, hint: str) -> ConfigError:
+    return ConfigError(f"{message}.", hint=hint, code="CREDENTIAL_MISSING")
+
+
+_AWS_HARMLESS = re.compile(
+    r"AWS_(DEFAULT_)?(REGION|PROFILE|OUTPUT|PAGER|CONFIG_FILE|SHARED_CREDENTIALS_FILE|CA_BUNDLE|ENDPOINT_URL\w*"
+    r"|ROLE_\w+|\w+_(MODE|ATTEMPTS|DISABLED|FILE|ENV|TIMEOUT|CONFIG)|STS_REGIONAL_ENDPOINTS)"
+)
+PORTKEY_HOST = "api.portkey.ai"
+_ROUTING = {"PORTKEY_PROVIDER": "provider", "PORTKEY_VIRTUAL_KEY": "virtual-key", "PORTKEY_CONFIG": "config"}
+
+
+@dataclass(frozen=True)
+class EnvironmentSettings:
+    """The environment variables that Zelda knows; absent where they are not set or empty."""
+
+    portkey_api_key: Secret | None
+    portkey_routing: Mapping[str, str]
+    """What tells Portkey where to send a request: `provider`, `virtual-key`, `config`, as far as they are set."""
+    gateway_hosts: frozenset[str] | None
+    """Hosts that the judge's gateway may have, and that may get its key; absent where any may."""
+    unsafe: bool
+    """Whether runs without isolation are allowed on this machine."""
+    environ: Mapping[str, str] = field(repr=False, compare=False)
+    """All variables: what suites, git and proxies may ask for."""
+    _secrets: tuple[Secret, ...]
+    _passed: Mapping[str, Secret] = field(default_factory=dict, repr=False, compare=False)
+
+    def credential(self) -> ModelCredential | None:
+        """What the models are asked with.
+
+        Raises:
+            ConfigError: The one that was asked for cannot be had, or lacks something.
+        """
+        return find_credential(self.environ, self._passed)
+
+    def secrets(self) -> tuple[Secret, ...]:
+        """Every value of the environment that must not appear anywhere, known to Zelda or not."""
+        return self._secrets
+
+
+def read_environment(
+    environ: Mapping[str, str], passed: Mapping[str, Secret] | None = None, *, trusts_files: bool = False
+) -> EnvironmentSettings:
+    """Read the settings.
+
+    Args:
+        environ: The environment.
+        passed: Credentials that came in another way, by the variable that each stands for, which is then not read.
+        trusts_files: Whether the project's files may send the gateway's key to any host. On a laptop they may be a
+            stranger's; in CI they are those of the base.
+
+    Raises:
+        ConfigError: values that cannot be used, all at once; the values themselves are not shown.
+    """
+    passed = passed or {}
+    problems = [*_problems({name: value for name, value in environ.items() if name not in passed})]
+    if problems:
+        raise ConfigError(
+            "\n".join(problems), hint="Set it again, without what does not belong.", code="ENVIRONMENT_INVALID"
+        )
+    return EnvironmentSettings(
+        portkey_api_key=passed.get("PORTKEY_API_KEY") or _secret(environ, "PORTKEY_API_KEY"),
+        portkey_routing={name: environ[variable] for variable, name in _ROUTING.items() if environ.get(variable)},
+        gateway_hosts=_hosts(environ) or (None if trusts_files else _hosts_of_the_key(environ)),
+        unsafe=environ.get("ZELDA_UNSAFE") == "1",
+        environ=environ,
+        _secrets=(*passed.values(), *map(Secret, dict.fromkeys(_worth_masking(environ)))),
+        _passed=passed,
+    )
+
+
+def _secret(environ: Mapping[str, str], name: str) -> Secret | None:
+    return Secret(environ[name]) if environ.get(name) else None
+
+
+def _hosts(environ: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(filter(None, re.split(r"[\s,]+", environ.get("ZELDA_GATEWAY_HOSTS", "").lower())))
+
+
+def _hosts_of_the_key(environ: Mapping[str, str]) -> frozenset[str]:
+    """Whose key it is, and where the environment itself sends it."""
+    return frozenset({PORTKEY_HOST, urlsplit(environ.get("PORTKEY_GATEWAY_URL", "")).hostname or PORTKEY_HOST})
+
+
+def key_problem(value: str) -> str | None:
+    """What makes a text unfit to be sent as a key; None where nothing does."""
+    if value != value.strip():
+        return "begins or ends with blanks or a line break, as after a careless paste"
+    if value[0] == value[-1] and value[0] in "'\"":
+        return "is in quotes, which have become part of it"
+    if not re.fullmatch(r"[\x21-\x7e]+", value):
+        return "holds blanks or characters that no key has"
+    return None
+
+
+def _address_problem(value: str) -> str | None:
+    if value != value.strip():
+        return "begins or ends with blanks or a line break, as after a careless paste"
+    if not re.fullmatch(WEB_ADDRESS, value) or not has_port(value):
+        return "is not an http:// or https:// address without user name, query and fragment"
+    return None
+
+
+def _folder_problem(value: str) -> str | None:
+    if value != value.strip() or not value.isprintable():
+        return "begins or ends with blanks, or holds a line break"
+    return None if Path(value).is_absolute() else "is not an absolute path"
+
+
+_CHECKS: dict[str, Callable[[str], str | None]] = {
+    **dict.fromkeys((*API_TOKENS, BEDROCK_TOKEN, *AWS_KEYS, *GOOGLE_TOKENS), key_problem),
+    **dict.fromkeys(ADDRESSES, _address_problem),
+    "PORTKEY_API_KEY": key_problem,
+    "PORTKEY_GATEWAY_URL": _address_problem,
+    "PORTKEY_PROVIDER": key_problem,
+    "PORTKEY_VIRTUAL_KEY": key_problem,
+    "PORTKEY_CONFIG": key_problem,
+    "ZELDA_WORKSPACES": _folder_problem,
+}
+
+
+def _problems(environ: Mapping[str, str]) -> Iterator[str]:
+    for name, check in _CHECKS.items():
+        value = environ.get(name)
+        wrong = check(value) if value else None
+        if wrong:
+            yield f"The environment variable {name} {wrong}."
+
+
+def _worth_masking(environ: Mapping[str, str]) -> Iterator[str]:
+    for name, value in environ.items():
+        is_named = not _AWS_HARMLESS.fullmatch(name) if name.startswith("AWS_") else is_secret_name(name)
+        if is_named and len(value) >= MIN_SECRET_LENGTH:
+            yield value
+        password = _password_in(value)
+        if password and len(password) >= MIN_SECRET_LENGTH:
+            yield password
+
+
+def _password_in(value: str) -> str | None:
+    """Of an address with user name and password, as databases and package registries use."""
+    if "://" not in value or "@" not in value:
+        return None
+    try:
+        return urlsplit(value).password
+    except ValueError:
+        return None
+
+
+MAX_WORD_BYTES = 100
+
+
+def accepted_isolation(environ: Mapping[str, str]) -> str | None:
+    """The weak isolation level that the user has accepted for this machine, in a file of their own."""
+    file = _accepted_file(environ)
+    try:
+        return untrusted.read_head(file, MAX_WORD_BYTES).decode("ascii", "replace").strip() if file else None
+    except OSError:
+        return None
+
+
+def accept_isolation(environ: Mapping[str, str], level: str) -> Path | None:
+    """Remember it; the file, or nothing where the user has no folder for settings.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    file = _accepted_file(environ)
+    if file:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(file) as new:
+            new.write(f"{level}\n".encode())
+    return file
+
+
+def _accepted_file(environ: Mapping[str, str]) -> Path | None:
+    home = environ.get("HOME", "")
+    folder = environ.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
+    return Path(folder, "zelda", "accepted-isolation") if Path(folder).is_absolute() else None

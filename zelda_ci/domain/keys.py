@@ -1,0 +1,71 @@
+"""What a key of the settings carries besides its type and limits, as metadata of its field.
+
+Options, inputs, variables, the settings of a pull request and their tables in the docs are made from it.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+SourceKind = Literal["option", "input", "variable"]
+
+
+@dataclass(frozen=True)
+class KeySources:
+    """Where a key can be given above the files, for all suites of a command."""
+
+    option: str | None = None
+    input: str | None = None
+    variable: str | None = None
+    commands: tuple[str, ...] = ("run", "check")
+    """Those that have the option."""
+    help: str | None = None
+    """Of option and input, where the description of the key does not fit."""
+    none: str | None = None
+    """The word for an empty list."""
+
+    def name(self, kind: SourceKind) -> str | None:
+        """Under which name it can be given in this way."""
+        return {"option": self.option, "input": self.input, "variable": self.variable}[kind]
+
+
+class Decider(StrEnum):
+    """Whose value counts on a pull request, which anybody may have written."""
+
+    BASE = "base"
+    """That of the commit that it is merged into: what gives rights, or says where credentials and results go."""
+    LOWER = "lower"
+    """The lower of the two: a pull request may spend less, not more."""
+    JUDGING = "judging"
+    """The base's until the merge: how results are judged. A suite that the base lacks brings its own."""
+    HEAD = "head"
+    """Its own: what is tested, about which those decide who review the suites."""
+
+
+@dataclass(frozen=True)
+class KeyDecision:
+    """Who decides about a key, or about all keys of a group, on a pull request."""
+
+    by: Decider
+    effect: str = ""
+    """What the pull request could have done with another value, to be read after "It"."""
+
+
+HEAD = KeyDecision(Decider.HEAD)
+# A key about which nobody has decided is the base's.
+UNDECIDED = KeyDecision(Decider.BASE, "would have changed a setting whose decision is missing")
+
+
+def base(effect: str) -> KeyDecision:
+    """The base decides."""
+    return KeyDecision(Decider.BASE, effect)
+
+
+def lower(effect: str) -> KeyDecision:
+    """The lower of the two counts."""
+    return KeyDecision(Decider.LOWER, effect)
+
+
+def judging(effect: str) -> KeyDecision:
+    """The base decides until the merge."""
+    return KeyDecision(Decider.JUDGING, effect)

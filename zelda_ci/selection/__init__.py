@@ -1,0 +1,1 @@
+"""Which suites a change can concern. Pure."""

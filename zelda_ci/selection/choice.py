@@ -1,0 +1,188 @@
+"""Which suites run: by the changed files, and by what stored trials of each suite used. Pure.
+
+It fails open. A suite is left out only where each changed file is known to leave it untouched: the file steers nothing,
+or it is one that a session has only by calling or touching something, and enough trials of the suite never did.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from zelda_ci.domain.ci import SteeringChange
+from zelda_ci.domain.kinds import may_steer
+from zelda_ci.selection.effects import (
+    BESIDE,
+    CONFIGURATION,
+    ChangeSet,
+    Effect,
+    FileChange,
+    ProjectFiles,
+    SuiteEvidence,
+    effects_of,
+    effects_on_others,
+    is_code,
+)
+from zelda_ci.selection.evidence import SuiteBehaviour
+
+# Of a suite, below which nobody says what it never does: as many as an adaptive plan begins with.
+MIN_TRIALS = 3
+# What GitHub lists of a pull request, and what anybody wants to look at.
+MAX_CHANGED_FILES = 3_000
+# A comment names a few files that steer; more of them are no explanation.
+MAX_STEERING = 50
+
+
+@dataclass(frozen=True)
+class SuiteChoice:
+    """Whether a suite runs, and why."""
+
+    suite: str
+    runs: bool
+    reason: str
+    """In words that follow "since" or stand alone."""
+    by_trials: bool = False
+    """Whether stored trials decided, or the lack of them."""
+
+
+NOTHING = "nothing here can change a result"
+
+
+def choose(
+    changes: ChangeSet,
+    suites: Sequence[SuiteEvidence],
+    project: ProjectFiles,
+    *,
+    run_all: str | None = None,
+    min_trials: int = MIN_TRIALS,
+) -> tuple[SuiteChoice, ...]:
+    """Each suite with whether it runs.
+
+    Args:
+        changes: What differs from the state that results are compared with.
+        suites: All that were asked for.
+        project: Where it has its files.
+        run_all: Why everything runs whatever has changed.
+        min_trials: Below which nobody says what a suite never does.
+    """
+    known = run_all or changes.problem
+    if known is None and len(changes.files) > MAX_CHANGED_FILES:
+        known = f"more than {MAX_CHANGED_FILES:,} files changed"
+    if known:
+        return tuple(SuiteChoice(it.suite.name, runs=True, reason=known) for it in suites)
+    effects = [effect for change in changes.files for effect in effects_of(change, changes, suites, project)]
+    return tuple(_choice(it, effects, changes, min_trials) for it in suites)
+
+
+def _choice(it: SuiteEvidence, effects: Sequence[Effect], changes: ChangeSet, min_trials: int) -> SuiteChoice:
+    name, behaviour = it.suite.name, SuiteBehaviour.of(it.trials, it.today, it.suite)
+    certain = (effect for effect in effects if effect.scope == "all" or name in effect.suites)
+    if effect := next(certain, None):
+        return SuiteChoice(name, runs=True, reason=f"{effect.path} changed ({effect.why})")
+    waiting = [effect for effect in effects if effect.scope in ("unit", "files", "read")]
+    for effect in waiting:
+        if why := _reason_affected(effect, behaviour, min_trials):
+            return SuiteChoice(name, runs=True, reason=f"{effect.path} changed, and {why}", by_trials=True)
+    # A document that every trial reads matters, whether anything names it or not. Code that all read is the work
+    # itself: `gate.paths` says where it matters.
+    paths = (change.path for change in changes.files)
+    if path := next((path for path in paths if path in behaviour.always_read and not is_code(path)), None):
+        return SuiteChoice(name, runs=True, reason=f"{path} changed, and every trial read it", by_trials=True)
+    if not waiting:
+        return SuiteChoice(name, runs=False, reason=NOTHING)
+    spared = " or ".join(dict.fromkeys(effect.why for effect in waiting))
+    return SuiteChoice(name, runs=False, reason=f"none of {behaviour.trials} trials {spared}", by_trials=True)
+
+
+def _reason_affected(effect: Effect, behaviour: SuiteBehaviour, min_trials: int) -> str | None:
+    """Why a suite may be affected by a change that only those see who call or touch something."""
+    unit = effect.unit or effect.path
+    if effect.scope == "unit":
+        if unit in behaviour.used_or_missed:
+            return f"a trial {effect.why}"
+        known = behaviour.with_unit.get(unit, 0)
+    else:
+        touches = effect.touches
+        is_loaded = touches is not None and any(map(touches, behaviour.touched))
+        if is_loaded or not effect.read.isdisjoint(behaviour.consulted):
+            return f"a trial {effect.why}"
+        if unit in behaviour.used:
+            return "a trial read it"
+        known = behaviour.with_files
+    if known >= min_trials:
+        return None
+    told = f"only {known} of the {min_trials} stored trials are there that would tell whether the suite uses it"
+    if not behaviour.excluded:
+        return told
+    return f"{told} ({behaviour.excluded} more broke off, or are of other settings, judges, models or Claude Code)"
+
+
+def run_if_either(one: Sequence[SuiteChoice], other: Sequence[SuiteChoice]) -> tuple[SuiteChoice, ...]:
+    """Of two choices about the same suites: a suite runs where any of them says so, by trials where these say it."""
+    return tuple(max(pair, key=lambda choice: (choice.runs, choice.by_trials)) for pair in zip(one, other, strict=True))
+
+
+def trials_may_tell(choices: Iterable[SuiteChoice], changes: ChangeSet, project: ProjectFiles) -> bool:
+    """Whether choices that were made without stored trials may be others with them."""
+    listed = list(choices)
+    own = (project.config, f"{project.test_dir}/")
+    is_readable = any(not is_code(it.path) and not it.path.startswith(own) for it in changes.files)
+    return any(it.by_trials or (not it.runs and is_readable) for it in listed)
+
+
+def left_out(choices: Iterable[SuiteChoice]) -> tuple[str, ...]:
+    """A sentence for each reason for which suites are not run."""
+    return _by_reason("Not run", (choice for choice in choices if not choice.runs))
+
+
+def reasons(choices: Iterable[SuiteChoice]) -> tuple[str, ...]:
+    """A sentence for each reason for which suites run."""
+    return _by_reason("Run", (choice for choice in choices if choice.runs))
+
+
+def _by_reason(what: str, choices: Iterable[SuiteChoice]) -> tuple[str, ...]:
+    groups: dict[str, list[str]] = {}
+    for choice in choices:
+        groups.setdefault(choice.reason, []).append(choice.suite)
+    return tuple(f"{what}: {', '.join(names)}: {reason}" for reason, names in groups.items())
+
+
+def steering_changes(
+    changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles
+) -> tuple[SteeringChange, ...]:
+    """Of what changed, the files that steer, with the suites that may be affected by each: where a cause is sought."""
+    effects = {it.path: list(effects_on_others(it, changes, project)) for it in changes.files}
+    steering = [it for it in changes.files if may_steer(it.path) or _is_led_to(effects[it.path])]
+    behaviours = {it.suite.name: SuiteBehaviour.of(it.trials, it.today, it.suite) for it in suites}
+    return tuple(_affecting(it, effects[it.path], behaviours) for it in steering[:MAX_STEERING])
+
+
+def _is_led_to(effects: Sequence[Effect]) -> bool:
+    """Whether a file that steers runs or imports one of the project's own, or a skill or sub-agent names it."""
+    return any(effect.scope != "read" and effect.why not in (CONFIGURATION, BESIDE) for effect in effects)
+
+
+def _affecting(
+    change: FileChange, effects: Sequence[Effect], behaviours: Mapping[str, SuiteBehaviour]
+) -> SteeringChange:
+    names = None
+    if effects and not any(effect.scope == "all" for effect in effects):
+        names = frozenset(
+            name
+            for name, each in behaviours.items()
+            if any(_reason_affected(effect, each, MIN_TRIALS) for effect in effects)
+        )
+    line = change.line if change.after else None
+    return SteeringChange(change.path, line, names, is_gone=change.after is None)
+
+
+def line_changes(before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> tuple[SteeringChange, ...]:
+    """The files that steer and differ between two states, each with the first line that does; by their lines."""
+    paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+    return tuple(_at_line(path, before.get(path, ()), after.get(path)) for path in paths[:MAX_STEERING])
+
+
+def _at_line(path: str, before: Sequence[str], after: Sequence[str] | None) -> SteeringChange:
+    if after is None:
+        return SteeringChange(path, is_gone=True)
+    pairs = zip(before, after, strict=False)
+    same = next((at for at, (was, now) in enumerate(pairs) if was != now), min(len(before), len(after)))
+    return SteeringChange(path, max(1, min(same + 1, len(after))))

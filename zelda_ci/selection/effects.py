@@ -1,0 +1,334 @@
+"""Whom a changed file concerns: by its name and place, by what leads to it, and by the suites that name it. Pure."""
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Literal
+
+from zelda_ci.domain import globs
+from zelda_ci.domain.fingerprint import Steers
+from zelda_ci.domain.kinds import CLAUDE, MEMORY_FALLBACKS, MEMORY_FILES, SKILL_FILE, is_memory, may_steer, of_folder
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.suite import ResolvedSuite
+
+CONFIGURATION, BESIDE = "the configuration", "beside the suites"
+# What a folder further down has for its own files.
+_MEMORY = (*MEMORY_FILES, *MEMORY_FALLBACKS)
+# What a word without an ending may stand for, where it is run or imported.
+PROGRAM_ENDINGS = (
+    ".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".jsx", ".sh", ".bash", ".rb", ".pl", ".php", ".ps1", ".go",
+)  # fmt: skip
+# The project's own code: what it is, no session is steered by, unless something that steers runs or names it.
+CODE_ENDINGS = (
+    *PROGRAM_ENDINGS, ".rs", ".java", ".kt", ".scala", ".c", ".cc", ".cpp", ".h", ".hpp", ".cs", ".swift", ".dart",
+    ".vue", ".svelte", ".css", ".scss", ".html", ".sql", ".ex", ".exs", ".lua", ".zig",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FileText:
+    """A file on one side of a change, as far as it says when it is loaded."""
+
+    head: str = ""
+    """The front matter of a Markdown file, as it is written."""
+    globs: tuple[str, ...] = ()
+    """Of a rule, the files that it waits for; none where it is always there."""
+    kind: Literal["text", "other", "link", "submodule"] = "text"
+    """`other` is what is too large, no text, or not known."""
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """A file that differs; absent on the side that does not have it. A renamed file is two."""
+
+    path: str
+    """From the top of the repository, with forward slashes."""
+    before: FileText | None
+    after: FileText | None
+    line: int | None = None
+    """The first that differs, as it is after the change; absent where that is not known."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How files that steer lead to a file, or to a folder with all that is in it, that not every suite feels."""
+
+    how: str
+    loaders: Mapping[str, FileText] = field(default_factory=dict)
+    """Files that steer: who feels one of them feels what it leads to."""
+    via: frozenset[str] = frozenset()
+    """Files and folders that lead there: who touches one of them may feel it, as who touches the file itself does."""
+    is_listing: bool = False
+    """Whether it is a folder that is merely named: of documents and data in it, who touches it may feel them; code is
+    the work itself."""
+
+
+@dataclass(frozen=True)
+class ChangeSet:
+    """What differs between two states of a repository."""
+
+    files: tuple[FileChange, ...] = ()
+    felt: Mapping[str, str] = field(default_factory=dict)
+    """Files and folders that files which every suite feels import, run or link to, with a few words on how."""
+    reached: Mapping[str, Reach] = field(default_factory=dict)
+    """Others that files which steer lead to."""
+    problem: str | None = None
+    """Why not every change is known, in words that follow "since"."""
+
+
+@dataclass(frozen=True)
+class ProjectFiles:
+    """Where the project has its files; all paths from the top of the repository."""
+
+    folder: str
+    """In which its sessions begin; empty at the top."""
+    config: str
+    test_dir: str
+
+
+@dataclass(frozen=True)
+class SuiteEvidence:
+    """A suite, and what is known of it."""
+
+    suite: ResolvedSuite
+    files: frozenset[str]
+    """Its own, that of its prompt, and files and folders that its commands name; from the top of the repository."""
+    trials: tuple[RunResult, ...] = ()
+    """Stored ones; those that do not count are passed over here."""
+    today: Mapping[str, str] = field(default_factory=dict)
+    """Parts of a fingerprint that are known before a session, by name: what it will run on and be judged by."""
+
+    def owns(self, path: str) -> bool:
+        """Whether a file is one of its own, or lies in a folder that is."""
+        return any(step in self.files for step in steps(path))
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Whom a changed file concerns."""
+
+    path: str
+    scope: Literal["all", "suites", "unit", "files", "read"]
+    why: str
+    """Of `all`, what it is; else what a suite that is concerned does."""
+    unit: str = ""
+    """Path of the skill, command or sub-agent of which only the text changed."""
+    suites: frozenset[str] = frozenset()
+    touches: Callable[[str], bool] | None = None
+    """Whether touching a file loads it."""
+    read: frozenset[str] = frozenset()
+    """Files and folders of which a suite that touched one, and did not change it itself, is concerned."""
+
+
+def effects_of(
+    change: FileChange, changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles
+) -> Iterator[Effect]:
+    """Whom a changed file concerns; nothing where it can change no result.
+
+    Args:
+        change: The file.
+        changes: All of them, for what files that steer lead to.
+        suites: For files of their own.
+        project: Where it has its files.
+    """
+    path = change.path
+    owners = frozenset(it.suite.name for it in suites if it.owns(path))
+    # What lies beside the suites is one's own where it is named itself, and not by its folder.
+    is_own = any(path in it.files for it in suites)
+    if owners:
+        yield Effect(path, "suites", "the suite itself", suites=owners)
+    # What a command names may steer everybody else, too.
+    if not (is_own and path.startswith(f"{project.test_dir}/")):
+        yield from effects_on_others(change, changes, project)
+    if chosen := frozenset(it.suite.name for it in suites if is_meant(path, it.suite, project)):
+        yield Effect(path, "suites", "gate.paths", suites=chosen)
+
+
+def effects_on_others(change: FileChange, changes: ChangeSet, project: ProjectFiles) -> Iterator[Effect]:
+    """Whom a changed file concerns that no suite has for its own."""
+    own = _effect_by_place(change, changes.felt, project)
+    if own:
+        yield own
+    if own and own.scope == "all":
+        return
+    for step in steps(change.path):
+        if reach := changes.reached.get(step):
+            if step != change.path and reach.is_listing:
+                between = frozenset(it for it in steps(change.path) if f"{it}/".startswith(f"{step}/"))
+                reach = Reach(reach.how) if is_code(change.path) else replace(reach, via=reach.via | between)
+            yield from _effects_of_reach(change.path, reach, own, project)
+
+
+def _effects_of_reach(path: str, reach: Reach, own: Effect | None, project: ProjectFiles) -> Iterator[Effect]:
+    """Who feels a file that leads there feels it, and who reads it without having written it."""
+    for loader, text in reach.loaders.items():
+        effect = _steering(FileChange(loader, text, text), project)
+        unit = effect.unit or loader
+        if own is None or unit != own.unit:
+            yield replace(effect, path=path, unit=unit, why=reach.how if effect.scope == "all" else effect.why)
+    # That a skill or a sub-agent was read, its own effect knows.
+    if own is None or reach.via:
+        yield Effect(path, "read", f"read {path} or what leads there", read=reach.via | {path})
+
+
+def _effect_by_place(change: FileChange, felt: Mapping[str, str], project: ProjectFiles) -> Effect | None:
+    """Whom a file concerns by its name and place, or because everybody feels what leads to it."""
+    path = change.path
+    if path == project.config:
+        return Effect(path, "all", CONFIGURATION)
+    if path.startswith(f"{project.test_dir}/") and not _is_suite_that_is_gone(change):
+        return Effect(path, "all", BESIDE)
+    if why := drawn_in(path, felt) or _no_text(change):
+        return Effect(path, "all", why)
+    return _steering(change, project) if may_steer(path) else None
+
+
+def scope_of(path: str, text: FileText, project: ProjectFiles) -> str:
+    """Whom a file that steers by its place concerns."""
+    return _steering(FileChange(path, text, text), project).scope
+
+
+def _is_suite_that_is_gone(change: FileChange) -> bool:
+    """A suite that was deleted has nothing to run, and no session could see it."""
+    name = change.path.rpartition("/")[2]
+    return change.after is None and name.startswith("test-") and name.endswith((".yaml", ".yml"))
+
+
+def _no_text(change: FileChange) -> str | None:
+    """What nobody can look into; large and binary files count only where they steer by their names."""
+    kinds = {side.kind for side in (change.before, change.after) if side}
+    if "link" in kinds or "submodule" in kinds:
+        return "a link" if "link" in kinds else "a submodule"
+    return "its text is not known" if "other" in kinds and may_steer(change.path) else None
+
+
+def in_commands(suite: ResolvedSuite) -> Iterator[str]:
+    """Words of a suite's commands that may be files or folders of the project: what checks the result is part of it.
+
+    What setup copies may have any name.
+    """
+    yield from _words(suite.setup_command)
+    for command in (suite.build_command, suite.test_command):
+        yield from (word for word in _words(command) if "." in word or "/" in word)
+
+
+def places_of(names: Iterable[str], folder: str) -> frozenset[str]:
+    """From a project's folder to the top of the repository; neither the project as a whole nor what lies outside."""
+    places = {posixpath.normpath(f"{folder}/{name}" if folder else name) for name in names if not name.startswith("/")}
+    return frozenset(place for place in places if place not in (".", "..") and not _is_above(place, folder))
+
+
+def _words(command: str | Sequence[str] | None) -> Iterator[str]:
+    for text in (command,) if isinstance(command, str) else command or ():
+        for word in re.split(r"[\s\"'`;|&()<>=]+", text):
+            # $PWD/fixtures/x is fixtures/x, and of fixtures/*.md the folder.
+            name, *pattern = re.split(r"[*?\[{$]", re.sub(r"^\$\{?\w+\}?/", "", word), maxsplit=1)
+            if name := name.rpartition("/")[0] if pattern else name:
+                yield name
+
+
+def is_meant(path: str, suite: ResolvedSuite, project: ProjectFiles) -> bool:
+    """Whether a suite's `gate.paths` name a file."""
+    prefix = f"{project.folder}/" if project.folder else ""
+    return path.startswith(prefix) and globs.matches(suite.gate.paths, path.removeprefix(prefix))
+
+
+def drawn_in(path: str, felt: Mapping[str, str]) -> str | None:
+    """How a file that steers draws in another, or a folder above it; absent where none does."""
+    return next((felt[step] for step in steps(path) if step in felt), None)
+
+
+def steps(path: str) -> Iterator[str]:
+    """A path, and each folder above it."""
+    folders = path.split("/")
+    return ("/".join(folders[:length]) for length in range(len(folders), 0, -1))
+
+
+def how_it_steers(path: str, text: FileText, changes: ChangeSet, project: ProjectFiles) -> Steers | None:
+    """How a file steers: the rule by which suites are chosen, asked what another text of the file would do."""
+    effects = list(effects_of(FileChange(path, text, text), changes, (), project))
+    if not effects:
+        return None
+    if may_steer(path) or text.kind in ("link", "submodule"):
+        return "itself"
+    # Code that is only read stays the project's own; a log is written by every change.
+    is_only_read = all(effect.scope == "read" for effect in effects)
+    return None if is_only_read and (is_code(path) or _LOG.match(path.rpartition("/")[2])) else "drawn"
+
+
+_LOG = re.compile(r"(?i)(change|release|history|news)[\w-]*\.")
+
+
+def is_code(path: str) -> bool:
+    """Whether a file is the project's own code, by its ending."""
+    return path.lower().endswith(CODE_ENDINGS)
+
+
+def _steering(change: FileChange, project: ProjectFiles) -> Effect:
+    """Of a file that steers by its name or place."""
+    path = change.path
+    *folders, name = path.split("/")
+    home = folders[: folders.index(CLAUDE)] if CLAUDE in folders else folders
+    base, inside = "/".join(home), folders[len(home) + 1 :]
+    if change.after is None or (CLAUDE not in folders and name not in _MEMORY):
+        return Effect(path, "all", _always(name) if change.after else "it is gone")
+    if not _is_above(base, project.folder):
+        return _below(path, base, name, inside)
+    kind = of_folder(inside[0]) if inside else None
+    if kind and kind.felt == "touchers" and name.endswith(kind.files):
+        return _rule(change, base)
+    return _from_the_start(change, "/".join((*home, CLAUDE)), inside)
+
+
+def _from_the_start(change: FileChange, home: str, inside: Sequence[str]) -> Effect:
+    """Of a file in the `.claude` folder of the project or above it: of skills, only the text waits for a call."""
+    path, name = change.path, change.path.rpartition("/")[2]
+    if change.before is None or change.after is None or change.before.head != change.after.head:
+        return Effect(path, "all", _always(name) if change.before else "it is new")
+    kind = of_folder(inside[0]) if inside else None
+    if kind and kind.own_folder and len(inside) > 1:
+        return _body(path, f"{home}/{kind.folder}/{inside[1]}/{SKILL_FILE}", f"the {kind.word} {inside[1]}")
+    if kind and kind.felt == "callers" and not kind.own_folder and name.endswith(kind.files):
+        return _body(path, path, f"the {kind.word} {name.rpartition('.')[0]}")
+    return Effect(path, "all", _always(name))
+
+
+def _always(name: str) -> str:
+    return "always in context" if is_memory(name) else "every suite may use it"
+
+
+def _body(path: str, unit: str, name: str) -> Effect:
+    """Of a text that only those read who call what it belongs to."""
+    return Effect(path, "unit", f"called {name} or missed it", unit=unit)
+
+
+def _below(path: str, base: str, name: str, inside: Sequence[str]) -> Effect:
+    """Of a file that waits for files of its folder."""
+    if inside or name in _MEMORY:
+        return Effect(
+            path, "files", f"touched a file below {base}/", touches=lambda file: f"{file}/".startswith(f"{base}/")
+        )
+    return Effect(path, "all", "every suite may use it")
+
+
+def _rule(change: FileChange, base: str) -> Effect:
+    """Of a rule, which waits for files where it names some."""
+    sides = [side for side in (change.before, change.after) if side]
+    if not all(side.globs for side in sides):
+        return Effect(change.path, "all", "a rule that is always in context")
+    patterns = [pattern for side in sides for pattern in side.globs]
+    prefix = f"{base}/" if base else ""
+
+    # Many suites touch the same files, and patterns are slow.
+    @cache
+    def touches(file: str) -> bool:
+        return file.startswith(prefix) and globs.matches(patterns, file.removeprefix(prefix))
+
+    return Effect(change.path, "files", f"touched a file that {change.path} is for", touches=touches)
+
+
+def _is_above(base: str, folder: str) -> bool:
+    """Whether a folder is that of the project, or one above it."""
+    return not base or f"{folder}/".startswith(f"{base}/")
