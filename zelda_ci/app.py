@@ -42,7 +42,7 @@ from zelda_ci.model_proxy.rate_limits import RateLimits
 from zelda_ci.overrides import Overrides, apply, read
 from zelda_ci.pipeline import access, checking, confinement, invocation, money
 from zelda_ci.pipeline.checking import Checker, CheckTools, proxy_or_problem
-from zelda_ci.pipeline.confinement import WeakIsolation, in_one_line
+from zelda_ci.pipeline.confinement import WeakIsolation
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both, system_name
 from zelda_ci.pipeline.invocation import RunOrder, check_sides_differ, first_failure, foretell
 from zelda_ci.pipeline.rejudging import rejudge_each
@@ -60,12 +60,20 @@ from zelda_ci.workspace.workspaces import Workspaces
 
 
 def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
-    """The project that a folder belongs to. Where suites are asked for by name, others may be broken.
+    """The project that a folder belongs to, as it runs on a laptop. Where suites are asked for, others may be broken.
 
     Raises:
-        ConfigError: With every problem of every file.
+        ConfigError: With every problem of every file; or every suite is skipped.
     """
-    return project.load(folder, asked_for)
+    return project.active(project.load(folder, asked_for))
+
+
+def weak_machine(settings: EnvironmentSettings) -> WeakIsolation | None:
+    """The best level of this machine, before there is a project, if it is weak and nobody has accepted it."""
+    isolation = Isolation(levels.probe(settings.environ), unsafe=settings.unsafe, programs=[], sockets=[])
+    given = _of_environment(settings).get("acceptIsolation")
+    words = [*([given.value] if given else []), accepted_isolation(settings.environ)]
+    return None if settings.unsafe else confinement.weak_isolation([isolation.offered.level], isolation, words)
 
 
 class Invocation:
@@ -87,7 +95,7 @@ class Invocation:
     @cached_property
     def chosen(self) -> list[LoadedSuite]:
         """The suites that were ordered, with their overrides and the setup that the project suggests."""
-        chosen = select(self.loaded.suites, self.order.names, self.order.tags)
+        chosen = select(self.loaded.suites, self.order.names, self.order.tags, self.loaded.notices)
         applied = [replace(suite, resolved=apply(suite.resolved, self._given)) for suite in chosen]
         return settled(self.loaded.root, applied, self.settings.environ)
 
@@ -136,7 +144,8 @@ class Invocation:
             word.value for word in (self._given.get("acceptIsolation"), self._given.get("isolation.level")) if word
         ]
         accepted = accepted_isolation(self.settings.environ)
-        return confinement.weak_isolation(self.suites, self.isolation, [*words, accepted])
+        chosen = map(self.isolation.of, self.suites)
+        return confinement.weak_isolation(chosen, self.isolation, [*words, accepted])
 
     @property
     def _found_secrets(self) -> FoundSecrets:
@@ -242,11 +251,11 @@ class Invocation:
 
     def _warn(self, emit: Emit) -> None:
         """Say what is worth a warning before anything begins."""
+        if (not self._is_unsafe or self.order.is_own_content) and (weak := self._weak_isolation()):
+            confinement.heed(weak, emit, is_own_content=self.order.is_own_content)
         for notice in self.loaded.notices:
             emit(Warned(notice))
         tell_setup(self.chosen, emit)
-        if (not self._is_unsafe or self.order.is_own_content) and (weak := self._weak_isolation()):
-            confinement.heed(weak, emit, is_own_content=self.order.is_own_content)
         if left_out := self._found_secrets.left_out:
             emit(Warned(f"{left_out} values of .env files or variables are too large to be masked in results"))
 
@@ -291,11 +300,7 @@ class Invocation:
             conclusion_seconds=order.conclusion_seconds,
             isolation_reasons=isolation.offered.reasons,
             system=system_name(self.settings.environ),
-            isolation=in_one_line(
-                {isolation.of(suite) for suite in self.suites},
-                isolation.offered.reasons,
-                asked_for=all(suite.isolation.level != "auto" for suite in self.suites),
-            ),
+            isolation=f"isolation: {', '.join(sorted({isolation.of(suite) for suite in self.suites}))}",
             expected_seconds=expected_seconds(RunHistory(self.loaded.results_dir), replayed=order.replay is not None),
         )
 

@@ -3,7 +3,7 @@
 import json
 import re
 import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 
 from tests.support.command import zelda
@@ -15,47 +15,34 @@ def demo(project: Project, tmp_path: Path, *arguments: str) -> subprocess.Comple
     closed = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "ANTHROPIC_BASE_URL"), "http://127.0.0.1:9")
     temporary = tmp_path / "temporary folder"
     temporary.mkdir()
-    return zelda(project, "demo", *arguments, **closed, TMPDIR=str(temporary), COLUMNS="120")
+    return zelda(project, "demo", *arguments, **closed, TMPDIR=str(temporary), COLUMNS="80")
 
 
-def test_the_demo_runs_two_suites_without_key_and_network_and_what_it_keeps_can_be_looked_at(tmp_path: Path) -> None:
-    """What it leaves without --keep: `test_isolation_word`."""
-    project = folder(tmp_path)
-    before = project.fingerprint()
-    done = demo(project, tmp_path, "--keep")
+def test_the_demo_proves_what_a_removed_rule_breaks_and_what_it_keeps_runs_again_without_a_key(tmp_path: Path) -> None:
+    done = demo(folder(tmp_path), tmp_path, "--keep")
+    told = [line for line in done.stdout.splitlines() if len(line) > 80 and "/" not in line and "@" not in line]
+    assert told == []
     assert done.returncode == 0, done.stdout + done.stderr
-    for told in (
-        "2 passed",
-        "Skill(changelog) 1",
-        "6 of 6 tests passed.",
-        "PASS · ",
-        "unittest (closing summary)",
-    ):
-        assert told in done.stdout
-    assert project.fingerprint() == before
-    assert not project.leftovers()
+    assert "2 passed" in done.stdout
+    assert "Skill(changelog) 1" in done.stdout
+    assert "6 of 6 tests passed." in done.stdout
+    assert re.search(r"Changed +\.claude/rules/money\.md \(removed\)", done.stdout)
+    assert "worse in 1 of 1 suite, side by side with " in done.stdout
+    assert "replayed, nothing was spent" in done.stdout
+    assert done.stdout.endswith("\nNow yours: `zelda init` in your project.\n")
     (kept,) = re.findall(r"are kept in (.+)", done.stdout)
     shop = Path(kept)
-    found = [json.loads(file.read_bytes()) for file in sorted(shop.glob(".zelda/runs/*/result.json"))]
-    assert [(run["suite"], run["status"], run["replayed"]) for run in found] == [
-        ("discount-code", "completed", True),
-        ("discount-code", "completed", True),
-        ("receipt-tax", "completed", True),
-    ]
-    assert [run["evaluations"]["functionalCorrectness"]["score"] for run in found] == [100, 100, 100]
-    assert [run["evaluations"]["requirementFulfillment"]["score"] for run in found] == [100, 50, 100]
-    assert len(list(shop.glob(".zelda/runs/*/test.log"))) == 3
     shown = (shop / ".zelda" / "report.html").read_text()
-    for place in (done.stdout, shown):
-        assert ".claude/rules/money.md (removed)" in place
-    assert "Here they write other text" in shown
-    assert "no float is used on the way" in shown
+    for words in (".claude/rules/money.md (removed)", "Here they write other text", "no float is used on the way"):
+        assert words in shown
+    (again,) = re.findall(r"without a key: zelda (.+)", done.stdout)
     elsewhere = folder(tmp_path / "elsewhere")
-    for more in ((), ("--markdown",)):
-        compared = zelda(elsewhere, "compare", "--project", kept, *more).stdout
-        assert ".claude/rules/money.md (removed)" in compared.replace("\\", ""), compared
-    for run in (found[0], found[2]):
-        patch = shop / ".zelda" / "runs" / run["runId"] / "changes.patch"
-        subprocess.run(["git", "apply", str(patch)], cwd=shop, check=True)
-        subprocess.run([sys.executable, "-m", "unittest"], cwd=shop, check=True, capture_output=True)
+    assert "worse in 1 of 1 suite" in zelda(elsewhere, "compare", "--project", kept).stdout
+    files = shop.glob(".zelda/runs/discount-code*/result.json")
+    base = next(file for file in files if json.loads(file.read_bytes())["side"] == "base")
+    subprocess.run(["git", "apply", str(base.with_name("changes.patch"))], cwd=shop, check=True)
     assert "apply_code" in (shop / "shop" / "cart.py").read_text()
+    subprocess.run(["git", "checkout", "--quiet", "."], cwd=shop, check=True)
+    repeated = zelda(replace(elsewhere, path=shop), *again.split())
+    assert repeated.returncode == 0, repeated.stdout + repeated.stderr
+    assert "2 passed" in repeated.stdout

@@ -20,7 +20,10 @@ from tests.support.warm import Process
 
 GOOD = "prompt: Do it.\n"
 FILES = {"zelda.config.yaml", "zelda/test-example.yaml", ".gitignore"}
-NEXT = "Next: make a task of yours of the prompt in zelda/test-example.yaml; `zelda check`, then `zelda run example`."
+NEXT = (
+    "Next: replace the prompt in zelda/test-example.yaml with a task of yours, if you have a better one; "
+    "`zelda check`, then `zelda run example`."
+)
 NOTHING = [
     "No manifest of a known language is here, so no command is proposed.",
     "Nothing here steers Claude Code yet.",
@@ -192,16 +195,31 @@ def test_a_full_disk_changes_nothing(tmp_path):
 # --- validate ------------------------------------------------------------------------------------------------------
 
 
+def test_validate_shows_a_line_per_suite_and_names_what_only_looks_like_one(tmp_path):
+    write(tmp_path, config="testCommand: make\n", test_api="prompt: x\nacceptanceCriteria: [One., Two.]\n", test_b=GOOD)
+    write(tmp_path, shipping=GOOD, test_c=f"{GOOD}testCommand: []\n")
+    done = zelda("validate", cwd=tmp_path)
+    assert done.stdout.splitlines()[:2] == [
+        "api  2 criteria, test  zelda/test-api.yaml",
+        "b    test  zelda/test-b.yaml",
+    ]
+    assert done.stdout.splitlines()[3].startswith("3 suites are valid. ")
+    named = "zelda/shipping.yaml looks like a suite and is not run: call it zelda/test-shipping.yaml"
+    assert f"warning: {named}\n" in done.stderr
+    done = zelda("run", "shipping", cwd=tmp_path)
+    assert (done.returncode, f'error: No suite is called "shipping".\n{named}.' in done.stderr) == (2, True)
+
+
 def test_validate_shows_every_value_with_its_origin_aligned(tmp_path):
     write(
         tmp_path,
         config="trials: 3\nexecution:\n  maxTurns: 20\n",
         test_api="prompt: |\n  Add it.\n  Test it.\nexecution:\n  maxTurns: 40\ntestCommand: [npm, test]\n",
     )
-    done = zelda("validate", cwd=tmp_path)
+    done = zelda("validate", "--settings", cwd=tmp_path)
     assert (done.stderr, done.returncode) == ("", 0)
     lines = done.stdout.splitlines()
-    assert lines[0] == "api  zelda/test-api.yaml"
+    assert lines[0] == "api  test  zelda/test-api.yaml"
     assert lines[-1] == "1 suite is valid."
     rows = [re.split(r" {2,}", line.strip()) for line in lines[1:-2]]
     assert ["prompt", "Add it. Test it.", "zelda/test-api.yaml:1"] in rows
@@ -225,7 +243,7 @@ MEASURED = {
 
 def test_suites_that_can_neither_pass_nor_fail_are_told_so_and_json_holds_suites_and_origins(tmp_path):
     write(tmp_path, config="trials: 3\n", **{name: f"prompt: Grüße\n{suite}" for name, (suite, _) in MEASURED.items()})
-    assert zelda("validate", cwd=tmp_path).stdout.count("Measured only: ") == 4
+    assert zelda("validate", cwd=tmp_path).stdout.count("measured only: ") == 4
     done = zelda("validate", "--json", cwd=tmp_path)
     assert (done.stderr, done.returncode) == ("", 0)
     read = json.loads(done.stdout)
@@ -254,7 +272,7 @@ def test_problems_go_to_standard_error_all_at_once(tmp_path):
 
 def test_text_of_a_suite_cannot_steer_the_terminal(tmp_path):
     write(tmp_path, test_a='prompt: "a\\e[2Jb"\ntags: ["[red]x[/red]", "\\r\\bz"]\n')
-    done = zelda("validate", cwd=tmp_path)
+    done = zelda("validate", "--settings", cwd=tmp_path)
     assert "\x1b" not in done.stdout
     assert "\b" not in done.stdout
     assert "[red]x[/red]" in done.stdout

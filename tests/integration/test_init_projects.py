@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.config.project import load
 
-SKILL = "---\nname: rest-endpoint\ndescription: Creates a REST endpoint, with its tests.\n---\nSteps.\n"
+SKILL = "---\nname: rest-endpoint\ndescription: Creates a REST endpoint. Use when adding an endpoint.\n---\nSteps.\n"
 NODE_TEST = "require('node:test').test('adds', () => {})\n"
 NODE = {
     "package.json": json.dumps({"scripts": {"test": "node --test", "build": "exit 3"}}),
@@ -86,13 +87,36 @@ def test_in_a_subfolder_it_says_what_it_does_and_asks_at_a_terminal(tmp_path):
     assert "Set up is this folder alone; the whole repository: zelda init --project .." in done.stderr
     assert (inner / "zelda.config.yaml").exists()
     shutil.rmtree(inner / "zelda")
-    for file in ("zelda.config.yaml", ".gitignore"):
-        (inner / file).unlink()
+    # The repository ignores the results already.
+    assert not (inner / ".gitignore").exists()
+    (inner / "zelda.config.yaml").unlink()
     shown, code = on_terminal("init", "--no-check", cwd=inner, answers="\n2\n")
     assert "Set up the whole repository instead? [Y/n]: " in shown
     assert "2  the rule .claude/rules/api.md" in shown
     assert "wrote zelda/test-api.yaml, about the rule .claude/rules/api.md" in shown
     assert ((project.path / "zelda/test-api.yaml").exists(), (inner / "zelda").exists(), code) == (True, False, 0)
+
+
+def test_new_adds_a_suite_about_a_skill_or_a_rule_and_names_what_there_is(tmp_path):
+    project = repository(tmp_path, NODE)
+    for order, wanted in (
+        (["api/health", "--skill", "rest-endpoint"], "The occasion: adding an endpoint."),
+        (["checked", "--rule", "api"], 'All changes keep to this sentence of .claude/rules/api.md: "Always validate'),
+        (["plain"], "Find one exported function of this project that no test covers yet"),
+    ):
+        done = zelda(project, "new", *order)
+        assert done.returncode == 0, done.stderr
+        (file,) = re.findall(r"wrote (\S+?),? ", done.stdout.replace("\n", " "))
+        assert wanted in " ".join((project.path / file).read_text().split())
+    assert zelda(project, "validate").returncode == 0
+    for order, why in (
+        (["plain"], "zelda/test-plain.yaml exists already"),
+        (["x", "--rule", "apis"], "Did you mean api?"),
+        (["x", "--skill", "y"], "There are rest-endpoint."),
+        (["../x"], "../x is no name of a suite"),
+    ):
+        done = zelda(project, "new", *order)
+        assert (done.returncode, why in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize("name", ["$(touch evil)", "-rf", "ü\u202e\x1b[31m", "a\nb: c'\"`"])
@@ -131,7 +155,7 @@ def test_commands_are_not_tried_at_an_isolation_that_nobody_accepted(tmp_path):
     needs.level("landlock")
     project = repository(tmp_path, {**NODE, "zelda/test-a.yaml": "prompt: x\nisolation: {level: landlock}\n"})
     said = init(project, "--yes", ZELDA_UNSAFE="0", ZELDA_ACCEPT_ISOLATION="")
-    assert any(line.startswith("not tried: At isolation level landlock") for line in said)
+    assert any(line.startswith("not tried: ") and "At isolation level landlock" in line for line in said)
     assert any("--accept-isolation landlock" in line for line in said)
     assert load(project.path).config.test_command == "npm test"
 

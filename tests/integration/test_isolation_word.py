@@ -46,7 +46,7 @@ def test_without_the_word_nothing_is_spent_and_no_file_of_the_project_can_say_it
     assert (code, asked) == (2, 0)
     assert "At isolation level landlock session and commands run as your user" in output
     assert "--accept-isolation landlock" in output
-    assert re.search(r"This machine offers more: --isolation|To raise the level: ", output)
+    assert re.search(r"error: (This machine offers more: --isolation|To isolate runs: )", output)
     assert not list(project.results.glob("runs/*"))
     project.write({"zelda.config.yaml": "acceptIsolation: landlock\n"})
     code, output, asked = run(project)
@@ -104,6 +104,15 @@ def test_at_a_terminal_it_is_asked_once_and_remembered_for_the_user(project: Pro
         code, printed = answered(project, b"", api.url)
     assert code == 0
     assert "[y/N]" not in printed
+    assert run(project)[0] == 0
+
+
+def test_the_option_is_remembered_and_a_variable_holds_for_one_command(project: Project) -> None:
+    assert run(project, ZELDA_ACCEPT_ISOLATION="landlock")[0] == 0
+    assert not accepted(project).exists()
+    code, output, _ = run(project, "--accept-isolation", "landlock")
+    assert code == 0, output
+    assert accepted(project).read_text() == "landlock\n"
     assert run(project)[0] == 0
 
 

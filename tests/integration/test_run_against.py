@@ -94,13 +94,31 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
     commits = {side: {run["source"]["commit"] for run in stored if run["side"] == side} for side in sides}
     assert commits == {"head": {project.git("rev-parse", "HEAD")}, "base": {project.git("rev-parse", "HEAD~1")}}
     assert re.search(r"Changed +CLAUDE\.md, line 1\n", output)
-    why = "'It greets.' failed in 3 of 3: 3 of the head and 6 of the base more, side by side (look 2 of at most 5)"
+    why = (
+        "'It greets.' failed in 3 of 3: 3 with your change and 6 of the base more, side by side (round 2 of at most 5)"
+    )
     assert why in output
     assert "6 + 6 trials: a regression is proven" in output
     assert "worse in 1 of 1 suite" in output
     # Side by side: the base did not wait until the head was through.
     later = sorted((run for run in stored if run["look"] == 2), key=lambda run: run["startedAt"])
     assert {run["side"] for run in later[:4]} == {"head", "base"}
+
+    # Whoever looks again sees the same comparison, and all that it cost.
+    compared, shown = zelda(project, "compare"), zelda(project, "show")
+    assert (compared.returncode, shown.returncode) == (1, 0), shown.stdout + shown.stderr
+    for done in (compared, shown):
+        assert re.search(r"Changed +CLAUDE\.md, line 1\n", done.stdout)
+        assert "worse in 1 of 1 suite" in done.stdout
+        assert re.search(r"greeting +regressed +6 +6 +a regression is proven", done.stdout)
+    assert re.search(rf"Cost +\${sum(map(cost_of, stored)):.4f} ", shown.stdout)
+    assert json.loads(zelda(project, "compare", "--json").stdout)["suites"][0]["verdict"] == "regressed"
+    assert zelda(project, "report").returncode == 0
+    page = html.unescape((project.results / "report.html").read_text())
+    assert "Changed files that steer Claude Code: CLAUDE.md, line 1." in page
+    (kept,) = project.results.glob("comparisons/*")
+    assert zelda(project, "prune", "--before", "0m", "--keep", "0", "--yes").returncode == 0
+    assert not kept.exists()
 
 
 def test_a_suite_goes_on_while_a_session_of_another_is_still_open(tmp_path: Path) -> None:
@@ -276,3 +294,23 @@ def test_after_a_kill_amid_a_look_the_same_question_goes_on_with_the_same_plan(t
     # Asked once more, all is known.
     code, output, batch = against(project, "--json", "--trials", FEW)
     assert (code, batch["runs"], batch["baseRuns"]) == (1, [], []), output
+
+
+def test_watch_runs_again_after_a_save_against_the_last_commit_until_it_is_interrupted(tmp_path: Path) -> None:
+    other = SUITE.replace("Greet.", "Work.")
+    project = repository(tmp_path, {"CLAUDE.md": SILENT, "zelda/test-greeting.yaml": SUITE})
+    project.write({"zelda/test-other.yaml": f"skip: Not now.\n{other}", "CLAUDE.md": GREETS})
+    with (
+        ScriptedApi(model) as api,
+        started(project, "run", "--watch", "--trials", "1", "--jobs", "2", api=api.url) as zelda_,
+    ):
+        wait_until(lambda: len(results(project)) == 2)
+        sides = Counter((run["suite"], run["side"]) for run in results(project))
+        assert sides == {("greeting", "head"): 1, ("greeting", "base"): 1}
+        project.write({"CLAUDE.md": f"{GREETS}Be kind.\n"})
+        wait_until(lambda: len(results(project)) >= 3)
+        os.killpg(zelda_.pid, signal.SIGINT)
+        code, output = ended(zelda_)
+    assert code == 130, output
+    assert re.search(r"Watching \d+ files\.[^\n]*\nChanged: CLAUDE\.md\n", output)
+    assert "skipped: Not now." in output

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from zelda_ci import app
 from zelda_ci.app import Invocation
 from zelda_ci.ci import (
     baseline,
@@ -34,6 +33,7 @@ from zelda_ci.ci.inputs import Mode
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
+from zelda_ci.config import project
 from zelda_ci.config.project import LoadedProject, find_root
 from zelda_ci.config.selection import select
 from zelda_ci.domain.comparison import NotLoaded
@@ -122,10 +122,10 @@ def _evaluate_requested(
 def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     settings = case.settings
     _need_files(settings.project)
-    loaded = app.load(settings.project)
+    loaded = project.load(settings.project)
     case = replace(at_submodule(case, environ), pinned=stored_parts.pinned_plan(case))
     overruled = _with_rights(loaded, case, environ)
-    loaded, notes = overruled.project, overruled.notes
+    loaded, notes = project.active(overruled.project, is_ci=True), overruled.notes
     source = source_of(case, environ)
     found = refused.newly_refused(case.decision.base, source, loaded.root, settings, case.log)
     case = replace(case, refused=found)

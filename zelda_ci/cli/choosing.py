@@ -74,7 +74,7 @@ def _narrowed(loaded: LoadedProject, selection: Selection) -> tuple[str, ...]:
     """Names of suites; none where all are meant."""
     if selection == Selection():
         return ()
-    suites = select(loaded.suites, selection.names, selection.tags)
+    suites = select(loaded.suites, selection.names, selection.tags, loaded.notices)
     if selection.grep is not None:
         suites = containing(suites, selection.grep)
     if selection.last_failed:

@@ -11,7 +11,8 @@ from zelda_ci import __version__
 # Command → its line in `zelda --help`. Each is a `click.Command` of the same name in a module of the same name, but for
 # those in `MODULES`.
 COMMANDS = {
-    "init": "Set up a project: configuration, an example suite, .gitignore.",
+    "init": "Set up a project: configuration, a first suite, .gitignore.",
+    "new": "Add a suite, about a skill or rule if you like.",
     "check": "Try everything that a run needs, without a session.",
     "run": "Run suites, each in a real Claude Code session, and print a report.",
     "merge": "Put the parts of a run that several machines shared together, and report it.",
@@ -23,7 +24,7 @@ COMMANDS = {
     "coverage": "Show which suites used which skills, rules and other files that steer.",
     "rejudge": "Judge stored runs again, without a new session.",
     "prune": "Remove old runs, and workspaces that killed runs left.",
-    "validate": "Check every file and show the final settings of each suite.",
+    "validate": "Check every file, and show what each suite asks for.",
     "explain": "Say what an error code means, and what to do.",
     "ci": "Run in a GitHub workflow: run suites, compare, comment on the pull request.",
     "completion": "Make your shell complete commands, suites and run ids.",
@@ -38,6 +39,7 @@ PAGES_URL = "https://github.com/zelda-ci/zelda-ci/blob/main"
 # Command → its page.
 PAGES = {
     "init": "docs/your-first-suite.md",
+    "new": "docs/your-first-suite.md",
     "check": "docs/configuration.md#check-before-you-pay",
     "run": "docs/your-first-suite.md",
     "merge": "docs/shards.md",

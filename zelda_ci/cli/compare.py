@@ -8,6 +8,7 @@ import click
 
 from zelda_ci.cli import completion, options, report
 from zelda_ci.cli.output import echo, echo_raw
+from zelda_ci.cli.sides import ComparedSides
 from zelda_ci.config.project import examine, results_folder
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.errors import ConfigError, StorageError
@@ -26,16 +27,19 @@ from zelda_ci.storage.references import LATEST, read_side
     "main.json candidate.json --markdown`. Exit codes: 0 the gate passes, 1 it does not, 2 a side cannot be read or "
     "the candidate is INCOMPLETE."
 )
-@click.argument("baseline", default=f"{LATEST}~1", metavar="[BASELINE]", shell_complete=completion.runs)
+@click.argument("baseline", required=False, metavar="[BASELINE]", shell_complete=completion.runs)
 @click.argument("candidate", default=LATEST, metavar="[CANDIDATE]", shell_complete=completion.runs)
 @options.project
 @click.option("--allow-mixed", is_flag=True, help="Show deltas even if suites, models or versions differ.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; the gate's findings go to standard error.")
 @click.option("--markdown", is_flag=True, help="Print Markdown for GitHub; the gate's findings go to standard error.")
-def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, as_json: bool, markdown: bool) -> int:
+def compare(
+    *, baseline: str | None, candidate: str, project: Path, allow_mixed: bool, as_json: bool, markdown: bool
+) -> int:
     """Compare two sides: what changed, how sure that is, and whether the gate passes.
 
-    Without arguments, the newest batch (all runs of one `zelda run`) is compared with the one before.
+    Without arguments, the newest batch (all runs of one `zelda run`) is compared with the one before; of a batch of
+    `zelda run --against`, the comparison that it made is shown.
 
     A side is a batch or a run (its id, or the beginning of one), or a file: the output of `zelda run --json`, or a
     result.json. `latest` is the newest batch, `latest~1` the one before; `latest:SUITE` and `latest:SUITE~1` count
@@ -45,13 +49,17 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
     """
     if as_json and markdown:
         raise ConfigError("--json and --markdown exclude each other.", hint="Give one of them.", code="USAGE")
-    gates, results_dir = configured_gates(project), results_folder(project)
-    history = RunHistory(results_dir)
-    sides = read_side(history, baseline), read_side(history, candidate)
-    compared = compare_sides(*sides, gates, allow_mixed=allow_mixed, pair_suites=True)
-    changes = changed_steering(history, sides[0].runs, sides[1].runs)
-    names = {"baseline": sides[0].name, "candidate": sides[1].name}
-    view = comparison_view(compared.comparison, compared.gate, **names, changes=changes)
+    results_dir = results_folder(project)
+    made = ComparedSides.read(results_dir) if baseline is None else None
+    if made:
+        compared, view = made.compared, made.view()
+    else:
+        history = RunHistory(results_dir)
+        sides = read_side(history, baseline or f"{LATEST}~1"), read_side(history, candidate)
+        compared = compare_sides(*sides, configured_gates(project), allow_mixed=allow_mixed, pair_suites=True)
+        changes = changed_steering(history, sides[0].runs, sides[1].runs)
+        names = {"baseline": sides[0].name, "candidate": sides[1].name}
+        view = comparison_view(compared.comparison, compared.gate, **names, changes=changes)
     if as_json:
         report.print_json(compared.comparison)
     elif markdown:
@@ -59,6 +67,8 @@ def compare(*, baseline: str, candidate: str, project: Path, allow_mixed: bool, 
             from zelda_ci.report.markdown import render_comparison  # noqa: PLC0415 - jinja2 takes its time
 
         echo_raw(render_comparison(view), nl=False)
+    elif made:
+        made.show(whole=True)
     else:
         print_comparison(terminal.open_console(sys.stdout), view)
     return _exit_code(compared, gate_printed=not (as_json or markdown))

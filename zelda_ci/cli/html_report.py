@@ -10,6 +10,7 @@ from zelda_ci.cli import completion, options
 from zelda_ci.cli.compare import configured_gates
 from zelda_ci.cli.output import echo
 from zelda_ci.cli.report import typed_path
+from zelda_ci.cli.sides import ComparedSides
 from zelda_ci.config.project import find_root, results_folder
 from zelda_ci.domain.numbers import brief_count
 from zelda_ci.domain.run import batch_of
@@ -64,7 +65,7 @@ def report(
     results_dir = results_folder(project)
     history = RunHistory(results_dir)
     sides = [read_side(history, name, whole=len(runs) != 2) for name in runs or (LATEST,)]
-    made = _compared(sides, project, history, allow_mixed=allow_mixed)
+    made = _compared(sides, project, results_dir, allow_mixed=allow_mixed)
     target = _target(output, results_dir)
     if no_transcripts and all_transcripts:
         message = "--no-transcripts and --all-transcripts exclude each other."
@@ -75,20 +76,22 @@ def report(
         echo("No browser could be started: open the file yourself.", err=True)
 
 
-def _compared(sides: Sequence[SideReference], project: Path, history: RunHistory, *, allow_mixed: bool) -> CiReport:
+def _compared(sides: Sequence[SideReference], project: Path, results_dir: Path, *, allow_mixed: bool) -> CiReport:
     """Two sides against each other; one, or many, as they are."""
     subject = find_root(project).name
     if len(sides) == 2:
         baseline, candidate = sides
     else:
         batch = batch_of([run for side in sides for run in side.runs])
+        if len(sides) == 1 and len(batch.runs) > 1 and (kept := ComparedSides.read(results_dir, batch.batch_id)):
+            return kept.report(subject)
         if not batch.base_runs:
             return report_alone(batch, subject)
         baseline = SideReference(Side.BASE.value, batch.base_runs)
         candidate = SideReference(Side.HEAD.value, batch.runs)
     gates = configured_gates(project)
     compared = compare_sides(baseline, candidate, gates, allow_mixed=allow_mixed, pair_suites=True)
-    changes = changed_steering(history, baseline.runs, candidate.runs)
+    changes = changed_steering(RunHistory(results_dir), baseline.runs, candidate.runs)
     return report_of_sides(baseline, candidate, compared, subject, changes)
 
 

@@ -4,26 +4,26 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 from click.core import ParameterSource
 
+from zelda_ci import app
+from zelda_ci.cli import report
 from zelda_ci.cli.command_trials import Trial, untried
 from zelda_ci.cli.output import echo
-from zelda_ci.config import scaffold
+from zelda_ci.config import init as scaffold
 from zelda_ci.config.discovery import suite_files
 from zelda_ci.config.environment import EnvironmentSettings, read_environment
-from zelda_ci.config.first_suite import FirstSuite, about, first_suite, subjects
-from zelda_ci.config.scaffold import FileDraft
+from zelda_ci.config.init import CommandLine, FileDraft, FirstSuite, about, first_suite, subjects
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.config.secret_files import find_secrets
-from zelda_ci.config.templates import CommandLine
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.pipeline.survey import Survey, survey
 from zelda_ci.redact import Redactor
-from zelda_ci.report.text import visible
+from zelda_ci.report.text import sentence, visible
 
 MAX_CHOICES = 9
 MAX_SHOWN = 400
@@ -59,13 +59,19 @@ def init(*, project: Path, yes: bool, force: bool, no_check: bool) -> None:
     """Set up a project for Zelda CI.
 
     Looks at the folder: its language, package manager and commands, and what steers Claude Code in it. Writes a short
-    zelda.config.yaml, a first suite about a skill, a rule or the CLAUDE.md file that it found, and adds the folder of
-    results to .gitignore. Setup, build and test command are tried at once, as `zelda check` does it, without a session
-    and without cost; what does not work is left out, with the reason.
+    zelda.config.yaml and a first suite about a skill, a rule or the CLAUDE.md file that it found, and has git ignore
+    results, bytecode and environments. Setup, build and test command are tried at once, as `zelda check` does it,
+    without a session and without cost; what does not work is left out, with the reason.
     """
     manner = Manner(asks=not yes and _somebody_can_answer(), yes=yes, force=force, tries=not no_check)
     settings = read_environment(os.environ)
-    found = _settled(_survey(project, settings), manner)
+    weak = app.weak_machine(settings)
+    if weak and manner.asks:
+        weak = report.ask_to_accept(weak, settings)
+    elif weak:
+        echo(f"{sentence(weak.meaning, report.MAX_MEANING)}\n{weak.acceptance}\n", err=True)
+    manner = replace(manner, tries=manner.tries and weak is None)
+    found = _settled(surveyed(project, settings), manner)
     _set_up(found, manner, settings)
 
 
@@ -74,7 +80,8 @@ def _somebody_can_answer() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def _survey(folder: Path, settings: EnvironmentSettings) -> Survey:
+def surveyed(folder: Path, settings: EnvironmentSettings) -> Survey:
+    """Look at a folder; secrets that lie in it are masked."""
     lying = find_secrets(folder.resolve(), settings.environ, ())
     return survey(folder, Redactor([*settings.secrets(), *lying.secrets]))
 
@@ -94,7 +101,7 @@ def _settled(found: Survey, manner: Manner) -> Survey:
         echo(f"{here} is a folder of the repository {top}.", err=True)
         whole = visible(os.path.relpath(found.top))
         if asks and click.confirm("Set up the whole repository instead?", default=not found.kinds, err=True):
-            return _survey(found.top, read_environment(os.environ))
+            return surveyed(found.top, read_environment(os.environ))
         echo(f"Set up is this folder alone; the whole repository: zelda init --project {shlex.quote(whole)}", err=True)
     return found
 
@@ -112,7 +119,8 @@ def _set_up(found: Survey, manner: Manner, settings: EnvironmentSettings) -> Non
     example = _suite_draft(root, values, suite)
     others = [path for path in suite_files(root, values.test_dir) if path != example.path]
     written = [] if others and not example.exists else _agreed(example, manner)
-    ignore = scaffold.ignore_draft(root, values.results_dir)
+    beside = scaffold.written_beside((kind.language for kind in found.kinds), found.files)
+    ignore, folders = scaffold.ignored(root, found.top, [values.results_dir, *beside])
     scaffold.write([*drafts, *written, *([ignore] if ignore else [])])
     for text in (*found.sentences(), *found.broken(), ""):
         echo(text)
@@ -121,9 +129,15 @@ def _set_up(found: Survey, manner: Manner, settings: EnvironmentSettings) -> Non
         echo(f"{'overwrote' if draft.exists else 'wrote'} {draft.file}{on}")
     if others and not written:
         echo(f"kept {visible(values.test_dir)}/: suites are there already")
-    echo(_about_ignoring(ignore, values.results_dir))
+    added = ", ".join(f"{visible(folder)}/" for folder in folders)
+    if ignore:
+        echo(f"added {added} to .gitignore" if ignore.exists else f"wrote .gitignore with {added}")
+    else:
+        echo(f"kept .gitignore: it has {visible(values.results_dir)}/ already")
     if drafts and commands and manner.tries:
         _try(found, commands, (suite.name,) if written else (), settings, manner)
+    elif drafts and commands:
+        echo("\nThe commands were not tried; `zelda check` tries them.")
     echo(f"\n{_next(root, example.file if written else None, suite.name)}")
 
 
@@ -160,7 +174,7 @@ def _config_text(found: Survey, commands: Sequence[CommandLine], *, is_tried: bo
 
 
 def _first_suite(found: Survey, *, asks: bool) -> FirstSuite:
-    """About what somebody chooses, or else about what tells most."""
+    """About what somebody chooses, or else about what says most clearly when or what."""
     choices = subjects(found.items)
     number = 1
     if asks and len(choices) > 1:
@@ -169,7 +183,7 @@ def _first_suite(found: Survey, *, asks: bool) -> FirstSuite:
             echo(f"  {index}  {about(item, found.folder)}", err=True)
         last = min(len(choices), MAX_CHOICES)
         number = click.prompt("Number", type=click.IntRange(1, last), default=1, err=True)
-    return first_suite(choices[number - 1] if choices else None, found.files, found.folder)
+    return first_suite(choices[number - 1] if choices else None, found.facts)
 
 
 def _suite_draft(root: Path, values: ProjectConfig, suite: FirstSuite) -> FileDraft:
@@ -199,16 +213,10 @@ def _agreed(draft: FileDraft, manner: Manner) -> list[FileDraft]:
     return [draft]
 
 
-def _about_ignoring(ignore: FileDraft | None, results_dir: str) -> str:
-    if ignore is None:
-        return f"kept .gitignore: it has {results_dir}/ already"
-    return f"added {results_dir}/ to .gitignore" if ignore.exists else f"wrote .gitignore with {results_dir}/"
-
-
 def _next(root: Path, file: str | None, name: str) -> str:
     there = os.path.relpath(root)
     project = "" if there == "." else f" --project {shlex.quote(there)}"
     if file is None:
         return f"Next: `zelda check{project}`, then `zelda run{project}`."
     commands = f"`zelda check{project}`, then `zelda run {name}{project}`"
-    return f"Next: make a task of yours of the prompt in {file}; {commands}."
+    return f"Next: replace the prompt in {file} with a task of yours, if you have a better one; {commands}."

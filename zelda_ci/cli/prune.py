@@ -14,6 +14,7 @@ from zelda_ci.config.project import find_root, results_folder
 from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.redact import Redactor
+from zelda_ci.storage import comparisons
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.workspaces import Workspaces
@@ -50,6 +51,7 @@ def prune(*, project: Path, before: datetime | None, keep: int, yes: bool) -> No
     store = ResultStore(results)
     for run in old:
         store.remove(run.run_id)
+    comparisons.forget(results, {run.run_id for run in old}, {run.batch_id for run in old})
     swept = anyio.run(Workspaces(find_root(project), results, os.environ, Redactor()).sweep)
     left = f", and what {format_count(len(swept), 'killed run')} left" if swept else ""
     echo(f"Removed {what}{left}; {len(runs) - len(old)} stored.")

@@ -11,13 +11,14 @@ import click
 from zelda_ci.app import Invocation
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.compare.gate import missed_minimums
-from zelda_ci.config.environment import accept_isolation
+from zelda_ci.config.environment import EnvironmentSettings, accept_isolation, accepted_isolation
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.outcome import batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
+from zelda_ci.pipeline.confinement import WeakIsolation
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.arms import forecast_lines, forecast_table
 from zelda_ci.report.builders.gate import gate_sentences
@@ -28,6 +29,8 @@ from zelda_ci.report.text import json_text, sentence
 from zelda_ci.storage import run_folder
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import RUNS
+
+MAX_MEANING = 600
 
 
 @contextmanager
@@ -51,21 +54,35 @@ def print_table(view: HistoryView) -> None:
 
 
 def ask_about_isolation(invocation: Invocation) -> None:
-    """At a terminal, have the user accept weak isolation once and for all; elsewhere a run refuses it.
+    """Remember which weak level the user accepts: the option's, or at a terminal the answer; a run refuses others.
 
     Raises:
         ZeldaError: The order cannot be used, or the answer not be kept.
     """
-    weak = invocation.weak_isolation()
-    if weak is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return
-    echo(sentence(weak.meaning), err=True)
-    if click.confirm(f"Accept isolation level {weak.level} on this machine from now on?", err=True):
-        try:
-            file = accept_isolation(invocation.settings.environ, weak.level)
-        except OSError as problem:
-            raise ConfigError(f"The answer cannot be kept: {problem.strerror}.", code="ANSWER_LOST") from problem
-        echo(f"Kept in {file}; remove it to be asked again.", err=True)
+    given, settings = invocation.order.overrides.get("acceptIsolation"), invocation.settings
+    if given and given.kind == "option" and given.value != accepted_isolation(settings.environ):
+        _remember_isolation(given.value, settings)
+    if weak := invocation.weak_isolation():
+        ask_to_accept(weak, settings)
+
+
+def ask_to_accept(weak: WeakIsolation, settings: EnvironmentSettings) -> WeakIsolation | None:
+    """At a terminal, have the user accept a weak level once and for all; the level again where that is not so."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return weak
+    echo(sentence(weak.meaning, MAX_MEANING), err=True)
+    if not click.confirm(f"Accept isolation level {weak.level} on this machine from now on?", err=True):
+        return weak
+    _remember_isolation(weak.level, settings)
+    return None
+
+
+def _remember_isolation(level: str, settings: EnvironmentSettings) -> None:
+    try:
+        file = accept_isolation(settings.environ, level)
+    except OSError as problem:
+        raise ConfigError(f"The answer cannot be kept: {problem.strerror}.", code="ANSWER_LOST") from problem
+    echo(f"Isolation level {level} is accepted on this machine: {file} remembers it.", err=True)
 
 
 def show(batch: BatchResult, results_dir: Path | None, *, as_json: bool) -> int:

@@ -13,31 +13,29 @@ import click
 from zelda_ci.app import Invocation
 from zelda_ci.cli import report
 from zelda_ci.cli.output import echo, echo_raw
+from zelda_ci.cli.sides import ComparedSides
 from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.comparison import GateResult, Verdict
+from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, StoredTrials
-from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.pipeline.comparing import Compared, arms_steering, compare_arms
+from zelda_ci.pipeline.comparing import keep_comparison
 from zelda_ci.pipeline.html_report import report_alone, write_html
 from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.redact import Redactor
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.arms import arms_table, cut_short, headline
-from zelda_ci.report.builders.comparison import comparison_view
+from zelda_ci.report.builders.arms import arms_table, cut_short
 from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
 from zelda_ci.report.builders.summary import report_view
-from zelda_ci.report.model import Detail, RunFiles, Section
-from zelda_ci.report.terminal.pages import print_arms, print_closing, print_comparison
+from zelda_ci.report.model import Detail, RunFiles
+from zelda_ci.report.terminal.pages import print_arms, print_closing
 from zelda_ci.report.terminal.suites import FinishedSuites
 from zelda_ci.report.text import json_text, sentence
-from zelda_ci.report.told import CiReport, PullRequestChanges
+from zelda_ci.report.told import CiReport
 from zelda_ci.selection.choice import left_out, reasons
 from zelda_ci.storage.history import RunHistory
 
@@ -229,25 +227,18 @@ class RunReport:
 
     def _show_arms(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> tuple[int, CiReport]:
         """Print what became worse, and one table of all suites."""
-        compared = compare_arms(batch, stored)
-        changes = arms_steering(RunHistory(self._loaded.results_dir), batch, stored)
+        sides = ComparedSides.of(self._loaded.results_dir, batch, stored)
+        keep_comparison(self._loaded.results_dir, batch, stored)
+        compared = sides.compared
         if self.reporting.printed:
             _print_gate(compared.gate)
         else:
-            console = terminal.open_console(sys.stdout)
-            self._suites.print_rest(console, batch.runs)
-            whole = self.reporting.detail is Detail.FULL
-            moved = [suite for suite in compared.comparison.suites if whole or suite.verdict is not Verdict.UNCHANGED]
-            shown = compared.comparison.replace(suites=tuple(moved))
-            base = batch.base.commit[:12] if batch.base and batch.base.commit else ""
-            names = {"baseline": base, "candidate": batch.batch_id}
-            view = comparison_view(shown, compared.gate, **names, changes=changes)
-            if moved and self.reporting.detail is not Detail.QUIET:
-                print_comparison(console, replace(view, gate=Section("", ())))
-            print_arms(console, headline(batch, compared.comparison), arms_table(batch, compared.comparison), view.gate)
+            self._suites.print_rest(terminal.open_console(sys.stdout), batch.runs)
+            detail = self.reporting.detail
+            sides.show(whole=detail is Detail.FULL, details=detail is not Detail.QUIET)
         outcome = batch_outcome(batch)
         code = outcome.exit_code if outcome >= Outcome.INCOMPLETE else compared.gate.exit_code
-        return code, as_report(batch, compared, self._loaded.root.name, changes)
+        return code, sides.report(self._loaded.root.name)
 
 
 def _print_gate(gate: GateResult) -> None:
@@ -256,14 +247,6 @@ def _print_gate(gate: GateResult) -> None:
         echo(f"gate: {reason}", err=True)
     for reason in uncounted_sentences(gate):
         echo(f"not counted: {reason}", err=True)
-
-
-def as_report(batch: BatchResult, compared: Compared, subject: str, changes: Sequence[SteeringChange]) -> CiReport:
-    """Of runs that are compared with those of another commit."""
-    commit = batch.base.commit if batch.base else None
-    origin = BaselineOrigin(state=BaselineState.FOUND, sentence="", commit=commit)
-    changed = PullRequestChanges(steering=tuple(changes))
-    return CiReport(batch, compared.gate, origin, compared.comparison, subject=subject, changes=changed)
 
 
 def _written(kind: str, told: CiReport) -> str:

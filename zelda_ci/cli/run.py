@@ -14,6 +14,7 @@ from zelda_ci.cli import completion, debug_log, merge, options, report, reporter
 from zelda_ci.cli.choosing import Selection, select_in
 from zelda_ci.cli.output import echo
 from zelda_ci.cli.reporters import Reporter, RunReport, folder_name, narrowed
+from zelda_ci.cli.watch import watch
 from zelda_ci.config.environment import read_environment
 from zelda_ci.domain.run import BatchResult, StoredTrials, empty_batch
 from zelda_ci.domain.shards import ShardOf
@@ -80,6 +81,13 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     type=options.Whole(min=1),
     help="Begin nothing more once so many runs did not pass; what is under way finishes, and the rest is named.",
 )
+@click.option(
+    "--watch",
+    "is_watching",
+    is_flag=True,
+    help="Run again after each save what it can concern, --against the last commit if nothing else is named. Each save "
+    "spends money: see --budget-usd.",
+)
 @click.option("--yes", is_flag=True, help="Also run suites whose build or tests fail before any session.")
 @options.overrides("run")
 @options.unsafe
@@ -106,6 +114,7 @@ def run(  # noqa: PLR0913 - its options
     dry_run: bool,
     fail_fast: bool,
     max_failures: int | None,
+    is_watching: bool,
     yes: bool,
     unsafe: bool,
     no_check: bool,
@@ -130,13 +139,11 @@ def run(  # noqa: PLR0913 - its options
     A session needs ANTHROPIC_API_KEY or another credential, and costs money; --replay needs neither. Before anything is
     spent, everything that the runs need is tried as `zelda check` does it.
     """
+    if is_watching:
+        against = against or options.LAST
+        changed_since = changed_since or against
     reporting = reporters.chosen(chosen_reporters, as_json=as_json, quiet=quiet, page=page)
     reporting = replace(reporting, steps=steps)
-    chosen = select_in(project, Selection(names, tags, grep, last_failed), all_projects=all_projects)
-    roots = [loaded.root for loaded, _ in chosen.projects]
-    of_each = reporting.of_each(roots) if all_projects else [reporting]
-    for each in of_each:
-        each.need_folders()
     settings = read_environment(os.environ)
     order = RunOrder(overrides=overrides, jobs=jobs, record=record, replay=replay, unsafe=unsafe, check=not no_check)
     against_ref = None if against is None else BaseOrder(against)
@@ -144,22 +151,31 @@ def run(  # noqa: PLR0913 - its options
     order = options.tested(order, options.LAST if shard and commit is None else commit)
     order = replace(order, against=against_ref, budget_usd=budget_usd, despite_failing=yes)
     order = replace(order, max_failures=1 if fail_fast else max_failures)
-    asked = [
-        Asked(Invocation(loaded, replace(order, names=meant), settings), RunReport(each, loaded))
-        for (loaded, meant), each in zip(chosen.projects, of_each, strict=True)
-    ]
     since = None if run_all else changed_since
-    if shard:
-        return merge.run_shard(asked[0].invocation, shard, asked[0].report, since)
-    work = EachProject(since, is_several=chosen.is_several)
-    for root, problem in chosen.unusable.items():
-        work.refuse(root, problem)
-    if dry_run:
-        for one in asked:
-            work.foretell(one, as_json=reporting.printed == "json")
-    else:
-        work.run(asked)
-    return work.code
+
+    def once() -> int:
+        chosen = select_in(project, Selection(names, tags, grep, last_failed), all_projects=all_projects)
+        roots = [loaded.root for loaded, _ in chosen.projects]
+        of_each = reporting.of_each(roots) if all_projects else [reporting]
+        for each in of_each:
+            each.need_folders()
+        asked = [
+            Asked(Invocation(loaded, replace(order, names=meant), settings), RunReport(each, loaded))
+            for (loaded, meant), each in zip(chosen.projects, of_each, strict=True)
+        ]
+        if shard:
+            return merge.run_shard(asked[0].invocation, shard, asked[0].report, since)
+        work = EachProject(since, is_several=chosen.is_several)
+        for root, problem in chosen.unusable.items():
+            work.refuse(root, problem)
+        if dry_run:
+            for one in asked:
+                work.foretell(one, as_json=reporting.printed == "json")
+        else:
+            work.run(asked)
+        return work.code
+
+    return watch(project, once) if is_watching else once()
 
 
 @dataclass(frozen=True)

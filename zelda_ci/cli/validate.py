@@ -7,23 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from zelda_ci.cli import completion
-from zelda_ci.cli.output import echo_raw
+from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.config.project import Examination, LoadedProject, examine
 from zelda_ci.config.schema import entries
 from zelda_ci.config.selection import select
+from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import only_measures
 from zelda_ci.pipeline.settling import settled
+from zelda_ci.report.text import sentence
 
 _MAX_VALUE_LENGTH = 48
-MEASURED = "Measured only: no criterion is judged and no build or test is run, so it can neither pass nor fail."
+MEASURED = "measured only: no criterion is judged and no build or test is run, so it can neither pass nor fail"
 
 
-@click.command(short_help="Check every file and show the final settings of each suite.")
+@click.command(short_help="Check every file, and show what each suite asks for.")
 @click.argument("names", nargs=-1, metavar="[SUITE]...", shell_complete=completion.suites)
 @click.option(
     "--project",
@@ -32,12 +35,13 @@ MEASURED = "Measured only: no criterion is judged and no build or test is run, s
     metavar="DIR",
     help="Folder of the project (default: the current one).",
 )
+@click.option("--settings", "whole", is_flag=True, help="Show every setting of each suite, and where it comes from.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, problems included.")
-def validate(*, names: tuple[str, ...], project: Path, as_json: bool) -> None:
-    """Check every file and show the final settings of each suite.
+def validate(*, names: tuple[str, ...], project: Path, whole: bool, as_json: bool) -> None:
+    """Check every file, and show what each suite asks for, in a line.
 
-    Each value is shown with its origin: a line of the suite or of zelda.config.yaml, or the default. SUITE is a name or
-    a file: only this suite is shown, but all files are checked. Runs nothing and costs nothing.
+    With --settings each value is shown with its origin: a line of the suite or of zelda.config.yaml, or the default.
+    SUITE is a name or a file: only this suite is shown, but all files are checked. Runs nothing and costs nothing.
     """
     examination = examine(project)
     if examination.project is None:
@@ -45,11 +49,15 @@ def validate(*, names: tuple[str, ...], project: Path, as_json: bool) -> None:
             echo_raw(json.dumps(_problems_json(examination), indent=2))
         raise examination.error()
     # As a run would have them here.
-    suites = settled(examination.project.root, select(examination.project.suites, names), os.environ)
+    suites = settled(
+        examination.project.root, select(examination.project.suites, names, (), examination.project.notices), os.environ
+    )
     if as_json:
         echo_raw(json.dumps(_project_json(examination.project, suites), indent=2))
     else:
-        _print(suites)
+        for notice in examination.project.notices:
+            echo(f"warning: {sentence(notice)}", err=True)
+        _print(suites, whole=whole)
 
 
 def _problems_json(examination: Examination) -> dict[str, Any]:
@@ -78,20 +86,42 @@ def _project_json(project: LoadedProject, suites: Sequence[LoadedSuite]) -> dict
     }
 
 
-def _print(suites: Sequence[LoadedSuite]) -> None:
+def _print(suites: Sequence[LoadedSuite], *, whole: bool) -> None:
     console = Console(highlight=False, soft_wrap=True)
+    name_width = max((cell_len(suite.resolved.name) for suite in suites), default=0)
     for suite in suites:
-        console.print(Text.assemble((suite.resolved.name, "bold"), "  ", (suite.resolved.file, "dim")))
-        rows = [(key, _shown(value), suite.provenance[key]) for key, value in _settings(suite)]
-        label, width = (max(map(len, column)) for column in ([row[0] for row in rows], [row[1] for row in rows]))
-        for key, value, origin in rows:
-            line = (f"  {key:{label}}", "cyan"), (f"  {value:{width}}", _style(origin)), (f"  {origin}", "dim")
-            console.print(Text.assemble(*line))
-        if only_measures(suite.resolved):
-            console.print(Text(f"  {MEASURED}", "yellow"))
-        console.print()
+        name = Text(suite.resolved.name, "bold")
+        name.pad_right(name_width - name.cell_len)
+        asked = _asked(suite)
+        console.print(
+            name, Text(asked, "yellow" if asked is MEASURED else ""), Text(suite.resolved.file, "dim"), sep="  "
+        )
+        if whole:
+            _print_settings(console, suite)
     count = "1 suite is" if len(suites) == 1 else f"{len(suites)} suites are"
-    console.print(Text(f"{count} valid.", "green"))
+    more = "" if whole else " `zelda validate --settings` shows every setting and where it comes from."
+    console.print(Text(f"{count} valid.", "green") + Text(more, "dim"))
+
+
+def _asked(loaded: LoadedSuite) -> str:
+    """What decides over a suite's runs, or why it has none."""
+    suite = loaded.resolved
+    if loaded.skip:
+        return f"skipped: {sentence(loaded.skip, 60)}"
+    if only_measures(suite):
+        return MEASURED
+    commands = [word for word in ("build", "test") if getattr(suite, f"{word}_command")]
+    criteria = [format_count(len(suite.criteria), "criterion", "criteria")] if suite.criteria else []
+    return ", ".join([*criteria, *commands])
+
+
+def _print_settings(console: Console, suite: LoadedSuite) -> None:
+    rows = [(key, _shown(value), suite.provenance[key]) for key, value in _settings(suite)]
+    label, width = (max(map(len, column)) for column in ([row[0] for row in rows], [row[1] for row in rows]))
+    for key, value, origin in rows:
+        line = (f"  {key:{label}}", "cyan"), (f"  {value:{width}}", _style(origin)), (f"  {origin}", "dim")
+        console.print(Text.assemble(*line))
+    console.print()
 
 
 def _settings(suite: LoadedSuite) -> Iterable[tuple[str, Any]]:

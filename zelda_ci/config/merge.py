@@ -66,6 +66,10 @@ class LoadedSuite:
 
     resolved: ResolvedSuite
     provenance: Mapping[str, Origin]
+    skip: str | None = None
+    """Why it is not run."""
+    only: bool = False
+    """Whether it is to run without those that do not say so."""
 
 
 def resolve(identity: Identity, *layers: Layer) -> LoadedSuite:
@@ -75,7 +79,9 @@ def resolve(identity: Identity, *layers: Layer) -> LoadedSuite:
         values = _merged(values, layer.values())
     settled = {key: value for key, value in values.items() if key in _RESOLVED and not _no_command(key, value)}
     settled |= {"file": identity.file, "name": identity.name, "prompt": identity.prompt}
-    return LoadedSuite(ResolvedSuite.model_validate(settled), dict(_origins(identity, layers)))
+    own = layers[0].config
+    skip, only = getattr(own, "skip", None), getattr(own, "only", False)
+    return LoadedSuite(ResolvedSuite.model_validate(settled), dict(_origins(identity, layers)), skip, only)
 
 
 _RESOLVED = frozenset(field.alias for field in ResolvedSuite.model_fields.values())

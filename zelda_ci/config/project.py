@@ -120,6 +120,28 @@ def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
     return examination.project
 
 
+def active(loaded: LoadedProject, *, is_ci: bool = False) -> LoadedProject:
+    """The project without suites that are skipped, and without those beside which others say `only`; with notices.
+
+    Raises:
+        ConfigError: No suite is left; or one says `only` in CI, where that would hide all others.
+    """
+    notices = [f"{it.resolved.name} is skipped: {it.skip} ({it.resolved.file})" for it in loaded.suites if it.skip]
+    suites = [it for it in loaded.suites if not it.skip]
+    alone = [it for it in suites if it.only]
+    if alone and is_ci:
+        message = f"{alone[0].resolved.file}: only is for your own machine: here it would hide every other suite."
+        raise ConfigError(message, hint="Nothing was run. Take it out.")
+    if alone and len(alone) < len(suites):
+        names = ", ".join(it.resolved.name for it in alone)
+        notices.append(
+            f"only {names} runs, as `only` says; {len(suites) - len(alone)} of {len(suites)} suites are left out"
+        )
+    if not suites:
+        raise ConfigError("Every suite is skipped: nothing to run.", hint="\n".join(notices), code="NO_SUITE_SELECTED")
+    return replace(loaded, suites=tuple(alone or suites), notices=(*loaded.notices, *notices))
+
+
 def results_folder(folder: Path) -> Path:
     """Where the results of a folder's project lie, whatever is wrong with its suites.
 
@@ -152,7 +174,8 @@ def examine(folder: Path, asked_for: Sequence[str] = ()) -> Examination:
         return Examination(None, ordered(problems))
     if not suites:
         return Examination(None, (no_suites(root, config.config.test_dir),), "NO_SUITES")
-    resolved = tuple(resolve(suite.identity, suite.layer, config.layer) for suite in suites)
+    made = [each for suite in suites for each in suite.combinations()]
+    resolved = tuple(resolve(each.identity, each.layer, config.layer) for each in made)
     results_dir = root / config.config.results_dir
     notices += lookalikes(root, config.config.test_dir)
     return Examination(LoadedProject(root, results_dir, config.layer, config.config, resolved, notices))
@@ -229,7 +252,8 @@ def _read_suites(
 def _shared_names(suites: list[SuiteFile]) -> Iterator[ConfigProblem]:
     """Names become folder names, and some file systems do not tell upper from lower case."""
     taken: dict[str, str] = {}
-    for suite in suites:
+    made = [each for suite in suites for each in ([suite] if suite.problems else suite.combinations())]
+    for suite in made:
         name, file = suite.identity.name, suite.identity.file
         first = taken.setdefault(name.casefold(), file)
         if first != file:

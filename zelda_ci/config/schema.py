@@ -16,7 +16,17 @@ from zelda_ci.config.words import folded, nearest
 from zelda_ci.domain import suite
 from zelda_ci.domain.base import Setting
 from zelda_ci.domain.keys import HEAD, UNDECIDED, KeyDecision, KeySources, base
-from zelda_ci.domain.suite import Name, ProjectPath, SharedSettings, SourcePath, Text, WebAddress
+from zelda_ci.domain.suite import (
+    Effort,
+    ModelId,
+    Name,
+    ProjectPath,
+    RequestKey,
+    SharedSettings,
+    SourcePath,
+    Text,
+    WebAddress,
+)
 
 CONFIG_FILE = "zelda.config.yaml"
 
@@ -56,6 +66,18 @@ class ProjectConfig(SharedSettings, ProjectKeys):
     """Zelda CI: settings of a project, which each suite may override."""
 
 
+class Matrix(Setting):
+    """What a suite is made of several times with."""
+
+    model: Annotated[tuple[ModelId, ...], HEAD] = Field((), description="Models, each in place of execution.model.")
+    effort: Annotated[tuple[Effort, ...], HEAD] = Field((), description="Levels, each in place of execution.effort.")
+    variables: Annotated[dict[RequestKey, tuple[Text, ...]], HEAD] = Field(
+        {},
+        description="Texts by name: each takes the place of {{name}} in prompt and criteria.",
+        examples=[{"greeting": ["hello", "good evening"]}],
+    )
+
+
 class SuiteKeys(Setting):
     """Keys that only a suite has."""
 
@@ -89,6 +111,19 @@ class SuiteKeys(Setting):
     )
     tags: Annotated[tuple[Text, ...], HEAD] = Field(
         (), description="Words by which suites can be chosen.", examples=[["backend"]]
+    )
+    matrix: Matrix = Field(
+        Matrix(),
+        description="Makes a suite of each combination: their names have the values behind the suite's own.",
+    )
+    skip: Annotated[Text | None, base("would have kept a suite from being run")] = Field(
+        None,
+        description="Why the suite is not run for now. On a pull request that of the base counts.",
+        examples=["Waits for the new API."],
+    )
+    only: Annotated[bool, HEAD] = Field(
+        default=False,
+        description="Run this suite alone, with others that say so, while you work on it; zelda ci refuses it.",
     )
 
 

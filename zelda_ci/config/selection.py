@@ -15,13 +15,16 @@ from zelda_ci.errors import ConfigError
 _GLOB = re.compile(r"[*?\[{]")
 
 
-def select(suites: Sequence[LoadedSuite], names: Iterable[str], tags: Iterable[str] = ()) -> tuple[LoadedSuite, ...]:
+def select(
+    suites: Sequence[LoadedSuite], names: Iterable[str], tags: Iterable[str] = (), notices: Iterable[str] = ()
+) -> tuple[LoadedSuite, ...]:
     """The suites with one of the names and one of the tags, in the order of their files.
 
     Args:
         suites: All there are.
         names: Names of suites, paths of their files or folders, or globs of these; none means all.
         tags: Of which a suite must have one; none means any.
+        notices: What was said of the files, such as of one that looks like a suite and is none.
 
     Raises:
         ConfigError: a name or tag that no suite has, or nothing is left.
@@ -31,6 +34,8 @@ def select(suites: Sequence[LoadedSuite], names: Iterable[str], tags: Iterable[s
     exact = {suite.resolved.name for suite in suites}
     meant = [{it.resolved.name for it in suites if _is_named(name, it, exact)} for name in names]
     strangers = [_unknown_suite(name, suites) for name, found in zip(names, meant, strict=True) if not found]
+    if strangers:
+        strangers += [f"{told}." for told in notices if any(PurePosixPath(name).stem in told for name in names)]
     strangers += [_unknown_tag(tag, suites) for tag in tags if not any(tag in it.resolved.tags for it in suites)]
     if strangers:
         hint = "`zelda validate` shows every suite." if suites else None
@@ -90,7 +95,9 @@ def is_meant(name: str, suite: str, file: str) -> bool:
     """Whether a name that was given means the suite of this name, in this file."""
     *folders, _ = (str(path) for path in reversed([PurePosixPath(file), *PurePosixPath(file).parents[:-1]]))
     path = "/".join(part for part in PurePosixPath(name).parts if part not in {".", "..", "/"})
-    if name == suite or (path and any(_end_alike(path, each) for each in (file, *folders))):
+    # A matrix puts its values behind the suite's name.
+    is_named = name == suite or suite.startswith(f"{name}.")
+    if is_named or (path and any(_end_alike(path, each) for each in (file, *folders))):
         return True
     # `api/list` for `zelda/api/test-list.yaml`, wherever the folder of suites lies.
     named = [file, str(PurePosixPath(file).with_name(usual_name(file)))]

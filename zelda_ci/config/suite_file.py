@@ -2,8 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
 from pathlib import Path
 
 from zelda_ci.config import document
@@ -28,6 +30,69 @@ class SuiteFile:
     layer: Layer
     problems: tuple[ConfigProblem, ...]
 
+    def combinations(self) -> Iterator["SuiteFile"]:
+        """The suites that its matrix makes of it; itself, where it has none."""
+        axes = self._axes
+        for values in product(*axes.values()):
+            yield self._with(dict(zip(axes, values, strict=True)))
+
+    @property
+    def _axes(self) -> Mapping[str, Sequence[str]]:
+        """By key or placeholder, the values that it takes in turn."""
+        matrix = self._config.matrix
+        axes = {f"{{{{{name}}}}}": texts for name, texts in matrix.variables.items()}
+        return axes | {key: values for key, values in (("model", matrix.model), ("effort", matrix.effort)) if values}
+
+    @property
+    def _config(self) -> SuiteConfig:
+        assert isinstance(self.layer.config, SuiteConfig)  # noqa: S101 - made by `load_suite`
+        return self.layer.config
+
+    def _with(self, values: Mapping[str, str]) -> "SuiteFile":
+        if not values:
+            return self
+
+        def filled(text: str) -> str:
+            return re.sub(r"\{\{\w+\}\}", lambda slot: values.get(slot[0], slot[0]), text)
+
+        given = {key: values[key] for key in ("model", "effort") if key in values}
+        lists = ("acceptance_criteria", "must_pass", "answer_criteria")
+        changed = {name: tuple(map(filled, getattr(self._config, name))) for name in lists}
+        changed = {name: texts for name, texts in changed.items() if texts}
+        config = self._config.replace(**changed, execution=self._config.execution.replace(**given))
+        here = self.layer.places["matrix"]
+        layer = replace(
+            self.layer, config=config, places={**self.layer.places, **{f"execution.{key}": here for key in given}}
+        )
+        ends = [re.sub(r"[^A-Za-z0-9._-]+", "-", value).strip("-._") or "x" for value in values.values()]
+        identity = replace(
+            self.identity, name=".".join([self.identity.name, *ends]), prompt=filled(self.identity.prompt)
+        )
+        return replace(self, identity=identity, layer=layer)
+
+    def matrix_problems(self) -> Iterator[ConfigProblem]:
+        """Names that are too long or the same, and variables that stand nowhere or have no values."""
+        file, place = self.layer.file, self.layer.places.get("matrix")
+        if place is None:
+            return
+        if (count := prod(map(len, self._axes.values()))) > MAX_COMBINATIONS:
+            yield config_problem(file, place, f"matrix makes {count} suites, and at most {MAX_COMBINATIONS} may be")
+            return
+        names = [each.identity.name for each in self.combinations()]
+        if bad := next((name for name in names if not re.fullmatch(NAME, name) or names.count(name) > 1), None):
+            why = "is too long" if len(bad) > MAX_NAME else "would be that of several suites"
+            yield config_problem(file, place, f"matrix: the name {bad} {why}")
+        lists = (self._config.acceptance_criteria, self._config.must_pass, self._config.answer_criteria)
+        texts = "\n".join([self.identity.prompt, *(text for each in lists for text in each)])
+        for name, values in self._config.matrix.variables.items():
+            if not values or f"{{{{{name}}}}}" not in texts:
+                why = "has no values" if not values else f"stands nowhere: write {{{{{name}}}}} in prompt or criteria"
+                yield config_problem(file, self.layer.places.get(f"matrix.variables.{name}") or place, f"{name} {why}")
+
+
+MAX_COMBINATIONS = 50
+MAX_NAME = 60
+
 
 def load_suite(path: Path, root: Path, tracked: TrackedFiles) -> SuiteFile:
     """Read one suite of the project.
@@ -51,7 +116,8 @@ def load_suite(path: Path, root: Path, tracked: TrackedFiles) -> SuiteFile:
         prompt, origin, trouble = "", Origin(file), exc.problems
     name, name_origin = _name(suite, path)
     identity = Identity(file, name, name_origin, prompt, origin)
-    return SuiteFile(identity, suite.layer, (*suite.problems, *trouble, *_name_problems(suite, name)))
+    found = SuiteFile(identity, suite.layer, (*suite.problems, *trouble, *_name_problems(suite, name)))
+    return found if found.problems else replace(found, problems=tuple(found.matrix_problems()))
 
 
 _NEEDS = "it needs a prompt (or a promptFile), and acceptanceCriteria to be judged by"

@@ -198,6 +198,9 @@ def _settled(head: LoadedSuite, path: str, base: BaseSettings) -> SettledSuite:
             (judging if is_judging else changes).append(change)
             origins[key.dotted] = trusted.provenance[key.dotted]
     settled_suite = replace(head, resolved=suite, provenance=origins)
+    if head.skip != trusted.skip:
+        changes.append(KeyChange("skip", Origin(suite.file)))
+    settled_suite = replace(settled_suite, skip=trusted.skip)
     return SettledSuite(settled_suite, own is None, tuple(changes), tuple(judging))
 
 

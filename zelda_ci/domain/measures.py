@@ -137,9 +137,9 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 limit=GateLimit(example_minimum=50, example_tolerance=10),
             ),
             Measure.COST: MeasureSpec(
-                label="cost",
-                heading="Cost",
-                column="Cost",
+                label="session cost",
+                heading="Session cost",
+                column="Session cost",
                 unit=USD,
                 # Two sessions with the same task differ by a fifth easily; below a cent nobody cares.
                 scale=Scale("lower", 0.01, 0.2, varies=True),
@@ -162,9 +162,9 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 read=detail(EfficiencyDetails, lambda details: details.turns),
             ),
             Measure.DURATION: MeasureSpec(
-                label="duration",
-                heading="Time",
-                column="Duration",
+                label="session time",
+                heading="Session time",
+                column="Session time",
                 unit=SECONDS,
                 scale=Scale("lower", 10.0, 0.3, varies=True, of_the_hour=True),
                 read=detail(EfficiencyDetails, lambda details: details.wall_seconds),

@@ -1,5 +1,6 @@
 """What results mean for whoever waits for the exit code."""
 
+from collections.abc import Iterable
 from enum import Enum
 from functools import total_ordering
 from typing import Literal, cast
@@ -26,8 +27,8 @@ class Outcome(Enum):
 
     | run                                                             | outcome     | exit code |
     |-----------------------------------------------------------------|-------------|-----------|
-    | completed, and nothing was asked of it that can pass or fail    | measured    | 0         |
-    | completed, and criteria or commands showed that it is right     | passed      | 0         |
+    | completed, and no criterion asked anything of it                | measured    | 0         |
+    | completed, and criteria showed that it is right                 | passed      | 0         |
     | out of turns, budget or time, or a criterion is not met         | failed      | 1         |
     | build, tests or coverage are not as the suite wants them        | failed      | 1         |
     | a criterion was not judged, or an evaluator failed              | incomplete  | 2         |
@@ -60,9 +61,16 @@ class Outcome(Enum):
 
 
 def run_outcome(run: RunResult) -> Outcome:
-    """What one run means: the worst of how its session ended and how its evaluation went. A pass needs evidence."""
+    """What one run means: the worst of how its session ended and its evaluation went. A pass needs a met criterion."""
     incomplete = (Outcome.INCOMPLETE for result in run.evaluations.values() if result.failed)
-    return max(_status_outcome(run.status), correctness_outcome(run), _criteria_outcome(run), *incomplete)
+    criteria = _criteria_outcome(run)
+    worst = max(_status_outcome(run.status), correctness_outcome(run), criteria, *incomplete)
+    return Outcome.MEASURED if worst is Outcome.PASSED and criteria is Outcome.MEASURED else worst
+
+
+def measured_words(runs: Iterable[RunResult]) -> str:
+    """What is known of runs that only measured: tests that were there before do not say that the task is done."""
+    return "your tests pass" if Outcome.PASSED in map(correctness_outcome, runs) else "nothing was checked"
 
 
 def correctness_outcome(run: RunResult) -> Outcome:

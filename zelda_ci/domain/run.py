@@ -228,6 +228,24 @@ class StoredTrials(Record):
         return (*self.head, *self.base, *self.stored)
 
 
+class StoredComparison(Record):
+    """What the comparison of an invocation's two sides rests on: enough to make it again from stored runs."""
+
+    batch: BatchResult
+    """Without its runs, which are stored one by one."""
+    head: tuple[str, ...] = ()
+    """Earlier runs that were counted, by id: of the head itself."""
+    base: tuple[str, ...] = ()
+    """Of the base, beside those of the head."""
+    stored: tuple[str, ...] = ()
+    """Of the base's state, at any time: they say what to expect."""
+
+    @property
+    def counted(self) -> frozenset[str]:
+        """The ids of all runs of other invocations."""
+        return frozenset((*self.head, *self.base, *self.stored))
+
+
 def empty_batch(now: AwareDatetime) -> BatchResult:
     """An invocation that had nothing to run."""
     return BatchResult(batch_id=f"{now:%Y-%m-%dT%H-%M-%S}-none", started_at=now, finished_at=now, planned=0, runs=())

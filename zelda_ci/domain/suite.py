@@ -48,6 +48,7 @@ def _reachable(address: str) -> str:
     return address
 
 
+Effort = Literal["low", "medium", "high", "xhigh", "max"]
 PermissionMode = Literal["default", "acceptEdits", "bypassPermissions", "dontAsk", "plan"]
 Percent = Annotated[float, Field(ge=0, le=100)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -111,9 +112,7 @@ class ExecutionSettings(Setting):
     max_cost_usd: Annotated[
         Positive | None, lower("would have raised what a session may cost"), KeySources(input="max-cost-usd")
     ] = Field(None, description="Cost in US dollars at which the session is stopped.", examples=[2.5])
-    effort: Annotated[
-        Literal["low", "medium", "high", "xhigh", "max"] | None, HEAD, KeySources(option="--effort", input="effort")
-    ] = Field(
+    effort: Annotated[Effort | None, HEAD, KeySources(option="--effort", input="effort")] = Field(
         None,
         description="How much work the model puts into each response, where it has levels of effort; it wins over the "
         "project's `effortLevel`.",

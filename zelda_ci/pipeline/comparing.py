@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from zelda_ci.compare.comparison import compare, compare_trials
 from zelda_ci.compare.gate import gate, recorded_settings
@@ -14,14 +15,15 @@ from zelda_ci.compare.sides import read_metrics
 from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.comparison import SAME_FILES, Comparison, GateResult
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials, batch_of
+from zelda_ci.domain.run import BatchResult, RunResult, StoredComparison, StoredTrials, batch_of
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import PoolSettings, Side, TrialPlan, plan_of
 from zelda_ci.errors import StorageError
 from zelda_ci.selection.choice import line_changes
+from zelda_ci.storage import comparisons
 from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.references import SideReference
+from zelda_ci.storage.references import SideReference, find_runs
 from zelda_ci.storage.run_folder import is_run_id, stored_steering
 
 
@@ -132,6 +134,42 @@ def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Comp
     known = [run for each in stored.values() for run in each.stored if _is_of_code(run, batch)]
     found = gate(batch.replace(runs=heads, base_runs=bases), settings, comparison, known)
     return Compared(comparison, found, _broken(heads))
+
+
+def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> None:
+    """Store what the comparison of two arms rests on.
+
+    Raises:
+        StorageError: There was no room or no permission.
+    """
+
+    def ids(side: str) -> tuple[str, ...]:
+        return tuple(run.run_id for arms in batch.arms for run in getattr(stored.get(arms.suite), side, ()))
+
+    without_runs = batch.replace(runs=(), base_runs=())
+    kept = StoredComparison(batch=without_runs, head=ids("head"), base=ids("base"), stored=ids("stored"))
+    comparisons.keep(results_dir, kept)
+
+
+def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, dict[str, StoredTrials]] | None:
+    """A stored invocation with two arms, and the trials that were counted; nothing where either is not there."""
+    kept = comparisons.read(results_dir, batch_id)
+    if kept is None:
+        return None
+    history = RunHistory(results_dir)
+    with suppress(StorageError):
+        whole = batch_of([history.result(run_id) for run_id in find_runs(history, batch_id)])
+        head, base, stored = ([history.result(name) for name in ids] for ids in (kept.head, kept.base, kept.stored))
+        counted = {
+            arms.suite: StoredTrials(*(_of(arms.suite, side) for side in (head, base, stored)))
+            for arms in kept.batch.arms
+        }
+        return kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs), counted
+    return None
+
+
+def _of(suite: str, runs: Iterable[RunResult]) -> tuple[RunResult, ...]:
+    return tuple(run for run in runs if run.suite == suite)
 
 
 def _is_of_code(run: RunResult, batch: BatchResult) -> bool:

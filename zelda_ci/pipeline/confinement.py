@@ -1,10 +1,10 @@
 """How a run was confined, for its result, and whether the user's checkout stayed as it was."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
+from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.domain.workspace import Confinement, IgnoredFiles, IsolationReport, SettingFinding
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit, Warned
@@ -15,31 +15,28 @@ from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.storage.result_store import RunState
 
 
-def in_one_line(levels: Collection[IsolationLevel], reasons: tuple[str, ...], *, asked_for: bool) -> str:
-    """For the log, before anything is spent; a level that was `asked_for` is not explained by the machine."""
-    why = "as asked for" if asked_for else " ".join(reasons)
-    explained = f" ({why})" if why and set(levels) != {"full"} else ""
-    return f"isolation: {', '.join(sorted(levels))}{explained}"
-
-
 @dataclass(frozen=True)
 class WeakIsolation:
     """A level that somebody must accept first."""
 
     level: IsolationLevel
     meaning: str
-    """What it means, and what raises it, in sentences."""
+    """What raises it, and what it means, in sentences."""
+
+    @property
+    def acceptance(self) -> str:
+        """How somebody accepts it."""
+        return (
+            f"Or accept it once, which is remembered: `zelda check --accept-isolation {self.level}` (for one command: "
+            f"ZELDA_ACCEPT_ISOLATION={self.level}, or the input accept-isolation)."
+        )
 
 
 def weak_isolation(
-    suites: Sequence[ResolvedSuite], isolation: Isolation, words: Sequence[str | None]
+    chosen: Iterable[IsolationLevel], isolation: Isolation, words: Sequence[str | None]
 ) -> WeakIsolation | None:
-    """The first level of these suites that none of the user's words accepts.
-
-    Raises:
-        ConfigError: A level cannot be had.
-    """
-    for level in map(isolation.of, suites):
+    """The first of these levels that none of the user's words accepts."""
+    for level in chosen:
         if all(levels.unaccepted(level, word) for word in words):
             return WeakIsolation(level, levels.weakness(isolation.offered))
     return None
@@ -54,8 +51,7 @@ def heed(weak: WeakIsolation, emit: Emit, *, is_own_content: bool) -> None:
     if not is_own_content:
         raise ConfigError(
             weak.meaning,
-            hint=f"To accept it on this machine: --accept-isolation {weak.level} "
-            f"(or ZELDA_ACCEPT_ISOLATION={weak.level}, or the input accept-isolation). Nothing was run.",
+            hint=f"{weak.acceptance} Nothing was run.",
             code="ISOLATION_NOT_ACCEPTED",
         )
     emit(Warned(weak.meaning))

@@ -20,10 +20,9 @@ from zelda_ci.config.detect import (
     manifests,
     packages,
 )
-from zelda_ci.config.first_suite import WORDS, seen_from
+from zelda_ci.config.init import WORDS, ProjectFacts, printed, seen_from
 from zelda_ci.config.project import find_root
 from zelda_ci.config.repository import NEW_ONES, listed, top_of
-from zelda_ci.config.templates import printed
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import Check
 from zelda_ci.domain.kinds import KINDS, ItemKind
@@ -64,6 +63,11 @@ class Survey:
     def folder(self) -> str:
         """The project's, from the top."""
         return _below(self.root, self.top)
+
+    @property
+    def facts(self) -> ProjectFacts:
+        """What a first suite is written for."""
+        return ProjectFacts(self.files, self.folder, self.kinds[0].language if self.kinds else "")
 
     def proposals(self) -> dict[str, Proposal]:
         """The commands to try, by the key they stand under."""

@@ -119,7 +119,7 @@ def _properties(run: RunResult, report: CiReport) -> Iterator[tuple[str, str]]:
 
 def _marked(run: RunResult, gate: GateResult) -> Iterator[TestCase]:
     """No case is green of a run in which nothing could fail, and none is red for what the gate does not count."""
-    measured = run_outcome(run) is Outcome.MEASURED
+    measured = Outcome.MEASURED is run_outcome(run) is correctness_outcome(run)
     uncounted = _uncounted(run, gate)
     for case in _cases(run):
         if measured and not (case.is_failure() or case.is_error() or case.is_skipped()):

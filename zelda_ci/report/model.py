@@ -275,9 +275,10 @@ class ComparisonView:
 
 @dataclass(frozen=True)
 class CheckView:
-    """A row for each check, what is to be said of those that did not pass, and the result in a sentence."""
+    """A line for each check, what is to be said of those that did not pass, and the result in a sentence."""
 
-    table: Table
+    lines: tuple[tuple[Cell, Row], ...]
+    """How it went, and what was tried."""
     details: tuple[tuple[Cell, tuple[Cell, ...]], ...]
     summary: Cell
 

@@ -19,6 +19,15 @@ def sentence(text: str, limit: int = 600) -> str:
     return _spelled(words if len(words) <= limit else words[:limit].rstrip() + " …")
 
 
+# Where a run's own copy of the files lies.
+_WORKSPACE = re.compile(r"/[^\s'\"]*/runs/[^\s/'\"]+/ws\b(/?)")
+
+
+def in_workspace(text: str) -> str:
+    """The text with paths of a run's workspace as they are called from there."""
+    return _WORKSPACE.sub(lambda match: "" if match[1] else ".", text)
+
+
 def inert(text: str) -> str:
     """The text as it leaves for a terminal: line breaks and tabs stay, all else that acts is spelt out."""
     return spelled(text, keep="\n\t")

@@ -106,15 +106,17 @@ def unaccepted(level: IsolationLevel, accepted: str | None) -> bool:
 
 
 def weakness(offered: Offered) -> str:
-    """What the level `landlock` means, and what raises it, in sentences."""
+    """What raises the level `landlock`, and what it means, in sentences."""
     stronger = [name for name in ("uid", "full") if offered.offers(name)]
-    if stronger:
-        raised = f" This machine offers more: --isolation {stronger[-1]}."
-    elif offered.remedy:
-        raised = f" To raise the level: {offered.remedy}"
-    else:
-        raised = "".join(f" {reason}" for reason in offered.reasons)
-    return f"At isolation level landlock {LEFT_OPEN}.{raised}"
+    raised = f"This machine offers more: --isolation {stronger[-1]}. " if stronger else _raised(offered)
+    return f"{raised}At isolation level landlock {LEFT_OPEN}."
+
+
+def _raised(offered: Offered) -> str:
+    """What isolates runs better, the command first."""
+    if offered.remedy:
+        return f"To isolate runs: {offered.remedy} - "
+    return "".join(f"{reason} " for reason in offered.reasons)
 
 
 def remark(level: IsolationLevel, offered: Offered) -> str | None:
@@ -123,8 +125,8 @@ def remark(level: IsolationLevel, offered: Offered) -> str | None:
         return weakness(offered)
     if level != "none":
         return None
-    how = f" To raise the level: {offered.remedy}" if offered.remedy else "".join(f" {why}" for why in offered.reasons)
-    return f"At isolation level none nothing is confined: code of the tested repository runs with all your rights.{how}"
+    nothing = "At isolation level none nothing is confined: code of the tested repository runs with all your rights."
+    return f"{_raised(offered)}{nothing}"
 
 
 def _unavailable(sentence: str, offered: Offered) -> ConfigError:

@@ -25,7 +25,7 @@ from zelda_ci.storage.result_store import RUNS
 from zelda_ci.storage.run_folder import PATCH, RESULT, TRANSCRIPT, is_run_id
 
 INDEX = "index.json"
-FORMAT = f"zelda {__version__} index 3"
+FORMAT = f"zelda {__version__} index 4"
 
 # The coarsest clock of a common file system ticks every two seconds.
 YOUNG_NS = 2_000_000_000

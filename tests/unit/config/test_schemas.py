@@ -9,7 +9,7 @@ import yaml
 from tests.support.schemas import checker
 from tests.unit.config.folder import about_config, about_suite, loaded, make, problems
 from zelda_ci import __version__
-from zelda_ci.config import project, templates
+from zelda_ci.config import init, project
 from zelda_ci.config.schema import ProjectConfig, entries, keys
 from zelda_ci.errors import ConfigError
 
@@ -26,20 +26,20 @@ def is_accepted(name: str, text: str) -> bool:
 def test_the_templates_name_the_schema_of_this_version_on_their_first_line():
     address = f"https://raw.githubusercontent.com/zelda-ci/zelda-ci/v{__version__}/schemas"
     first = "# yaml-language-server: $schema="
-    assert templates.project_config().splitlines()[0] == f"{first}{address}/{PROJECT}"
-    assert templates.example_suite().splitlines()[0] == f"{first}{address}/{SUITE}"
+    assert init.config_text().splitlines()[0] == f"{first}{address}/{PROJECT}"
+    assert init.first_suite(None, init.ProjectFacts()).text.splitlines()[0] == f"{first}{address}/{SUITE}"
 
 
 @pytest.mark.parametrize(
     ("commands", "programs"),
     [
         ((), ()),
-        ([templates.CommandLine("testCommand", "a", "b"), templates.CommandLine("setupCommand", "c", "d")], ["x/bin"]),
+        ([init.CommandLine("testCommand", "a", "b"), init.CommandLine("setupCommand", "c", "d")], ["x/bin"]),
     ],
 )
 def test_every_line_of_the_configuration_template_may_be_uncommented(commands, programs, tmp_path):
     names = "|".join({key.name for key in keys(ProjectConfig)})
-    lines = templates.project_config((), commands, programs)
+    lines = init.config_text((), commands, programs)
     text = re.sub(rf"^( *)# ( *(?:{names}):)", r"\1\2", lines, flags=re.MULTILINE)
     read = loaded(tmp_path, config=text, test_x="prompt: x\n").config
     assert read.trials == ProjectConfig().trials
@@ -51,8 +51,8 @@ def test_every_line_of_the_configuration_template_may_be_uncommented(commands, p
 @pytest.mark.parametrize("remark", [None, "it ended with: # exit code 1\n\x1b[0mtestCommand: evil"])
 @pytest.mark.parametrize("command", ["npm ci", "a && b -e '.[test]'", "x: y # z", "yes"])
 def test_commands_are_read_back_as_they_are_and_what_is_left_out_is_not_read(command, remark, tmp_path):
-    lines = [templates.CommandLine("setupCommand", command, "odd\nfile: #", remark)]
-    text = templates.project_config(["Found: \n- evil\r: yes"], lines)
+    lines = [init.CommandLine("setupCommand", command, "odd\nfile: #", remark)]
+    text = init.config_text(["Found: \n- evil\r: yes"], lines)
     read = loaded(tmp_path, config=text, test_x="prompt: x\n").config
     assert read == ProjectConfig(setup_command=() if remark else command)
 
@@ -109,11 +109,11 @@ def test_the_error_messages_in_the_docs_are_real(tmp_path):
 
 
 def test_templates_and_the_suite_of_the_docs_are_accepted_by_valid_schemas_and_by_the_loader(tmp_path):
-    assert is_accepted(PROJECT, templates.project_config())
-    assert is_accepted(SUITE, templates.example_suite())
+    assert is_accepted(PROJECT, init.config_text())
+    assert is_accepted(SUITE, init.first_suite(None, init.ProjectFacts()).text)
     (suite,) = re.findall(
         r"```yaml\n(# zelda/test-rest-endpoint.yaml\n.*?)```", REFERENCE.read_text("utf-8"), re.DOTALL
     )
     assert is_accepted(SUITE, suite)
-    texts = {"test_example": templates.example_suite(), "test_api": suite}
-    assert problems(make(tmp_path, config=templates.project_config(), **texts)) == []
+    texts = {"test_example": init.first_suite(None, init.ProjectFacts()).text, "test_api": suite}
+    assert problems(make(tmp_path, config=init.config_text(), **texts)) == []

@@ -60,7 +60,7 @@ def test_criteria_decide_together_and_one_that_nobody_judged_leaves_the_run_inco
 @pytest.mark.parametrize(
     ("metric", "details", "outcome"),
     [
-        (Metric.FUNCTIONAL_CORRECTNESS, {"passed": True}, Outcome.PASSED),
+        (Metric.FUNCTIONAL_CORRECTNESS, {"passed": True}, Outcome.MEASURED),
         (Metric.FUNCTIONAL_CORRECTNESS, {"passed": False}, Outcome.FAILED),
         (Metric.FUNCTIONAL_CORRECTNESS, {}, Outcome.MEASURED),
         (Metric.FUNCTIONAL_CORRECTNESS, {"passed": "perhaps"}, Outcome.MEASURED),
@@ -98,7 +98,7 @@ def test_what_weighs_more_decides_for_a_run_and_for_a_batch() -> None:
     cut = result(status=SessionStatus.INTERRUPTED, evaluations=unscored(failed=True))
     assert run_outcome(cut) is max(Outcome) is Outcome.INTERRUPTED
     assert [outcome.exit_code for outcome in sorted(Outcome)] == [0, 0, 1, 2, 2, 130]
-    passed = result(evaluations=graded(Metric.FUNCTIONAL_CORRECTNESS, passed=True))
-    assert batch_outcome(batch(passed, result())) is Outcome.PASSED
+    tested = result(evaluations=graded(Metric.FUNCTIONAL_CORRECTNESS, passed=True))
+    assert batch_outcome(batch(tested, result())) is Outcome.MEASURED
     assert batch_outcome(batch(result(), result())) is Outcome.MEASURED
     assert batch_outcome(batch()) is Outcome.BROKEN

@@ -87,7 +87,7 @@ def test_sessions_and_judges_cost_together() -> None:
     ("found", "code", "verdict"),
     [
         (CiResult(batch(scored("a", 100)), NO_BASELINE), 0, "measured"),
-        (CiResult(batch(commands_ended(passed=True), scored("a", 100)), NO_BASELINE), 0, "passed"),
+        (CiResult(batch(commands_ended(passed=True), scored("a", 100)), NO_BASELINE), 0, "measured"),
         (CiResult(batch(commands_ended(passed=False)), NO_BASELINE), 1, "failed"),
         (
             CiResult(batch(commands_ended(passed=False)), NO_BASELINE, compared=compared(Verdict.IMPROVED, RED)),

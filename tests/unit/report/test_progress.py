@@ -84,7 +84,7 @@ def test_a_log_gets_a_line_for_each_phase_and_each_run() -> None:
         " warning rest-endpoint: the patch is cut",
         " ✗ fix-typo  failed · 1.9 s",
         "   The API stayed overloaded (529).",
-        " ✓ rest-endpoint  completed · 9 turns · $0.1789 · 1m 25s",
+        " · rest-endpoint  completed, your tests pass · 9 turns · $0.1789 · 1m 25s",
     ]
 
 

@@ -40,9 +40,9 @@ def test_the_gravest_problem_comes_first() -> None:
 
 def test_a_plan_that_was_cut_short_says_so() -> None:
     result = batch(run()).model_copy(update={"interrupted": True, "planned": 3})
-    assert row(result, "Suites") == ["1 passed", "2 runs not started"]
+    assert row(result, "Suites") == ["1 measured", "2 runs not started"]
     assert row(result, "Exit code") == ["130, interrupted"]
-    assert row(result.model_copy(update={"planned": 1}), "Suites") == ["1 passed"]
+    assert row(result.model_copy(update={"planned": 1}), "Suites") == ["1 measured"]
 
 
 def source(**fields: Any) -> list[str]:

@@ -85,9 +85,9 @@ def test_below_uid_somebody_must_say_that_it_is_enough(
 
 
 def test_a_weak_level_is_explained_with_what_raises_it() -> None:
-    assert weakness(Offered(WEAK.levels, remedy="sudo do")).endswith(". To raise the level: sudo do")
-    assert weakness(WEAK).endswith(" Allow user namespaces.")
-    assert weakness(ALL).endswith(" This machine offers more: --isolation full.")
+    assert weakness(Offered(WEAK.levels, remedy="sudo do")).startswith("To isolate runs: sudo do - At")
+    assert weakness(WEAK).startswith("Allow user namespaces. At")
+    assert weakness(ALL).startswith("This machine offers more: --isolation full. At")
 
 
 APPARMOR, USERNS = "kernel.apparmor_restrict_unprivileged_userns", "user.max_user_namespaces"

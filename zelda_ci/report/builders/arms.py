@@ -11,7 +11,7 @@ from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
 MAX_NAMED = 3
-COLUMNS = (Column("Suite"), Column("Verdict"), Column("Head", right=True), Column("Base", right=True), Column("Why"))
+COLUMNS = (Column("Suite"), Column("Verdict"), Column("Yours", right=True), Column("Base", right=True), Column("Why"))
 
 REASONS = {
     "asExpected": "as expected",
@@ -78,8 +78,10 @@ def more_trials(event: MoreTrials) -> str:
     """Why a suite goes on, and with what."""
     causes = [f"{sentence(name, 80)!r} failed in {missed} of {of}" for name, missed, of in event.missed[:MAX_NAMED]]
     why = "; ".join(causes) or f"not decided after {format_count(event.made, 'trial')}"
-    sides = [f"{count} of the {side}" for side, count in (("head", event.head), ("base", event.base)) if count]
-    return f"{why}: {' and '.join(sides)} more, side by side (look {event.look} of at most {event.looks})"
+    sides = [
+        f"{count} {side}" for side, count in (("with your change", event.head), ("of the base", event.base)) if count
+    ]
+    return f"{why}: {' and '.join(sides)} more, side by side (round {event.look} of at most {event.looks})"
 
 
 def suite_done(event: SuiteArms) -> str:

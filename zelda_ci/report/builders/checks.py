@@ -1,10 +1,10 @@
-"""The table of `zelda check`: what was tried, how it went, how long it took, and below it what is to be done."""
+"""The lines of `zelda check`: what was tried, how it went, how long it took, and below it what is to be done."""
 
 from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import Check, CheckReport, Status
-from zelda_ci.report.model import Cell, CheckView, Column, Table, TableRow, Tone
+from zelda_ci.report.model import Cell, CheckView, Row, Tone
 from zelda_ci.report.text import sentence, visible
 
 MARKS: dict[Status, Cell] = {
@@ -13,33 +13,26 @@ MARKS: dict[Status, Cell] = {
     "failed": Cell("ERROR", Tone.BAD),
     "skipped": Cell("skipped", Tone.DIM),
 }
-COLUMNS = (Column("Check"), Column(""), Column("What"), Column("Suites"), Column("Time", right=True))
 MAX_NAMED = 3
 MAX_MESSAGE = 2_000
 
 
 def check_view(report: CheckReport) -> CheckView:
     """The view of all checks of an invocation."""
-    lines = tuple(map(_row, report.checks))
-    return CheckView(Table(COLUMNS, lines), tuple(_details(report)), _summary(report))
+    lines = tuple((MARKS[check.status], Row(check.subject, tuple(_facts(check)))) for check in report.checks)
+    return CheckView(lines, tuple(_details(report)), _summary(report))
 
 
-def _row(check: Check) -> TableRow:
-    seconds = "remembered" if check.remembered else numbers.duration(check.seconds)
-    cost = f" · {numbers.brief_money(check.cost_usd)}" if check.cost_usd else ""
-    cells = (
-        Cell(check.subject),
-        MARKS[check.status],
-        Cell(sentence(check.about, 60)),
-        Cell(_suites(check), Tone.DIM),
-        Cell(seconds + cost, Tone.DIM),
-    )
-    return TableRow(cells)
+def _facts(check: Check) -> Iterator[Cell]:
+    yield Cell(sentence(check.about, 60))
+    if check.suites:
+        yield Cell(_suites(check), Tone.DIM)
+    yield Cell("remembered" if check.remembered else numbers.duration(check.seconds), Tone.DIM)
+    if check.cost_usd:
+        yield Cell(numbers.brief_money(check.cost_usd), Tone.DIM)
 
 
 def _suites(check: Check) -> str:
-    if not check.suites:
-        return "all"
     more = len(check.suites) - MAX_NAMED
     listing = ", ".join(map(visible, check.suites[:MAX_NAMED]))
     return listing + (f" and {more} more" if more > 0 else "")

@@ -262,8 +262,9 @@ def certainty(comparison: Comparison) -> Iterator[Row]:
         advice = (Cell(NOT_PROVEN, Tone.WARN),) if comparison.counts.changed else ()
         yield Row("Noise", (Cell(NOISE, Tone.WARN), *advice))
     elif family.hypotheses:
-        tested = f"{format_count(family.hypotheses, 'hypothesis', 'hypotheses')} corrected together"
-        yield Row("Noise", (Cell(f"{tested}; a false alarm anywhere in at most 5% of comparisons of equal sides"),))
+        tested = f"{format_count(family.hypotheses, 'question')} tested together"
+        alarm = "if nothing had changed, at most 1 in 20 comparisons would show a false alarm"
+        yield Row("Noise", (Cell(f"{tested}: {alarm}"),))
     if comparison.mixed:
         mixed = "the sides differ in more than the steering files; such rows never turn the check red"
         yield Row("Mixed", (Cell(mixed, Tone.WARN),))

@@ -53,8 +53,8 @@ SPELLINGS = {
     "tokens.output": Spelling("Tokens out", _number, "lower"),
     "tokens.cacheRead": Spelling("Cache read", _number),
     "tokens.cacheWrite": Spelling("Cache written", _number),
-    "judge.costUsd": Spelling("Judge's cost", numbers.money),
-    "judge.tokens": Spelling("Judge's tokens", _number),
+    "judge.costUsd": Spelling("Judge cost", numbers.money),
+    "judge.tokens": Spelling("Judge tokens", _number),
 }
 
 

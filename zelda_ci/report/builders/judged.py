@@ -52,7 +52,7 @@ def judge_rows(run: RunResult) -> Iterator[Row]:
     """What judging used, apart from the session."""
     if run.judge:
         names = ", ".join(visible(name) for name in run.judge.models) or "no answer"
-        yield Row("Judge", (Cell(judge_cost([run.judge])), *_calls(run.judge), Cell(names, Tone.DIM)))
+        yield Row("Judge cost", (Cell(judge_cost([run.judge])), *_calls(run.judge), Cell(names, Tone.DIM)))
         yield from (Row("", (Cell(sentence(notice), Tone.WARN),)) for notice in run.judge.notices)
 
 

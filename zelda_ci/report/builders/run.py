@@ -1,9 +1,10 @@
 """One run as a report: outcome, problem, scores, session, changes, isolation, files."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
+from zelda_ci.domain.outcome import Outcome, failed_criteria, measured_words, run_outcome
 from zelda_ci.domain.run import ChangeSummary, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
@@ -63,13 +64,13 @@ TONES = {"full": Tone.GOOD, "none": Tone.BAD}
 PHASES = ("setup", "session", "build", "test")
 
 
-def isolation_rows(run: RunResult) -> Iterator[Row]:
-    """Level and network; then only what there is to tell."""
+def isolation_rows(run: RunResult, *, whole: bool) -> Iterator[Row]:
+    """Level and network, the reasons where the `whole` is wanted; then only what there is to tell."""
     report = run.isolation
     if report is None:
         return
     level = Cell(report.level, TONES.get(report.level, Tone.WARN))
-    reasons = tuple(Cell(sentence(reason), Tone.DIM) for reason in report.reasons)
+    reasons = tuple(Cell(sentence(reason), Tone.DIM) for reason in report.reasons if whole)
     yield Row("Isolation", (level, Cell(_network(report), Tone.DIM)), reasons)
     # What a key of Zelda's own lets in is in force.
     let_in = [it for it in report.findings if it.setting.startswith("isolation.")]
@@ -96,16 +97,30 @@ def _network(report: IsolationReport) -> str:
 
 def _ignored_row(ignored: IgnoredFiles) -> Row:
     count = len(ignored.changes) + ignored.more
-    changes = f"{numbers.format_count(count, 'file')} that git ignores changed by the session"
-    summary = f"{changes}, and not there for build and tests" if count else "kept for build and tests"
-    names = [f"{change.kind}: {change.path}" for change in ignored.changes]
+    changes = f"the session changed {numbers.format_count(count, 'file')} that git ignores"
+    summary = f"{changes}; build and tests ran without these changes" if count else "kept for build and tests"
+    folders = Counter(_ignored_folder(change.path) for change in ignored.changes)
+    named = {_ignored_folder(change.path): f"{change.kind}: {change.path}" for change in ignored.changes}
+    names = [name if folders[folder] == 1 else f"{folder}/: {folders[folder]} files" for folder, name in named.items()]
+    names += [f"and {ignored.more} more"] if ignored.more else []
     kept = _listed([f"kept: {name}" for name in ignored.kept])
-    return Row("Ignored", (Cell(summary, Tone.DIM),), (*_listed(names, count), *kept))
+    return Row("Ignored", (Cell(summary, Tone.DIM),), (*_listed(names), *kept))
 
 
-def _listed(names: Sequence[str], count: int | None = None) -> tuple[Cell, ...]:
+# What is ignored as a whole, beside folders whose names begin with a dot.
+GENERATED = {"__pycache__", "node_modules", "target", "build", "dist", "vendor", "venv", "env", "coverage", "out"}
+
+
+def _ignored_folder(path: str) -> str:
+    """The folder that is probably ignored as a whole; otherwise the file's own, and the path of one at the top."""
+    *folders, _ = parts = path.split("/")
+    depth = next((at for at, name in enumerate(folders, 1) if name in GENERATED or name.startswith(".")), len(folders))
+    return "/".join(parts[:depth]) or path
+
+
+def _listed(names: Sequence[str]) -> tuple[Cell, ...]:
     listed = [Cell(visible(name, MAX_ISOLATION_NAME_LENGTH), Tone.DIM) for name in names[:MAX_NAMED]]
-    more = (len(names) if count is None else count) - len(listed)
+    more = len(names) - len(listed)
     return (*listed, *((Cell(f"and {more} more", Tone.DIM),) if more > 0 else ()))
 
 
@@ -119,10 +134,10 @@ VERDICTS = {
 }
 
 
-def run_view(run: RunResult, files: RunFiles, *, several: bool = False) -> RunView:
-    """The view of one run; `several` where it is one trial among others."""
+def run_view(run: RunResult, files: RunFiles, *, several: bool = False, whole: bool = True) -> RunView:
+    """The view of one run; `several` where it is one trial among others, `whole` with reasons for its isolation."""
     outcome = run_outcome(run)
-    session = tuple(_session_rows(run))
+    session = tuple(_session_rows(run, whole=whole))
     return RunView(
         run_id=visible(run.run_id),
         suite=visible(run.suite),
@@ -186,7 +201,7 @@ def _facts(run: RunResult) -> Iterator[Cell]:
 
 def _ending(run: RunResult, outcome: Outcome) -> str:
     if outcome is Outcome.MEASURED:
-        return "completed, nothing was checked"
+        return f"completed, {measured_words([run])}"
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.INCOMPLETE:
         return "completed, but not evaluated completely"
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:
@@ -197,7 +212,7 @@ def _ending(run: RunResult, outcome: Outcome) -> str:
     return STATUS_WORDS[run.status]
 
 
-def _session_rows(run: RunResult) -> Iterator[Row]:
+def _session_rows(run: RunResult, *, whole: bool) -> Iterator[Row]:
     """What is known of the session and of what Zelda did around it."""
     if run.setup:
         yield Row("Setup", _setup(run.setup))
@@ -207,7 +222,7 @@ def _session_rows(run: RunResult) -> Iterator[Row]:
     yield from judge_rows(run)
     if run.changes and (use or run.changes.files):
         yield change_row(run.changes)
-    yield from isolation_rows(run)
+    yield from isolation_rows(run, whole=whole)
     if run.phase_seconds:
         phases = (Cell(f"{visible(name)} {numbers.duration(t)}", Tone.DIM) for name, t in run.phase_seconds.items())
         yield Row("Phases", tuple(phases))

@@ -10,7 +10,7 @@ from statistics import fmean
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import BUDGET_ENDED, GateResult
 from zelda_ci.domain.measures import SCORES, Metric, own_number, write_own
-from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
+from zelda_ci.domain.outcome import Outcome, batch_outcome, measured_words, run_outcome
 from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult, TestedSource
 from zelda_ci.domain.session import Usage
 from zelda_ci.report.builders.findings import hidden_findings
@@ -49,7 +49,6 @@ COUNTED = {
 }
 
 MEANINGS = {
-    Outcome.MEASURED: "measured, nothing was checked",
     Outcome.PASSED: "all well",
     Outcome.FAILED: "evaluations ran and something failed",
     Outcome.INCOMPLETE: "not everything could be judged",
@@ -66,7 +65,7 @@ def summary(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, *
         outcome,
         VERDICTS[outcome],
         _troubles(suites),
-        suite_table(batch.runs, suites),
+        suite_table(batch, suites),
         (*_rows(batch, suites, gate, outcome), *again),
         tuple(_in_a_line(batch, suites, outcome, stored=stored)),
     )
@@ -95,10 +94,11 @@ SUITE = 1
 NOTHING = Cell("-", Tone.DIM)
 
 
-def suite_table(runs: Sequence[RunResult], suites: Sequence[SuiteView]) -> Table:
-    """A line per suite: means over its trials, what judges cost included."""
-    of_suites = {visible(name): of_suite for name, of_suite in by_name(runs).items()}
-    lines = [tuple(_line(suite, of_suites[suite.name])) for suite in suites]
+def suite_table(batch: BatchResult, suites: Sequence[SuiteView]) -> Table:
+    """A line per suite: means over its trials; cost and time with judges and with what ran beside it for the base."""
+    of_suites = {visible(name): of_suite for name, of_suite in by_name(batch.runs).items()}
+    beside = {visible(name): of_suite for name, of_suite in by_name(batch.base_runs).items()}
+    lines = [tuple(_line(suite, of_suites[suite.name], beside.get(suite.name, []))) for suite in suites]
     # A metric that no suite has takes no room.
     kept = [number for number in range(len(SUITE_COLUMNS)) if any(line[number] != NOTHING for line in lines)]
     rows = tuple(TableRow(tuple(line[number] for number in kept)) for line in lines)
@@ -113,20 +113,20 @@ def by_name(runs: Iterable[RunResult]) -> dict[str, list[RunResult]]:
     return found
 
 
-def _line(suite: SuiteView, runs: Sequence[RunResult]) -> Iterator[Cell]:
+def _line(suite: SuiteView, runs: Sequence[RunResult], beside: Sequence[RunResult]) -> Iterator[Cell]:
     yield suite.verdict
     yield Cell(suite.name)
     several = max(run.trial for run in runs) > 1
-    passed_trials = [run_outcome(run) for run in runs].count(Outcome.PASSED)
+    passed_trials = sum(run_outcome(run) <= Outcome.PASSED for run in runs)
     yield Cell(f"{passed_trials} of {len(runs)}" if several else "")
     for metric in (metric for metric, spec in SCORES.items() if spec.listed):
         scores = [
             score for run in runs if metric in run.evaluations and (score := run.evaluations[metric].score) is not None
         ]
         yield Cell(numbers.format_score(fmean(scores))) if scores else NOTHING
-    costs = [cost for run in runs if (cost := whole_cost(run)) is not None]
+    costs = [cost for run in (*runs, *beside) if (cost := whole_cost(run)) is not None]
     yield Cell(numbers.money(sum(costs))) if costs else NOTHING
-    yield Cell(numbers.duration(sum(map(wall_seconds, runs))))
+    yield Cell(numbers.duration(sum(map(wall_seconds, (*runs, *beside)))))
 
 
 def _again(batch: BatchResult) -> Row:
@@ -192,7 +192,8 @@ def _rows(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, out
         words = f"passed, with findings in {hiding} of {numbers.format_count(len(by_suite), 'suite')}"
         yield Row("Exit code", (Cell(f"{outcome.exit_code}, {words}", Tone.WARN),))
         return
-    meaning = Cell(f"{outcome.exit_code}, {MEANINGS[outcome]}", VERDICTS[outcome].tone)
+    words = MEANINGS.get(outcome) or f"measured: {measured_words(batch.runs)}"
+    meaning = Cell(f"{outcome.exit_code}, {words}", VERDICTS[outcome].tone)
     yield Row("Exit code", (meaning,))
 
 
@@ -232,8 +233,10 @@ def _tested(run: RunResult) -> Iterator[Row]:
 
 
 def _totals(batch: BatchResult) -> Iterator[Row]:
-    uses = [use for use in map(used, batch.runs) if use]
-    judges = [run.judge for run in batch.runs if run.judge]
+    """Of both sides, where there are two."""
+    runs = (*batch.runs, *batch.base_runs)
+    uses = [use for use in map(used, runs) if use]
+    judges = [run.judge for run in runs if run.judge]
     if uses or judges:
         yield Row("Cost", tuple(_costs(uses, judges)))
     if uses:
@@ -286,7 +289,7 @@ def passed(runs: Sequence[RunResult]) -> tuple[Cell, ...]:
     outcomes = [run_outcome(run) for run in runs]
     if set(outcomes) == {Outcome.MEASURED}:
         return (Cell(f"{numbers.format_count(len(runs), 'trial')} measured"),)
-    good = outcomes.count(Outcome.PASSED)
+    good = sum(outcome <= Outcome.PASSED for outcome in outcomes)
     tone = Tone.NEUTRAL if good == len(runs) else Tone.BAD
     return (Cell(f"{good} of {numbers.format_count(len(runs), 'trial')} passed", tone),)
 
@@ -303,7 +306,7 @@ def _measures(runs: Sequence[RunResult]) -> Iterator[tuple[str, Measure, Spell]]
     for metric in Metric:
         if metric in present:
             yield label(metric), _number_of(metric), partial(write_own, metric)
-    yield "Cost", _trials_cost, numbers.money
+    yield "Cost", whole_cost, numbers.money
     yield "Tokens", _tokens, numbers.whole
     yield "Turns", _turns, numbers.average
     yield "Time", wall_seconds, numbers.duration
@@ -315,11 +318,6 @@ def _number_of(metric: Metric) -> Measure:
         return own_number(metric, result) if result else None
 
     return measure
-
-
-def _trials_cost(run: RunResult) -> float | None:
-    use = used(run)
-    return use.cost_usd if use else None
 
 
 def _tokens(run: RunResult) -> float | None:
@@ -358,11 +356,11 @@ def stored_run_view(run: RunResult, files: RunFiles) -> RunView:
     return replace(view, sections=(*view.sections, Section("About", about_run(run))))
 
 
-def suite_view(name: str, runs: Sequence[RunResult], files: Mapping[str, RunFiles]) -> SuiteView:
-    """Every trial of one suite."""
+def suite_view(name: str, runs: Sequence[RunResult], files: Mapping[str, RunFiles], *, whole: bool = True) -> SuiteView:
+    """Every trial of one suite, as for `run_view`."""
     # What the suite asks for may have been overruled: only the runs themselves tell how many trials there were.
     several = max(run.trial for run in runs) > 1
-    views = tuple(run_view(run, files.get(run.run_id, NO_FILES), several=several) for run in runs)
+    views = tuple(run_view(run, files.get(run.run_id, NO_FILES), several=several, whole=whole) for run in runs)
     outcome = max(map(run_outcome, runs))
     found = hidden_findings(runs)
     hidden = (Cell(f"but {found}", Tone.WARN),) if found and outcome <= Outcome.PASSED else ()

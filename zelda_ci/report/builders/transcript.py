@@ -19,7 +19,7 @@ from zelda_ci.domain.session import (
 )
 from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.model import Cell, Tone
-from zelda_ci.report.text import sentence, text_lines, visible
+from zelda_ci.report.text import in_workspace, sentence, text_lines, visible
 
 PATCH_TAB = 8
 
@@ -115,7 +115,7 @@ def _call(call: ToolCall) -> Iterator[Cell]:
     yield Cell(f"  > {visible(call.name)}", Tone.WARN)
     for key, value in call.input.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        first, *rest = text_lines(text) or [""]
+        first, *rest = text_lines(in_workspace(text)) or [""]
         yield Cell(f"      {visible(key)}: {first}")
         yield from (Cell(f"        {line}") for line in rest)
     if call.output is None:

@@ -47,10 +47,10 @@ def use_rows(run: RunResult, use: Used) -> Iterator[Row]:
     total = Cell(numbers.whole(use.tokens.total))
     yield Row("Tokens", (total, *_token_kinds(use.tokens), *_target(use.tokens.total, targets.tokens, numbers.whole)))
     cost = Cell(numbers.money(use.cost_usd, exact=use.cost_known))
-    yield Row("Cost", (cost, *_no_list_price(use), *_target(use.cost_usd, targets.cost_usd, numbers.money)))
+    yield Row("Session cost", (cost, *_no_list_price(use), *_target(use.cost_usd, targets.cost_usd, numbers.money)))
     if details:
         yield Row("Turns", (*_turns(run, details), *_target(details.turns, targets.turns, numbers.whole)))
-    yield Row("Time", (*_time(use), *_waited(run), *_time_target(details, targets.duration_seconds)))
+    yield Row("Session time", (*_time(use), *_waited(run), *_time_target(details, targets.duration_seconds)))
     yield from _model_rows(use.models)
     if details:
         yield Row("Tools", _tools(details.tool_calls))

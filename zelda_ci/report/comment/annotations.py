@@ -13,7 +13,7 @@ from zelda_ci.report.builders.gate import gate_sentence, gate_sentences, uncount
 from zelda_ci.report.builders.phrases import change_words, quoted
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, deltas, of, standings
 from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes
-from zelda_ci.report.comment.headline import MEASURED
+from zelda_ci.report.comment.headline import measured
 from zelda_ci.report.comment.sources import steering_of
 from zelda_ci.report.comment.table import standing_words
 from zelda_ci.report.text import sentence, visible
@@ -129,7 +129,7 @@ def closing_line(report: CiReport) -> str:
     code = f"Exit code {outcome.exit_code}."
     findings = numbers.format_count(len(report.gate.reasons), "finding")
     words = {
-        Outcome.MEASURED: MEASURED,
+        Outcome.MEASURED: measured(report.batch.runs),
         Outcome.PASSED: "The gate passes.",
         Outcome.FAILED: f"The gate does not pass: {findings}. {code}",
         Outcome.INCOMPLETE: f"INCOMPLETE: not everything could be judged, so this is no pass. {code}",

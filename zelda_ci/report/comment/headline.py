@@ -1,6 +1,6 @@
 """The first line of the comment, and the sentences below it: which suites, why this colour, and what else to know."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from zelda_ci.domain import numbers
@@ -14,7 +14,8 @@ from zelda_ci.domain.comparison import (
     Regression,
     Verdict,
 )
-from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
+from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.gate import EXCUSES, failure_words
 from zelda_ci.report.builders.phrases import (
     base,
@@ -44,6 +45,14 @@ MISSING = {
     BaselineState.FOUND: "not compared",
 }
 MEASURED = "The suites are measured: none has criteria or commands, and nothing could pass or fail."
+TESTED = "The suites are measured: none has criteria. Your tests pass, which does not say that the tasks are done."
+
+
+def measured(runs: Iterable[RunResult]) -> str:
+    """What is known where no suite has criteria."""
+    return TESTED if Outcome.PASSED in map(correctness_outcome, runs) else MEASURED
+
+
 # What the first line says of the gravest verdict, in this order.
 FIRST = {
     V.WORSE: "worse in {share}",
@@ -100,7 +109,7 @@ def lead(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     yield from _suites(report, suites)
     yield from _colour(report, suites)
     if suites and all(each.ran and each.ran.outcome is Outcome.MEASURED for each in suites):
-        yield line(MEASURED)
+        yield line(measured(report.batch.runs))
     yield from _changes(report, suites)
     yield from _criteria(suites)
     yield from _open_gates(report, suites)

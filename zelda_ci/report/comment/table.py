@@ -10,7 +10,7 @@ from zelda_ci.domain.details import CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measure_spec import written
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.measures import values as values_of
-from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, measured_words, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.report.builders.anchors import suite_address
@@ -68,7 +68,7 @@ MOVED = (
     Column("Criteria met"),
     Column("Tests"),
     Column("Tools"),
-    Column("Cost", right=True),
+    Column("Session cost", right=True),
 )
 
 
@@ -107,6 +107,8 @@ def standing_words(each: SuiteStanding) -> str:
         return "fails as before"
     if each.standing is SuiteVerdict.NOT_TESTED:
         return untested_words([each])
+    if each.standing is SuiteVerdict.MEASURED and each.ran:
+        return f"{each.standing.value}: {measured_words(each.ran.runs)}"
     fails = each.fails_by_itself and each.standing not in (
         SuiteVerdict.WORSE,
         SuiteVerdict.PERHAPS_WORSE,

@@ -22,7 +22,7 @@ from zelda_ci.report.model import (
     SuiteView,
     Table,
 )
-from zelda_ci.report.terminal.console import TITLE
+from zelda_ci.report.terminal.console import LABEL, TITLE
 from zelda_ci.report.terminal.layout import Page, write_table
 
 
@@ -140,10 +140,15 @@ def _summary(page: Page, summary: ReportSummary) -> None:
 
 
 def print_checks(console: Console, view: CheckView) -> None:
-    """Print the table, and below it what is to be done."""
+    """Print a line for each check, and below them what is to be done."""
     page = Page(console)
     page.line(Text())
-    page.table(view.table, indent=2)
+    mark_width = max((len(mark.text) for mark, _ in view.lines), default=0)
+    width = max((len(row.label) for _, row in view.lines), default=0)
+    for mark, row in view.lines:
+        shown = page.style.cell(mark)
+        shown.pad_right(mark_width - shown.cell_len)
+        page.beside(Text("  ") + shown + "  " + page.style.write(row.label.ljust(width), LABEL) + "  ", row.cells)
     for label, lines in view.details:
         page.blank()
         page.line(Text("  ") + page.style.cell(label))

@@ -33,7 +33,7 @@ from zelda_ci.report.model import Cell, Tone
 from zelda_ci.report.terminal.console import DIM, LABEL, Style, Ticker
 from zelda_ci.report.terminal.layout import Page
 from zelda_ci.report.terminal.suites import FinishedSuites, announce, beginning, remark, show_finished
-from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.text import in_workspace, sentence, visible
 
 # Arguments that say best what a tool call is about, the best first.
 TELLING = ("file_path", "command", "pattern", "skill", "subagent_type", "url", "query", "path", "description")
@@ -201,7 +201,7 @@ def _call(record: ToolCalled) -> str:
     values = (record.input.get(key) for key in TELLING)
     argument = next((value for value in values if value and isinstance(value, str)), "")
     name = visible(record.name, 60)
-    return f"{name} {sentence(argument, 60)}" if argument else name
+    return f"{name} {sentence(in_workspace(argument), 60)}" if argument else name
 
 
 MAX_STEP_LENGTH = 200

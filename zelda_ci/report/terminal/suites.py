@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from zelda_ci.domain.arms import SuiteArms
-from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import DoneReason, Side, trials_alone
 from zelda_ci.events import BatchStarted, Event, RunFinished, RunStarted, Warned
@@ -74,10 +74,12 @@ class FinishedSuites:
         ordered = sorted(runs, key=lambda run: run.trial)
         suite = ordered[0].suite
         self._printed.add(suite)
-        view = suite_view(suite, ordered, {run.run_id: self._files_of(run.run_id) for run in ordered})
-        # Of a suite that only measures, the numbers are what it was run for.
-        passed = view.outcome is Outcome.PASSED and not self._is_red(ordered)
+        files = {run.run_id: self._files_of(run.run_id) for run in ordered}
+        view = suite_view(suite, ordered, files, whole=self._detail is Detail.FULL)
         measured = view.outcome is Outcome.MEASURED
+        # Of a suite of which nothing is checked, the numbers are what it was run for.
+        tested = measured and any(correctness_outcome(run) is Outcome.PASSED for run in ordered)
+        passed = (tested or view.outcome is Outcome.PASSED) and not self._is_red(ordered)
         page = Page(console)
         if self._detail is Detail.FULL or (self._detail is Detail.FAILURES and not passed):
             page.line(Text())

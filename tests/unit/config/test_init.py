@@ -8,10 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.config.folder import loaded
-from zelda_ci.config import scaffold
-from zelda_ci.config.first_suite import EXAMPLE, first_order, first_suite, subjects, task
+from zelda_ci.config.init import (
+    EXAMPLE,
+    LANGUAGES,
+    CommandLine,
+    ProjectFacts,
+    config_text,
+    first_suite,
+    ignored,
+    subjects,
+    told_by,
+)
 from zelda_ci.config.project import examine
-from zelda_ci.config.templates import CommandLine
 from zelda_ci.domain.kinds import ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.redact import Redactor
@@ -28,16 +36,15 @@ def skill(description: str, **more: Any) -> ManifestItem:
     return item(ItemKind.SKILL, "rest-endpoint", description=description, **more)
 
 
-def test_a_skill_gives_a_prompt_that_does_not_name_it_and_criteria_that_do(tmp_path):
-    found = first_suite(skill("Creates a REST endpoint: with tests. Use when asked."), ())
+def test_a_skill_gives_its_occasion_as_the_task_and_is_named_in_the_criteria_only(tmp_path):
+    found = first_suite(skill("How to add a REST endpoint. Use when the user asks to add a route."), ProjectFacts())
     (suite,) = loaded(tmp_path, test_x=found.text).suites
     assert (found.name, found.about) == ("rest-endpoint", "the skill rest-endpoint (rest-endpoint.md)")
-    assert 'What is wanted: "Creates a REST endpoint: with tests."' in suite.resolved.prompt
+    assert "The occasion: add a route." in " ".join(suite.resolved.prompt.split())
+    assert "How to" not in found.text
     assert "rest-endpoint" not in suite.resolved.prompt
-    assert suite.resolved.acceptance_criteria[:2] == (
-        "The skill rest-endpoint was called before the first file was changed.",
-        'What was done is what the description of the skill says: "Creates a REST endpoint: with tests."',
-    )
+    called = "The skill rest-endpoint was called before the first file was changed."
+    assert suite.resolved.acceptance_criteria[0] == called
 
 
 def test_a_rule_names_a_file_that_it_applies_to_and_its_first_order(tmp_path):
@@ -46,14 +53,14 @@ def test_a_rule_names_a_file_that_it_applies_to_and_its_first_order(tmp_path):
         paths=(SAFE("src/**/*.ts"),), base="packages/web",
     )  # fmt: skip
     files = ("packages/web/docs/a.ts", "packages/web/src/x y.ts", "packages/web/src/user.ts", "src/other.ts")
-    assert "in ../api/" not in first_suite(rule, files, "packages/api").text
-    assert "function in src/user.ts," in first_suite(rule, files, "packages/web").text
-    found = first_suite(rule, files)
+    assert "in ../api/" not in first_suite(rule, ProjectFacts(files, "packages/api")).text
+    assert "function in src/user.ts that" in first_suite(rule, ProjectFacts(files, "packages/web")).text
+    found = first_suite(rule, ProjectFacts(files, language="TypeScript"))
     (suite,) = loaded(tmp_path, test_x=found.text).suites
     assert found.name == "api"
-    assert "in packages/web/src/user.ts," in suite.resolved.prompt
+    assert "Find one exported function in packages/web/src/user.ts that" in " ".join(suite.resolved.prompt.split())
     assert "validate" not in suite.resolved.prompt
-    assert 'this sentence of .claude/rules/api.md.md: "Always validate."' in suite.resolved.acceptance_criteria[0]
+    assert 'this sentence of .claude/rules/api.md.md: "Always validate."' in suite.resolved.acceptance_criteria[-1]
 
 
 @pytest.mark.parametrize(
@@ -66,30 +73,27 @@ def test_a_rule_names_a_file_that_it_applies_to_and_its_first_order(tmp_path):
         ("We have a shop.\nIt sells things.", None),
         ("Run", None),
         ("Run tests with:\n```\nmake\n```\n", None),
-        ("Floating: Always-available button.\nUse tabs.\nTests: Never skip one.", "Tests: Never skip one."),
-        ("Use tabs, please.\nAll code should be tested.", "Use tabs, please."),
-        ("", None),
         ("```never closed\nAlways x.", None),
     ],
-)  # fmt: skip
-def test_the_first_order_is_a_sentence_of_the_text(text, order):
-    assert first_order(text) == order
+)
+def test_of_a_rule_the_first_sentence_that_says_what_to_do_is_taken(text, order):
+    assert told_by(item(ItemKind.RULE, "x", text=text)) == order
 
 
 @pytest.mark.parametrize(
-    ("description", "wanted"),
+    ("description", "occasion"),
     [
-        ("Creates an endpoint. Use when asked.", "Creates an endpoint."),
-        ("Use when the user asks to add an endpoint. Creates it, with tests.", "Creates it, with tests."),
-        ("Use this skill when the user wants to add an endpoint.", "add an endpoint."),
-        ("Use proactively for v1.2 migrations", "v1.2 migrations"),
-        ("Use when", "Use when"),
-        ("...", None),
+        ("Creates an endpoint. Use when asked.", None),
+        ("Use when adding validation or a new error: raises it.", "adding validation or a new error: raises it"),
+        ("Use this skill when the user wants to add an endpoint.", "add an endpoint"),
+        ("Use proactively for v1 migrations", "v1 migrations"),
+        ("How errors are raised and worded in this project.", None),
+        ("Use when", None),
         ("", None),
     ],
 )
-def test_of_a_description_the_task_is_taken_and_not_the_occasion(description, wanted):
-    assert task(description) == wanted
+def test_of_a_description_the_occasion_is_taken_and_not_what_it_explains(description, occasion):
+    assert told_by(skill(description)) == occasion
 
 
 def problems_of(root: Path, name: str, text: str, config: str = "") -> list[str]:
@@ -133,18 +137,42 @@ def test_whatever_the_project_says_what_is_written_loads(tmp_path_factory, found
         CommandLine("setupCommand", "npm ci", fact),
         CommandLine("testCommand", "npm test", fact, remark or None),
     ]
-    config = scaffold.config_text([fact, remark], commands)
+    config = config_text([fact, remark], commands)
     for subject in [*subjects(found), None]:
-        suite = first_suite(subject, files)
+        suite = first_suite(subject, ProjectFacts(tuple(files)))
         assert problems_of(folder, suite.name, suite.text, config) == []
         assert suite.text.isascii() or all(char.isprintable() for char in suite.text.replace("\n", ""))
 
 
 def test_a_skill_is_wanted_in_its_folder_called_where_only_people_call_it_and_shows_no_credential(tmp_path):
-    (suite,) = loaded(tmp_path / "a", test_x=first_suite(skill("Ships it.", below="packages/web"), ()).text).suites
-    assert "in the smallest place of the folder packages/web where" in suite.resolved.prompt
-    (suite,) = loaded(tmp_path / "b", test_x=first_suite(skill("Ships it.", shown=Shown.HIDDEN), ()).text).suites
+    ships = "Use when shipping a package."
+    (suite,) = loaded(
+        tmp_path / "a", test_x=first_suite(skill(ships, below="packages/web"), ProjectFacts()).text
+    ).suites
+    assert "small piece of work in packages/web," in suite.resolved.prompt
+    (suite,) = loaded(tmp_path / "b", test_x=first_suite(skill(ships, shown=Shown.HIDDEN), ProjectFacts()).text).suites
     assert suite.resolved.prompt.startswith("/rest-endpoint ")
-    secret = first_suite(skill(f"Sends -----BEGIN RSA PRIVATE KEY----- {'A' * 64}"), ())
+    secret = first_suite(skill(f"Use for -----BEGIN RSA PRIVATE KEY----- {'A' * 64}"), ProjectFacts())
     assert problems_of(tmp_path, secret.name, secret.text) == []
-    assert (first_suite(None, ()).name, first_suite(None, ()).about) == (EXAMPLE, None)
+
+
+@pytest.mark.parametrize("language", ["", *LANGUAGES])
+def test_the_example_is_a_task_in_words_of_the_language(language, tmp_path):
+    found = first_suite(None, ProjectFacts(language=language))
+    (suite,) = loaded(tmp_path, test_x=found.text).suites
+    assert (found.name, found.about) == (EXAMPLE, None)
+    function, error = LANGUAGES.get(language, ("public function", "exception"))
+    assert suite.resolved.prompt.startswith(f"Find one {function} of this project")
+    assert f"on a result or an {error}," in suite.resolved.acceptance_criteria[1]
+    assert not set("{}") & set(suite.resolved.prompt)
+
+
+def test_folders_are_ignored_that_no_file_on_the_way_to_the_top_ignores(tmp_path):
+    inner = tmp_path / "packages" / "web"
+    inner.mkdir(parents=True)
+    (tmp_path / ".gitignore").write_text("__pycache__/\n/packages/web/.venv\n.zelda/\n!.zelda/\n")
+    draft, folders = ignored(inner, tmp_path, [".zelda", "__pycache__", ".venv", "target"])
+    assert draft is not None
+    assert (draft.content, folders) == (b".zelda/\ntarget/\n", [".zelda", "target"])
+    (inner / ".gitignore").write_bytes(draft.content)
+    assert ignored(inner, tmp_path, [".zelda", "target"]) == (None, [])

@@ -1,0 +1,90 @@
+"""Suites that are not run for now, that run alone, and that one file makes several of."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.config.folder import loaded, make, problems
+from zelda_ci.config.project import active
+from zelda_ci.config.selection import select
+from zelda_ci.config.trust import base_settings, settle
+from zelda_ci.errors import ConfigError
+
+PLAIN = "prompt: x\n"
+MATRIX = """\
+prompt: Say {{word}} twice.
+acceptanceCriteria: ["It says {{word}}.", It is polite.]
+matrix:
+  model: [claude-sonnet-5-5, claude-haiku-4-5]
+  effort: [low]
+  variables:
+    word: [hello, good evening]
+"""
+
+
+def names(project: Any) -> list[str]:
+    return [suite.resolved.name for suite in project.suites]
+
+
+def test_skipped_suites_are_named_and_only_is_refused_in_ci(tmp_path: Path) -> None:
+    found = loaded(tmp_path, test_a="skip: Waits.\n" + PLAIN, test_b=PLAIN, test_c="only: true\n" + PLAIN)
+    local = active(found)
+    assert names(local) == ["c"]
+    assert local.notices == (
+        "a is skipped: Waits. (zelda/test-a.yaml)",
+        "only c runs, as `only` says; 1 of 2 suites are left out",
+    )
+    with pytest.raises(ConfigError, match=r"zelda/test-c.yaml: only is for your own machine"):
+        active(found, is_ci=True)
+    with pytest.raises(ConfigError, match="Every suite is skipped"):
+        active(loaded(tmp_path / "all", test_a="skip: Waits.\n" + PLAIN))
+
+
+@pytest.mark.parametrize(("base", "head", "counts"), [("", "skip: x\n", None), ("skip: Later.\n", "", "Later.")])
+def test_on_a_pull_request_the_base_says_what_is_skipped(
+    base: str, head: str, counts: str | None, tmp_path: Path
+) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    loaded(before, test_a=base + PLAIN)
+    found = loaded(after, test_a=head + PLAIN, test_new="skip: Hides it.\n" + PLAIN)
+    settings = base_settings(before, before, "abc1234", ["zelda/test-a.yaml", "zelda/test-new.yaml"])
+    settled = settle(found, after, settings)
+    assert [suite.skip for suite in settled.project.suites] == [counts, None]
+    assert [change.key for change in settled.suites[0].changes] == ["skip"]
+
+
+def test_each_combination_of_a_matrix_is_a_suite_with_its_own_name(tmp_path: Path) -> None:
+    found = loaded(tmp_path, test_greeting=MATRIX, test_other=PLAIN)
+    assert names(found) == [
+        "greeting.hello.claude-sonnet-5-5.low",
+        "greeting.hello.claude-haiku-4-5.low",
+        "greeting.good-evening.claude-sonnet-5-5.low",
+        "greeting.good-evening.claude-haiku-4-5.low",
+        "other",
+    ]
+    suite = found.suites[3].resolved
+    assert (suite.prompt, suite.acceptance_criteria[0]) == ("Say good evening twice.", "It says good evening.")
+    assert (suite.execution.model, suite.execution.effort) == ("claude-haiku-4-5", "low")
+    assert str(found.suites[3].provenance["execution.model"]) == "zelda/test-greeting.yaml:3"
+    assert len(select(found.suites, ["greeting"])) == 4
+    assert len(select(found.suites, ["greeting.*haiku*"])) == 2
+
+
+@pytest.mark.parametrize(
+    ("matrix", "why"),
+    [
+        ("{variables: {word: [a], b: [c]}}", "b stands nowhere: write {{b}} in prompt or criteria"),
+        ("{variables: {word: []}}", "word has no values"),
+        ("{variables: {word: [a b, a-b]}}", "matrix: the name x.a-b would be that of several suites"),
+        (f"{{variables: {{word: [{'a' * 60}]}}}}", "is too long"),
+        (f"{{variables: {{word: [{', '.join(f'w{n}' for n in range(51))}]}}}}", "makes 51 suites, and at most 50"),
+        ("{effort: [huge]}", "item 1 of matrix.effort must be low, medium"),
+        ("{variables: {Word: [a]}}", "Word must be the name of a key: small letters"),
+    ],
+)
+def test_what_makes_no_sense_of_a_matrix_is_said_at_its_place(matrix: str, why: str, tmp_path: Path) -> None:
+    text = f"prompt: '{{{{word}}}}'\nmatrix: {matrix}\n"
+    said = problems(make(tmp_path, test_x=text))
+    assert any(why in line for line in said), said
+    assert said[0].startswith("zelda/test-x.yaml:2:")

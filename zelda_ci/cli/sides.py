@@ -1,0 +1,73 @@
+"""The two sides of `zelda run --against`: compared when they have run, and whenever they are looked at again."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.run import BatchResult, StoredTrials
+from zelda_ci.domain.steering import SteeringChange
+from zelda_ci.pipeline.comparing import Compared, arms_steering, compare_arms, kept_comparison
+from zelda_ci.report import terminal
+from zelda_ci.report.builders.arms import arms_table, headline
+from zelda_ci.report.builders.comparison import comparison_view
+from zelda_ci.report.model import ComparisonView, Section
+from zelda_ci.report.terminal.pages import print_arms, print_comparison
+from zelda_ci.report.told import CiReport, PullRequestChanges
+from zelda_ci.storage.history import RunHistory
+
+
+@dataclass(frozen=True)
+class ComparedSides:
+    """An invocation that ran two commits, with what their comparison says."""
+
+    batch: BatchResult
+    compared: Compared
+    changes: tuple[SteeringChange, ...]
+
+    @classmethod
+    def of(cls, results_dir: Path, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Self:
+        """Compare them.
+
+        Args:
+            results_dir: Where runs are stored.
+            batch: What ran.
+            stored: By suite, the trials that count beside it.
+        """
+        changes = arms_steering(RunHistory(results_dir), batch, stored)
+        return cls(batch, compare_arms(batch, stored), changes)
+
+    @classmethod
+    def read(cls, results_dir: Path, batch_id: str | None = None) -> Self | None:
+        """Those of a stored batch, by default the newest; nothing where it had one side."""
+        runs = RunHistory(results_dir).overview().runs if batch_id is None else ()
+        kept = kept_comparison(results_dir, batch_id or runs[0].batch_id) if batch_id or runs else None
+        return cls.of(results_dir, *kept) if kept else None
+
+    def report(self, subject: str) -> CiReport:
+        """The same for an HTML report and for programs."""
+        commit = self.batch.base.commit if self.batch.base else None
+        origin = BaselineOrigin(state=BaselineState.FOUND, sentence="", commit=commit)
+        changed = PullRequestChanges(steering=self.changes)
+        compared = self.compared
+        return CiReport(self.batch, compared.gate, origin, compared.comparison, subject=subject, changes=changed)
+
+    def view(self, *, whole: bool = True) -> ComparisonView:
+        """Every suite, or those that did not stay as they were."""
+        comparison, base = self.compared.comparison, self.batch.base
+        moved = [suite for suite in comparison.suites if whole or suite.verdict is not Verdict.UNCHANGED]
+        names = {"baseline": base.commit[:12] if base and base.commit else "", "candidate": self.batch.batch_id}
+        shown = comparison.replace(suites=tuple(moved))
+        return comparison_view(shown, self.compared.gate, **names, changes=self.changes)
+
+    def show(self, *, whole: bool, details: bool = True) -> None:
+        """Print what became worse, unless only the verdict is wanted, and one table of all suites."""
+        view = self.view(whole=whole)
+        console = terminal.open_console(sys.stdout)
+        if view.suites and details:
+            print_comparison(console, replace(view, gate=Section("", ())))
+        comparison = self.compared.comparison
+        print_arms(console, headline(self.batch, comparison), arms_table(self.batch, comparison), view.gate)
