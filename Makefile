@@ -13,7 +13,7 @@ WORKERS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/nu
 PARALLEL := -n $(WORKERS) --dist worksteal
 UNIT := tests/unit tests/architecture tests/golden
 # What a newcomer wants to see at work: the commands, a pull request, the report in a browser, a kill, what each level keeps.
-END_TO_END := $(addprefix tests/integration/test_, \
+ANYWHERE := $(addprefix tests/integration/test_, \
 	init_and_validate.py::test_init_writes_three_files_says_so_and_tells_the_next_step \
 	check.py::test_everything_is_tried_once_however_many_suites_need_it_and_a_second_run_pays_nothing \
 	run_command.py::test_a_session_that_edits_runs_commands_and_commits_becomes_a_result \
@@ -22,13 +22,15 @@ END_TO_END := $(addprefix tests/integration/test_, \
 	run_interrupted.py::test_the_remains_of_a_killed_run_are_made_a_result_by_the_next_start \
 	looking_back.py::test_the_newest_batch_is_compared_with_the_one_before_and_a_suite_with_all_its_trials \
 	run_against.py::test_a_regression_is_confirmed_side_by_side \
-	report_command.py::test_two_batches_are_compared_and_their_sessions_shown \
-	html_report_browser.py::test_a_citation_leads_to_the_very_line \
-	isolation_levels.py::test_what_a_level_promises_it_keeps) \
+	report_command.py::test_two_batches_are_compared_and_their_sessions_shown) \
 	tests/scenarios/test_pull_requests.py::test_a_pull_request_that_makes_things_worse_is_red_and_marked_until_a_commit_changes_what_is_wrong
+BY_MACHINE := $(addprefix tests/integration/test_, \
+	html_report_browser.py::test_a_citation_leads_to_the_very_line \
+	isolation_levels.py::test_what_a_level_promises_it_keeps)
+END_TO_END := $(ANYWHERE) $(BY_MACHINE)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: help demo test test-all lint types imports unit whole isolation coverage image-test format lock schemas reference bench clean
+.PHONY: help demo test test-all lint types imports unit whole rest isolation coverage image-test format lock schemas reference bench clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +63,11 @@ unit: .venv/dev
 
 whole: .venv/dev
 	$(BIN)/pytest $(PARALLEL) --durations=50 --durations-min=1 $(TESTS)
+
+# What .ci/run runs where `make test` has run on other machines.
+rest: .venv/dev
+	@$(MAKE) --no-print-directory whole \
+		TESTS='tests/hostile tests/integration tests/scenarios tests/slow $(TESTS) $(addprefix --deselect=,$(ANYWHERE))'
 
 isolation: .venv/dev ## Run the tests that depend on user, isolation and toolchains, or on what CHANGES says of these
 	$(BIN)/pytest $(PARALLEL) $$($(BIN)/python -m tests.arrangements $(CHANGES))

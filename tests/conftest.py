@@ -41,7 +41,6 @@ def pytest_collection() -> Iterator[None]:
 
 # Their tests last longest.
 LONG = (
-    "test_replay_timing",
     "test_corpus",
     "test_run_interrupted",
     "test_everyday",

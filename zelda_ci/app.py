@@ -23,7 +23,7 @@ from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.check import CheckReport
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, Versions, snapshot
+from zelda_ci.domain.run import BatchResult, Versions
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ExecutionError, ZeldaError
@@ -99,7 +99,7 @@ class Invocation:
     @property
     def masked(self) -> list[ResolvedSuite]:
         """The same as results hold them."""
-        return [snapshot(suite, self.redact) for suite in self.suites]
+        return [suite.redacted(self.redact) for suite in self.suites]
 
     @property
     def _given(self) -> Overrides:

@@ -53,11 +53,9 @@ _SEPARATOR = "|".join(
     )
 )
 
-_SPACED = re.compile(
-    rb"(?:-[a-z-]{1,40}|-|\b(?:env|arg|setx?)[ \t]{1,20}\w{0,60}|\blogin[ \t]{1,20}\S{1,80}\s{1,20})$", re.IGNORECASE
-)
-# Before a name after which a blank is enough.
-_SPACED_HINT = re.compile(rb"-|env|arg|set|login", re.IGNORECASE)
+# Before a name after which a blank is enough: an option, a variable of a Dockerfile, a login of `.netrc`.
+_SPACED = r"(?:-[a-z-]{0,40}|\b(?:env|arg|setx?)[ \t]{1,20}\w{0,60}|\blogin[ \t]{1,20}\S{1,80}\s{1,20})"
+_SCHEME = rf"{_QUOTE}?[\])]?{_BLANK}[:=,]{_BLANK}{_QUOTE}?(?:bearer|basic|token)[ ]"
 
 _OPENING = re.compile(rb"[fbruFBRU@$]{0,2}((?:\\{0,4}(?:\"\"\"|'''|[\"'`]))|&quot;|&#3[49];)")
 _LINE = re.compile(rb"[^\s\"'`\\<>]{1,%d}" % MAX_RUN_LENGTH)
@@ -100,9 +98,11 @@ _USUAL = frozenset(
         "please x xx xxx",
     )
 )
-_RUNS = re.compile(r"[A-Za-z]+|\d+")
-_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_UNPRONOUNCEABLE = re.compile(r"[bcdfghjklmnpqrstvwxz]{6}|[aeiou]{4}", re.IGNORECASE)
+_LETTERS = r"(?:(?:[A-Z]{0,3}[a-z]{2,}|[A-Z]{1,2}[a-z]|[A-Z]{3,})(?:[A-Z]{1,4}[a-z]{2,})*)?"
+# Words with a few digits, as in `sha256` or `oauth2Callback`; and plain numbers. Not what nobody can pronounce.
+_WORDS = re.compile(
+    rf"(?!.*(?i:[bcdfghjklmnpqrstvwxz]{{6}}|[aeiou]{{4}}))(?:{_LETTERS}(?:[A-Z]|\d{{0,4}}){_LETTERS}|\d+)"
+)
 _SYMBOLS = re.compile(r"[!#$%^&*+=?~@]")
 
 
@@ -114,42 +114,22 @@ def _compile(pattern: str) -> Any:
     return re2.compile(pattern.encode(), options)
 
 
-_FINDER = _compile(rf"authorization|{_WORD}{_TAIL}")
-_BETWEEN = re.compile(_SEPARATOR.encode(), re.IGNORECASE)
-# What a separator can begin with.
-_FIRST = frozenset(b":=-!>(,'\"`\\&]) \t\r\n|")
-_SCHEME = re.compile(rf"{_QUOTE}?[\])]?{_BLANK}[:=,]{_BLANK}{_QUOTE}?(?:bearer|basic|token)[ ]".encode(), re.IGNORECASE)
+_NAME = _compile(rf"{_WORD}{_TAIL}")
+_NAMED = _compile(rf"({_WORD}{_TAIL})(?:{_SEPARATOR})|(authorization){_SCHEME}|{_SPACED}({_WORD}{_TAIL})[ \t]")
 
 
 def spans(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where the values of named secrets stand in a text, without their quotes.
-
-    Names are found first, and only what follows one is looked at: at most a few thousand bytes, and mostly two.
-    """
+    """Where the values of named secrets stand in a text, without their quotes."""
     runs = Counter[int]()
     # Bounded, because a hostile text can be nothing but names.
-    for match in islice(_FINDER.finditer(data), MAX_NAMES):
-        start, end = match.span()
-        position = _value_start(data, start, end) if end < len(data) and data[end] in _FIRST else None
-        if position and (span := _value(data, start, position, runs)):
+    for match in islice(_NAMED.finditer(data), MAX_NAMES):
+        if span := _value(data, match.start(match.lastindex), match.end(), runs):
             yield span
     colon = data.find(b"://")
     while colon >= 0:
         if span := _in_address(data, colon + 3):
             yield span
         colon = data.find(b"://", colon + 3)
-
-
-def _value_start(data: bytes, start: int, end: int) -> int | None:
-    if data[start:end].lower() == b"authorization":
-        scheme = _SCHEME.match(data, end)
-        return scheme.end() if scheme else None
-    between = _BETWEEN.match(data, end)
-    if between:
-        return between.end()
-    before = data[max(0, start - 120) : start]
-    spaced = data[end : end + 1] in {b" ", b"\t"} and _SPACED_HINT.search(before) and _SPACED.search(before)
-    return end + 1 if spaced else None
 
 
 _SECRET_NAME = re.compile(
@@ -175,7 +155,7 @@ def is_named(key: str, value: str) -> bool:
     """Whether a key of an object names its value a secret, and the value may be one."""
     data = key[:200].encode("utf-8", "replace")
     is_secret_name = any(
-        match.end() == len(data) and not _is_harmless(data, match.start()) for match in _FINDER.finditer(data)
+        match.end() == len(data) and not _is_harmless(data, match.start()) for match in _NAME.finditer(data)
     )
     return is_secret_name and looks_secret(value)
 
@@ -242,7 +222,7 @@ def _is_password_of(user: str, password: str) -> bool:
     # In an address there is no doubt what it is: any password but those of examples.
     if len(password) < MIN_IN_ADDRESS_LENGTH or password.casefold() == user.casefold() or _PLACEHOLDER.search(password):
         return False
-    return not _ADDRESS_DUMMIES.fullmatch(password) and (not password.isalpha() or not _is_word(password))
+    return not _ADDRESS_DUMMIES.fullmatch(password) and not (password.isalpha() and _WORDS.fullmatch(password))
 
 
 def looks_secret(value: str) -> bool:
@@ -251,7 +231,7 @@ def looks_secret(value: str) -> bool:
         return False
     # Taken out first, so that `password123456789` is not random for its digits.
     rest = _DUMMY.sub("-", value)
-    random = "".join(part for part in re.findall(r"[A-Za-z0-9]+", rest) if not _is_wordy(part))
+    random = "".join(part for part in re.findall(r"[A-Za-z0-9]+", rest) if len(part) > 2 and not _WORDS.fullmatch(part))
     if len(random) >= MIN_RANDOM_LENGTH:
         return _bits(random) >= MIN_BITS
     classes = sum(bool(re.search(kind, rest)) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
@@ -266,28 +246,6 @@ def _is_chosen(value: str) -> bool:
         return False
     words = [word for word in re.findall("[a-z]+", value.lower()) if word not in _USUAL]
     return bool(words) and (len(words) >= 3 or any(map(str.isdigit, value))) and "/" not in value
-
-
-def _is_wordy(part: str) -> bool:
-    """Words with a few digits, as in `sha256` or `oauth2Callback`; and plain numbers."""
-    runs = _RUNS.findall(part)
-    words = [run for run in runs if run.isalpha()]
-    if len(runs) > 3 or any(run.isdigit() and len(run) > 4 for run in runs if words):
-        return False
-    if len(part) > 4 and len(runs) > 1 and any(len(word) < 3 for word in words):
-        return False
-    return all(map(_is_word, words))
-
-
-def _is_word(run: str) -> bool:
-    humps = _HUMPS.findall(run)
-    if len(humps) > 1 and len(run) / len(humps) < 3:
-        return False
-    return all(len(hump) <= 4 or _is_pronounceable(hump) for hump in humps)
-
-
-def _is_pronounceable(hump: str) -> bool:
-    return bool(re.search("[aeiouyAEIOUY]", hump)) and not _UNPRONOUNCEABLE.search(hump)
 
 
 def _bits(text: str) -> float:

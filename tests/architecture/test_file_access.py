@@ -15,7 +15,6 @@ EXCEPTIONS = {
     "model_proxy/cassettes/record.py": "a partial recording, written whole after each call, gets its final name",
     "pipeline/parts.py": "a whole folder is put in its place",
     "workspace/repositories.py": "a whole folder is put in its place",
-    "workspace/store.py": "a whole folder is put in its place",
     "workspace/tree_scan.py": "entries of any kind are moved aside for a while",
 }
 

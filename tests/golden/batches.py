@@ -7,12 +7,11 @@ from typing import Any
 
 from tests import builders
 from tests.unit.compare.runs import evaluation
+from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import (
     Citation,
     EfficiencyDetails,
     JudgeIdentity,
-    MissedTool,
-    MisusedTool,
     RuleJudgement,
     RuleVerdict,
     ToolRemark,
@@ -68,7 +67,7 @@ def efficiency(score: float | None = 73.3, reasoning: str = "", **numbers: Any) 
 
 
 def unscored(metric: Metric, reasoning: str, *, failed: bool = False) -> EvalResult:
-    return EvalResult(metric=metric, version="1", reasoning=safe(reasoning), details=safe.json({}), failed=failed)
+    return EvalResult(metric=metric, version="1", reasoning=safe(reasoning), details=Record(), failed=failed)
 
 
 def command(line: str, code: int | None = 0, output: str = "", seconds: float = 12.3) -> CommandResult:
@@ -391,8 +390,8 @@ def tool_usage_details() -> ToolUsageDetails:
             ToolUse(tool=find, calls=3, errors=1, denied=1),
             ToolUse(tool=conventions, calls=1),
         ),
-        missed=(MissedTool(tool=safe("Agent(reviewer)"), reasoning=missed, evidence=cited("turn 9", "git commit")),),
-        misused=(MisusedTool(tool=find, reasoning=misused, evidence=cited("turn 5 call 1", "name: shop.py")),),
+        missed=(ToolRemark(tool=safe("Agent(reviewer)"), reasoning=missed, evidence=cited("turn 9", "git commit")),),
+        misused=(ToolRemark(tool=find, reasoning=misused, evidence=cited("turn 5 call 1", "name: shop.py")),),
         instructions_ignored=(ToolRemark(tool=conventions, reasoning=ignored, evidence=route, split=split),),
         rules=(
             RuleJudgement(rule=rule, verdict=RuleVerdict.BROKEN, reasoning=broken, evidence=route),

@@ -25,12 +25,14 @@ import os, sys
 from pathlib import Path
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.report.told import CiReport
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
-from zelda_ci.storage.codec import decode_batch
-batch = decode_batch(Path(sys.argv[1]).read_bytes(), "results")
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.storage.codec import decode
+batch = decode(BatchResult, Path(sys.argv[1]).read_bytes(), "results")
 compared = compare(batch.runs, batch.runs)
 origin = BaselineOrigin(state=BaselineState.FOUND, sentence="The base.")
 report = CiReport(batch, gate(batch, {}), origin, compared)
@@ -117,9 +119,8 @@ def test_a_run_and_everything_after_it_shows_the_metric(copy: Path, tmp_path: Pa
     everything = tmp_path / "results.json"
     invocation = {key: results[0][key] for key in ("schemaVersion", "batchId", "startedAt", "finishedAt")}
     everything.write_text(json.dumps({**invocation, "runs": results}))
-    comment, summary, junit = python(copy, shop, "-c", REPORTS, str(everything)).split("\n=====\n")
+    comment, junit = python(copy, shop, "-c", REPORTS, str(everything)).split("\n=====\n")
     assert "Lines" in comment
-    assert "Patch size" in summary
     assert 'name="score: Patch size"' in junit
     assert f'name="patchSize" value="{sizes[0]:.0f}"' in junit
 

@@ -14,29 +14,17 @@ SUITE = "prompt: {0}\nmetrics: {{toolUsage: false, requirementFulfillment: false
 SKILL = ".claude/skills/deploy/SKILL.md"
 FILES = {
     "README.md": "# Sample\n",
-    "CLAUDE.md": "Be kind. @docs/style.md\n",
-    "docs/style.md": "Short lines.\n",
-    "tools/check.py": "pass\n",
-    "tools/helper.py": "pass\n",
-    "lib/a.py": "pass\n",
-    "lib/CLAUDE.md": "Write tests.\n",
-    "prompts/read.md": "Please read.",
-    ".claude/skills/deploy/SKILL.md": head("Run `python tools/check.py`.\n", description="Deploys."),
-    ".claude/skills/release/SKILL.md": head(description="Releases."),
+    SKILL: head("Do it.\n", description="Deploys."),
     "zelda/test-deploy.yaml": SUITE.format("Please deploy."),
-    "zelda/test-read.yaml": SUITE.replace("prompt: {0}", "promptFile: ../prompts/read.md").format(""),
     "zelda/test-talk.yaml": SUITE.format("Please talk."),
 }
 
 
 def answer(request: ApiRequest) -> Reply:
-    """One suite calls the skill, one reads a file, one does nothing."""
+    """One suite calls the skill, one does nothing."""
     said = json.dumps(request.body)
-    if "tool_result" in said:
-        return text("Done.")
-    if "Please deploy" in said:
-        return tool_call("Skill", {"skill": "deploy"})
-    return tool_call("Bash", {"command": "cat lib/a.py"}) if "Please read" in said else text("Hello.")
+    is_to_call = "Please deploy" in said and "tool_result" not in said
+    return tool_call("Skill", {"skill": "deploy"}) if is_to_call else text("Done.")
 
 
 def run(project: Project, *arguments: str) -> tuple[int, str]:
@@ -75,26 +63,11 @@ def chosen(project: Project, files: Mapping[str, str | None], *arguments: str) -
 def test_the_text_of_a_skill_runs_the_suite_that_calls_it(tried: Project) -> None:
     ran, output = chosen(tried, {SKILL: head("Do it well.\n", description="Deploys.")})
     assert ran == ["deploy"]
-    assert "Not run: read, talk: none of 3 trials called the skill deploy or missed it\n" in output
-
-
-def test_a_file_that_steers_nothing_runs_nothing(tried: Project) -> None:
-    ran, output = chosen(tried, {"README.md": "# Better\n", "lib/a.py": "print()\n"})
-    assert ran == []
-    assert "Not run: deploy, read, talk: nothing here can change a result\n" in output
-
-
-def test_a_file_further_down_runs_those_who_touched_its_folder_and_a_prompt_its_suite(tried: Project) -> None:
-    assert chosen(tried, {"lib/CLAUDE.md": "Write no tests.\n"})[0] == ["read"]
-    assert chosen(tried, {"prompts/read.md": "Please read well."})[0] == ["read"]
-
-
-def test_a_script_that_a_skill_names_runs_those_that_call_it(tried: Project) -> None:
-    assert chosen(tried, {"tools/check.py": "Other\n"})[0] == ["deploy"]
+    assert "Not run: talk: none of 3 trials called the skill deploy or missed it\n" in output
 
 
 def test_all_overrides_it(tried: Project) -> None:
-    assert len(chosen(tried, {"README.md": "# Other\n"}, "--all")[0]) == 3
+    assert len(chosen(tried, {"README.md": "# Other\n"}, "--all")[0]) == 2
 
 
 def test_a_suite_that_is_not_committed_runs_as_it_lies_there(tried: Project) -> None:
@@ -108,7 +81,7 @@ def test_a_suite_that_is_not_committed_runs_as_it_lies_there(tried: Project) -> 
         tried.git("checkout", "-q", "main", "--", "zelda")
     assert code == 0, output
     assert len(results(tried)) == before + 1
-    assert "Not run: deploy, read: nothing here" in output
+    assert "Not run: deploy: nothing here" in output
 
 
 def test_a_commit_that_is_not_there_is_named(tried: Project) -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import anyio
+import pytest
 
 from tests.support.claude_sessions import TOKEN, Session, git, make_workspace
 from tests.support.scripted_api import ScriptedApi, text, tool_call
@@ -20,6 +21,7 @@ from zelda_ci.domain.session import (
     ToolReturned,
     Usage,
 )
+from zelda_ci.execution import session_runner
 from zelda_ci.execution.agent import SessionOutcome
 
 AGENT = {"description": "look", "prompt": "Look around.", "subagent_type": "general-purpose"}
@@ -126,7 +128,10 @@ def test_a_hook_that_blocks_is_recorded_as_a_hook_and_as_a_denial(tmp_path: Path
     assert session.of(ToolReturned)[0].is_error
 
 
-def test_background_shells_and_daemons_neither_delay_nor_outlive_a_session(tmp_path: Path) -> None:
+def test_background_shells_and_daemons_do_not_outlive_a_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_runner, "BACKGROUND_SECONDS", 2.0)
     script = [
         tool_call("Bash", {"command": "tail -f /dev/null", "run_in_background": True}),
         tool_call("Bash", {"command": "setsid nohup tail -f /dev/null >/dev/null 2>&1 & echo $! > daemon.pid"}),
@@ -141,6 +146,49 @@ def test_background_shells_and_daemons_neither_delay_nor_outlive_a_session(tmp_p
     # The CLI ended by itself: its shell was stopped, so nobody had to be killed.
     stopped = [notice.text for notice in session.of(Noticed) if notice.kind == "task_notification"]
     assert stopped == ["stopped: tail -f /dev/null"]
+    assert outcome.wall_seconds == pytest.approx(session.of(Ended)[-1].at, abs=1.0)
+
+
+def test_the_end_of_a_command_in_the_background_begins_another_turn(tmp_path: Path) -> None:
+    script = [
+        tool_call("Bash", {"command": "sleep 3; echo made > made", "run_in_background": True}),
+        text("I wait."),
+        tool_call("Bash", {"command": "cat made"}),
+        text("It is there."),
+    ]
+    with ScriptedApi(script) as api:
+        session = Session(make_workspace(tmp_path), api.url)
+        outcome = lead(session)
+
+    assert outcome.status is SessionStatus.COMPLETED
+    assert [returned.output for returned in session.of(ToolReturned)][-1] == "made"
+    assert [notice.text.partition(":")[0] for notice in session.of(Noticed)] == ["completed"]
+    assert session.of(AssistantSaid)[-1].text == "It is there."
+    assert len(session.of(Ended)) == 2
+
+
+def test_a_session_that_only_waits_for_the_background_at_its_deadline_has_ended_well(tmp_path: Path) -> None:
+    script = [tool_call("Bash", {"command": "tail -f /dev/null", "run_in_background": True}), text("It runs.")]
+    with ScriptedApi(script) as api:
+        session = Session(make_workspace(tmp_path), api.url, settings={"timeout_seconds": 30})
+        outcome = lead(session)
+    assert outcome.status is SessionStatus.COMPLETED
+
+
+def test_a_fork_is_recorded_under_its_call_with_all_that_it_costs(tmp_path: Path) -> None:
+    call = {"description": "d", "prompt": "Look again.", "subagent_type": "fork"}
+    script = [tool_call("Agent", call), text("Started."), text("Reported.")]
+    with ScriptedApi(script, agents=[[text("I am a fork.")]]) as api:
+        session = Session(make_workspace(tmp_path), api.url)
+        outcome = lead(session)
+
+    assert outcome.status is SessionStatus.COMPLETED
+    (forked,) = session.of(ToolCalled)
+    said = [(said.parent_tool_call_id, said.text) for said in session.of(AssistantSaid)]
+    # The fork and the main thread go on side by side.
+    assert sorted(said, key=str) == [(forked.id, "I am a fork."), (None, "Reported."), (None, "Started.")]
+    ended = session.of(Ended)[-1]
+    assert sum(usage.output_tokens for usage in ended.model_usage.values()) == 20 * len(api.requests) == 80
 
 
 def test_messages_of_many_megabytes_are_read(tmp_path: Path) -> None:

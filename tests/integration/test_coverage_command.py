@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from tests.builders import START, result, safe, suite
 from tests.support.command import zelda
@@ -14,7 +15,7 @@ from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.storage import codec
 
 
-def use(kind: ItemKind, name: str, path: str = "", **how: bool) -> UnitUse:
+def use(kind: ItemKind, name: str, path: str = "", **how: Any) -> UnitUse:
     return UnitUse(unit=Unit(kind=kind, name=safe(name), path=safe(path or name)), **how)
 
 
@@ -51,7 +52,7 @@ def store(project: Project, trials: list[RunResult]) -> None:
     for run in trials:
         folder = project.results / "runs" / run.run_id
         folder.mkdir(parents=True)
-        (folder / "result.json").write_bytes(codec.encode_result(run))
+        (folder / "result.json").write_bytes(codec.encode(run, indent=2))
 
 
 def test_people_get_a_table_and_programs_json_by_its_schema(tmp_path: Path) -> None:
@@ -81,7 +82,7 @@ def test_an_artifact_is_read_from_its_folder(tmp_path: Path) -> None:
     batch = {"schemaVersion": 1, "batchId": "x", "startedAt": START.isoformat(), "finishedAt": START.isoformat()}
     folder = project.path / "artifact"
     folder.mkdir()
-    batch["runs"] = [json.loads(codec.encode_result(run)) for run in runs]
+    batch["runs"] = [json.loads(codec.encode(run, indent=2)) for run in runs]
     (folder / "zelda-results.json").write_text(json.dumps(batch))
     done = zelda(project, "coverage", "artifact")
     assert "ci (1)" in done.stdout, done.stderr

@@ -130,3 +130,37 @@ def test_what_could_not_be_written_is_a_failure_unless_nobody_wanted_it(tmp_path
     project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Greet.\n"})
     for reader, code in READERS.items():
         assert shell(project, f"zelda {command} {reader}; exit ${{PIPESTATUS[0]}}") == code, reader
+
+
+# A Claude Code that reads no CLAUDE.md unless it is asked to, as it would be after `--bare` has become what it does.
+BARE = """\
+import sys
+from zelda_ci.__main__ import main
+from zelda_ci.execution import launch
+launch.GUARDS["claudeMdExcludes"] = ["**"]
+sys.argv = ["zelda", "run"]
+main()
+"""
+
+
+@pytest.mark.parametrize(("files", "code"), [({"CLAUDE.md": "Always greet in Latin.\n"}, 2), ({}, 0)])
+def test_a_run_whose_session_was_not_told_of_claude_md_is_broken_and_not_green(
+    tmp_path: Path, files: dict[str, str], code: int
+) -> None:
+    suite = "prompt: Greet.\nmetrics: {toolUsage: false, requirementFulfillment: false}\n"
+    project = repository(tmp_path, {"zelda/test-greeting.yaml": suite, **files})
+    with ScriptedApi([text("Salve.")]) as api:
+        done = subprocess.run(
+            [sys.executable, "-c", BARE],
+            cwd=project.path,
+            env=environment(project, api.url),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    printed = done.stdout + done.stderr
+    assert done.returncode == code, printed
+    assert ("MEMORY_MISSING" in printed or "CLAUDE.md" in printed) is (code == 2)
+    failures = [json.loads(it.read_text()).get("failure") for it in project.path.rglob("result.json")]
+    assert [it and it["code"] for it in failures] == ["MEMORY_MISSING" if code else None]

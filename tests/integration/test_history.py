@@ -160,7 +160,7 @@ def test_a_side_is_a_run_a_batch_or_a_file(tmp_path: Path) -> None:
     assert read_side(history, str(tmp_path / "runs" / one.run_id / "result.json")).runs == (one,)
     batch = tmp_path / "batch.json"
     tree = {"schemaVersion": 1, "batchId": "b1", "startedAt": one.started_at, "finishedAt": one.finished_at}
-    stored = [orjson.loads(codec.encode_result(run)) for run in (one, two)]
+    stored = [orjson.loads(codec.encode(run, indent=2)) for run in (one, two)]
     batch.write_bytes(orjson.dumps(tree | {"runs": stored}))
     assert read_side(history, str(batch)).runs == (one, two)
 

@@ -108,13 +108,16 @@ def test_at_a_terminal_it_is_asked_once_and_remembered_for_the_user(project: Pro
 
 
 @needs.ROOT
-def test_the_demo_goes_on_and_says_so(tmp_path: Path) -> None:
+def test_the_demo_goes_on_says_so_and_leaves_nothing_but_its_report(tmp_path: Path) -> None:
     try:
         who = developer.unprivileged()
     except LookupError as problem:
         pytest.skip(f"needs a Python for another user: {problem}")
-    os.chown(tmp_path, who.uid, who.gid)
-    environ = {**who.variables(), "PATH": os.pathsep.join(SEARCHED), "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    temporary = tmp_path / "temporary folder"
+    temporary.mkdir()
+    for folder in (tmp_path, temporary):
+        os.chown(folder, who.uid, who.gid)
+    environ = {**who.variables(), "PATH": os.pathsep.join(SEARCHED), "HOME": str(tmp_path), "TMPDIR": str(temporary)}
     argv = [sys.executable, "-m", "tests.support.like_docker", *who.zelda("demo")]
     done = subprocess.run(
         argv, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False
@@ -123,3 +126,6 @@ def test_the_demo_goes_on_and_says_so(tmp_path: Path) -> None:
     assert done.returncode == 0, printed
     assert "At isolation level landlock session and commands run as your user" in printed
     assert "it goes on all the same, because the project is Zelda's own" in printed
+    # The report stays, and nothing beside it.
+    (page,) = re.findall(r"where they part: (.+)", done.stdout)
+    assert [file for file in temporary.rglob("*") if file.is_file()] == [Path(page)]

@@ -49,7 +49,8 @@ def judged(built: BuiltCase, reply: Reply) -> Sequence[CriterionJudgement]:
     """What the real evaluator makes of it."""
     evaluator = RequirementFulfillment(LabelledJudge(built, reply), NONCE, Redactor())
     result = anyio.run(run_evaluator, evaluator, built.context, Redactor())
-    criteria = FulfillmentDetails.model_validate(result.details).criteria
+    assert isinstance(result.details, FulfillmentDetails)
+    criteria = result.details.criteria
     assert len(criteria) == len(built.case.criteria), result.reasoning
     return criteria
 

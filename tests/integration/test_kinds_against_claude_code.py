@@ -15,10 +15,11 @@ from tests.support.scripted_api import ScriptedApi, text, tool_call
 from tests.support.steered import head, safe, workspace_in
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem
-from zelda_ci.domain.steering import felt_by
 from zelda_ci.execution import launch
+from zelda_ci.execution.manifest.plugins import UNJUDGED
 from zelda_ci.execution.manifest.scan import memory_lines
 from zelda_ci.model_proxy.witness import TranscriptWitness
+from zelda_ci.pipeline.felt import felt_by
 
 HOOK = "hooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks:\n        - type: command\n          command: echo {}\n"
 # As the head of a file may spell it, and whether Claude Code takes it for a yes.
@@ -44,6 +45,11 @@ PLUGINS = {
     f"{KIT}/hooks/hooks.json": json.dumps(
         {"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "true"}]}]}}
     ),
+    f"{KIT}/output-styles/curt.md": head(name="curt", description="x"),
+    f"{KIT}/settings.json": "{}",
+    f"{KIT}/.lsp.json": json.dumps({"x": {"command": "true", "extensionToLanguage": {".x": "x"}}}),
+    f"{KIT}/monitors/monitors.json": "[]",
+    f"{KIT}/bin/prog": "#!/bin/sh\n",
     f"{KIT}/.mcp.json": json.dumps({"mcpServers": {"greeter": SERVER}}),
     f"{MOD}/.claude-plugin/plugin.json": json.dumps({"name": "moddy"}),
     f"{MOD}/skills/of-mod/SKILL.md": head(description="MARK:moddy:of-mod;"),
@@ -96,6 +102,75 @@ FILES = {
     },
     ".claude/workflows/w-none.js": "export default 1\n",
 }  # fmt: skip
+# Heads of files as people write them, each of a skill with the name that is put into it.
+HEADS = (
+    "\ufeff---\ndescription: MARK:{};\n---\n", "---\r\ndescription: MARK:{};\r\n---\r\n",
+    "---\r\ndescription: x a: b\r\n---\r\nMARK:{};\r\n",
+    "---\rdescription: MARK:{};\r---\r", "\n---\ndescription: MARK:{};\n---\n",
+    "---\n\ndescription: MARK:{};\n---\n", "---\n---\nMARK:{};\n", "---\n# none\n---\nMARK:{};\n",
+    "----\ndescription: x\n----\n",
+    "---\ndescription: MARK:{}; a --- b\ndisable-model-invocation: true\n---\n", "---\ndescription: MARK:{};\n",
+    "---\ndescription: 'MARK:{}; ---'\ndisable-model-invocation: true\n---\n", "---\ndescription: MARK:{};\n  ---\n",
+    "---\ndescription:\tMARK:{};\nmetadata:\n\ta: b\n---\n", "---\n\tdescription: MARK:{};\n---\n",
+    "---\n- a\n---\nMARK:{};\n",
+    "---\nDescription: MARK:{};\n---\nx\n", "---\ndescription: MARK:{};\nDisable-Model-Invocation: true\n---\n",
+    "---\ndescription: MARK:{};\ndisable_model_invocation: true\n---\n", "---\nx: &a MARK:{};\ndescription: *a\n---\n",
+    "---\ndescription: 12\n---\nMARK:{};\n", "---\ndescription: yes\n---\nMARK:{};\n",
+    "---\ndescription: ~\n---\nMARK:{};\n",
+    "---\ndescription: 2024-01-01\n---\nMARK:{};\n", "---\ndescription: [a]\n---\nMARK:{};\n",
+    "---\ndescription: MARK:{}; a: b\ndisable-model-invocation: true\n---\n", "---\ndescription: @MARK:{};\n---\n",
+    '---\ndescription: MARK:{};\nx:\n - a\n  - b: c: d\n"\n---\nx\n', '---\ndescription: "MARK:{};\nx: y\n---\nz\n',
+    *(f"---\ndescription: MARK:{{}};\ndisable-model-invocation: {word}\n---\n" for word in (
+        "1e0", "'1.0'", "0o1", "0b1", "01", "+1", "!!str true", "\ttrue", "true # x", "", "On ", "1.5", "{{a: 1}}",
+    )),
+)  # fmt: skip
+NAMES = ("With Space", "a.b", "ünï", "-dash", ".dot", "less<than", "quote'q", " lead", "node_modules", "x" * 200)
+ODD = {
+    **{f".claude/skills/h{number}/SKILL.md": text.format(f"h{number}") for number, text in enumerate(HEADS)},
+    **{f".claude/skills/{name}/SKILL.md": head(description=f"MARK:{name};") for name in NAMES},
+    **{
+        f".claude/agents/a{number}.md": head(name=f"'{name}'", description=f"MARK:{name};")
+        for number, name in enumerate(("Agent One", "agent.two", "-agent", "yes", "  spaces", "a\uff1ab", "UP"))
+    },
+    **{f".claude/agents/{name}.md": head(name=name, description=f"MARK:{name};") for name in ("on", "no", "1_0", "12")},
+    ".claude/agents/denied.md": head(name="denied", description="MARK:denied;"),
+    ".claude/agents/inline.md": "---\ndescription: MARK:inline; --- x\nname: inline\n---\nx\n",
+    ".claude/agents/hooked.md": "---\nname: hooked\ndescription: MARK:hooked;\nhooks:\n  PreToolUse: bad\n---\nx\n",
+    ".claude/commands/box/SKILL.md": head(description="MARK:box;"),
+    ".claude/commands/box/other.md": head(description="MARK:box:other;"),
+    ".claude/commands/deep/in/skill.md": head(description="MARK:deep:in;"),
+    ".claude/commands/up.MD": head(description="MARK:up;"),
+    ".claude/commands/.hid.md": head(description="MARK:.hid;"),
+    **{
+        f".claude/workflows/w-{mode}.js": f"export const meta = {{name: 'w-{mode}', description: 'MARK:w-{mode};'}}\n"
+        for mode in ("name-only", "user-invocable-only", "on")
+    },
+    ".claude/settings.local.json": json.dumps({"skillOverrides": {"h0": "off"}, "permissions": {"deny": ["Skill"]}}),
+    ".claude/settings.json": "\ufeff" + json.dumps(
+        {
+            "skillOverrides": {f"w-{mode}": mode for mode in ("name-only", "user-invocable-only")},
+            "permissions": {"deny": ["Agent(denied)", "Skill(h1)"]},
+        }
+    ),
+    "CLAUDE.md": "<!-- nothing -->\n",
+    "AGENTS.md": "MARK:AGENTS.md\n- a\n    - @docs/list.md\n**@docs/bold.md**\n(@docs/not.md)\n",
+    **{f"docs/{name}.md": f"MARK:docs/{name}.md\n" for name in ("list", "bold", "rule", "paths")},
+    ".claude/rules/imports.md": "MARK:.claude/rules/imports.md\n@../../docs/rule.md\n",
+    ".claude/rules/inline.md": "---\nx: a --- b\npaths: src/**\n---\nMARK:.claude/rules/inline.md\n",
+    ".claude/rules/local.md": head("MARK:.claude/rules/local.md\n@../../docs/paths.md\n", paths="src/**"),
+    **{
+        f".claude/rules/p{number}.md": head(f"MARK:.claude/rules/p{number}.md\n", paths=paths)
+        for number, paths in enumerate(
+            ("'**/**'", "/**", "['**', 'src/**']", "['**, **']", "[lib/**]", "'src/{a,b}.py'", "5", "''", "[]")
+        )
+    },
+    "src/lib/x.py": "x\n",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Led:
+    return lead(tmp_path_factory.mktemp("odd"), ODD, tool_call("Read", {"file_path": "$WORKSPACE/src/lib/x.py"}))
 
 
 @pytest.fixture(scope="module")
@@ -114,20 +189,42 @@ def of(led: Led, *kinds: ItemKind) -> Iterator[ManifestItem]:
     return iter(found)
 
 
-def test_the_model_was_told_of_each_what_the_manifest_says(led: Led) -> None:
+def listings(led: Led) -> tuple[dict[str, Shown | None], dict[str, Shown | None]]:
+    """What the manifest says of the listing of what can be called, and what the model was told."""
     said: dict[str, Shown | None] = {}
     real: dict[str, Shown | None] = {}
     for item in of(led, *CALLED - {ItemKind.MCP_SERVER}):
         said[item.name] = item.shown if item.loaded else None
-        has_name = re.search(rf"- {re.escape(item.name)}(?![\w-])", led.told())
-        has_text = f"MARK:{item.name};" in led.told()
+        word = json.dumps(item.name)[1:-1]
+        has_name = re.search(rf"- {re.escape(word)}(?![\w-])", led.told())
+        has_text = f"MARK:{word};" in led.told()
         real[item.name] = Shown.DESCRIPTION if has_text else Shown.NAME if has_name else None
-    # Of what is longer than its limit, Claude Code tells the beginning.
-    real["s-long"] = Shown.DESCRIPTION if "d" * 1500 in led.told() else None
-    assert {name: None if shown is Shown.HIDDEN else shown for name, shown in said.items()} == real
-    assert {*said.values()} == {*Shown, None}
+        if item.description and "MARK" not in item.description and has_name:
+            # Of what is longer than its limit, Claude Code tells the beginning.
+            real[item.name] = Shown.DESCRIPTION if item.description[:1000] in led.told() else Shown.NAME
+    return {name: None if shown is Shown.HIDDEN else shown for name, shown in said.items()}, real
+
+
+def test_odd_files_are_read_as_claude_code_reads_them(odd: Led) -> None:
+    said, real = listings(odd)
+    assert said == real
+    assert len([shown for shown in said.values() if shown is None]) > 10
+    for kind in CALLED - {ItemKind.MCP_SERVER}:
+        listed = {name for each in KINDS[kind].listed for name in getattr(odd.started, each)}
+        assert {item.name for item in of(odd, kind) if item.loaded and item.announced} <= listed
+    followed = {str(item.name): item.loaded for item in of(odd, *FOLLOWED)}
+    assert followed.pop("CLAUDE.md"), "which holds nothing but a comment"
+    assert followed == {name: f"MARK:{name}" in odd.told(last=True) for name in followed}
+    assert {name for name, text in ODD.items() if f"MARK:{name}" in text} == followed.keys()
+
+
+def test_the_model_was_told_of_each_what_the_manifest_says(led: Led) -> None:
+    said, real = listings(led)
+    assert said == real
+    assert {*said.values()} == {Shown.DESCRIPTION, Shown.NAME, None}
+    assert {item.shown for item in led.manifest.items if item.shown} == {*Shown}
     for number, is_yes in enumerate(SPELLINGS.values()):
-        assert said[f"d{number}"] is (Shown.HIDDEN if is_yes else Shown.DESCRIPTION)
+        assert said[f"d{number}"] is (None if is_yes else Shown.DESCRIPTION)
 
 
 def test_what_claude_code_listed_is_what_the_manifest_calls_loaded(led: Led) -> None:
@@ -166,6 +263,8 @@ def test_plugins_are_those_of_the_session_and_what_is_absent_says_why(led: Led) 
     assert "isolation.mods" in own["moddy@skills-dir"]
     assert "nothing is fetched" in own["far@market"]
     assert {note.split()[2] for note in led.manifest.notes if note.startswith("The plugin ")} == own.keys()
+    parts = {item.kind: item.loaded for item in led.manifest.items if item.note == "what it does is not judged"}
+    assert parts == dict.fromkeys(UNJUDGED, True)
     (mod,) = of(led, ItemKind.MOD)
     assert not mod.loaded
     (server,) = of(led, ItemKind.MCP_SERVER)

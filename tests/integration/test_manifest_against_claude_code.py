@@ -14,11 +14,12 @@ from tests.support.claude_sessions import Session, make_workspace
 from tests.support.judges import finds, use
 from tests.support.scripted_api import Message, ScriptedApi, text, tool_call
 from tests.support.steered import head, safe
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import ToolUsageDetails
-from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.session import ApiUsage, SessionTranscript, Started
+from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.execution.manifest.plugins import find_pins
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.judge.prompts import new_nonce
@@ -272,7 +273,8 @@ def test_the_metric_counts_what_really_happened_and_drops_what_a_judge_invents(e
     evaluator = ToolUsage(finds(said), new_nonce(), safe)
     context = EvalContext(suite(), None, everything.transcript, ApiUsage(), None, manifest=everything.manifest)
     result = anyio.run(run_evaluator, evaluator, context, safe)
-    details = ToolUsageDetails.model_validate(result.details)
+    details = result.details
+    assert isinstance(details, ToolUsageDetails)
     assert [(use.tool, use.calls, use.errors) for use in details.uses] == [
         ("Skill(inner)", 1, 1),
         ("Skill(other-name)", 1, 0),

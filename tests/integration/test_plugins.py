@@ -115,9 +115,3 @@ def test_a_mod_behind_a_link_out_of_the_tree_has_its_hooks_switched_off_and_that
     asked, result, _ = ran(tmp_path, {"mod.js": MOD}, f"setupCommand: {json.dumps(script)}\n")
     assert "MARK-MOD" not in asked
     assert [finding["file"] for finding in result["isolation"]["findings"]] == [".claude/skills/hidden"]
-
-
-def test_mods_are_let_in_where_the_configuration_says_so(tmp_path: Path) -> None:
-    asked, result, _ = ran(tmp_path, mods(), "isolation: {mods: true}\n")
-    assert "MARK-MOD" in asked
-    assert result["isolation"]["findings"] == []

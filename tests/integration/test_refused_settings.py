@@ -1,6 +1,8 @@
 """A settings file that Claude Code refuses is said to be refused, as a session of the bundled CLI shows it."""
 
 import json
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,8 @@ from tests.support.projects import repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from tests.support.steered import safe
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.manifest import resolve_loaded
 from zelda_ci.execution.doctor import refusals
+from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.execution.manifest.scan import scan
 
 FILE = ".claude/settings.json"
@@ -91,6 +93,21 @@ def test_nothing_of_the_files_runs_while_claude_code_reads_them(tmp_path: Path) 
     servers = {"mcpServers": {"a": {"command": "touch", "args": [f"{tmp_path}/RAN"]}}}
     assert refusals({FILE: json.dumps(settings), ".mcp.json": json.dumps(servers)}, "", safe) == ()
     assert not (tmp_path / "RAN").exists()
+
+
+@pytest.mark.parametrize("depth", [990, 5_000, 60_000])
+def test_settings_that_are_nested_as_nobody_nests_them_are_read_without_running_any(tmp_path: Path, depth: int) -> None:
+    left = Path(tempfile.gettempdir()) / f"zelda-doctor-{tmp_path.name}"
+    left.mkdir()
+    os.utime(left, (0, 0))
+    settings = {"apiKeyHelper": f"touch {tmp_path}/RAN", "x": "DEEP", "cleanupPeriodDays": "never", "hooks": HOOKS}
+    text = json.dumps(settings).replace('"DEEP"', f"{'[' * depth}{']' * depth}")
+    (refused,) = refusals({FILE: text}, "", safe)
+    assert (refused.key, refused.lost) == ("", "1 hook")
+    (ignored,) = refusals({FILE: text.replace('"never"', "5")}, "", safe)
+    assert (ignored.key.startswith("x.0.0"), ignored.lost) == (True, "")
+    assert not (tmp_path / "RAN").exists()
+    assert not left.exists(), "which a start left that was killed"
 
 
 def test_check_and_init_say_it_without_a_session(tmp_path: Path) -> None:

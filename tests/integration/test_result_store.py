@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import START, records, result, safe, session
 from zelda_ci.domain.run import Failure, RunResult
-from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
 from zelda_ci.storage.result_store import ResultStore
@@ -36,8 +36,8 @@ def test_a_finished_run_is_a_result_and_a_transcript(tmp_path: Path) -> None:
 
     assert folder.path == tmp_path / "runs" / "example-2026-02-13T14-30-00"
     assert names(folder.path) == ["result.json", "transcript.json"]
-    assert codec.decode_result(folder.result_file.read_bytes(), "r") == final
-    assert codec.decode_transcript((folder.path / "transcript.json").read_bytes(), "t") == transcript
+    assert codec.decode(RunResult, folder.result_file.read_bytes(), "r") == final
+    assert codec.decode(SessionTranscript, (folder.path / "transcript.json").read_bytes(), "t") == transcript
     assert list(ResultStore(tmp_path).unfinished()) == []
 
 

@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from tests.builders import START, records, result, safe, session
-from zelda_ci.domain.run import Failure
+from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import Noticed, SessionStatus, SessionTranscript
 from zelda_ci.storage import codec
 from zelda_ci.storage.result_store import ResultStore
@@ -184,8 +184,8 @@ while True:
     assert folders
     for folder in folders:
         assert names(folder) == ["result.json", "transcript.json"]
-        assert codec.decode_result((folder / "result.json").read_bytes(), "r").run_id == folder.name
-        assert codec.decode_transcript((folder / "transcript.json").read_bytes(), "t").prompt == "Do it."
+        assert codec.decode(RunResult, (folder / "result.json").read_bytes(), "r").run_id == folder.name
+        assert codec.decode(SessionTranscript, (folder / "transcript.json").read_bytes(), "t").prompt == "Do it."
 
 
 def test_a_full_disk_stops_the_journal_and_keeps_what_it_has(tmp_path: Path) -> None:

@@ -67,13 +67,18 @@ def unescaped(lines: list[str]) -> list[str]:
     return [line.replace("$$", "$") for line in lines]
 
 
-@pytest.mark.parametrize("ci", ["gitlab", "buildkite"])
-def test_the_examples_share_a_run_and_put_it_together(ci: str, tmp_path: Path, programs: Path) -> None:
-    names = ("one", "two", "report")
-    *legs, report = machines(tmp_path, *names, head=GREETS + "Be kind.\n", **{"zelda.config.yaml": "trials: 1\n"})
-    recorded(report)
-    for leg in legs:
-        shutil.copytree(report.path / "cassettes", leg.path / "cassettes")
+def test_the_examples_share_a_run_and_put_it_together(tmp_path: Path, programs: Path) -> None:
+    (project,) = machines(tmp_path, "recorded", head=GREETS + "Be kind.\n", **{"zelda.config.yaml": "trials: 1\n"})
+    recorded(project)
+    for ci in ("gitlab", "buildkite"):
+        share_a_run(ci, tmp_path / ci, project, programs)
+
+
+def share_a_run(ci: str, tmp_path: Path, project: Project, programs: Path) -> None:
+    places = [tmp_path / name for name in ("one", "two", "report")]
+    for place in places:
+        shutil.copytree(project.path, place / "shop", symlinks=True)
+    *legs, report = (Project(place / "shop", place / "home") for place in places)
     if ci == "gitlab":
         shard, merge = gitlab()["zelda"]["script"], gitlab()["zelda-report"]["script"]
     else:

@@ -1,9 +1,10 @@
 """Pull requests whose authors would like their own regression not to be seen."""
 
+import re
 from pathlib import Path
 
 from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, model
-from tests.scenarios.stage import BAD, GOOD, Stage
+from tests.scenarios.stage import Stage
 from tests.scenarios.test_side_by_side import FILES, batch
 from tests.support.scripted_api import ApiRequest, Reply, text, tool_call
 from tests.support.steered import head
@@ -60,7 +61,7 @@ def test_how_results_are_judged_is_the_bases_until_the_merge_and_told(tmp_path: 
         changes: dict[str, str | bytes] = {
             "CLAUDE.md": SILENT,
             "zelda/test-greeting.yaml": lenient,
-            "zelda/test-new.yaml": lenient.replace("Greet.", "Greet anew."),
+            "zelda/test-new.yaml": re.sub("acceptanceCriteria: .*", "testCommand: 'true'", lenient),
         }
         done = stage.pull_request(stage.open_pull(changes), model, trials=FEW, jobs="4")
         assert done.code == 1, done.printed
@@ -94,22 +95,9 @@ def test_a_change_that_takes_back_what_the_base_did_since_its_last_results_runs(
         assert len(batch(stage, done)["runs"]) == 1
 
 
-def test_deleting_what_an_attempt_stored_is_told(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        stage.store(stage.tip)
-        pull = stage.open_pull()
-        run = stage.run_of(pull)
-        assert stage.pull_request(pull, BAD, run=run).code == 1
-        stage.github.repository.artifacts.remove(stage.stored[-1])
-        run.attempt = 2
-        done = stage.pull_request(pull, GOOD, run=run)
-        for told in (done.printed, done.summary, stage.bodies()[0]):
-            assert "results of its earlier attempts do not count" in told
-
-
 def test_a_base_without_zelda_runs_the_suites_of_the_head_beside_it(tmp_path: Path) -> None:
     with Stage(tmp_path, {"CLAUDE.md": GREETS, "README.md": "# Shop\n"}) as stage:
         pull = stage.open_pull({"CLAUDE.md": SILENT, "zelda/test-greeting.yaml": SUITE})
-        done = stage.pull_request(pull, model, trials="adaptive", jobs="4")
+        done = stage.pull_request(pull, model, trials=FEW, jobs="4")
         assert done.code == 1, done.printed
-        assert (done.outputs["verdict"], len(batch(stage, done)["baseRuns"])) == ("regressed", 6)
+        assert (done.outputs["verdict"], len(batch(stage, done)["baseRuns"])) == ("regressed", 4)

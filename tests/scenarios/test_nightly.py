@@ -16,7 +16,7 @@ CHECK = "build and tests"
 
 
 def history_in(artifact: Artifact) -> NightlyHistory:
-    return codec.decode_nights(artifact.files["history.json"], "history.json")
+    return codec.decode(NightlyHistory, artifact.files["history.json"], "history.json")
 
 
 def trials_in(artifact: Artifact) -> int:
@@ -86,21 +86,10 @@ def test_a_drift_is_told_in_one_issue_until_it_is_over(tmp_path: Path) -> None:
         assert history_in(stage.stored[-1]).drifts == ()
 
 
-def test_the_budget_of_the_suites_is_kept_at_night(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        stage.night(GOOD * 3)
-        run = json.loads(stage.stored[-1].files["zelda-results.json"])["runs"][0]
-        enough_for_one = json.dumps({"budgetUsd": 1.5 * run["evaluations"]["efficiency"]["details"]["costUsd"]})
-        as_dear: list[Reply] = [tool_call("Bash", {"command": "echo hello > elsewhere.txt"}), text("Done.")]
-        done = stage.night(as_dear * 3, trials=enough_for_one, fail_on="never")
-        assert done.code == 2, done.printed
-        assert "INCOMPLETE" in done.printed
-        assert trials_in(stage.stored[-1]) == 1
-
-
 def test_a_missing_permission_is_said_and_the_drift_is_in_the_summary_and_what_is_missing_is_said(
     tmp_path: Path,
 ) -> None:
+    """And the budget of the suites is kept at night, too."""
     with Stage(tmp_path) as stage:
         stage.night(GOOD * 3)
         with_nights(stage.stored[-1], 12, days=-1)
@@ -120,6 +109,12 @@ def test_a_missing_permission_is_said_and_the_drift_is_in_the_summary_and_what_i
         assert len(history_in(stage.stored[-1]).nights) == nights
 
         rewrite(stage.stored[-1], b'{"schemaVersion": 1, "nights": 3}')
-        done = stage.night([*GOOD, *GOOD, *GOOD], fail_on="never", nightly="quiet")
+        run = json.loads(stage.stored[0].files["zelda-results.json"])["runs"][0]
+        enough_for_one = json.dumps({"budgetUsd": 1.5 * run["evaluations"]["efficiency"]["details"]["costUsd"]})
+        as_dear: list[Reply] = [tool_call("Bash", {"command": "echo hello > elsewhere.txt"}), text("Done.")]
+        done = stage.night(as_dear * 3, trials=enough_for_one, fail_on="never", nightly="quiet")
+        assert done.code == 2, done.printed
+        assert "INCOMPLETE" in done.printed
+        assert trials_in(stage.stored[-1]) == 1
         assert "The history of the nights before goes on with 18 nights of an older artifact" in done.summary
         assert len(history_in(stage.stored[-1]).nights) == 19

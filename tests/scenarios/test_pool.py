@@ -6,12 +6,12 @@ from pathlib import Path
 
 from tests.scenarios.stage import BAD, GOOD, Done, Stage
 from tests.support.github_server import Artifact
-from zelda_ci.domain.pool import Pool
+from zelda_ci.domain.run import Pool
 from zelda_ci.storage import codec
 
 
 def pool_in(artifact: Artifact) -> Pool:
-    return codec.decode_pool(artifact.files["zelda-pool.json"], "zelda-pool.json")
+    return codec.decode(Pool, artifact.files["zelda-pool.json"], "zelda-pool.json")
 
 
 def trials_in(artifact: Artifact) -> int:
@@ -76,32 +76,6 @@ def test_running_again_adds_trials_so_that_chance_turns_nothing_green(tmp_path: 
         assert done.code == 0, done.printed
         assert candidate_trials(stage, done) == 1
         assert "earlier run" not in done.printed
-
-
-def test_trials_of_other_pull_requests_workflows_and_forks_are_not_added(tmp_path: Path) -> None:
-    """Each of them would be one more good trial of the very same files."""
-    with Stage(tmp_path) as stage:
-        stage.store(stage.tip)
-        pull = stage.open_pull()
-        assert stage.pull_request(pull, GOOD).code == 0
-        honest = stage.stored[-1]
-        content, pool = honest.files["zelda-results.json"], honest.files["zelda-pool.json"]
-        own = {"content": content, "pool": pool}
-        stage.of_fork(pull, **own, told={"pullRequest": 8})
-        stage.of_fork(pull, **own, workflow="other.yml", told={"workflow": ".github/workflows/zelda.yml"})
-        stage.of_fork(pull, **own, branch="elsewhere")
-        stage.of_fork(pull, **own, event="push")
-        stage.of_fork(pull, **own, head_repository=stage.fork)
-        stage.of_fork(pull, **own, told={"runId": 1})
-        stage.of_fork(pull, **own, told={"headSha": stage.tip})
-        stage.of_fork(pull, **own, expired=True)
-        stage.github.repository.artifacts.remove(honest)
-        done = stage.pull_request(pull, GOOD)
-        assert done.code == 0, done.printed
-        assert "earlier run" not in done.printed
-
-        stage.of_fork(pull, **own, head_repository=None)
-        assert "2 trials of 2 earlier runs" in stage.pull_request(pull, GOOD).printed
 
 
 SHOUT = """\

@@ -57,23 +57,6 @@ def test_without_a_baseline_the_comment_says_so_and_the_gate_looks_at_the_run_al
         assert lines[group + 3] == "::endgroup::"
 
 
-def test_results_that_a_pull_request_planted_on_main_are_refused_and_the_nearest_ancestor_is_taken(
-    tmp_path: Path,
-) -> None:
-    with Stage(tmp_path) as stage:
-        first = stage.tip
-        stage.store(first)
-        stage.commit()
-        stage.commit()
-        stage.store(stage.tip, score=0, event="pull_request")
-        stage.store(stage.tip, score=0, head_repository=stage.fork)
-        stage.commit()
-        done = stage.pull_request(stage.open_pull(), BAD)
-        assert done.code == 1, done.printed
-        assert done.outputs["baseline-sha"] == first
-        assert "3 commits behind" in stage.bodies()[0]
-
-
 def test_a_baseline_from_a_file_needs_no_github(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         (stage.project.path / "main.json").write_bytes(stage.store(stage.tip).files["zelda-results.json"])

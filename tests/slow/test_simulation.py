@@ -1,7 +1,7 @@
 """What is promised about noise, kept in simulated comparisons with fixed seeds.
 
 Few comparisons are simulated and the promise is held against an exact bound on their rate, not against the rate itself.
-The rates are in docs/comparison.md; `python -m benchmarks.compare_simulation` measures them.
+The rates are in docs/statistics.md; `python -m benchmarks.compare_simulation` measures them.
 """
 
 import random

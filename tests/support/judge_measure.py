@@ -15,6 +15,7 @@ import anyio
 from tests.support.case_places import is_own_words, stands
 from tests.support.judge_cases import BuiltCase, Criterion, JudgeCase, build
 from tests.support.labelled_judge import found_of_tools
+from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import Metric
 from zelda_ci.pipeline.tools import JudgeFactory
@@ -110,8 +111,8 @@ async def measure(
                 spent.append((used.cost_usd, used.requests) if used else (0.0, 0))
                 details = {result.metric: result.details for result in run.results}
                 answers[repetition, case.name] = [
-                    *_on_criteria(built, details.get(Metric.REQUIREMENT_FULFILLMENT, {})),
-                    *_on_tools(built, details.get(Metric.TOOL_USAGE, {})),
+                    *_on_criteria(built, details.get(Metric.REQUIREMENT_FULFILLMENT)),
+                    *_on_tools(built, details.get(Metric.TOOL_USAGE)),
                 ]
         wrong = sum(not judged.is_right for judged in answers[repetition, case.name])
         tell(f"{case.name}: {wrong} of {len(answers[repetition, case.name])} not as labelled")
@@ -125,8 +126,8 @@ async def measure(
     return Measurement(model, lists, sum(cost for cost, _ in spent), sum(requests for _, requests in spent))
 
 
-def _on_criteria(built: BuiltCase, details: dict[str, Any]) -> Iterator[Judged]:
-    judged = FulfillmentDetails.model_validate(details).criteria
+def _on_criteria(built: BuiltCase, details: Record | None) -> Iterator[Judged]:
+    judged = details.criteria if isinstance(details, FulfillmentDetails) else ()
     for number, criterion in enumerate(built.case.criteria):
         one = judged[number] if number < len(judged) else None
         yield Judged(
@@ -161,7 +162,7 @@ def _spelled(where: str) -> str:
     return where.strip(" `[]").lower().replace(",", "")
 
 
-def _on_tools(built: BuiltCase, details: dict[str, Any]) -> Iterator[Judged]:
+def _on_tools(built: BuiltCase, details: Record | None) -> Iterator[Judged]:
     found = found_of_tools(details)
     for label in built.case.usage:
         verdict = found.get(label.of, "NOT_JUDGED")

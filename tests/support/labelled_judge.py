@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.judge_cases import BuiltCase, Criterion, Place, UsageLabel
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.session import Usage
 from zelda_ci.judge.base import A, JudgeAnswer, JudgeQuestion
 from zelda_ci.judge.prompts import OPENING
@@ -130,18 +132,20 @@ def honest_on_tools(built: BuiltCase) -> UsageReply:
     return lambda label: Said(label.verdict, label.why, [built.place(place) for place in label.proof])
 
 
-def found_of_tools(details: Mapping[str, Any]) -> dict[str, str]:
+def found_of_tools(details: Record | None) -> dict[str, str]:
     """What counts of tools and rules, by name, in the words of the labels."""
+    if not isinstance(details, ToolUsageDetails):
+        return {}
     kinds = {
-        "missed": "MISSED",
-        "misused": "MISUSED",
-        "instructionsIgnored": "INSTRUCTIONS_IGNORED",
-        "usedWell": "USED_WELL",
-        "notApplicable": "NOT_APPLICABLE",
+        "MISSED": details.missed,
+        "MISUSED": details.misused,
+        "INSTRUCTIONS_IGNORED": details.instructions_ignored,
+        "USED_WELL": details.used_well,
+        "NOT_APPLICABLE": details.not_applicable,
     }
     rules = {"followed": "FOLLOWED", "broken": "BROKEN", "notApplicable": "NOT_APPLICABLE"}
-    remarks = [(remark["tool"], word) for key, word in kinds.items() for remark in details.get(key, ())]
-    remarks += [(one["rule"], rules.get(one["verdict"], "")) for one in details.get("rules", ())]
+    remarks = [(str(remark.tool), word) for word, found in kinds.items() for remark in found]
+    remarks += [(str(one.rule), rules.get(one.verdict, "")) for one in details.rules]
     return {name: word for name, word in remarks if word}
 
 

@@ -58,7 +58,7 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
         )
         data = members.get(PLAN, b"")
         if hashlib.sha256(data).hexdigest() == wanted:
-            return codec.decode_pinned(data, PLAN)
+            return codec.decode(PinnedPlan, data, PLAN)
     raise StorageError(
         f"No artifact {stem} of this run holds the plan with the hash {wanted[:12]}.",
         hint="Hand on the output plan of the job with mode: plan, and give all jobs the same artifact-name and "

@@ -7,8 +7,7 @@ from datetime import datetime
 from zelda_ci.ci.stored_artifacts import NIGHTS, POOL, RESULTS, Opened
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.pool import Pool
-from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.run import BatchResult, Pool, RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
@@ -46,8 +45,8 @@ def read_stored(stored: Opened) -> StoredResults:
     Raises:
         StorageError: They are none, or none at all.
     """
-    batch = codec.decode_batch(stored.results, RESULTS)
-    pool = codec.decode_pool(stored.pool, POOL) if stored.pool is not None else Pool()
+    batch = codec.decode(BatchResult, stored.results, RESULTS)
+    pool = codec.decode(Pool, stored.pool, POOL) if stored.pool is not None else Pool()
     # A push that changed nothing that a suite depends on has run none, and of a pull request all may have run before.
     if not batch.runs and not pool.suites and not pool.trials:
         raise StorageError("it holds no run", code="NO_RUNS")
@@ -62,4 +61,4 @@ def read_stored(stored: Opened) -> StoredResults:
 def _nights(data: bytes) -> NightlyHistory:
     if len(data) > MAX_HISTORY_BYTES:
         raise StorageError(f"{NIGHTS} has more than {MAX_HISTORY_BYTES >> 20} MiB.", code="RESULT_FOREIGN")
-    return codec.decode_nights(data, NIGHTS)
+    return codec.decode(NightlyHistory, data, NIGHTS)

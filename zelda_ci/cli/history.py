@@ -14,6 +14,7 @@ from zelda_ci.compare.drift import MAX_NIGHTS, night_of, watch, with_night
 from zelda_ci.config.project import results_folder
 from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.nights import Night, NightlyHistory
+from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import StorageError
 from zelda_ci.files.atomic import read_file
@@ -129,10 +130,10 @@ def _files(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _of_batch(data: bytes, name: str) -> Iterator[Night]:
-    night = night_of(codec.decode_batch(data, name).runs)
+    night = night_of(codec.decode(BatchResult, data, name).runs)
     if night:
         yield night
 
 
 def _of_history(data: bytes, name: str) -> Iterator[Night]:
-    yield from codec.decode_nights(data, name).nights
+    yield from codec.decode(NightlyHistory, data, name).nights

@@ -12,7 +12,7 @@ from typing import TypeVar
 from zelda_ci.compare.compatibility import notes
 from zelda_ci.compare.deltas import describe
 from zelda_ci.compare.figures import figure_deltas
-from zelda_ci.compare.looks import AT_ONCE, Answer, Answers, SuiteLooks, answered
+from zelda_ci.compare.looks import AT_ONCE, AdjustedAnswer, Answers, SuiteLooks, answered
 from zelda_ci.compare.multiplicity import ALPHA
 from zelda_ci.compare.overall import first_trials, overall_questions
 from zelda_ci.compare.questions import OVERALL_ALPHA, Pair, Question, QuestionKey
@@ -50,6 +50,9 @@ ONCE = "differs between any two sessions: compared over all suites, on their fir
 
 # A difference that was seen, and is no call.
 UNPROVEN = {Verdict.CHANGED, Verdict.INCONCLUSIVE}
+
+# Of what no look tested: it is never significant.
+UNTESTED = AdjustedAnswer()
 
 Row = TypeVar("Row", MeasureDelta, CriterionDelta)
 
@@ -123,7 +126,7 @@ class _Suite:
     def compared(self, answers: Answers) -> SuiteComparison:
         """The suite's record."""
         pair, old, new = self.pair, self.pair.baseline, self.pair.candidate
-        rows = [self._row(key, question, answers.get(key, Answer())) for key, question in self.questions.items()]
+        rows = [self._row(key, question, answers.get(key, UNTESTED)) for key, question in self.questions.items()]
         found = SuiteComparison(
             suite=pair.suite,
             file=pair.present[-1].file,
@@ -143,7 +146,7 @@ class _Suite:
             figures=figure_deltas(old.readings, new.readings, comparable=comparable), tools=_tools(old, new)
         )
 
-    def _row(self, key: QuestionKey, question: Question, answer: Answer) -> MeasureDelta | CriterionDelta:
+    def _row(self, key: QuestionKey, question: Question, answer: AdjustedAnswer) -> MeasureDelta | CriterionDelta:
         fields = describe(question, answer)
         if not key.criterion:
             return self._settled(MeasureDelta(measure=Measure(key.name), **fields))
@@ -250,7 +253,7 @@ def _compared(suites: Sequence[_Suite], looks: Sequence[SuiteLooks] = ()) -> Com
     answers |= answered(overall, alpha=OVERALL_ALPHA)
     compared = tuple(suite.compared(answers) for suite in found)
     rows = [
-        MeasureDelta(measure=Measure(key.name), **describe(question, answers.get(key, Answer())))
+        MeasureDelta(measure=Measure(key.name), **describe(question, answers.get(key, UNTESTED)))
         for key, question in overall.items()
     ]
     if not adding:
@@ -293,22 +296,18 @@ def _typical(side: SuiteSide | None, criterion: str) -> CriterionJudgement | Non
 
 def _tools(old: SuiteSide, new: SuiteSide) -> ToolDelta:
     return ToolDelta(
-        newly_used=_appeared(old.tools_used, new.tools_used),
-        no_longer_used=_disappeared(old.tools_used, new.tools_used),
-        newly_missed=_appeared(old.tools_missed, new.tools_missed),
-        no_longer_missed=_disappeared(old.tools_missed, new.tools_missed),
+        newly_used=_seen_on_one_side(old.tools_used, new.tools_used, new.tools_used),
+        no_longer_used=_seen_on_one_side(old.tools_used, new.tools_used, old.tools_used),
+        newly_missed=_seen_on_one_side(old.tools_missed, new.tools_missed, new.tools_missed),
+        no_longer_missed=_seen_on_one_side(old.tools_missed, new.tools_missed, old.tools_missed),
     )
 
 
-def _appeared(old: Counter[str], new: Counter[str]) -> tuple[ToolChange, ...]:
+def _seen_on_one_side(old: Counter[str], new: Counter[str], side: Counter[str]) -> tuple[ToolChange, ...]:
     return tuple(
-        ToolChange(tool=tool, baseline_trials=0, candidate_trials=new[tool]) for tool in sorted(new) if not old[tool]
-    )
-
-
-def _disappeared(old: Counter[str], new: Counter[str]) -> tuple[ToolChange, ...]:
-    return tuple(
-        ToolChange(tool=tool, baseline_trials=old[tool], candidate_trials=0) for tool in sorted(old) if not new[tool]
+        ToolChange(tool=tool, baseline_trials=old[tool], candidate_trials=new[tool])
+        for tool in sorted(side)
+        if not (old[tool] and new[tool])
     )
 
 

@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from zelda_ci.compare.intervals import Interval, of_means, of_pairs, of_pass_rates
-from zelda_ci.compare.looks import Answer
+from zelda_ci.compare.looks import AdjustedAnswer
 from zelda_ci.compare.multiplicity import significant
 from zelda_ci.compare.questions import Question
 from zelda_ci.compare.sides import mean, summarize
@@ -18,7 +18,7 @@ TOO_FEW = "the change may be noise: no change could be significant with so few t
 Effect = Literal["better", "worse", "same"]
 
 
-def describe(question: Question, answer: Answer) -> dict[str, Any]:
+def describe(question: Question, answer: AdjustedAnswer) -> dict[str, Any]:
     """The fields of a `Delta`."""
     sample = question.sample
     verdict, reasons = _verdict(question, answer)
@@ -33,7 +33,7 @@ def describe(question: Question, answer: Answer) -> dict[str, Any]:
     return fields | _comparison(question, answer) if sample.answerable else fields
 
 
-def _verdict(question: Question, answer: Answer) -> tuple[Verdict, tuple[str, ...]]:
+def _verdict(question: Question, answer: AdjustedAnswer) -> tuple[Verdict, tuple[str, ...]]:
     sample = question.sample
     if sample.obstacles and not sample.answerable:
         return Verdict.INCONCLUSIVE, sample.obstacles
@@ -47,7 +47,7 @@ def _verdict(question: Question, answer: Answer) -> tuple[Verdict, tuple[str, ..
     return verdict, (*sample.obstacles, *reasons)
 
 
-def _significance(question: Question, answer: Answer) -> tuple[Verdict, tuple[str, ...]]:
+def _significance(question: Question, answer: AdjustedAnswer) -> tuple[Verdict, tuple[str, ...]]:
     if question.method == "threshold":
         return _of_one_trial(question)
     if answer.regressed:
@@ -72,7 +72,7 @@ def _of_one_trial(question: Question) -> tuple[Verdict, tuple[str, ...]]:
     return Verdict.REGRESSED if question.is_worse else Verdict.IMPROVED, ()
 
 
-def _comparison(question: Question, answer: Answer) -> dict[str, Any]:
+def _comparison(question: Question, answer: AdjustedAnswer) -> dict[str, Any]:
     sample, change = question.sample, question.sample.change
     old, effect = mean(sample.baseline), _effect(question)
     fields = {

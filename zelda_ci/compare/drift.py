@@ -77,7 +77,7 @@ def _suite_night(runs: Sequence[RunResult]) -> SuiteNight:
     for run in same:
         for name, outcome in read_metrics(run).outcomes.items():
             checks.setdefault(name, []).append(outcome > 0)
-        if (commands := correctness_outcome(run.evaluations)) is not Outcome.MEASURED:
+        if (commands := correctness_outcome(run)) is not Outcome.MEASURED:
             checks.setdefault(COMMANDS, []).append(commands is Outcome.PASSED)
     return SuiteNight(
         outcome=state.outcome,

@@ -5,12 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from zelda_ci.compare.sides import RunMetrics, mean
 from zelda_ci.domain.comparison import FigureDelta
 from zelda_ci.domain.details import EfficiencyDetails
-from zelda_ci.domain.evaluation import read_details
 from zelda_ci.domain.measure_spec import MAX_PLAUSIBLE
-from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import JudgeUsage
 from zelda_ci.domain.session import Usage
-from zelda_ci.domain.test_run import CorrectnessDetails
 
 TOOL_CALLS = "toolCalls."
 
@@ -20,9 +16,12 @@ def figure_deltas(
 ) -> tuple[FigureDelta, ...]:
     """Means of both sides, over the trials that have the number; no difference where sides are not comparable."""
     old, new = _means(baseline), _means(candidate)
-    return tuple(
-        _delta(name, _value(name, old), _value(name, new), comparable=comparable) for name in _in_order(old, new)
-    )
+    found = []
+    for name in _in_order(old, new):
+        before, after = (_value(name, means) for means in (old, new))
+        change = after - before if comparable and before is not None and after is not None else None
+        found.append(FigureDelta(name=name, baseline=before, candidate=after, change=change))
+    return tuple(found)
 
 
 def _value(name: str, means: Mapping[str, float]) -> float | None:
@@ -39,11 +38,6 @@ def _in_order(old: Mapping[str, float], new: Mapping[str, float]) -> list[str]:
     return [*others[:place], *tools, *others[place:]]
 
 
-def _delta(name: str, old: float | None, new: float | None, *, comparable: bool) -> FigureDelta:
-    change = new - old if comparable and old is not None and new is not None else None
-    return FigureDelta(name=name, baseline=old, candidate=new, change=change)
-
-
 def _means(trials: Sequence[RunMetrics]) -> dict[str, float]:
     values: dict[str, list[float]] = {}
     for trial in trials:
@@ -58,43 +52,31 @@ def _means(trials: Sequence[RunMetrics]) -> dict[str, float]:
 
 
 def _figures(trial: RunMetrics) -> Iterator[tuple[str, float]]:
-    efficiency = read_details(trial.run.evaluations, Metric.EFFICIENCY, EfficiencyDetails)
-    if trial.correctness:
-        yield from _of_correctness(trial.correctness)
-    if efficiency:
-        yield from _of_session(efficiency)
-    if trial.run.judge:
-        yield from _of_judge(trial.run.judge)
-
-
-def _of_correctness(details: CorrectnessDetails) -> Iterator[tuple[str, float]]:
-    if details.build:
+    details, judge = trial.correctness, trial.run.judge
+    if details and details.build:
         yield "build", 100.0 * (details.build.exit_code == 0)
-    if tests := details.tests if details.tests and details.tests.recognised else None:
-        yield "tests", tests.total
-        yield "tests.passed", tests.passed
-        yield "tests.failed", tests.failed + tests.errored
-        yield "tests.skipped", tests.skipped
-    coverage = details.coverage
-    if coverage and coverage.lines is not None:
-        yield "coverage.lines", coverage.lines
-    if coverage and coverage.branches is not None:
-        yield "coverage.branches", coverage.branches
-
-
-def _of_session(details: EfficiencyDetails) -> Iterator[tuple[str, float]]:
-    yield "toolCalls", sum(details.tool_calls.values())
-    for tool, calls in details.tool_calls.items():
-        yield f"{TOOL_CALLS}{tool}", calls
-    yield "toolErrors", details.tool_errors
-    yield "deniedCalls", details.denied_calls
-    yield "apiRetries", details.api_retries
-    yield "tokens.input", details.usage.input_tokens
-    yield "tokens.output", details.usage.output_tokens
-    yield "tokens.cacheRead", details.usage.cache_read_tokens
-    yield "tokens.cacheWrite", details.usage.cache_write_tokens
-
-
-def _of_judge(usage: JudgeUsage) -> Iterator[tuple[str, float]]:
-    yield "judge.costUsd", usage.cost_usd
-    yield "judge.tokens", sum(usage.models.values(), Usage()).total
+    if details and (tests := details.tests) and tests.recognised:
+        yield from {
+            "tests": tests.total,
+            "tests.passed": tests.passed,
+            "tests.failed": tests.failed + tests.errored,
+            "tests.skipped": tests.skipped,
+        }.items()
+    if details and (coverage := details.coverage):
+        shares = {"coverage.lines": coverage.lines, "coverage.branches": coverage.branches}
+        yield from ((name, share) for name, share in shares.items() if share is not None)
+    if session := trial.run.details(EfficiencyDetails):
+        yield from {
+            "toolCalls": sum(session.tool_calls.values()),
+            **{f"{TOOL_CALLS}{tool}": calls for tool, calls in session.tool_calls.items()},
+            "toolErrors": session.tool_errors,
+            "deniedCalls": session.denied_calls,
+            "apiRetries": session.api_retries,
+            "tokens.input": session.usage.input_tokens,
+            "tokens.output": session.usage.output_tokens,
+            "tokens.cacheRead": session.usage.cache_read_tokens,
+            "tokens.cacheWrite": session.usage.cache_write_tokens,
+        }.items()
+    if judge:
+        yield "judge.costUsd", judge.cost_usd
+        yield "judge.tokens", sum(judge.models.values(), Usage()).total

@@ -1,11 +1,12 @@
 """The gate: which findings turn the check red. Regressions come from a comparison, failed evaluations from a batch."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from zelda_ci.compare.exact_tests import fisher_exact
+from zelda_ci.compare.intervals import of_pass_rates
 from zelda_ci.compare.multiplicity import ALPHA, significant
-from zelda_ci.compare.sides import INVALID, LIMITS, SuiteSide, mean, mostly, sides
+from zelda_ci.compare.sides import INVALID, LIMITS, RunMetrics, SuiteSide, mean, mostly, sides, summarize
 from zelda_ci.domain.comparison import (
     BUDGET_ENDED,
     BelowMinimum,
@@ -19,6 +20,7 @@ from zelda_ci.domain.comparison import (
     GateResult,
     MeasureDelta,
     NotJudged,
+    NotLoaded,
     NotRun,
     Regression,
     Uncounted,
@@ -26,6 +28,7 @@ from zelda_ci.domain.comparison import (
 )
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.domain.trials import DoneReason
 
@@ -52,20 +55,21 @@ def gate(
         NotRun(suite=each.suite, trials=each.unpaid, made=each.head, why=batch.ended or BUDGET_ENDED)
         for each in batch.unpaid
     )
-    regressions = _regressions(comparison, settings) if comparison else ()
+    regressions = tuple(_regressions(comparison, settings)) if comparison else ()
+    proven = {(each.suite, each.delta.criterion) for each in regressions if isinstance(each.delta, CriterionDelta)}
     heads, beside = sides(batch.runs), sides(batch.base_runs)
     known = {**sides(stored), **beside}
     reasons: list[GateReason] = []
     uncounted: list[UncountedReason] = []
     for reason in _evaluations(heads, settings):
         head = heads[reason.suite]
-        because = _excuse(reason, head, known.get(head.suite), beside.get(head.suite), ALPHA / len(heads))
-        if because is None:
+        listed = _excuse(reason, head, known.get(head.suite), beside.get(head.suite), ALPHA / len(heads))
+        if listed is None:
             reasons.append(reason)
-        else:
-            uncounted.append(UncountedReason(reason=reason, because=because))
+        elif listed.because is not Uncounted.NOT_PROVEN or (reason.suite, _criterion(reason)) not in proven:
+            uncounted.append(listed)
     return GateResult(
-        reasons=(*regressions, *unpaid, *_not_compared(batch), *_not_judged(heads), *reasons),
+        reasons=(*_plugins(heads, known), *regressions, *unpaid, *_not_compared(batch), *_not_judged(heads), *reasons),
         uncounted=tuple(uncounted),
     )
 
@@ -114,6 +118,23 @@ def _regressions(comparison: Comparison, settings: Mapping[str, GateSettings]) -
         yield from (Regression(suite=None, delta=row) for row in comparison.overall if row.gates)
 
 
+def _plugins(heads: Mapping[str, SuiteSide], bases: Mapping[str, SuiteSide]) -> list[NotLoaded]:
+    """Plugins that no trial of the head has whole, although a trial of the base has them, or none knows of them."""
+    found: dict[tuple[str, str], str] = {}
+    for suite, head in heads.items():
+        here, before = (_plugin_problems(side.readings) if side else None for side in (head, bases.get(suite)))
+        if here is not None and before is not None:
+            found |= {key: problem for key, problem in here.items() if key not in before}
+    return [NotLoaded(file=file, effect=f"not loaded, {name}: {problem}") for (file, name), problem in found.items()]
+
+
+def _plugin_problems(trials: Sequence[RunMetrics]) -> dict[tuple[str, str], str] | None:
+    """What is wrong in every trial with a plugin that the project wants, by file and name; nothing without trials."""
+    uses = [trial.run.steering or () for trial in trials]
+    each = [{(use.unit.path, use.unit.name): use.problem for use in listed if use.problem} for listed in uses]
+    return {key: each[-1][key] for key in each[-1] if all(key in problems for problems in each)} if each else None
+
+
 def _not_judged(heads: Mapping[str, SuiteSide]) -> Iterator[NotJudged]:
     """Whatever the gate asks for: what was not judged must not pass for lack of evidence."""
     for suite, side in heads.items():
@@ -135,7 +156,7 @@ def _not_compared(batch: BatchResult) -> Iterator[NotJudged]:
 
 def _excuse(
     reason: Evaluation, head: SuiteSide, base: SuiteSide | None, beside: SuiteSide | None, alpha: float
-) -> Uncounted | None:
+) -> UncountedReason | None:
     """Return why a failure of the head does not turn the check red, or nothing where it does.
 
     Args:
@@ -149,34 +170,40 @@ def _excuse(
         case CriterionFailed(criterion=criterion):
             if criterion in head.must_pass:
                 return None
-            outcomes = base.outcomes(criterion) if base else ()
-            return _seen(outcomes.count(0.0), len(outcomes))
+            return _listed(reason, base.outcomes(criterion) if base else (), head.outcomes(criterion))
         case EndedAtLimit(status=status):
-            trials = base.trials if base else None
-            if beside and _more_often(reason, beside.trials.statuses.get(status, 0), beside.trials.valid, alpha):
+            old, new = (_within(side, status) for side in (beside, head))
+            passed = (len(old) - old.count(0.0), len(old), len(new) - new.count(0.0), len(new))
+            if old and significant(fisher_exact(*passed).lower.p, alpha):
                 return None
-            return _seen(trials.statuses.get(status, 0), trials.valid) if trials else Uncounted.NO_BASE
+            return _listed(reason, _within(base, status), new)
         case CommandsFailed():
             known = base.commands_short if base and _commands(head) == _commands(base) else {}
-            return Uncounted.ON_BASE if set(head.commands_short) <= set(known) else None
+            fails = set(head.commands_short) <= set(known)
         case BelowMinimum(measure=measure, minimum=minimum):
             values = base.values(measure) if base and reason.mean is not None else ()
-            return Uncounted.ON_BASE if values and mean(values) < minimum else None
+            fails = bool(values) and mean(values) < minimum
         case _:
             assert_never(reason)
+    return UncountedReason(reason=reason, because=Uncounted.ON_BASE) if fails else None
 
 
-def _seen(failed: int, trials: int) -> Uncounted:
-    if not trials:
-        return Uncounted.NO_BASE
-    return Uncounted.ON_BASE if mostly(failed, trials) else Uncounted.NOT_PROVEN
+def _criterion(reason: Evaluation) -> str | None:
+    return reason.criterion if isinstance(reason, CriterionFailed) else None
 
 
-def _more_often(reason: EndedAtLimit, failed: int, trials: int, alpha: float) -> bool:
-    """Whether sessions of the head are proven to end at a limit more often than those of the base."""
-    if not trials:
-        return False
-    return significant(fisher_exact(trials - failed, trials, reason.of - reason.trials, reason.of).lower.p, alpha)
+def _within(side: SuiteSide | None, status: SessionStatus) -> tuple[float, ...]:
+    """100 for each valid trial that did not end in this way, else 0."""
+    return tuple(100.0 * (trial.run.status is not status) for trial in side.readings) if side else ()
+
+
+def _listed(reason: Evaluation, old: tuple[float, ...], new: tuple[float, ...]) -> UncountedReason:
+    if not old:
+        return UncountedReason(reason=reason, because=Uncounted.NO_BASE)
+    if mostly(old.count(0.0), len(old)):
+        return UncountedReason(reason=reason, because=Uncounted.ON_BASE)
+    interval = of_pass_rates(old, new) if min(len(old), len(new)) > 1 else None
+    return UncountedReason(reason=reason, because=Uncounted.NOT_PROVEN, baseline=summarize(old), interval=interval)
 
 
 def _commands(side: SuiteSide) -> set[Hashable]:

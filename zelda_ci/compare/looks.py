@@ -39,7 +39,7 @@ MANY_LOOKS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AdjustedAnswer:
     """P-values of both directions, corrected for everything: compared with ALPHA."""
 
     worse: float = 1.0
@@ -48,7 +48,7 @@ class Answer:
     """Whether it is worse beyond the threshold, and significantly so."""
 
 
-Answers = Mapping[QuestionKey, Answer]
+Answers = Mapping[QuestionKey, AdjustedAnswer]
 
 
 def answered(
@@ -57,7 +57,7 @@ def answered(
     *,
     alpha: float = ALPHA,
     weights: Mapping[Measure, float] = {},
-) -> dict[QuestionKey, Answer]:
+) -> dict[QuestionKey, AdjustedAnswer]:
     """The answers of one look; those to what is not tested are left out.
 
     "Something got worse" and "something got better" are two families: what is promised is the error of the first.
@@ -80,7 +80,7 @@ def answered(
     scale = ALPHA / (alpha * share)
     adjusted = ([min(1.0, p * scale) for p in adjust(family, alpha * share)] for family in families)
     return {
-        key: Answer(worse, better, significant(worse) and question.is_worse)
+        key: AdjustedAnswer(worse, better, significant(worse) and question.is_worse)
         for (key, question), worse, better in zip(tested.items(), *adjusted, strict=True)
     }
 
@@ -180,14 +180,14 @@ class SuiteLooks:
     @cached_property
     def answers(self) -> Answers:
         """The smallest p-values of all completed looks: a call that was made at one of them stands."""
-        found: dict[QuestionKey, Answer] = {}
+        found: dict[QuestionKey, AdjustedAnswer] = {}
         for pair, look in zip(self.pairs, self.looks, strict=False):
             answers = answered(_at_looks(pair), look.weight * self.share, weights=AT_LOOKS)
             for key, answer in answers.items():
                 if not self.whole.questions[key].is_tested:
                     continue
                 known = found.get(key, answer)
-                found[key] = Answer(
+                found[key] = AdjustedAnswer(
                     min(known.worse, answer.worse),
                     min(known.better, answer.better),
                     known.regressed or answer.regressed,

@@ -4,16 +4,15 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
+from zelda_ci.compare.sides import INVALID
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.shards import PlannedSuite, ShardPlan
 
 # Newest trials of a suite that say how long one takes.
 MAX_TIMED = 5
 # What a trial of which nothing is stored is taken to last, where nothing of any suite is.
 GUESSED_SECONDS = 60.0
-SAY_NOTHING = frozenset({SessionStatus.FAILED, SessionStatus.INTERRUPTED})
 
 
 def deal(seconds: Mapping[str, float], shards: int) -> dict[str, int]:
@@ -42,7 +41,7 @@ def trial_seconds(runs: Iterable[RunResult], *, replayed: bool) -> dict[str, flo
     """By suite, how long a trial takes, by the median of the newest; failed and interrupted ones say nothing."""
     found: dict[str, dict[tuple[str, str], RunResult]] = {}
     for run in runs:
-        if run.replayed is replayed and run.status not in SAY_NOTHING:
+        if run.replayed is replayed and run.status not in INVALID:
             found.setdefault(run.suite, {})[run.batch_id, run.run_id] = run
     newest = {
         suite: sorted(each.values(), key=lambda run: (run.finished_at, run.run_id), reverse=True)[:MAX_TIMED]

@@ -15,8 +15,7 @@ from zelda_ci.domain.details import (
     FulfillmentDetails,
     ToolUsageDetails,
 )
-from zelda_ci.domain.evaluation import read_details
-from zelda_ci.domain.measures import METRIC_OF, Measure, Metric
+from zelda_ci.domain.measures import METRIC_OF, Measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -51,9 +50,9 @@ class RunMetrics:
 
 def read_metrics(run: RunResult) -> RunMetrics:
     """Take a result apart. Details of an unknown shape count as missing."""
-    efficiency = read_details(run.evaluations, Metric.EFFICIENCY, EfficiencyDetails)
-    fulfillment = read_details(run.evaluations, Metric.REQUIREMENT_FULFILLMENT, FulfillmentDetails)
-    tool_usage = read_details(run.evaluations, Metric.TOOL_USAGE, ToolUsageDetails)
+    efficiency = run.details(EfficiencyDetails)
+    fulfillment = run.details(FulfillmentDetails)
+    tool_usage = run.details(ToolUsageDetails)
     values = measures.values(run.evaluations)
     used = tool_usage.used if tool_usage and tool_usage.used else efficiency.tool_calls if efficiency else {}
     judgements = fulfillment.by_name if fulfillment else {}
@@ -74,7 +73,7 @@ def read_metrics(run: RunResult) -> RunMetrics:
         },
         is_complete=run_outcome(run) is not Outcome.INCOMPLETE,
         fulfillment=fulfillment,
-        correctness=read_details(run.evaluations, Metric.FUNCTIONAL_CORRECTNESS, CorrectnessDetails),
+        correctness=run.details(CorrectnessDetails),
         tool_usage=tool_usage,
         tools_used=frozenset(tool for tool, calls in used.items() if calls),
         tools_missed=frozenset(missed.tool for missed in tool_usage.missed) if tool_usage else frozenset(),
@@ -191,7 +190,7 @@ class SuiteSide:
     @cached_property
     def commands(self) -> tuple[int, int]:
         """Trials in which build, tests or coverage fell short, and trials in which they were measured."""
-        outcomes = [correctness_outcome(reading.run.evaluations) for reading in self.readings]
+        outcomes = [correctness_outcome(reading.run) for reading in self.readings]
         return outcomes.count(Outcome.FAILED), len(outcomes) - outcomes.count(Outcome.MEASURED)
 
     @cached_property
@@ -211,7 +210,7 @@ class SuiteSide:
 
 
 def _fell_short(reading: RunMetrics) -> Iterator[str]:
-    if correctness_outcome(reading.run.evaluations) is not Outcome.FAILED:
+    if correctness_outcome(reading.run) is not Outcome.FAILED:
         return
     details = reading.correctness
     named = {"build": details.build, "tests": details.test} if details else {}

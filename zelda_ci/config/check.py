@@ -67,16 +67,12 @@ def check(model: type[Model], source: Source, file: str) -> tuple[Model, Iterato
         found = _by_place(values, error)
     wrong = {path[0] for path in found}
     kept = {key: value for key, value in values.items() if key not in wrong}
-    try:
-        config = _validated(model, kept)
-    except ValidationError:  # of several keys together
-        config = model()
     places = {path: source.keys[path] if _is_about_key(errors) else source.at[path] for path, errors in found.items()}
     problems = (
         config_problem(file, places[path], _sentence(model, source.value(path), source.texts.get(path), path, errors))
         for path, errors in found.items()
     )
-    return config, problems
+    return _validated(model, kept), problems
 
 
 def problem_of(model: type[BaseModel], path: tuple[str, ...], value: Any) -> str | None:

@@ -1,9 +1,12 @@
 """What every stored value has in common."""
 
-from typing import Any, Self
+from enum import Enum
+from typing import Any, Literal, Self, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
+
+from zelda_ci.redact import Redactor
 
 
 class Record(BaseModel):
@@ -13,7 +16,9 @@ class Record(BaseModel):
     Unknown keys are ignored on reading, so that a newer Zelda's file can still be listed.
     """
 
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore")
+    model_config = ConfigDict(
+        frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore", ser_json_inf_nan="strings"
+    )
 
     def replace(self, **values: object) -> Self:
         """A copy with other values in some fields, validated like those of a new record.
@@ -23,6 +28,40 @@ class Record(BaseModel):
         """
         kept = {name: getattr(self, name) for name in self.model_fields_set}
         return self.model_validate({**kept, **values}, extra="forbid", by_name=True, by_alias=False)
+
+    def redacted(self, redact: Redactor) -> Self:
+        """A copy with every string in it masked, apart from words of our own."""
+        return cast("Self", _masked(self, redact))
+
+
+def _masked(value: Any, redact: Redactor) -> Any:
+    match value:
+        case Record():
+            masked_fields = {
+                name: item if _is_our_word(item, field.annotation) else _masked(item, redact)
+                for name, field in type(value).model_fields.items()
+                for item in (getattr(value, name),)
+            }
+            # Not validated: a masked value need not fit the pattern of its field.
+            return type(value).model_construct(value.model_fields_set, **masked_fields)
+        case str() if not isinstance(value, Enum):
+            return redact(value)
+        case tuple():
+            return tuple(_masked(item, redact) for item in value)
+        case dict():
+            masked: dict[Any, Any] = {}
+            for key, item in value.items():
+                name = _masked(key, redact)
+                # Two masked keys look alike, and neither may push out the other's value.
+                masked[f"{name}#{len(masked)}" if name in masked else name] = _masked(item, redact)
+            return masked
+        case _:
+            return value
+
+
+def _is_our_word(value: Any, annotation: Any) -> bool:
+    kinds = (annotation, *get_args(annotation))
+    return any(get_origin(kind) is Literal and value in get_args(kind) for kind in kinds)
 
 
 class Setting(Record):

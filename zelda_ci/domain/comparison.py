@@ -285,7 +285,7 @@ class CommandsFailed(_FailedTrials):
 
 
 class NotLoaded(Record):
-    """A settings file, or an entry of one, that Claude Code refuses and did not refuse on the base."""
+    """A settings file, an entry of one, or a plugin that is not loaded, other than on the base."""
 
     kind: Literal["notLoaded"] = "notLoaded"
     suite: None = None
@@ -339,6 +339,10 @@ class UncountedReason(Record):
 
     reason: GateReason
     because: Uncounted
+    baseline: TrialStatistics | None = None
+    """Where it is not proven, the outcomes of the base: 100 for each trial that does not fail in this, else 0."""
+    interval: tuple[float, float] | None = None
+    """And the 95 % confidence interval of the change."""
 
 
 class GateResult(Record):

@@ -1,21 +1,16 @@
 """Stored runs at a glance: what a list of them shows."""
 
-from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import AwareDatetime
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import EfficiencyDetails
-from zelda_ci.domain.evaluation import read_details
-from zelda_ci.domain.measure_spec import StoredMetric
-from zelda_ci.domain.measures import LISTED, METRIC_OF, Measure, Metric, values
-from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.measures import LISTED, Measure, Metric, values
+from zelda_ci.domain.outcome import OutcomeWord, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.trials import Side
-
-OutcomeWord = Literal["measured", "passed", "failed", "incomplete", "broken", "interrupted"]
 
 
 class StoredRun(Record):
@@ -70,29 +65,9 @@ class History(Record):
     """Runs without a result: under way, or killed and not yet recovered."""
 
 
-def word_of(outcome: Outcome) -> OutcomeWord:
-    """An outcome as lists spell it."""
-    words: dict[Outcome, OutcomeWord] = {
-        Outcome.MEASURED: "measured",
-        Outcome.PASSED: "passed",
-        Outcome.FAILED: "failed",
-        Outcome.INCOMPLETE: "incomplete",
-        Outcome.BROKEN: "broken",
-        Outcome.INTERRUPTED: "interrupted",
-    }
-    return words[outcome]
-
-
-def listed_numbers(evaluations: Mapping[Metric, StoredMetric]) -> dict[Measure, float] | None:
-    """Numbers without a score for which lists have a column."""
-    metrics = {METRIC_OF[measure] for measure in LISTED} & evaluations.keys()
-    numbers = values({metric: evaluations[metric] for metric in metrics})
-    return {measure: value for measure, value in numbers.items() if measure in LISTED} or None
-
-
 def at_a_glance(run: RunResult) -> StoredRun:
     """The short form of a result."""
-    details = read_details(run.evaluations, Metric.EFFICIENCY, EfficiencyDetails)
+    details = run.details(EfficiencyDetails)
     requested = run.api.requests > 0
     cost_known = details.cost_known if details else all(model.cost_known for model in run.api.models.values())
     return StoredRun(
@@ -101,7 +76,7 @@ def at_a_glance(run: RunResult) -> StoredRun:
         suite=run.suite,
         trial=run.trial,
         status=run.status,
-        outcome=word_of(run_outcome(run)),
+        outcome=run_outcome(run).word,
         started_at=run.started_at,
         finished_at=run.finished_at,
         scores={metric: result.score for metric, result in run.evaluations.items() if result.score is not None},
@@ -109,7 +84,7 @@ def at_a_glance(run: RunResult) -> StoredRun:
         judge_cost_usd=run.judge.cost_usd if run.judge else None,
         cost_known=cost_known and all(model.cost_known for model in (run.judge.models if run.judge else {}).values()),
         turns=details.turns if details else None,
-        numbers=listed_numbers(run.evaluations),
+        numbers={measure: value for measure, value in values(run.evaluations).items() if measure in LISTED} or None,
         replayed=run.replayed,
         commit=run.source.commit if run.source else None,
         side=run.side,

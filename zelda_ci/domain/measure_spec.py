@@ -1,8 +1,11 @@
 """What the registry says of a number: how it is read, when a change of it matters, and how it is named and written."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
+
+from zelda_ci.domain import numbers
+from zelda_ci.domain.base import Record
 
 # Results may come from strangers; a larger number cannot be meant, and would upset the arithmetic.
 MAX_PLAUSIBLE = 1e15
@@ -48,7 +51,40 @@ class StoredMetric(Protocol):
     def score(self) -> float | None: ...
 
     @property
-    def details(self) -> Mapping[str, Any]: ...
+    def details(self) -> Record: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberFormat:
+    """How the values of a number are written."""
+
+    write: Callable[[float], str]
+    brief: Callable[[float], str]
+    """In a narrow column."""
+    difference: Callable[[float], str]
+    """A difference without its sign."""
+    relative: bool = True
+    """Whether a change is also given in percent of what it was."""
+    brief_relative: bool = True
+    """Whether a narrow column gives a change in percent and nothing else."""
+
+
+def _counted(noun: str) -> Callable[[float], str]:
+    return lambda value: f"{numbers.average(value)} {noun if value == 1 else noun + 's'}"
+
+
+POINTS = NumberFormat(
+    write=numbers.format_score,
+    brief=numbers.format_score,
+    difference=lambda value: f"{numbers.format_score(value)} {'point' if value == 1 else 'points'}",
+    relative=False,
+    brief_relative=False,
+)
+USD = NumberFormat(write=numbers.money, brief=numbers.brief_money, difference=numbers.money)
+COUNT = NumberFormat(write=numbers.whole, brief=numbers.brief_count, difference=numbers.whole)
+SECONDS = NumberFormat(write=numbers.duration, brief=numbers.duration, difference=numbers.duration)
+TURNS = NumberFormat(write=numbers.average, brief=numbers.average, difference=_counted("turn"), brief_relative=False)
+TESTS = NumberFormat(write=numbers.average, brief=numbers.whole, difference=numbers.average, brief_relative=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,28 +99,20 @@ class GateLimit:
 class MeasureSpec:
     """One number: how it is read, judged, named and written."""
 
+    label: str
+    """Its name in a sentence."""
     heading: str
     """Its name where a row begins with it."""
     column: str
     """Its name where a column has little room; empty where it has no column."""
-    label: str
-    """Its name in a sentence."""
-    listed: str | None
+    listed: str | None = None
     """Its column in a list of stored runs, if it has one there."""
+    unit: NumberFormat
     scale: Scale
     read: Callable[[StoredMetric], float | None]
     """Its value in a stored result; nothing where it was not computed."""
-    limit: GateLimit | None
+    limit: GateLimit | None = None
     """Only scores, which are points of 100, have limits."""
-    write: Callable[[float], str]
-    brief: Callable[[float], str]
-    """The value in a narrow column."""
-    write_difference: Callable[[float], str]
-    """A difference without its sign."""
-    relative: bool
-    """Whether a change is also given in percent of what it was."""
-    brief_relative: bool
-    """Whether, in a narrow column, it is given in percent and nothing else."""
 
     def number(self, result: StoredMetric) -> float | None:
         """The value; nothing where it was not computed, or cannot be meant."""

@@ -10,18 +10,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from pydantic import ValidationError
-
-from zelda_ci.domain import numbers
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.details import (
-    CriterionVerdict,
-    EfficiencyDetails,
-    FulfillmentDetails,
-    NumberDetails,
-    ToolUsageDetails,
+from zelda_ci.domain.details import EfficiencyDetails, FulfillmentDetails, ToolUsageDetails
+from zelda_ci.domain.measure_spec import (
+    COUNT,
+    POINTS,
+    SECONDS,
+    TESTS,
+    TURNS,
+    USD,
+    GateLimit,
+    MeasureSpec,
+    Scale,
+    StoredMetric,
+    written,
 )
-from zelda_ci.domain.measure_spec import GateLimit, MeasureSpec, Scale, StoredMetric, written
 from zelda_ci.domain.test_run import CorrectnessDetails
 
 
@@ -87,72 +90,34 @@ def own_number(metric: Metric, result: StoredMetric) -> float | None:
 def write_own(metric: Metric, number: float) -> str:
     """That number as the metric's row writes it."""
     spec = own_measure(metric)
-    return written(spec.write if spec else numbers.format_score, number)
+    return written(spec.unit.write if spec else POINTS.write, number)
 
 
-def _read_score(result: StoredMetric) -> float | None:
-    return result.score
+class NumberDetails(Record):
+    """Details of a metric that is one number, and needs no more to be told."""
 
-
-def _read_fulfillment(result: StoredMetric) -> float | None:
-    # An older Zelda gave a score to what had been judged.
-    try:
-        criteria = FulfillmentDetails.model_validate(result.details).criteria
-    except ValidationError:
-        return result.score
-    unjudged = any(criterion.verdict is CriterionVerdict.NOT_JUDGED for criterion in criteria)
-    return None if unjudged else result.score
+    value: float
 
 
 _Details = TypeVar("_Details", bound=Record)
 
 
-def read_from(kind: type[_Details], number: Callable[[_Details], float]) -> Callable[[StoredMetric], float]:
-    """A reader of details; where a result of another Zelda holds others, it fails, and there is no number."""
-    return lambda result: number(kind.model_validate(result.details))
+def detail(kind: type[_Details], number: Callable[[_Details], float | None]) -> Callable[[StoredMetric], float | None]:
+    """A reader of a number in details of one kind."""
+    return lambda result: number(result.details) if isinstance(result.details, kind) else None
 
 
-def _tests_run(details: CorrectnessDetails) -> float:
-    """Tests that ran, passed or not. Where nobody counted them there is no number."""
-    if details.tests is None or not details.tests.recognised:
-        raise ValueError
-    return details.tests.ran
-
-
-read_number = read_from(NumberDetails, lambda details: details.value)
-
-
-def _points(value: float) -> str:
-    return f"{numbers.format_score(value)} {'point' if value == 1 else 'points'}"
-
-
-def _turns(value: float) -> str:
-    return f"{numbers.average(value)} {'turn' if value == 1 else 'turns'}"
-
-
-def _score(
-    *,
-    label: str,
-    column: str,
-    listed: str | None,
-    scale: Scale,
-    limit: GateLimit,
-    read: Callable[[StoredMetric], float | None] = _read_score,
-) -> MeasureSpec:
-    """The score of a metric: points of 100."""
+def _score(*, label: str, column: str, listed: str | None = None, scale: Scale, limit: GateLimit) -> MeasureSpec:
+    """The score of a metric."""
     return MeasureSpec(
+        label=label,
         heading=label.capitalize(),
         column=column,
-        label=label,
         listed=listed,
+        unit=POINTS,
         scale=scale,
-        read=read,
+        read=lambda result: result.score,
         limit=limit,
-        write=numbers.format_score,
-        brief=numbers.format_score,
-        write_difference=_points,
-        relative=False,
-        brief_relative=False,
     )
 
 
@@ -167,67 +132,42 @@ METRICS: Mapping[Metric, MetricSpec] = {
             Measure.EFFICIENCY: _score(
                 label="efficiency",
                 column="Efficiency",
-                listed=None,
                 # Cost, turns and time go into it, so it moves as they do.
                 scale=Scale("higher", 10.0, varies=True, of_the_hour=True),
                 limit=GateLimit(example_minimum=50, example_tolerance=10),
             ),
             Measure.COST: MeasureSpec(
+                label="cost",
                 heading="Cost",
                 column="Cost",
-                label="cost",
-                listed=None,
+                unit=USD,
                 # Two sessions with the same task differ by a fifth easily; below a cent nobody cares.
                 scale=Scale("lower", 0.01, 0.2, varies=True),
-                read=read_from(EfficiencyDetails, lambda details: details.cost_usd),
-                limit=None,
-                write=numbers.money,
-                brief=numbers.brief_money,
-                write_difference=numbers.money,
-                relative=True,
-                brief_relative=True,
+                read=detail(EfficiencyDetails, lambda details: details.cost_usd),
             ),
             Measure.TOKENS: MeasureSpec(
+                label="tokens",
                 heading="Tokens",
                 column="Tokens",
-                label="tokens",
-                listed=None,
+                unit=COUNT,
                 scale=Scale("lower", 1000.0, 0.2, varies=True),
-                read=read_from(EfficiencyDetails, lambda details: details.usage.total),
-                limit=None,
-                write=numbers.whole,
-                brief=numbers.brief_count,
-                write_difference=numbers.whole,
-                relative=True,
-                brief_relative=True,
+                read=detail(EfficiencyDetails, lambda details: details.usage.total),
             ),
             Measure.TURNS: MeasureSpec(
+                label="turns",
                 heading="Turns",
                 column="Turns",
-                label="turns",
-                listed=None,
+                unit=TURNS,
                 scale=Scale("lower", 1.0, 0.2, varies=True),
-                read=read_from(EfficiencyDetails, lambda details: details.turns),
-                limit=None,
-                write=numbers.average,
-                brief=numbers.average,
-                write_difference=_turns,
-                relative=True,
-                brief_relative=False,
+                read=detail(EfficiencyDetails, lambda details: details.turns),
             ),
             Measure.DURATION: MeasureSpec(
+                label="duration",
                 heading="Time",
                 column="Duration",
-                label="duration",
-                listed=None,
+                unit=SECONDS,
                 scale=Scale("lower", 10.0, 0.3, varies=True, of_the_hour=True),
-                read=read_from(EfficiencyDetails, lambda details: details.wall_seconds),
-                limit=None,
-                write=numbers.duration,
-                brief=numbers.duration,
-                write_difference=numbers.duration,
-                relative=True,
-                brief_relative=True,
+                read=detail(EfficiencyDetails, lambda details: details.wall_seconds),
             ),
         },
     ),
@@ -243,7 +183,6 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 listed="Fulfil %",
                 scale=Scale("higher", 5.0),  # less than one criterion of the twenty that a large suite has
                 limit=GateLimit(example_minimum=80, example_tolerance=5),
-                read=_read_fulfillment,
             ),
         },
     ),
@@ -277,20 +216,17 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 limit=GateLimit(example_minimum=100, example_tolerance=0),
             ),
             Measure.TESTS: MeasureSpec(
+                label="number of tests that ran",
                 heading="Tests run",
                 column="",
-                label="number of tests that ran",
-                listed=None,
+                unit=TESTS,
                 # A session that writes tests writes more or fewer each time; that half of all are gone has a cause,
                 # and tests that are no longer there cannot fail.
                 scale=Scale("higher", 3.0, 0.5),
-                read=read_from(CorrectnessDetails, _tests_run),
-                limit=None,
-                write=numbers.average,
-                brief=numbers.whole,
-                write_difference=numbers.average,
-                relative=True,
-                brief_relative=False,
+                read=detail(
+                    CorrectnessDetails,
+                    lambda details: details.tests.ran if details.tests and details.tests.recognised else None,
+                ),
             ),
         },
     ),

@@ -1,18 +1,18 @@
 """What results mean for whoever waits for the exit code."""
 
-from collections.abc import Mapping
 from enum import Enum
 from functools import total_ordering
-from typing import Literal
+from typing import Literal, cast
 
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
-from zelda_ci.domain.evaluation import EvalResult, read_details
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.test_run import CorrectnessDetails
 
-Evaluations = Mapping[Metric, EvalResult]
+# An outcome as files spell it.
+OutcomeWord = Literal["measured", "passed", "failed", "incomplete", "broken", "interrupted"]
 
 # What a criterion counts as that the evidence cannot decide.
 Undecided = Literal["fail", "ignore"]
@@ -45,6 +45,11 @@ class Outcome(Enum):
     INTERRUPTED = 4
 
     @property
+    def word(self) -> OutcomeWord:
+        """As files spell it."""
+        return cast("OutcomeWord", self.name.lower())
+
+    @property
     def exit_code(self) -> int:
         """Of a command that ends with it."""
         return 130 if self is Outcome.INTERRUPTED else min(max(self.value, 0), 2)
@@ -55,40 +60,29 @@ class Outcome(Enum):
 
 
 def run_outcome(run: RunResult) -> Outcome:
-    """What one run means."""
-    return outcome_of(run.status, run.evaluations, run.config.undecided)
+    """What one run means: the worst of how its session ended and how its evaluation went. A pass needs evidence."""
+    incomplete = (Outcome.INCOMPLETE for result in run.evaluations.values() if result.failed)
+    return max(_status_outcome(run.status), correctness_outcome(run), _criteria_outcome(run), *incomplete)
 
 
-def outcome_of(status: SessionStatus, evaluations: Evaluations, undecided: Undecided) -> Outcome:
-    """The worst of how a session ended and how its evaluation went. A pass needs evidence."""
-    incomplete = (Outcome.INCOMPLETE for result in evaluations.values() if result.failed)
-    criteria = _criteria_outcome(evaluations, undecided)
-    return max(_status_outcome(status), correctness_outcome(evaluations), criteria, *incomplete)
-
-
-def correctness_outcome(evaluations: Evaluations) -> Outcome:
+def correctness_outcome(run: RunResult) -> Outcome:
     """What build, tests and coverage showed: everybody who calls a run good or bad asks here.
 
     The commands decide. A score says how much of the code is right, and may be high where a command failed.
     """
-    result = evaluations.get(Metric.FUNCTIONAL_CORRECTNESS)
+    result, details = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), run.details(CorrectnessDetails)
     if result is None or result.failed:
         return Outcome.MEASURED
-    passed = result.details.get("passed")
-    if passed is False or (result.score is not None and result.score < FULL_SCORE):
+    if (details and not details.passed) or (result.score is not None and result.score < FULL_SCORE):
         return Outcome.FAILED
-    return Outcome.PASSED if passed is True else Outcome.MEASURED
+    return Outcome.PASSED if details else Outcome.MEASURED
 
 
 def failed_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
     """The acceptance criteria that count as not met: failed, or undecided where the suite does not ignore that."""
     counted = _not_met(run.config.undecided)
-    return tuple(criterion for criterion in _criteria(run.evaluations) if criterion.verdict in counted)
-
-
-def fulfillment(run: RunResult) -> FulfillmentDetails | None:
-    """What the judge said of the acceptance criteria; a file of another Zelda may hold what cannot be read."""
-    return read_details(run.evaluations, Metric.REQUIREMENT_FULFILLMENT, FulfillmentDetails)
+    details = run.details(FulfillmentDetails)
+    return tuple(criterion for criterion in details.criteria if criterion.verdict in counted) if details else ()
 
 
 def only_measures(suite: ResolvedSuite) -> bool:
@@ -109,20 +103,16 @@ def batch_outcome(batch: BatchResult) -> Outcome:
     return max((*map(run_outcome, batch.runs), *unpaid, *cut_short), default=without_runs)
 
 
-def _criteria(evaluations: Evaluations) -> tuple[CriterionJudgement, ...]:
-    details = read_details(evaluations, Metric.REQUIREMENT_FULFILLMENT, FulfillmentDetails)
-    return details.criteria if details else ()
-
-
 def _not_met(undecided: Undecided) -> set[CriterionVerdict]:
     return {CriterionVerdict.FAIL} | ({CriterionVerdict.UNDECIDED} if undecided == "fail" else set())
 
 
-def _criteria_outcome(evaluations: Evaluations, undecided: Undecided) -> Outcome:
-    verdicts = {criterion.verdict for criterion in _criteria(evaluations)}
+def _criteria_outcome(run: RunResult) -> Outcome:
+    details = run.details(FulfillmentDetails)
+    verdicts = {criterion.verdict for criterion in details.criteria} if details else set()
     if CriterionVerdict.NOT_JUDGED in verdicts:
         return Outcome.INCOMPLETE
-    if verdicts & _not_met(undecided):
+    if verdicts & _not_met(run.config.undecided):
         return Outcome.FAILED
     return Outcome.PASSED if CriterionVerdict.PASS in verdicts else Outcome.MEASURED
 

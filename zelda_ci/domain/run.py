@@ -2,10 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from enum import Enum
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, model_validator
 
 from zelda_ci.domain.arms import BaseSide, SuiteArms
 from zelda_ci.domain.base import Record
@@ -18,9 +17,13 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import IsolationReport
-from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.redact import SafeText
 
 SCHEMA_VERSION: Literal[1] = 1
+
+MAX_METRIC_KEY_LENGTH = 60
+
+_Record = TypeVar("_Record", bound=Record)
 
 
 class Versions(Record):
@@ -131,6 +134,25 @@ class RunResult(Record):
     fingerprint: Fingerprint | None = None
     """What its outcome may depend on; absent where no workspace was made, and in results of older versions."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_newer_metrics(cls, values: Any) -> Any:
+        evaluations = values.get("evaluations") if isinstance(values, dict) else None
+        # Names only: whatever else stands there could not be told from damage.
+        newer = {key for key in evaluations if _is_newer(key)} if isinstance(evaluations, dict) else set()
+        if not newer or not isinstance(evaluations, dict):
+            return values
+        known = {key: result for key, result in evaluations.items() if key not in newer}
+        return {**values, "evaluations": known, "unknownMetrics": sorted(newer)}
+
+    def details(self, kind: type[_Record]) -> _Record | None:
+        """The details of the metric that has this kind; nothing where it was not computed, or they are another's."""
+        return next((result.details for result in self.evaluations.values() if isinstance(result.details, kind)), None)
+
+
+def _is_newer(key: str) -> bool:
+    return key not in set(Metric) and len(key) <= MAX_METRIC_KEY_LENGTH and key.isascii() and key.isidentifier()
+
 
 class BatchResult(Record):
     """One invocation: its runs in suite order, then trial order."""
@@ -180,6 +202,32 @@ class BatchResult(Record):
         return tuple(suite for suite in self.arms if suite.unpaid)
 
 
+class Pool(Record):
+    """What a run stores beside its own results: the trials of earlier runs, so that one artifact has them all."""
+
+    schema_version: Literal[1] = 1
+    suites: dict[str, Fingerprint] = {}
+    """Every suite of the tested commit, also those that were not run."""
+    trials: tuple[RunResult, ...] = ()
+    """Of earlier runs; those of the run itself are its results."""
+
+
+class StoredTrials(Record):
+    """Everything stored that counts for a suite, before any trial of the present run; no trial counts twice."""
+
+    head: tuple[RunResult, ...] = ()
+    """Of the head itself, by earlier runs: they add up."""
+    base: tuple[RunResult, ...] = ()
+    """Of the base commit, by the same runs: they were made beside those of the head."""
+    stored: tuple[RunResult, ...] = ()
+    """Of the base's state, at any time, on any platform: they say whether the head's first trials are as expected."""
+
+    @property
+    def all(self) -> tuple[RunResult, ...]:
+        """Whatever they may be used for."""
+        return (*self.head, *self.base, *self.stored)
+
+
 def empty_batch(now: AwareDatetime) -> BatchResult:
     """An invocation that had nothing to run."""
     return BatchResult(batch_id=f"{now:%Y-%m-%dT%H-%M-%S}-none", started_at=now, finished_at=now, planned=0, runs=())
@@ -196,27 +244,3 @@ def batch_of(runs: Sequence[RunResult]) -> BatchResult:
         runs=heads or tuple(runs),
         base_runs=tuple(run for run in runs if heads and run.side is Side.BASE),
     )
-
-
-_Stored = TypeVar("_Stored", bound=Record)
-
-
-def snapshot(record: _Stored, redact: Redactor) -> _Stored:
-    """The record with every string in it masked."""
-    masked = {name: _masked(getattr(record, name), redact) for name in type(record).model_fields}
-    # Not validated: a masked value need not fit the pattern of its field.
-    return cast("_Stored", type(record).model_construct(record.model_fields_set, **masked))
-
-
-def _masked(value: Any, redact: Redactor) -> Any:
-    match value:
-        case Record():
-            return snapshot(value, redact)
-        case str() if not isinstance(value, Enum):
-            return redact(value)
-        case tuple():
-            return tuple(_masked(item, redact) for item in value)
-        case dict():
-            return {_masked(key, redact): _masked(item, redact) for key, item in value.items()}
-        case _:
-            return value

@@ -153,10 +153,10 @@ class ExecutionSettings(Setting):
         tuple[Variable, ...] | dict[Variable, VariableValue | None],
         base("would have passed other variables to session and commands"),
         KeySources(
-            option="--pass-env",
-            input="pass-env",
-            variable="ZELDA_PASS_ENV",
-            help="The variables that are passed on, by name, or none.",
+            "--pass-env",
+            "pass-env",
+            "ZELDA_PASS_ENV",
+            help="The variables that are passed on, by name.",
             none="none",
         ),
     ] = Field(
@@ -278,21 +278,15 @@ class IsolationSettings(Setting):
 
     level: Annotated[
         Literal["auto", "full", "uid", "landlock", "none"],
-        KeySources(option="--isolation", input="isolation-level", variable="ZELDA_ISOLATION"),
+        KeySources("--isolation", "isolation-level", "ZELDA_ISOLATION"),
     ] = Field("auto", description="The best available level, or a named one.")
     require: Annotated[
         IsolationLevel | None,
-        KeySources(option="--require-isolation", input="isolation-require", variable="ZELDA_REQUIRE_ISOLATION"),
+        KeySources("--require-isolation", "isolation-require", "ZELDA_REQUIRE_ISOLATION"),
     ] = Field(None, description="Refuse to run below this level, before anything is spent.", examples=["landlock"])
     read_paths: Annotated[
         tuple[AbsolutePath, ...],
-        KeySources(
-            option="--read-paths",
-            input="read-paths",
-            variable="ZELDA_READ_PATHS",
-            help="The folders besides system and toolchains that may be read, or none.",
-            none="none",
-        ),
+        KeySources("--read-paths", "read-paths", "ZELDA_READ_PATHS", none="none"),
     ] = Field((), description="More folders that the session and the commands may read.", examples=[["/opt/toolchain"]])
     network: NetworkSettings = Field(default_factory=NetworkSettings, description="Network access by phase.")
     mods: bool = Field(
@@ -460,7 +454,6 @@ class SuiteText(Record):
     acceptance_criteria: tuple[str, ...] = ()
     answer_criteria: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    gateway_url: str | None = None
 
     @property
     def criteria(self) -> tuple[str, ...]:
@@ -470,3 +463,6 @@ class SuiteText(Record):
 
 class ResolvedSuite(SharedSettings, SuiteText):
     """One suite with every value settled; made by `config`, read by everybody, stored with each result."""
+
+    gateway_url: str | None = None
+    """Of its project."""

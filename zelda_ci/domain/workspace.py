@@ -205,9 +205,9 @@ class PluginPins:
 
 
 class SettingFinding(Record):
-    """A setting of the tested repository that did not take effect.
+    """A setting of the tested repository that did not take effect, or that lets something unusual in.
 
-    It would have changed requests or confinement, or Claude Code refuses it.
+    It would have changed requests or confinement, or Claude Code refuses it; of mods, the configuration allows them.
     """
 
     file: SafeText

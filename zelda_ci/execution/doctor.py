@@ -5,9 +5,12 @@ It reads copies in a folder of their own, without what could run a command or ch
 
 import json
 import re
+import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,9 @@ from zelda_ci.execution.manifest.settings import KEYS
 from zelda_ci.redact import Redactor
 
 SECONDS = 60.0
+PREFIX = "zelda-doctor-"
+# Beyond it, a value of settings is left out; Claude Code knows none that is nested more than ten times.
+MAX_NESTING = 100
 MAX_PROBLEMS = 3
 QUIET = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY")
 # A setting that `doctor` prints: of settings that are not applied it prints the default. Its words do not tell that.
@@ -28,6 +34,7 @@ MARK, DEFAULT, CHOSEN = "autoUpdatesChannel", "latest", "stable"
 _MARK = re.compile(r"^Auto-update channel: (.*)$", re.MULTILINE)
 # Depends on the environment of a session; what became of the server is known after it.
 _OF_SESSION = "Missing environment variables"
+_JSON = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]|[^"\[\]{}]+|"', re.DOTALL)
 _LISTING = re.compile(r"\.? Valid (?:events|types): .*")
 
 _asking = threading.Lock()
@@ -60,7 +67,11 @@ def refusals(files: Mapping[str, str], folder: str, redact: Redactor) -> tuple[R
 def _asked(files: tuple[tuple[str, str], ...], folder: str) -> tuple[str, str]:
     """Where the copies lay, and what `doctor` said of them."""
     cli = launch.find_cli()
-    with tempfile.TemporaryDirectory(prefix="zelda-doctor-") as name:
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):  # by a start that was killed
+        with suppress(OSError):
+            if left.lstat().st_mtime < time.time() - 10 * SECONDS:
+                shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as name:
         top, home = Path(name).resolve() / "tree", Path(name).resolve() / "home"
         for place in (home, top / folder):
             place.mkdir(parents=True)
@@ -126,11 +137,27 @@ def _harmless(text: str) -> str:
 
 
 def _parsed(text: str) -> dict[str, Any] | None:
-    try:
-        values = json.loads(text.removeprefix("\ufeff"))
-    except (ValueError, RecursionError):
-        return None
-    return values if isinstance(values, dict) else None
+    """The settings, without what Python cannot read for its nesting."""
+    for read in (str, _flattened):
+        with suppress(RecursionError):
+            try:
+                values = json.loads(read(text.removeprefix("\ufeff")))
+            except ValueError:
+                return None
+            return values if isinstance(values, dict) else None
+    return None
+
+
+def _flattened(text: str) -> str:
+    depth, kept = 0, []
+    for piece in _JSON.findall(text):
+        depth += piece in "[{"
+        if depth < MAX_NESTING:
+            kept.append(piece)
+        elif depth == MAX_NESTING and piece in "[{":
+            kept.append("null")
+        depth -= piece in "]}"
+    return "".join(kept)
 
 
 def _lost(text: str) -> str:

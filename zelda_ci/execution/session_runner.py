@@ -63,6 +63,10 @@ class Supervisor:
 
 log = logging.getLogger(__name__)
 
+# For commands in the background after the last turn. Their end begins another turn, as it does in `claude -p`, which
+# waits ten minutes; what serves for ever is stopped sooner here, and the wait is no part of the session's time.
+BACKGROUND_SECONDS = 120.0
+
 # From an interruption to the result message; a healthy CLI needs a hundredth of a second.
 INTERRUPT_SECONDS = 5.0
 
@@ -85,7 +89,7 @@ class TransportError(Exception):
 
 
 class Transport(Protocol):
-    """The line to one CLI. Everything raises `BrokenLineError`, and nothing else."""
+    """The line to one CLI. Everything raises `TransportError`, and nothing else."""
 
     prompted: bool
     """Whether the prompt has gone out."""
@@ -135,8 +139,9 @@ class SessionRunner:
         self._conversation = anyio.CancelScope(shield=True)
         self._stop_reason: StopReason | None = None
         self._crash: Crash | None = None
+        self._quiet_since: float | None = None
         self.wall_seconds = 0.0
-        """Until the session came to rest; closing it is not counted."""
+        """Until the session came to rest; waiting for the background in vain and closing it are not counted."""
 
     async def run(self, transport: Transport) -> None:
         """Have the conversation, and end it if it does not end by itself."""
@@ -147,6 +152,7 @@ class SessionRunner:
                 tasks.start_soon(self._converse)
                 tasks.start_soon(self._watch_servers)
                 tasks.start_soon(self._watch_budget)
+                tasks.start_soon(self._watch_background)
                 try:
                     await self._watch()
                 except BaseException:
@@ -208,7 +214,11 @@ class SessionRunner:
         async with aclosing(self._transport.messages()) as messages:
             async for message in messages:
                 self._recorder.record(message)
-                if self._recorder.quiet:
+                if not self._recorder.quiet:
+                    self._quiet_since = None
+                elif self._quiet_since is None:
+                    self._quiet_since = self._clock()
+                if self._recorder.quiet and not self._recorder.background_tasks:
                     self._rest()
 
     async def _watch_servers(self) -> None:
@@ -230,6 +240,13 @@ class SessionRunner:
         await self._request.stop.wait()
         self._call(StopReason.BUDGET)
 
+    async def _watch_background(self) -> None:
+        """Let a session that only waits for the background come to rest at last."""
+        # Whoever waits may be waited for once more: no event stands for the end of it.
+        while self._quiet_since is None or self._clock() - self._quiet_since < BACKGROUND_SECONDS:  # noqa: ASYNC110
+            await anyio.sleep(min(1.0, BACKGROUND_SECONDS))
+        self._rest()
+
     async def _watch(self) -> None:
         """Return when the session needs an end, of whatever kind."""
         with self._request.time_limit(self._request.execution.timeout_seconds - self._clock()):
@@ -238,14 +255,16 @@ class SessionRunner:
         self._call(StopReason.DEADLINE)
 
     def _call(self, reason: StopReason) -> None:
-        """Have the session ended, unless it is at rest already; the first reason counts."""
+        """Have the session ended, unless it only waits or is at rest already; the first reason counts."""
+        if self._recorder.quiet:
+            self._rest()
         if self._stop_reason is None and not self._resting.is_set():
             self._stop_reason = reason
         self._attention.set()
 
     def _rest(self) -> None:
         if not self._resting.is_set():
-            self.wall_seconds = self._clock()
+            self.wall_seconds = self._clock() if self._quiet_since is None else self._quiet_since
         self._resting.set()
         self._attention.set()
 

@@ -73,12 +73,6 @@ def sync(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def replace_link(link: Path, target: Path, temporary: Path) -> None:
-    """Have a symbolic link lead elsewhere; `temporary` lies in its folder and is gone afterwards."""
-    temporary.symlink_to(target)
-    temporary.replace(link)
-
-
 def read_file(path: Path | str, max_bytes: int | None = None) -> bytes:
     """A regular file of the results, at most so many bytes of it; links are followed.
 

@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.evaluation import EvalContext, EvalResult
+from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.suite import Command
 from zelda_ci.domain.test_run import CommandResult
@@ -82,13 +83,12 @@ def _settled(evaluator: Evaluator, outcome: Outcome, redact: Redactor) -> EvalRe
     score = outcome.score if isinstance(outcome, Scored) else None
     if score is not None and not 0 <= score <= 100:
         raise ValueError(f"a score of {score} is not between 0 and 100")
-    details = outcome.details.model_dump(mode="json", by_alias=True, exclude_none=True) if outcome.details else {}
     return EvalResult(
         metric=evaluator.metric,
         version=evaluator.version,
         score=score,
         reasoning=redact(outcome.reason if isinstance(outcome, Unscored) else outcome.reasoning),
-        details=redact.json(details),
+        details=(outcome.details or Record()).redacted(redact),
         failed=isinstance(outcome, Unscored) and outcome.failed,
     )
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Headers, OverLimitError, Sink
+from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Headers, OverLimitError
 
 MAX_RECORDING_BYTES = 256 << 20
 
@@ -41,26 +41,23 @@ def refused_for_good(status: int, kind: str, message: str) -> RefusedHereError:
     return RefusedHereError(status, kind, message, [(b"connection", b"close"), *DO_NOT_RETRY])
 
 
-class Bounded:
-    """A sink that takes no more of an answer than the limits say."""
+class AnswerLimit:
+    """Observes that an answer is no larger than the limits say."""
 
-    def __init__(self, sink: Sink, limits: Limits) -> None:
-        self._sink = sink
+    def __init__(self, limits: Limits) -> None:
         self._most = limits.answer_bytes
         self._size = 0
 
-    async def start(self, status: int, headers: Headers) -> None:
+    def start(self, status: int, headers: Headers) -> None:  # as an observer is called
         """Status and headers; a length that is announced is believed."""
         length = dict(headers).get(b"content-length", b"")
         # Fifteen digits are more than any limit; Python takes long over numbers of a million digits.
         self._check(int(length[:15]) if length.isdigit() else 0)
-        await self._sink.start(status, headers)
 
-    async def chunk(self, data: bytes) -> None:
+    def chunk(self, data: bytes) -> None:
         """The next bytes of the body."""
         self._size += len(data)
         self._check(self._size)
-        await self._sink.chunk(data)
 
     def _check(self, size: int) -> None:
         if size > self._most:

@@ -7,7 +7,7 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci.model_proxy import requests, wire
-from zelda_ci.model_proxy.limits import Bounded, Limits, RefusedHereError
+from zelda_ci.model_proxy.limits import AnswerLimit, Limits, RefusedHereError
 from zelda_ci.model_proxy.meter import Meter, place_of
 from zelda_ci.model_proxy.patience import CallWait
 from zelda_ci.model_proxy.pricing import Models
@@ -20,7 +20,7 @@ from zelda_ci.model_proxy.wire import (
     Headers,
     OverLimitError,
     Sink,
-    Tap,
+    Tee,
     Unreachable,
     send_error,
 )
@@ -141,7 +141,7 @@ class ProxyRun:
     async def _ask_metered(self, call: Call, client: Sink) -> None:
         exchange = self.meter.begin(call)
         try:
-            await self._pass_on(call, Tap(exchange, client), client)
+            await self._pass_on(call, Tee(client, AnswerLimit(self.limits), exchange), client)
         except SpentError:
             self.meter.drop(exchange)
             await self._refuse_as_spent(client)
@@ -170,7 +170,7 @@ class ProxyRun:
             BrokenOff: The answer is incomplete.
         """
         try:
-            await self._source.answer(call, Bounded(sink, self.limits))
+            await self._source.answer(call, sink)
         except Unreachable as exc:
             self.meter.outage = str(exc)
             # A status of the 5xx kind makes the CLI do what it does without any server, and shows the sentence.

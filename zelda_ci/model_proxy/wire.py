@@ -100,21 +100,23 @@ class Observer(Protocol):
         """The next bytes of the body."""
 
 
-@dataclass(frozen=True)
-class Tap:
-    """A sink that shows everything to an observer before it passes it on."""
+class Tee:
+    """A sink that shows everything to observers, one after the other, before it passes it on."""
 
-    observer: Observer
-    sink: Sink
+    def __init__(self, sink: Sink, *observers: Observer) -> None:
+        self._sink, self._observers = sink, observers
 
     async def start(self, status: int, headers: Headers) -> None:
-        self.observer.start(status, headers)
-        await self.sink.start(status, headers)
+        """Status and headers."""
+        for observer in self._observers:
+            observer.start(status, headers)
+        await self._sink.start(status, headers)
 
     async def chunk(self, data: bytes) -> None:
         """The next bytes of the body."""
-        self.observer.chunk(data)
-        await self.sink.chunk(data)
+        for observer in self._observers:
+            observer.chunk(data)
+        await self._sink.chunk(data)
 
 
 class Unreachable(Exception):  # noqa: N818 - what went wrong, not a kind of error

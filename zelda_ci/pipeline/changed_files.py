@@ -5,10 +5,11 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from zelda_ci.domain.fingerprint import Steers, TreeFile, digest
+from zelda_ci.domain.fingerprint import Steers, TreeFile
 from zelda_ci.domain.kinds import SKILL_FILE, may_steer
 from zelda_ci.execution.manifest.documents import parse
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
+from zelda_ci.pipeline.digests import digest
 from zelda_ci.pipeline.reach import RECIPES, Graph
 from zelda_ci.pipeline.repository_files import RepositoryFiles
 from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, Reach, how_it_steers
@@ -199,12 +200,11 @@ def _described(path: str, text: str) -> FileText:
     # Of skills and commands without a description, Claude Code shows the first line of the text.
     if not document.text("description") and (path.endswith(SKILL_FILE) or "/commands/" in path):
         head += f"\0{document.first_line}"
-    waits = document.globs("paths")
-    return FileText(head, () if "**" in waits else waits)
+    return FileText(head, document.paths)
 
 
 def _decoded(data: bytes | None) -> str | None:
-    """As the scan reads files; nothing where it would not."""
+    """As the scan reads files, whatever ends their lines; nothing where it would not."""
     if data is None or len(data) > MAX_FILE_BYTES or b"\0" in data:
         return None
     return data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")

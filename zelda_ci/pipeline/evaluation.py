@@ -3,25 +3,25 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pydantic import ValidationError
-
 from zelda_ci import metrics
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import ToolUsageDetails
-from zelda_ci.domain.evaluation import EvalContext, EvalResult, read_details
-from zelda_ci.domain.fingerprint import judged_again
-from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
-from zelda_ci.domain.steering import Felt, felt_by
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.domain.workspace import Changes, IsolationReport
 from zelda_ci.errors import ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
+from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.metrics.base import run_evaluator
 from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import confinement
+from zelda_ci.pipeline.digests import judged_again
+from zelda_ci.pipeline.felt import Felt, felt_by
 from zelda_ci.pipeline.tools import JudgeFactory, Tools
 from zelda_ci.redact import Redactor, SafeText, joined
 from zelda_ci.storage.history import FinishedRun
@@ -61,7 +61,7 @@ def what_was_felt(
     """What a session felt of the files that steer it; nothing where that is not known, or the session broke off."""
     if manifest is None or run.status in ABANDONED:
         return None
-    judged = read_details(run.evaluations, Metric.TOOL_USAGE, ToolUsageDetails)
+    judged = run.details(ToolUsageDetails)
     return felt_by(manifest, transcript, judged, run.changes.files if run.changes else (), redact)
 
 
@@ -72,12 +72,11 @@ def _keep(results: Iterable[EvalResult], state: RunState) -> None:
 
 def checks(result: EvalResult | None, redact: Redactor) -> tuple[SafeText, ...]:
     """What build and tests said, for the judges to read."""
-    if result is None or not result.details:
+    if result is None:
         return ()
-    try:
-        details = CorrectnessDetails.model_validate(result.details)
-    except ValidationError:  # the result of another Zelda, judged again
-        return (result.reasoning,)
+    details = result.details
+    if not isinstance(details, CorrectnessDetails):
+        return () if result.score is None else (result.reasoning,)
     commands = {"buildCommand": details.build, "testCommand": details.test}
     return (result.reasoning, *(_command_output(name, done, redact) for name, done in commands.items() if done))
 
@@ -233,14 +232,4 @@ def _ordered(evaluations: dict[Metric, EvalResult]) -> dict[Metric, EvalResult]:
 
 
 def _changes(run: RunResult, stored: FinishedRun) -> Changes | None:
-    if run.changes is None:
-        return None
-    summary = run.changes
-    return Changes(
-        files=summary.files,
-        insertions=summary.insertions,
-        deletions=summary.deletions,
-        patch=stored.patch_file,
-        patch_bytes=summary.patch_bytes,
-        truncated=summary.truncated,
-    )
+    return Changes(**dict(run.changes), patch=stored.patch_file) if run.changes else None

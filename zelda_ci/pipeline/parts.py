@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.domain.shards import ShardOf, ShardPart
 from zelda_ci.errors import ArtifactError, StorageError
 from zelda_ci.files import ownership
@@ -71,7 +72,7 @@ def part_members(
     """What a part holds, by path within it."""
     runs = (*batch.runs, *batch.base_runs) if with_files else ()
     results = batch.model_dump_json(by_alias=True, exclude_none=True).encode()
-    return {PART: codec.encode_part(part), RESULTS: results, **dict(run_files(results_dir, runs, FILES))}
+    return {PART: codec.encode(part, indent=2), RESULTS: results, **dict(run_files(results_dir, runs, FILES))}
 
 
 def write_part(folder: Path, part: ShardPart, batch: BatchResult, results_dir: Path) -> Path:
@@ -104,8 +105,8 @@ def read_part(blob: bytes, name: str) -> PartFile:
     if missing := {PART, RESULTS} - members.keys():
         message = f"{name} is no part of a run: it holds no {min(missing)}."
         raise StorageError(message, hint="`zelda run --shard 2/4` writes one.", code="PART_DAMAGED")
-    part = codec.decode_part(members[PART], f"{name}: {PART}")
-    batch = codec.decode_batch(members[RESULTS], f"{name}: {RESULTS}")
+    part = codec.decode(ShardPart, members[PART], f"{name}: {PART}")
+    batch = codec.decode(BatchResult, members[RESULTS], f"{name}: {RESULTS}")
     runs = (*batch.runs, *batch.base_runs)
     if wrong := [run.run_id for run in runs if not run_folder.is_run_id(run.run_id)]:
         raise StorageError(f"{name} cannot be used: a run in it is called {wrong[0]!a}.", code="PART_DAMAGED")
@@ -154,7 +155,7 @@ def with_own_ids(parts: Iterable[PartFile], results_dir: Path, merged_id: str) -
 def _is_anothers(folder: Path, batches: set[str]) -> bool:
     """Whether a folder is that of a run of another invocation; one that merges parts of this machine finds its own."""
     try:
-        return codec.decode_result(read_file(folder / run_folder.RESULT), "").batch_id not in batches
+        return codec.decode(RunResult, read_file(folder / run_folder.RESULT), "").batch_id not in batches
     except StorageError:
         return folder.exists()
 
@@ -209,7 +210,7 @@ def _take_in(part: PartFile, held: Mapping[str, bytes], run: RunResult, results_
         # Below `runs/` and the run's folder.
         target = draft / name.split("/", 2)[2]
         if target.name == run_folder.TRANSCRIPT:
-            told = codec.decode_transcript(data, f"{part.name}: {name}")
+            told = codec.decode(SessionTranscript, data, f"{part.name}: {name}")
             data = b"".join(codec.encode_transcript(told.replace(run_id=run.run_id)))  # noqa: PLW2901
         with storage_errors(target):
             ownership.make_folder(target.parent)
@@ -217,7 +218,7 @@ def _take_in(part: PartFile, held: Mapping[str, bytes], run: RunResult, results_
     # Last: with it the run is finished.
     with suppress(FileNotFoundError):
         (draft / run_folder.RESULT).unlink()
-    write_whole(draft / run_folder.RESULT, [codec.encode_result(run)], durable=False)
+    write_whole(draft / run_folder.RESULT, [codec.encode(run, indent=2)], durable=False)
     if draft != folder:
         with storage_errors(folder):
             draft.rename(folder)

@@ -199,9 +199,9 @@ class Graph:
         """Skills that an agent has from the start, and agents that a skill runs in."""
         document = parse(text)
         if "/agents/" in path:
-            for name in {document.text("name") or "", posixpath.basename(path).removesuffix(".md")}:
+            for name in {document.words("name") or "", posixpath.basename(path).removesuffix(".md")}:
                 self._agents.setdefault(name, set()).add(path)
-            skills = tuple(f"/skills/{name.rpartition(':')[2]}" for name in document.globs("skills"))
+            skills = tuple(f"/skills/{name.rpartition(':')[2]}" for name in document.listed("skills"))
             for place in (it for it in self.tree.folders if skills and it.endswith(skills)):
                 self._follow(path, place, f"preloaded by {path}")
         elif agent := document.text("agent"):

@@ -7,7 +7,6 @@ from xml.etree import ElementTree as ET
 
 from junit_xml import TestCase, TestSuite
 
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import (
     BelowMinimum,
     CommandsFailed,
@@ -21,19 +20,20 @@ from zelda_ci.domain.comparison import (
     SuiteComparison,
     Verdict,
 )
-from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import SCORES, Measure, Metric, own_number, write_own
-from zelda_ci.domain.outcome import Outcome, correctness_outcome, fulfillment, run_outcome
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.report.builders.comparison import NOT_PROVEN, verdict_words
-from zelda_ci.report.builders.correctness import STATUS_WORDS, correctness
+from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
 from zelda_ci.report.builders.usage import label, used
 from zelda_ci.report.comment.folds import citation_place
 from zelda_ci.report.text import inert, sentence
+from zelda_ci.report.told import CiReport
 
 A_WEEK = 604_800
 MEASURED = "measured: the suite has no criteria and no commands, so that nothing could pass or fail"
@@ -50,7 +50,7 @@ def render_junit(report: CiReport) -> str:
     """The whole file, with its declaration; always well-formed, whatever the results hold."""
     suites = [_suite(run, report) for run in report.batch.runs]
     if refused := [reason for reason in report.gate.reasons if isinstance(reason, NotLoaded)]:
-        suites.append(TestSuite("settings files", list(map(_refused, refused))))
+        suites.append(TestSuite("settings and plugins", list(map(_refused, refused))))
     if report.comparison:
         suites.append(_comparison(report))
     root = ET.Element("testsuites", {"name": clean(report.title).strip() or "Zelda"})
@@ -165,7 +165,7 @@ def _skip_failure(case: TestCase, why: str) -> None:
 
 def _cases(run: RunResult) -> Iterator[TestCase]:
     yield _session(run)
-    details = fulfillment(run)
+    details = run.details(FulfillmentDetails)
     for number, judged in enumerate(details.criteria if details else (), start=1):
         yield _criterion(run, number, judged)
     yield from _commands(run)
@@ -197,7 +197,7 @@ def _session(run: RunResult) -> TestCase:
 
 def _criterion_names(run: RunResult) -> dict[str, str]:
     """By the name under which the gate knows it, the case of each criterion."""
-    details = fulfillment(run)
+    details = run.details(FulfillmentDetails)
     criteria = details.by_name.items() if details else ()
     return {name: _criterion_name(number, judged) for number, (name, judged) in enumerate(criteria, start=1)}
 
@@ -227,7 +227,7 @@ def _criterion(run: RunResult, number: int, judged: CriterionJudgement) -> TestC
 def _commands(run: RunResult) -> Iterator[TestCase]:
     if run.setup:
         yield _command(run, "setup", run.setup)
-    details = correctness(run)
+    details = run.details(CorrectnessDetails)
     if details is None:
         return
     if details.build:
@@ -284,7 +284,7 @@ def _metric(run: RunResult, result: EvalResult) -> TestCase:
     case = _case(run, _score_name(result.metric), output=text if value else "")
     if result.failed:
         case.add_error_info(sentence(text) or "not evaluated", text, "evaluation")
-    elif result.metric is Metric.FUNCTIONAL_CORRECTNESS and correctness_outcome(run.evaluations) is Outcome.FAILED:
+    elif result.metric is Metric.FUNCTIONAL_CORRECTNESS and correctness_outcome(run) is Outcome.FAILED:
         case.add_failure_info(sentence(text) or "not correct", text, "correctness")
     elif not value:
         case.add_skipped_info(sentence(text) or "unscored")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from zelda_ci.domain.characters import acts, spelled
+from zelda_ci.judge.characters import acts, spelled
 
 TAB = 4
 

@@ -1,4 +1,4 @@
-"""Results, transcripts and journal lines as bytes. Pure: no disk."""
+"""Stored records as bytes, and back. Pure: no disk."""
 
 from collections.abc import Iterator
 from datetime import UTC
@@ -9,21 +9,17 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.history import OutcomeWord, StoredRun, at_a_glance, listed_numbers, word_of
-from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.history import StoredRun, at_a_glance
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.outcome import Evaluations, Undecided, outcome_of
-from zelda_ci.domain.pool import Pool
-from zelda_ci.domain.run import SCHEMA_VERSION, BatchResult, RunResult
-from zelda_ci.domain.session import SessionRecord, SessionStatus, SessionTranscript
-from zelda_ci.domain.shards import PinnedPlan, ShardPart
+from zelda_ci.domain.run import SCHEMA_VERSION, Pool, RunResult
+from zelda_ci.domain.session import SessionRecord, SessionTranscript
 from zelda_ci.errors import StorageError
 from zelda_ci.redact import SafeText
 
 _RECORD: Final = TypeAdapter[SessionRecord](SessionRecord)
 _Stored = TypeVar("_Stored", bound=Record)
+
+MAX_PLACE_LENGTH = 200
 
 
 class UnreadableError(StorageError):
@@ -38,36 +34,35 @@ class Provisional(Record):
     prompt: SafeText
 
 
-def encode_result(result: RunResult) -> bytes:
-    """A file that people read, too."""
-    return orjson.dumps(_tree(result), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+def encode(record: Record, *, indent: int | None = None) -> bytes:
+    """A record in a line of JSON, or indented for people who read it, too; keys without a value are left out."""
+    return f"{_json(record, indent=indent)}\n".encode()
 
 
-def decode_result(data: bytes, name: str) -> RunResult:
-    """The result in a file; unknown keys are ignored.
+def decode(model: type[_Stored], data: bytes, name: str) -> _Stored:
+    """The record in a file; unknown keys are ignored.
 
     Args:
+        model: What it should be.
         data: The whole file.
         name: What a message calls the file.
 
     Raises:
         UnreadableError: The file is damaged, foreign or of a newer Zelda.
     """
-    return _decoded(RunResult, data, name)
-
-
-def decode_batch(data: bytes, name: str) -> BatchResult:
-    """The results in what `zelda run --json` printed; arguments and errors as for `decode_result`."""
-    return _decoded(BatchResult, data, name)
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as problem:
+        return _second_try(model, data, name, problem)
 
 
 def encode_pool(pool: Pool, max_bytes: int) -> bytes:
     """A pool that fits: where it is too large, its oldest trials are left out."""
-    head = orjson.dumps(_tree(pool, without={"trials"}))[:-1] + b',"trials":['
+    head = _json(pool, without={"trials"})[:-1].encode() + b',"trials":['
     lines: list[bytes] = []
     size = len(head) + 3
     for run in sorted(pool.trials, key=attrgetter("finished_at", "run_id"), reverse=True):
-        line = orjson.dumps(_tree(run))
+        line = _json(run).encode()
         size += len(line) + 2
         if size > max_bytes:
             break
@@ -75,83 +70,23 @@ def encode_pool(pool: Pool, max_bytes: int) -> bytes:
     return head + b",\n".join(lines) + b"]}\n"
 
 
-def decode_pool(data: bytes, name: str) -> Pool:
-    """The pool in a file; arguments and errors as for `decode_result`."""
-    return _decoded(Pool, data, name)
-
-
-def encode_part(part: ShardPart) -> bytes:
-    """What a shard says of itself."""
-    return orjson.dumps(_tree(part), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-
-def decode_part(data: bytes, name: str) -> ShardPart:
-    """What a file says of a shard; arguments and errors as for `decode_result`."""
-    return _decoded(ShardPart, data, name)
-
-
-def encode_pinned(pinned: PinnedPlan) -> bytes:
-    """A plan with what it rests on."""
-    return orjson.dumps(_tree(pinned), option=orjson.OPT_APPEND_NEWLINE)
-
-
-def decode_pinned(data: bytes, name: str) -> PinnedPlan:
-    """The plan in a file, with what it rests on; arguments and errors as for `decode_result`."""
-    return _decoded(PinnedPlan, data, name)
-
-
 def encode_nights(history: NightlyHistory, max_bytes: int) -> bytes:
     """A history that fits: where it is too large, its oldest nights are left out."""
     while True:
-        data = orjson.dumps(_tree(history), option=orjson.OPT_APPEND_NEWLINE)
+        data = encode(history)
         if len(data) <= max_bytes or not history.nights:
             return data
         history = history.replace(nights=history.nights[len(history.nights) // 4 + 1 :])
 
 
-def decode_nights(data: bytes, name: str) -> NightlyHistory:
-    """The history in a file; arguments and errors as for `decode_result`."""
-    return _decoded(NightlyHistory, data, name)
-
-
 def encode_transcript(transcript: SessionTranscript) -> Iterator[bytes]:
     """One entry per line, so that no more than one is held in memory twice."""
-    yield orjson.dumps(_tree(transcript, without={"entries"}))[:-1]
-    separator = b',"entries":[\n'
+    yield _json(transcript, without={"entries"})[:-1].encode()
+    separator = ',"entries":[\n'
     for entry in transcript.entries:
-        yield separator + orjson.dumps(_tree(entry))
-        separator = b",\n"
+        yield f"{separator}{_json(entry)}".encode()
+        separator = ",\n"
     yield b"\n]}\n" if transcript.entries else b"}\n"
-
-
-def decode_transcript(data: bytes, name: str) -> SessionTranscript:
-    """The transcript in a file; arguments and errors as for `decode_result`."""
-    return _decoded(SessionTranscript, data, name)
-
-
-def encode_manifest(manifest: ToolsManifest) -> bytes:
-    """What a project offers, for whoever judges the run again."""
-    return orjson.dumps(_tree(manifest), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-
-def decode_manifest(data: bytes, name: str) -> ToolsManifest:
-    """The manifest in a file; arguments and errors as for `decode_result`."""
-    return _decoded(ToolsManifest, data, name)
-
-
-def encode_provisional(provisional: Provisional) -> bytes:
-    """The provisional result, as readable as the final one."""
-    return orjson.dumps(_tree(provisional), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-
-def decode_provisional(data: bytes, name: str) -> Provisional:
-    """The provisional result in a file; arguments and errors as for `decode_result`."""
-    return _decoded(Provisional, data, name)
-
-
-def encode_record(record: SessionRecord) -> bytes:
-    """One line of the journal, its end included."""
-    return orjson.dumps(_tree(record), option=orjson.OPT_APPEND_NEWLINE)
 
 
 def decode_record(line: bytes) -> SessionRecord | None:
@@ -162,20 +97,40 @@ def decode_record(line: bytes) -> SessionRecord | None:
         return None
 
 
-def _tree(record: Record, without: set[str] | None = None) -> dict[str, Any]:
-    return record.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=without)
+def summarize_run(data: bytes, name: str) -> StoredRun:
+    """What a list shows of a result: the same as `at_a_glance` of the whole result, without reading what it leaves out.
 
+    Args:
+        data: The whole file.
+        name: What a message calls the file.
 
-def _decoded(model: type[_Stored], data: bytes, name: str) -> _Stored:
+    Raises:
+        UnreadableError: The file is damaged, foreign or of a newer Zelda.
+    """
     try:
-        return model.model_validate_json(data)
-    except ValidationError as problem:
-        return _second_try(model, data, name, problem)
+        tree = orjson.loads(data)
+        run = RunResult.model_validate({key: value for key, value in tree.items() if key not in _UNLISTED})
+    except (ValueError, AttributeError):
+        # Not as this Zelda writes it: the careful reader knows what to make of it, or how to say what is wrong.
+        run = decode(RunResult, data, name)
+    try:
+        # Shown, sorted and chosen by the moment it began, which has to exist in every time zone.
+        run.started_at.astimezone(UTC)
+    except OverflowError:
+        raise UnreadableError(f"{name} contains a time that does not exist.", code="RESULT_FOREIGN") from None
+    return at_a_glance(run)
+
+
+# What no list shows; each may be absent.
+_UNLISTED = {"setup", "changes", "steering", "touched", "isolation", "fingerprint"}
+
+
+def _json(record: Record, *, indent: int | None = None, without: set[str] | None = None) -> str:
+    return record.model_dump_json(by_alias=True, exclude_none=True, exclude=without, indent=indent)
 
 
 def _second_try(model: type[_Stored], data: bytes, name: str, problem: ValidationError) -> _Stored:
     tree = _parsed(data, name)
-    _leave_out_newer_metrics(tree)
     # Settings refuse unknown keys where users write them; in a result they tell of another version, and are ignored.
     for place in [error["loc"] for error in problem.errors() if error["type"] == "extra_forbidden"]:
         _drop(tree, place)
@@ -185,24 +140,6 @@ def _second_try(model: type[_Stored], data: bytes, name: str, problem: Validatio
         # Keys of a foreign file are foreign text: spelled out, none of it acts on a terminal.
         key = ascii(".".join(map(str, still.errors()[0]["loc"])))[1:-1][:MAX_PLACE_LENGTH]
         raise _foreign(f"{name} is not a file that Zelda wrote: {key} is missing or has an unexpected value.") from None
-
-
-def _leave_out_newer_metrics(tree: dict[str, Any]) -> None:
-    runs = tree.get("runs", tree.get("trials", [tree]))
-    for run in runs if isinstance(runs, list) else []:
-        evaluations = run.get("evaluations") if isinstance(run, dict) else None
-        if not isinstance(evaluations, dict):
-            continue
-        # Names only: whatever else stands there could not be told from damage.
-        newer = sorted(key for key in set(evaluations) - set(Metric) if _may_be_a_metric(key))
-        for key in newer:
-            del evaluations[key]
-        if newer:
-            run["unknownMetrics"] = newer
-
-
-def _may_be_a_metric(key: str) -> bool:
-    return len(key) <= MAX_METRIC_KEY_LENGTH and key.isascii() and key.isidentifier()
 
 
 def _parsed(data: bytes, name: str) -> dict[str, Any]:
@@ -228,74 +165,3 @@ def _drop(tree: Any, place: tuple[int | str, ...]) -> None:
     for step in place[:-1]:
         tree = tree[step]
     del tree[place[-1]]
-
-
-MAX_METRIC_KEY_LENGTH = 60
-MAX_PLACE_LENGTH = 200
-_PLAIN = ("runId", "batchId", "suite", "trial", "status", "startedAt", "finishedAt")
-_ELSEWHERE = (KeyError, TypeError, ValueError, AttributeError, orjson.JSONDecodeError, ValidationError, OverflowError)
-
-
-def summarize_run(data: bytes, name: str) -> StoredRun:
-    """What a list shows of a result: the same as `at_a_glance` of the whole result, at a third of its price.
-
-    Args:
-        data: The whole file.
-        name: What a message calls the file.
-
-    Raises:
-        UnreadableError: The file is damaged, foreign or of a newer Zelda.
-    """
-    try:
-        return _dated(StoredRun.model_validate(_facts(orjson.loads(data))))
-    except _ELSEWHERE:
-        # Not as this Zelda writes it: the careful reader knows what to make of it, or how to say what is wrong.
-        run = at_a_glance(decode_result(data, name))
-    try:
-        return _dated(run)
-    except OverflowError:
-        raise UnreadableError(f"{name} contains a time that does not exist.", code="RESULT_FOREIGN") from None
-
-
-def _dated(run: StoredRun) -> StoredRun:
-    """The run, if the moment it began exists in every time zone: shown, sorted and chosen by it."""
-    run.started_at.astimezone(UTC)
-    return run
-
-
-def _evaluations(stored: dict[str, Any]) -> Iterator[tuple[Metric, EvalResult]]:
-    """As much of them as outcomes and lists rest on."""
-    for metric, result in stored.items():
-        facts = {"score": result.get("score"), "details": result["details"], "failed": result["failed"]}
-        yield Metric(metric), EvalResult.model_construct(**facts)
-
-
-def _outcome(tree: dict[str, Any], evaluations: Evaluations) -> OutcomeWord:
-    undecided: Undecided = "ignore" if tree["config"].get("undecided") == "ignore" else "fail"
-    return word_of(outcome_of(SessionStatus(tree["status"]), evaluations, undecided))
-
-
-def _facts(tree: dict[str, Any]) -> dict[str, Any]:
-    if tree["schemaVersion"] != SCHEMA_VERSION or not {"config", "versions"} <= tree.keys():
-        raise KeyError
-    evaluations = dict(_evaluations(tree["evaluations"]))
-    details = evaluations[Metric.EFFICIENCY].details
-    source, judges = tree.get("source"), _judges(tree)
-    return {
-        **{key: tree[key] for key in _PLAIN},
-        "outcome": _outcome(tree, evaluations),
-        "scores": {metric: result.score for metric, result in evaluations.items() if result.score is not None},
-        "costUsd": details["costUsd"],
-        "judgeCostUsd": sum(model["costUsd"] for model in judges) if "judge" in tree else None,
-        "costKnown": details["costKnown"] and all(model["costKnown"] for model in judges),
-        "turns": details["turns"],
-        "numbers": listed_numbers(evaluations),
-        "replayed": tree["replayed"],
-        "commit": source.get("commit") if source else None,
-        "side": tree.get("side", "head"),
-    }
-
-
-def _judges(tree: dict[str, Any]) -> list[dict[str, Any]]:
-    """What each model that judged used."""
-    return list(tree["judge"]["models"].values()) if "judge" in tree else []

@@ -159,12 +159,12 @@ class RunHistory:
             StorageError: It cannot be read.
         """
         path = self._runs / run_id / RESULT
-        return codec.decode_result(read_file(path, MAX_RESULT_BYTES), str(path))
+        return codec.decode(RunResult, read_file(path, MAX_RESULT_BYTES), str(path))
 
     def transcript(self, run_id: str) -> SessionTranscript:
         """What happened in the session of a run; errors as for `result`."""
         path = self._runs / run_id / TRANSCRIPT
-        return codec.decode_transcript(read_file(path), str(path))
+        return codec.decode(SessionTranscript, read_file(path), str(path))
 
     def patch(self, run_id: str) -> bytes:
         """What the session changed, empty where it is not known; errors as for `result`."""
@@ -271,11 +271,11 @@ class FinishedRun:
         Raises:
             StorageError: It cannot be read.
         """
-        return codec.decode_result(read_file(self.path / RESULT), str(self.path / RESULT))
+        return codec.decode(RunResult, read_file(self.path / RESULT), str(self.path / RESULT))
 
     def transcript(self) -> SessionTranscript:
         """Read the transcript; errors as for `result`."""
-        return codec.decode_transcript(read_file(self.path / TRANSCRIPT), str(self.path / TRANSCRIPT))
+        return codec.decode(SessionTranscript, read_file(self.path / TRANSCRIPT), str(self.path / TRANSCRIPT))
 
     def rewrite(self, result: RunResult) -> None:
         """Put another result in the place of the old one, whole.
@@ -283,4 +283,4 @@ class FinishedRun:
         Raises:
             StorageError: It could not be written; the old one is as it was.
         """
-        write_whole(self.path / RESULT, iter([codec.encode_result(result)]))
+        write_whole(self.path / RESULT, iter([codec.encode(result, indent=2)]))

@@ -11,7 +11,7 @@ import orjson
 
 from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.numbers import format_count
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import NotStoredError, StorageError
 from zelda_ci.files.atomic import read_file
@@ -152,8 +152,8 @@ def read_results(path: Path) -> tuple[RunResult, ...]:
     """
     data = read_file(path, MAX_RESULTS_BYTES)
     if _holds_runs(data):
-        return codec.decode_batch(data, str(path)).runs
-    return (codec.decode_result(data, str(path)),)
+        return codec.decode(BatchResult, data, str(path)).runs
+    return (codec.decode(RunResult, data, str(path)),)
 
 
 def _holds_runs(data: bytes) -> bool:

@@ -14,12 +14,12 @@ import orjson
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionRecord, SessionTranscript
-from zelda_ci.domain.session_log import assemble
 from zelda_ci.errors import StorageError
 from zelda_ci.files import locks, ownership, untrusted
 from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
 from zelda_ci.redact import SafeText
 from zelda_ci.storage import codec
+from zelda_ci.storage.fold import assemble
 from zelda_ci.storage.images import IMAGES
 
 MAX_NAME_LENGTH = 80
@@ -173,7 +173,7 @@ class RunFolder:
         Raises:
             StorageError: It could not be written.
         """
-        self._write(MANIFEST, iter([codec.encode_manifest(manifest)]), durable=False)
+        self._write(MANIFEST, iter([codec.encode(manifest, indent=2)]), durable=False)
 
     def keep_steering(self, lines: Mapping[str, Sequence[str]]) -> None:
         """Write down a digest of each line of the files that steer; errors as for `keep_manifest`."""
@@ -181,7 +181,7 @@ class RunFolder:
 
     def announce(self, provisional: RunResult, prompt: SafeText) -> None:
         """Say what will be true if nothing more is heard; may be said again whenever more is known."""
-        data = codec.encode_provisional(codec.Provisional(result=provisional, prompt=prompt))
+        data = codec.encode(codec.Provisional(result=provisional, prompt=prompt), indent=2)
         self._write(PROVISIONAL, iter([data]), durable=False)
 
     def append(self, record: SessionRecord) -> None:
@@ -190,7 +190,7 @@ class RunFolder:
         Raises:
             StorageError: It could not be kept; those before it are.
         """
-        self._journal.append(codec.encode_record(record))
+        self._journal.append(codec.encode(record))
 
     def records(self) -> Iterator[SessionRecord]:
         """What was appended; a torn or foreign line is passed over."""
@@ -214,7 +214,7 @@ class RunFolder:
         # The small file first: where the large one finds no room, the outcome is not lost to the next start.
         self.announce(result, transcript.prompt)
         self._write(TRANSCRIPT, codec.encode_transcript(transcript))
-        self._write(RESULT, iter([codec.encode_result(result)]))
+        self._write(RESULT, iter([codec.encode(result, indent=2)]))
         self.tidy()
         self.close()
 
@@ -235,7 +235,7 @@ class RunFolder:
 
     def _read(self, announced: Path) -> "InterruptedRun | None":
         try:
-            provisional = codec.decode_provisional(read_file(announced), str(announced))
+            provisional = codec.decode(codec.Provisional, read_file(announced), str(announced))
         except StorageError as problem:
             log.warning("%s is left as it is: %s", self.path, problem)
             return None
@@ -268,7 +268,7 @@ def stored_manifest(folder: Path) -> ToolsManifest | None:
     """What a run's folder says of what the project offered; nothing where nobody looked, or it cannot be read."""
     target = folder / MANIFEST
     try:
-        return codec.decode_manifest(read_file(target), str(target))
+        return codec.decode(ToolsManifest, read_file(target), str(target))
     except StorageError:
         return None
 

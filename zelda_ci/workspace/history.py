@@ -53,8 +53,6 @@ async def rewrite(
         WorkspaceError: There is no room.
     """
     commits = (await git("rev-list", "--topo-order", "--reverse", tip)).decode().split()
-    if not (replacements or finder):
-        return commits[-1], Withheld()
     bodies = await read_objects(git, commits)
     old = {name: body.partition(b"\n")[0].removeprefix(b"tree ").decode() for name, body in bodies.items()}
     whole = await replaced(git, old.values(), replacements)

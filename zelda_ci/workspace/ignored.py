@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pathspec import PathSpec
 
@@ -17,28 +17,16 @@ from zelda_ci.redact import Redactor
 MAX_LISTED = 50
 
 
-class TreeStamp(NamedTuple):
-    """What the file system knows of one entry."""
-
-    inode: int
-    mode: int
-    owner: int
-    group: int
-    links: int
-    size: int
-    modified_ns: int
-    changed_ns: int
-
-
+# What the file system knows of an entry: inode, mode, owner, group, links, size, times.
+Stamp = tuple[int, ...]
 # The stamps of all files of a tree, by their path below its top.
-Stamps = Mapping[bytes, TreeStamp]
+Stamps = Mapping[bytes, Stamp]
 
 
 def stamps(root: Path) -> Stamps:
     """Every file and link of a work tree as it is now; blocks while it looks."""
-    top = os.fsencode(root) + b"/"
-    found = stamped_below(top[:-1], frozenset({top + b".git"}))
-    return {path.removeprefix(top): stamp for path, stamp in found if not stat.S_ISDIR(stamp.mode)}
+    top = os.fsencode(root)
+    return {path.removeprefix(top + b"/"): stamp for path, stamp in _files(top, without=top + b"/.git")}
 
 
 # What setup commands install dependencies into. Programs write caches there later, which are nobody's work.
@@ -72,7 +60,7 @@ def _installed_in(path: bytes) -> bytes | None:
 def unlike(root: Path, names: Iterable[bytes], before: Stamps) -> list[bytes]:
     """The names, but for files that are as they were before; blocks while it looks."""
     top = os.fsencode(root) + b"/"
-    return [name for name in names if name not in before or stamp_of(top + name) != before[name]]
+    return [name for name in names if name not in before or [(top + name, before[name])] != [*_files(top + name)]]
 
 
 @dataclass(frozen=True)
@@ -117,60 +105,37 @@ def changed(root: Path, before: Stamps, ignored: Iterable[bytes], known: Iterabl
         known: The files that the patch is about, and those of the tested commit.
     """
     names = sorted(set(ignored))
-    now = dict(_files(root, names))
+    top = os.fsencode(root)
+    places = (os.path.join(top, name).rstrip(b"/") for name in names)  # noqa: PTH118  # bytes: a name need not be UTF-8
+    now = {path.removeprefix(top + b"/"): stamp for place in places for path, stamp in _files(place)}
     files = {path: "changed" if path in before else "added" for path, stamp in now.items() if before.get(path) != stamp}
     patched = set(known)
-    top = os.fsencode(root)
     gone = (path for path in before if path not in now and path not in patched)
     # What is there and no longer ignored stands in the patch.
-    files |= {path: "removed" for path in gone if not os.path.lexists(os.path.join(top, path))}  # noqa: PTH118  # bytes: a name need not be UTF-8
+    files |= {path: "removed" for path in gone if not os.path.lexists(os.path.join(top, path))}  # noqa: PTH118  # as above
     old = sorted(before)
     new = (name for name in names if name.endswith(b"/") and not _any_below(name, old))
     return IgnoredChanges(files, frozenset(new))
 
 
-def stamped_below(folder: bytes, without: frozenset[bytes] = frozenset()) -> Iterator[tuple[bytes, TreeStamp]]:
-    """A folder and every entry below it, links not followed; what cannot be looked at is passed over."""
+def _files(place: bytes, without: bytes = b"") -> Iterator[tuple[bytes, Stamp]]:
+    """Every file and link at a place or below it, links not followed; what cannot be looked at is passed over."""
     # Without recursion: a tree may be deeper than the stack.
-    waiting = [folder]
-    yield from _stamped(folder)
+    waiting = [place]
     while waiting:
+        path = waiting.pop()
         try:
-            entries = os.scandir(waiting.pop())
+            status = os.lstat(path)
+            if is_folder := stat.S_ISDIR(status.st_mode):
+                with os.scandir(path) as entries:
+                    waiting += [entry.path for entry in entries if entry.path != without]
         except OSError:
             continue
-        with entries:
-            for entry in entries:
-                if entry.path in without:
-                    continue
-                yield from _stamped(entry.path)
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-
-
-def stamp_of(path: bytes) -> TreeStamp | None:
-    """Of one entry, links not followed; nothing where it cannot be looked at."""
-    return next((stamp for _, stamp in _stamped(path)), None)
-
-
-def _stamped(path: bytes) -> Iterator[tuple[bytes, TreeStamp]]:
-    """Nothing for what vanished meanwhile: then it is not there."""
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return
-    kind = (status.st_ino, status.st_mode, status.st_uid, status.st_gid, status.st_nlink, status.st_size)
-    yield path, TreeStamp(*kind, status.st_mtime_ns, status.st_ctime_ns)
+        if not is_folder:
+            kind = (status.st_ino, status.st_mode, status.st_uid, status.st_gid, status.st_nlink, status.st_size)
+            yield path, (*kind, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _any_below(folder: bytes, paths: Sequence[bytes]) -> bool:
     place = bisect_left(paths, folder)
     return place < len(paths) and paths[place].startswith(folder)
-
-
-def _files(root: Path, names: Iterable[bytes]) -> Iterator[tuple[bytes, TreeStamp]]:
-    top = os.fsencode(root) + b"/"
-    for name in names:
-        for path, stamp in stamped_below(top + name.rstrip(b"/")):
-            if not stat.S_ISDIR(stamp.mode):
-                yield path.removeprefix(top), stamp

@@ -6,7 +6,6 @@ other. It is renamed into place when it is whole.
 
 import json
 import os
-import secrets
 import shutil
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -15,7 +14,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from zelda_ci.domain.fingerprint import TreeFile
@@ -130,9 +128,7 @@ async def prune(project_home: Path) -> None:
 
 
 async def _fetch(order: CheckoutOrder, folder: Path, plumbing: Git, number: int) -> None:
-    draft = folder.with_name(f"draft-{secrets.token_hex(4)}")
-    try:
-        repositories.create(draft, object_format=order.repository.object_format)
+    async with repositories.draft(folder.parent, order.repository.object_format) as draft:
         git = plumbing.within(draft, GIT_DIR=str(draft))
         await _fetch_objects(git, order, number)
         commit, withheld = await _rewrite(git, order)
@@ -145,16 +141,14 @@ async def _fetch(order: CheckoutOrder, folder: Path, plumbing: Git, number: int)
             "beside": withheld.beside,
         }
         await anyio.to_thread.run_sync(_seal, draft, about)
-        # In one step and last, so that a folder of that name is whole or not there.
-        draft.rename(folder)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await removal.discard(draft, folder.parent.parent / "trash")
+        await anyio.to_thread.run_sync(repositories.keep, draft, folder)
 
 
 async def _rewrite(git: Git, order: CheckoutOrder) -> tuple[str, Withheld]:
     """Put in what the checkout has of what commits only name, and take out what no session may see."""
     replacements = await contents.replacements(git, order.parts) if order.parts else {}
+    if not (replacements or order.finder):
+        return order.commit, Withheld()
     project = "" if order.project == Path() else order.project.as_posix()
     return await history.rewrite(git, START, replacements, order.finder, project)
 

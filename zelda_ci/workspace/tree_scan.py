@@ -8,7 +8,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,14 +105,13 @@ class DiffableFiles:
     """Changed, but not read: why, in a few words."""
 
 
-def classify(root: Path, paths: Iterable[bytes]) -> DiffableFiles:
-    """Sort out what git may be told to read."""
+def classify(root: Path, paths: Iterable[bytes], gone: Collection[bytes]) -> DiffableFiles:
+    """Sort out what git may be told to read; of what is `gone`, something else may stand in the place."""
     top = os.fsencode(root)
     files = DiffableFiles()
-    real: dict[bytes, bool] = {b"": True}
     size = 0
     for path in sorted(set(paths)):
-        status = _status(top, path, real)
+        status = None if path in gone else _status(top, path)
         reason = _objection(top, path, status, MAX_TOTAL_BYTES - size)
         if reason:
             files.left_out[path.rstrip(b"/")] = reason
@@ -124,26 +123,10 @@ def classify(root: Path, paths: Iterable[bytes]) -> DiffableFiles:
     return files
 
 
-def _status(top: bytes, path: bytes, real: dict[bytes, bool]) -> os.stat_result | None:
-    """Of the entry itself; nothing that lies beyond a link belongs to the tree."""
-    if not _is_real(top, os.path.dirname(path.rstrip(b"/")), real):  # noqa: PTH120  # bytes: a name need not be UTF-8
-        return None
-    try:
+def _status(top: bytes, path: bytes) -> os.stat_result | None:
+    with suppress(OSError):
         return os.lstat(os.path.join(top, path))  # noqa: PTH118  # as above
-    except OSError:
-        return None
-
-
-def _is_real(top: bytes, folder: bytes, real: dict[bytes, bool]) -> bool:
-    is_real = real.get(folder)
-    if is_real is None:
-        try:
-            mode = os.lstat(os.path.join(top, folder)).st_mode  # noqa: PTH118  # as above
-        except OSError:
-            mode = 0
-        is_real = stat.S_ISDIR(mode) and _is_real(top, os.path.dirname(folder), real)  # noqa: PTH120  # as above
-        real[folder] = is_real
-    return is_real
+    return None
 
 
 def _objection(top: bytes, path: bytes, status: os.stat_result | None, room: int) -> str | None:
@@ -171,10 +154,11 @@ MAX_INDEX_BYTES = 64 << 20
 
 
 class IndexedFile(NamedTuple):
-    """What an index says of a file."""
+    """What an index says of a file, and whether the tree has lost it."""
 
     mode: bytes
     blob: bytes
+    is_gone: bool
 
 
 # Changed files that are not in the index, and why.
@@ -207,7 +191,8 @@ class Snapshot:
         others = await self._names("ls-files", "--others", "--exclude-standard")
         forced = await self._forced(start_index, session_index)
         fresh = await anyio.to_thread.run_sync(unlike, self.root, [*others, *forced], before)
-        files = await anyio.to_thread.run_sync(classify, self.root, [*changed, *fresh])
+        gone = {path for path, file in changed.items() if file.is_gone}
+        files = await anyio.to_thread.run_sync(classify, self.root, [*changed, *fresh], gone)
         await self._forget(changed, files)
         stubborn = await self._add(files.present)
         if stubborn:
@@ -243,13 +228,13 @@ class Snapshot:
         listing = await git.attempt("ls-files", "-z")
         if listing.exit_code != 0:
             return []
-        tracked = set(await self._names("ls-files"))
-        return [name for name in listing.stdout.split(b"\0") if name and name not in tracked]
+        # Of names that the session wrote, those that are files of the tree; none lies beyond a link.
+        return [*{*listing.stdout.split(b"\0")} & {*await self._names("ls-files", "--others")}]
 
     async def _forget(self, changed: Mapping[bytes, IndexedFile], files: DiffableFiles) -> None:
         """Drop what is gone, and the times of what changed: git would take it at its word on size and second."""
         removals = (b"0 %b\t%b" % (b"0" * len(changed[path].blob), path) for path in files.removed if path in changed)
-        updates = (b"%b %b 0\t%b" % (*changed[path], path) for path in files.present if path in changed)
+        updates = (b"%b %b 0\t%b" % (*changed[path][:2], path) for path in files.present if path in changed)
         if not await self._update("--index-info", [*removals, *updates]):
             raise WorkspaceError("What the session changed cannot be computed: git refused an index of its own making.")
 
@@ -291,7 +276,7 @@ def _entries(raw: bytes) -> dict[bytes, IndexedFile]:
     """Path and start state from `--raw -z`: `:oldmode newmode oldblob newblob status`, then the path."""
     fields = raw.split(b"\0")[:-1]
     return {
-        path: IndexedFile(change[1:7], change.split(b" ")[2])
+        path: IndexedFile(change[1:7], change.split(b" ")[2], is_gone=change[8:14] == b"000000")
         for change, path in zip(fields[::2], fields[1::2], strict=True)
     }
 

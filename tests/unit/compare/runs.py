@@ -16,7 +16,7 @@ from zelda_ci.domain.details import (
     EfficiencyDetails,
     FulfillmentDetails,
     JudgeIdentity,
-    MissedTool,
+    ToolRemark,
     ToolUsageDetails,
 )
 from zelda_ci.domain.evaluation import EvalResult
@@ -49,9 +49,8 @@ def evaluation(
     *,
     failed: bool = False,
 ) -> EvalResult:
-    stored = redact.json(details.model_dump(mode="json", by_alias=True, exclude_none=True))
     return EvalResult(
-        metric=metric, version=version, score=score, reasoning=redact(reasoning), details=stored, failed=failed
+        metric=metric, version=version, score=score, reasoning=redact(reasoning), details=details, failed=failed
     )
 
 
@@ -109,7 +108,7 @@ def tool_usage(
     details = ToolUsageDetails(
         judge=judge,
         used=used or {},
-        missed=tuple(MissedTool(tool=redact(tool), reasoning=redact("it fits")) for tool in missed),
+        missed=tuple(ToolRemark(tool=redact(tool), reasoning=redact("it fits")) for tool in missed),
     )
     return evaluation(Metric.TOOL_USAGE, details, score, version)
 

@@ -361,13 +361,14 @@ def test_tools_newly_used_and_newly_missed_are_named_with_their_trials():
 
 def test_details_and_numbers_that_cannot_be_meant_are_missing_and_break_nothing():
     known = efficiency()
-    for details, lost in (
+    details = known.details.model_dump(by_alias=True)
+    for stored, lost in (
         ({"usage": "lots"}, {Measure.COST, Measure.TOKENS, Measure.TURNS, Measure.DURATION}),
-        (known.details | {"costUsd": float("nan")}, {Measure.COST}),
-        (known.details | {"costUsd": float("inf")}, {Measure.COST}),
-        (known.details | {"usage": {"inputTokens": 10**400}}, {Measure.TOKENS}),
+        (details | {"costUsd": float("nan")}, {Measure.COST}),
+        (details | {"costUsd": float("inf")}, {Measure.COST}),
+        (details | {"usage": {"inputTokens": 10**400}}, {Measure.TOKENS}),
     ):
-        strange = known.model_copy(update={"details": details})
+        strange = EvalResult.model_validate({**vars(known), "details": stored})
         found = compare(trials([strange], [strange]), trials([strange], [strange], label="b"))
         left = {delta.measure for delta in found.suites[0].measures}
         assert Measure.EFFICIENCY in left

@@ -1,8 +1,11 @@
 """The gate: red with sentences, green without."""
 
+from typing import Any
+
 import pytest
 
 from tests.golden.batches import command
+from tests.support.steered import safe
 from tests.unit.compare.runs import (
     batch,
     correctness,
@@ -18,11 +21,15 @@ from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import failures, gate, missed_minimums, recorded_settings
 from zelda_ci.domain.comparison import Uncounted
 from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.domain.test_run import CorrectnessDetails
-from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.gate import gate_sentence, uncounted_sentences
+from zelda_ci.report.builders.phrases import interval_words, points
 
 
 def reds(found) -> list[str]:
@@ -127,15 +134,6 @@ def test_a_criterion_that_was_not_judged_does_not_fail_and_leaves_the_suite_inco
     assert gate(batch(judged("P?"), judged("P?")), {}).exit_code == 2
 
 
-def test_a_score_of_an_older_zelda_does_not_hide_what_nobody_judged():
-    (old,) = judged("P?")
-    result = old.evaluations[Metric.REQUIREMENT_FULFILLMENT].model_copy(update={"score": 100.0, "failed": False})
-    run = old.model_copy(update={"evaluations": {Metric.REQUIREMENT_FULFILLMENT: result}})
-    assert gate(batch([run]), {}).exit_code == 2
-    asked = GateSettings(min_score=ScoreLimits(requirement_fulfillment=80))
-    assert "has no score" in reds(gate(batch([run]), {"alpha": asked}))[1]
-
-
 FELL_SHORT = "alpha: build, tests or coverage fell short in the only trial"
 
 
@@ -219,6 +217,32 @@ def test_a_criterion_that_fails_is_listed_with_what_is_known_of_the_base_and_nev
     assert both(judged("PF", "PF"), bases, stored) == ([], [(FAILS, because)])
 
 
+def test_what_is_not_proven_says_how_much_worse_it_may_be():
+    heads, bases = judged(*["F"] * 6, *["P"] * 4), judged(*["P"] * 8, *["F"] * 2)
+    (sentence,) = uncounted_sentences(gate(batch(heads, bases), {}))
+    assert sentence == (
+        "alpha: criterion 'criterion 1' failed in 6 of 10 trials: not proven to be worse than on the base "
+        "(8 of 10 there, 4 of 10 here: between 67 points worse and 2 points better)"
+    )
+    (alone,) = gate(batch(heads, judged("P")), {}).uncounted
+    assert (alone.because, alone.interval) == (Uncounted.NOT_PROVEN, None)
+
+
+@pytest.mark.parametrize(
+    ("interval", "better", "words"),
+    [
+        ((-51.0, 11.2), "higher", "between 51 points worse and 11 points better"),
+        ((-51.0, 11.2), "lower", "between 11 points worse and 51 points better"),
+        ((-60.0, -20.0), "higher", "between 20 points and 60 points worse"),
+        ((-60.0, -20.0), "lower", "between 20 points and 60 points better"),
+        ((0.0, 40.0), "higher", "between 0 points and 40 points better"),
+        ((0.0, 40.0), "lower", "between 0 points and 40 points worse"),
+    ],
+)
+def test_an_interval_is_worded_by_what_is_better(interval, better, words):
+    assert interval_words(interval, points, better) == words
+
+
 def test_a_criterion_that_must_pass_is_red_whatever_the_base_does():
     heads = judged("FF", "FF", "FP", must_pass=("criterion 2",))
     sentence = "alpha: criterion 'criterion 2' failed in 2 of 3 trials"
@@ -233,6 +257,9 @@ def test_what_is_proven_to_be_worse_is_red_although_it_fails_on_the_base_too():
     found = gate(batch(heads, bases), {}, compare(bases, heads))
     assert {reason.kind for reason in found.reasons} == {"regression"}
     assert [each.because for each in found.uncounted] == [Uncounted.ON_BASE]
+    # And it is not said to be unproven where the base merely fails less often.
+    better = judged(*["P"] * 20, label="old")
+    assert gate(batch(heads, better), {}, compare(better, heads)).uncounted == ()
 
 
 def fell_short(build: int, test: int | None) -> EvalResult:
@@ -288,3 +315,21 @@ def test_a_required_score_is_red_unless_the_base_does_not_reach_it_either():
     # What has no score is red on whatever side it is missing.
     none = trials([unscored(Metric.TOOL_USAGE)])
     assert tuple(len(each) for each in both(none, none, min_score=ScoreLimits(tool_usage=70))) == (1, 0)
+
+
+def test_a_plugin_that_only_the_base_has_or_nobody_knew_before_is_red() -> None:
+    def side(problem: str | None, **given: Any) -> tuple[RunResult, ...]:
+        unit = Unit(kind=ItemKind.PLUGIN, path=safe(".claude/settings.json"), name=safe("p@market"))
+        use = UnitUse(unit=unit, loaded=not problem, problem=safe(problem) if problem else None)
+        made = judged("PP", "PP", **given)
+        return tuple(run.replace(steering=(use,)) for run in made)
+
+    lost, whole = side("its marketplace does not list it"), side(None, label="b")
+    told = [".claude/settings.json is not loaded, p@market: its marketplace does not list it"]
+    assert reds(gate(batch(lost), {}, None, whole)) == told
+    # As on the base; put right by the change; and with nothing to compare it with.
+    assert not reds(gate(batch(lost), {}, None, side("another reason", label="b")))
+    assert not reds(gate(batch(whole), {}, None, lost))
+    assert not reds(gate(batch(lost), {}))
+    # One trial that has it shows that it can be had.
+    assert not reds(gate(batch((*lost, *side(None, label="c"))), {}, None, whole))

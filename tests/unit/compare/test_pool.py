@@ -9,8 +9,7 @@ import pytest
 from tests.builders import START, result
 from zelda_ci.compare.pool import TrialPool, pool_of, same_as, stored_trials, summarize_pool
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.pool import Pool
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import Pool, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.storage import codec
@@ -142,8 +141,8 @@ def test_a_stored_pool_is_summed_up_read_as_it_was_and_loses_its_oldest_where_it
     assert summarize_pool([]) is None
     stored = Pool(suites={"example": OWN}, trials=runs)
     whole = codec.encode_pool(stored, 1 << 20)
-    assert codec.decode_pool(whole, "zelda-pool.json") == stored.replace(trials=runs[::-1])
-    cut = codec.decode_pool(codec.encode_pool(stored, len(whole) - 1), "zelda-pool.json")
+    assert codec.decode(Pool, whole, "zelda-pool.json") == stored.replace(trials=runs[::-1])
+    cut = codec.decode(Pool, codec.encode_pool(stored, len(whole) - 1), "zelda-pool.json")
     assert names(cut.trials) == ["r3", "r2", "r1"]
     assert cut.suites == stored.suites
-    assert codec.decode_pool(codec.encode_pool(Pool(), 100), "zelda-pool.json") == Pool()
+    assert codec.decode(Pool, codec.encode_pool(Pool(), 100), "zelda-pool.json") == Pool()

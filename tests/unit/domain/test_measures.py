@@ -31,7 +31,8 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ZeroDivisionError
 
     for measure, spec in MEASURES.items():
-        failing = replace(spec, read=fail, write=fail, brief=fail, write_difference=fail)
+        unit = replace(spec.unit, write=fail, brief=fail, difference=fail)
+        failing = replace(spec, read=fail, unit=unit)
         monkeypatch.setitem(MEASURES, measure, failing)
 
 

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from tests.builders import START, result, safe, suite
+from zelda_ci.domain.base import Record
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
@@ -25,7 +26,7 @@ def batch(*runs: RunResult) -> BatchResult:
 
 def unscored(*, failed: bool) -> dict[Metric, EvalResult]:
     evaluated = EvalResult(
-        metric=Metric.EFFICIENCY, version="1", reasoning=safe("why"), details=safe.json({}), failed=failed
+        metric=Metric.EFFICIENCY, version="1", reasoning=safe("why"), details=Record(), failed=failed
     )
     return {Metric.EFFICIENCY: evaluated}
 
@@ -62,7 +63,7 @@ def test_criteria_decide_together_and_one_that_nobody_judged_leaves_the_run_inco
         (Metric.FUNCTIONAL_CORRECTNESS, {"passed": True}, Outcome.PASSED),
         (Metric.FUNCTIONAL_CORRECTNESS, {"passed": False}, Outcome.FAILED),
         (Metric.FUNCTIONAL_CORRECTNESS, {}, Outcome.MEASURED),
-        (Metric.FUNCTIONAL_CORRECTNESS, {"passed": "yes"}, Outcome.MEASURED),
+        (Metric.FUNCTIONAL_CORRECTNESS, {"passed": "perhaps"}, Outcome.MEASURED),
         (Metric.TOOL_USAGE, {"passed": False}, Outcome.MEASURED),
         (Metric.TOOL_USAGE, {"passed": True}, Outcome.MEASURED),
     ],
@@ -85,8 +86,8 @@ def test_the_gravest_run_decides(statuses: list[SessionStatus], code: int) -> No
 
 
 def graded(metric: Metric, score: float = 100, **details: Any) -> dict[Metric, EvalResult]:
-    found = EvalResult(metric=metric, version="1", score=score, reasoning=safe("why"), details=safe.json(details))
-    return {metric: found}
+    stored = {"metric": metric, "version": "1", "score": score, "reasoning": "why", "details": details}
+    return {metric: EvalResult.model_validate(stored)}
 
 
 def test_what_weighs_more_decides_for_a_run_and_for_a_batch() -> None:

@@ -2,7 +2,6 @@
 
 from tests.builders import result, suite
 from tests.unit.storage.test_codec import FULL
-from zelda_ci.domain.run import snapshot
 from zelda_ci.redact import MASK, Redactor, Secret
 
 redact = Redactor([Secret("hunter22")])
@@ -15,7 +14,7 @@ def test_secrets_are_masked_in_everything_a_suite_says() -> None:
         setupCommand=["login", "hunter22"],
         testCommand="PASSWORD=hunter22 make",
     )
-    stored = snapshot(written, redact)
+    stored = written.redacted(redact)
     assert stored.prompt == f"use {MASK}"
     assert stored.acceptance_criteria == (f"{MASK} works",)
     assert (stored.setup_command, stored.test_command) == (("login", MASK), f"PASSWORD={MASK} make")
@@ -24,7 +23,7 @@ def test_secrets_are_masked_in_everything_a_suite_says() -> None:
 
 def test_a_record_without_secrets_stays_equal_in_value_and_type() -> None:
     for record in (result(), FULL):
-        stored = snapshot(record, redact)
+        stored = record.redacted(redact)
         assert stored == record
         assert type(stored.status) is type(record.status)
         assert stored.model_dump_json() == record.model_dump_json()

@@ -11,6 +11,7 @@ from claude_agent_sdk import AssistantMessage, ResultMessage, SystemMessage, Tex
 from zelda_ci.domain.session import ServersReported, SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ExecutionSettings
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
+from zelda_ci.execution import session_runner
 from zelda_ci.execution.agent import ModelEndpoint, SessionRequest
 from zelda_ci.execution.outcome import Crash, CrashKind, SessionFacts, judge
 from zelda_ci.execution.session_runner import SessionRunner, TransportError
@@ -103,7 +104,10 @@ def test_a_session_is_closed_once_it_is_idle_after_a_result_and_not_before(
     assert [record.type for record in records] == ["serversReported", "said", "ended", "said", "ended"]
 
 
-def test_shells_that_still_run_are_stopped_before_the_input_is_closed(request_: SessionRequest) -> None:
+def test_shells_that_run_on_and_on_are_stopped_before_the_input_is_closed(
+    request_: SessionRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_runner, "BACKGROUND_SECONDS", 0.01)
     tasks = [{"task_id": "b1"}, {"task_id": "b2"}]
     earlier = system("background_tasks_changed", tasks=[{"task_id": "b0"}, *tasks])
     line = PaperLine([SAID, earlier, system("background_tasks_changed", tasks=tasks), RESULT, IDLE])

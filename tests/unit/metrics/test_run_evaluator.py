@@ -7,7 +7,8 @@ import pytest
 
 from tests.builders import session, suite
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.evaluation import EvalContext, EvalResult
+from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import METRICS, Metric
 from zelda_ci.domain.session import ApiUsage
 from zelda_ci.domain.suite import MetricSwitches
@@ -62,7 +63,7 @@ def test_a_score_is_stored_with_its_masked_details() -> None:
     result = evaluated(Scored(50, "because hunter22", Found(some_text="x hunter22")))
     assert (result.metric, result.version, result.score, result.failed) == (Metric.TOOL_USAGE, "7", 50, False)
     assert result.reasoning == f"because {MASK}"
-    assert result.details == {"someText": f"x {MASK}"}
+    assert result.details == Found(some_text=f"x {MASK}")
 
 
 @pytest.mark.parametrize(

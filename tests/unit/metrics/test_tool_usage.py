@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.builders import safe, session, suite
 from tests.support.judges import ScriptedJudge, asked_about, broken, finds, use, uses
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import RuleVerdict, ToolUsageDetails
-from zelda_ci.domain.evaluation import EvalContext, EvalResult
+from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.kinds import ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.session import ApiUsage, SessionStatus, SessionTranscript
@@ -57,7 +58,8 @@ def judged(
 ) -> tuple[EvalResult, ToolUsageDetails]:
     context = EvalContext(suite(judge={"votes": votes}), None, heard, ApiUsage(), None, manifest=manifest)
     result = anyio.run(run_evaluator, ToolUsage(judge, NONCE, safe), context, safe)
-    return result, ToolUsageDetails.model_validate(result.details)
+    assert isinstance(result.details, ToolUsageDetails)
+    return result, result.details
 
 
 SKILL, AGENT, SHOP, MONEY, MEMORY = "Skill(changelog)", "Agent(reviewer)", "mcp__shop", "rules/money.md", "CLAUDE.md"

@@ -14,6 +14,6 @@ from zelda_ci.pipeline.evaluation import checks
     "details", [{"passed": "perhaps"}, {"passed": True, "build": "green"}, {"of": "a newer Zelda"}]
 )
 def test_of_details_of_another_zelda_the_reasoning_is_left(details: dict[str, Any]) -> None:
-    metric = Metric.FUNCTIONAL_CORRECTNESS
-    result = EvalResult(metric=metric, version="9", reasoning=safe("Tests failed."), details=safe.json(details))
+    stored = {"metric": Metric.FUNCTIONAL_CORRECTNESS, "version": "9", "score": 40, "reasoning": "Tests failed."}
+    result = EvalResult.model_validate({**stored, "details": details})
     assert checks(result, safe) == ("Tests failed.",)

@@ -5,7 +5,8 @@ import pytest
 from tests.builders import START, result, safe, suite
 from zelda_ci.ci import outputs
 from zelda_ci.ci.context import CiResult
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import (
     CommandsFailed,
     Comparison,
@@ -20,8 +21,10 @@ from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
+from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.pipeline.comparing import Compared
 from zelda_ci.report.comment.annotations import closing_line
+from zelda_ci.report.told import CiReport
 
 NO_BASELINE = BaselineOrigin(state=BaselineState.NONE_YET, sentence="None yet.")
 RED = CommandsFailed(suite="t", trials=1, of=1)
@@ -31,7 +34,7 @@ WORSE = CriterionFailed(suite="a", criterion="It answers.", trials=1, of=1)
 def scored(name: str, *scores: float | None) -> RunResult:
     metrics = zip(Metric, scores, strict=False)
     found = {
-        metric: EvalResult(metric=metric, version="1", score=score, reasoning=safe("because"), details=safe.json({}))
+        metric: EvalResult(metric=metric, version="1", score=score, reasoning=safe("because"), details=Record())
         for metric, score in metrics
     }
     return result(f"{name}-1", suite=name, config=suite(name), evaluations=found)
@@ -40,7 +43,7 @@ def scored(name: str, *scores: float | None) -> RunResult:
 def commands_ended(*, passed: bool) -> RunResult:
     """A test command that printed that all is well, and ended as it did."""
     metric = Metric.FUNCTIONAL_CORRECTNESS
-    details = safe.json({"passed": passed})
+    details = CorrectnessDetails(passed=passed)
     found = EvalResult(metric=metric, version="1", score=100, reasoning=safe("because"), details=details)
     return result("t-1", suite="t", config=suite("t"), evaluations={metric: found})
 

@@ -9,7 +9,7 @@ from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.pipeline.comparing import STATES_READ, stored_pool
-from zelda_ci.storage.codec import encode_result
+from zelda_ci.storage.codec import encode
 from zelda_ci.storage.history import RunHistory
 
 OWN = Fingerprint(outcome="o", platform="p", tree="t")
@@ -18,7 +18,7 @@ NOW = START + timedelta(days=1)
 
 def stored(results: Path, suite: str, minute: int, fingerprint: Fingerprint = OWN) -> RunResult:
     run = store(results, suite, minute).replace(fingerprint=fingerprint)
-    (results / "runs" / run.run_id / "result.json").write_bytes(encode_result(run))
+    (results / "runs" / run.run_id / "result.json").write_bytes(encode(run, indent=2))
     return run
 
 

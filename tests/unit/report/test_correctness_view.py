@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.golden.batches import command, correctness, run, safe
+from tests.golden.batches import command, correctness, run
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.outcome import Outcome
@@ -73,7 +73,8 @@ def test_what_fell_short_is_said_first_with_the_place_to_look(
 
 
 def test_details_of_another_zelda_are_not_shown_but_decide_nevertheless() -> None:
-    strange = correctness(0, "It failed.").model_copy(update={"details": safe.json({"passed": False, "build": 5})})
+    told = {**vars(correctness(0, "It failed.")), "details": {"passed": False, "build": 5}}
+    strange = EvalResult.model_validate(told)
     shown = view(strange)
     assert shown.outcome is Outcome.FAILED
     assert shown.facts[0].text == "completed, but did not pass"

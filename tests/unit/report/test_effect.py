@@ -9,17 +9,18 @@ from tests.golden.ci_reports import before, report, trial
 from tests.unit.compare.runs import evaluation
 from tests.unit.report.test_ci_view import basis, lead
 from zelda_ci.compare.gate import joined
-from zelda_ci.domain.ci import CiReport, PullRequestChanges, SteeringChange
 from zelda_ci.domain.comparison import GateResult, NotLoaded
 from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.comment.annotations import annotations
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.model import plain
+from zelda_ci.report.told import CiReport, PullRequestChanges
 
 SETTINGS = ".claude/settings.json"
 SUBMODULE = "The checkout lacks 1 submodule, so sessions find empty folders: .claude/skills. Give actions/checkout it."
@@ -90,7 +91,7 @@ def test_a_refused_settings_file_is_red_and_speaks_for_what_is_in_it() -> None:
     assert (view.headline, view.failed) == (f"{SETTINGS} is not loaded, 1 suite without it", True)
     assert lead(red) == (
         f"{SETTINGS} is not loaded: model: Expected string; 1 hook has no effect. "
-        "The check is red although nothing is proven to be worse: a settings file is not loaded."
+        "The check is red although nothing is proven to be worse: a settings file or plugin is not loaded."
     )
     assert '<failure type="notLoaded"' in render_junit(red)
     (remark,) = annotations(red)

@@ -70,7 +70,7 @@ def test_what_no_history_has_is_damage_in_one_short_line(name: str) -> None:
     text = json.dumps(json.loads(codec.encode_nights(whole, 10**6)))
     assert DAMAGE[name][0] in text
     with pytest.raises(codec.UnreadableError) as refused:
-        codec.decode_nights(text.replace(*DAMAGE[name]).encode(), "history.json")
+        codec.decode(NightlyHistory, text.replace(*DAMAGE[name]).encode(), "history.json")
     assert len(refused.value.message) < 400
 
 
@@ -78,10 +78,10 @@ def test_a_history_survives_its_file_and_fits_its_schema_and_its_room() -> None:
     good = [night(number, {"a": {"c": (3, 3)}}) for number in range(12)]
     history = history_of([*good, *(night(number, {"a": {"c": (0, 3)}}) for number in range(12, 17))])
     data = codec.encode_nights(history, 10**6)
-    assert codec.decode_nights(data, "history.json") == history
+    assert codec.decode(NightlyHistory, data, "history.json") == history
     checker("zelda.history.schema.json").validate(json.loads(data))
     small = codec.encode_nights(history, 2_000)
     assert len(small) <= 2_000
-    kept = codec.decode_nights(small, "history.json").nights
+    kept = codec.decode(NightlyHistory, small, "history.json").nights
     assert kept
     assert kept[-1].at == FIRST + timedelta(days=16)

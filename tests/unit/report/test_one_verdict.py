@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from tests.golden.ci_reports import LINKS, REASONS, REPORTS, batch, report, trial
-from zelda_ci.domain.outcome import Outcome, fulfillment
+from zelda_ci.domain.details import FulfillmentDetails
+from zelda_ci.domain.outcome import Outcome
 from zelda_ci.report.builders.anchors import cited_fragment
 from zelda_ci.report.builders.standings import SuiteVerdict, standings
 from zelda_ci.report.comment.annotations import annotations, closing_line
@@ -49,7 +50,7 @@ def test_a_citation_leads_to_a_session_of_its_own_suite(monkeypatch: pytest.Monk
     runs = [trial("rest-endpoint", "FPP"), trial("receipt-tax", "FP")]
     told = replace(REPORTS["first-run"](), batch=batch(runs), links=LINKS)
     for run in runs:
-        judged = fulfillment(run)
+        judged = run.details(FulfillmentDetails)
         assert judged
         fragment = cited_fragment(told, run.suite, judged.criteria[0].evidence[0])
         assert fragment.startswith(f"#{run.suite}-head-")

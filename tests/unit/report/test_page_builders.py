@@ -70,10 +70,8 @@ def cited(*places: tuple[str, str]) -> SessionCitations:
     judged = CriterionJudgement(
         criterion=safe("c"), verdict=CriterionVerdict.PASS, reasoning=safe(""), evidence=evidence
     )
-    details = FulfillmentDetails(criteria=(judged,)).model_dump(mode="json", by_alias=True, exclude_none=True)
-    found = EvalResult(
-        metric=Metric.REQUIREMENT_FULFILLMENT, version="1", reasoning=safe(""), details=safe.json(details)
-    )
+    details = FulfillmentDetails(criteria=(judged,))
+    found = EvalResult(metric=Metric.REQUIREMENT_FULFILLMENT, version="1", reasoning=safe(""), details=details)
     changes = ChangeSummary(files=(safe("a.py"),))
     return citations(run(evaluations={Metric.REQUIREMENT_FULFILLMENT: found}, changes=changes), "s")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jinja2 import Environment
 
 from zelda_ci.cli.output import echo
-from zelda_ci.domain.characters import ACTING
+from zelda_ci.judge.characters import ACTING
 from zelda_ci.report.html.rendering import environment
 from zelda_ci.report.junit import clean
 from zelda_ci.report.markdown import FILTERS, render

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import records, result, safe, session, suite
+from tests.golden.batches import efficiency
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.history import at_a_glance
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
-from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, ToolCalled
+from zelda_ci.domain.run import BatchResult, ChangeSummary, Failure, RunResult, TestedSource
+from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, SessionTranscript, ToolCalled
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.storage import codec
 
@@ -33,7 +34,7 @@ FULL = result(
             version="1",
             score=87.25,
             reasoning=safe("r"),
-            details=safe.json({"kept": None, "deep": [{"a": None}]}),
+            details=efficiency().details,
         )
     },
     config=suite(setupCommand="npm ci", execution={"maxCostUsd": 1.5}),
@@ -43,23 +44,7 @@ FULL = result(
 
 @pytest.mark.parametrize("original", [result(), FULL], ids=["small", "full"])
 def test_a_result_comes_back_as_it_was(original: RunResult) -> None:
-    assert codec.decode_result(codec.encode_result(original), "result.json") == original
-
-
-def test_keys_without_a_value_are_absent_except_in_what_came_from_outside() -> None:
-    def nulls(tree: Any, path: str = "") -> list[str]:
-        match tree:
-            case None:
-                return [path]
-            case dict():
-                return [p for key, item in tree.items() for p in nulls(item, f"{path}.{key}")]
-            case list():
-                return [p for item in tree for p in nulls(item, f"{path}[]")]
-            case _:
-                return []
-
-    found = nulls(json.loads(codec.encode_result(FULL)))
-    assert found == [".evaluations.efficiency.details.kept", ".evaluations.efficiency.details.deep[].a"]
+    assert codec.decode(RunResult, codec.encode(original, indent=2), "result.json") == original
 
 
 STEPS = ("Read a.py + Bash ls -> error", "Agent reviewer", "> Read b.py -> nothing", '!"API Error"', '"Done."')
@@ -68,12 +53,12 @@ STEPS = ("Read a.py + Bash ls -> error", "Agent reviewer", "> Read b.py -> nothi
 @pytest.mark.parametrize("steps", [(), STEPS])
 def test_a_transcript_comes_back_as_it_was(steps: tuple[str, ...]) -> None:
     original = session(*steps)
-    assert codec.decode_transcript(b"".join(codec.encode_transcript(original)), "t") == original
+    assert codec.decode(SessionTranscript, b"".join(codec.encode_transcript(original)), "t") == original
 
 
 def test_a_journal_line_is_one_line() -> None:
     for record in records("Bash a\nb -> c\r\nd\u2028e", '"x\ny"'):
-        line = codec.encode_record(record)
+        line = codec.encode(record)
         assert line.count(b"\n") == 1
         assert codec.decode_record(line) == record
 
@@ -81,18 +66,18 @@ def test_a_journal_line_is_one_line() -> None:
 @settings(max_examples=50)
 @given(st.integers(0, 300))
 def test_a_torn_line_is_no_record(length: int) -> None:
-    line = codec.encode_record(records("Read a.py", '"Done."')[2])
+    line = codec.encode(records("Read a.py", '"Done."')[2])
     assert codec.decode_record(line[: min(length, len(line) - 2)]) is None
 
 
 def changed(**changes: Any) -> bytes:
-    return orjson.dumps({**orjson.loads(codec.encode_result(FULL)), **changes})
+    return orjson.dumps({**orjson.loads(codec.encode(FULL, indent=2)), **changes})
 
 
 BAD = [
     (b"", "RESULT_DAMAGED"),
     (b"\xff\xfe{}", "RESULT_DAMAGED"),
-    (codec.encode_result(FULL)[:-200], "RESULT_DAMAGED"),
+    (codec.encode(FULL, indent=2)[:-200], "RESULT_DAMAGED"),
     (b"[" * 100_000, "RESULT_DAMAGED"),
     (b"[]", "RESULT_FOREIGN"),
     (b"{}", "RESULT_FOREIGN"),
@@ -108,34 +93,34 @@ BAD = [
 @pytest.mark.parametrize(("data", "code"), BAD)
 def test_a_file_that_is_no_result_is_named_with_what_to_do(data: bytes, code: str) -> None:
     with pytest.raises(codec.UnreadableError) as caught:
-        codec.decode_result(data, "runs/x/result.json")
+        codec.decode(RunResult, data, "runs/x/result.json")
     assert caught.value.code == code
     assert caught.value.message.startswith("runs/x/result.json ")
     assert caught.value.hint
 
 
 def test_keys_of_another_version_are_ignored_settings_included() -> None:
-    tree = orjson.loads(codec.encode_result(FULL))
+    tree = orjson.loads(codec.encode(FULL, indent=2))
     tree["novelty"] = 1
     tree["versions"]["novelty"] = 1
     tree["config"]["execution"]["novelty"] = {"a": 1}
     tree["config"]["judge"]["novelty"] = [1]
-    assert codec.decode_result(orjson.dumps(tree), "result.json") == FULL
+    assert codec.decode(RunResult, orjson.dumps(tree), "result.json") == FULL
 
 
 def test_a_metric_of_a_newer_version_is_left_out_and_named() -> None:
-    tree = orjson.loads(codec.encode_result(FULL))
+    tree = orjson.loads(codec.encode(FULL, indent=2))
     newer = {"metric": "patchSize", "version": "1", "score": 80.0, "reasoning": "42 lines.", "details": {}}
     tree["evaluations"]["patchSize"] = newer
     tree["config"]["metrics"]["patchSize"] = True
     tree["config"]["gate"]["minScore"] = {"patchSize": 50}
     data = orjson.dumps(tree)
-    read = codec.decode_result(data, "result.json")
+    read = codec.decode(RunResult, data, "result.json")
     assert read == FULL.model_copy(update={"unknown_metrics": ("patchSize",)})
     assert codec.summarize_run(data, "result.json") == at_a_glance(FULL)
     batch = {"schemaVersion": 1, "batchId": "b", "startedAt": tree["startedAt"], "finishedAt": tree["finishedAt"]}
-    (run,) = codec.decode_batch(orjson.dumps({**batch, "runs": [tree]}), "results.json").runs
-    assert run == read
+    read_batch = codec.decode(BatchResult, orjson.dumps({**batch, "runs": [tree], "baseRuns": [tree]}), "results.json")
+    assert (*read_batch.runs, *read_batch.base_runs) == (read, read)
 
 
 @pytest.mark.parametrize(
@@ -147,22 +132,20 @@ def test_an_image_that_names_another_file_is_no_record(wrong: dict[str, Any]) ->
     assert codec.decode_record(json.dumps(line).encode()) is None
 
 
-def test_every_kind_of_file_comes_back_as_it_was_and_is_written_for_people() -> None:
-    text = codec.encode_result(FULL).decode()
+def test_results_are_written_for_people_and_nulls_of_a_tool_are_kept() -> None:
+    text = codec.encode(FULL, indent=2).decode()
     assert text.startswith('{\n  "schemaVersion": 1,\n  "runId": "example-2026-02-13T14-30-00"')
-    assert (text[-2:], "\u00fc" in text) == ("}\n", True)
-    provisional = codec.Provisional(result=FULL, prompt=safe("Do it."))
-    assert codec.decode_provisional(codec.encode_provisional(provisional), "p") == provisional
+    assert (text[-2:], "\u00fc" in text, "null" in text) == ("}\n", True, False)
     [called] = [r for r in records("Read a.py") if isinstance(r, ToolCalled)]
     record = called.model_copy(update={"input": safe.json({"a": None})})
-    assert codec.decode_record(codec.encode_record(record)) == record
+    assert codec.decode_record(codec.encode(record)) == record
 
 
 def test_the_key_that_does_not_fit_is_named_and_cannot_act() -> None:
     with pytest.raises(codec.UnreadableError, match=r"versions\.zelda is missing"):
-        codec.decode_result(changed(versions={"agentSdk": "1", "python": "3"}), "result.json")
-    tree = orjson.loads(codec.encode_result(FULL))
+        codec.decode(RunResult, changed(versions={"agentSdk": "1", "python": "3"}), "result.json")
+    tree = orjson.loads(codec.encode(FULL, indent=2))
     tree["evaluations"]["\x1b[2J\u202e"] = {}
     with pytest.raises(codec.UnreadableError, match=r"\\x1b\[2J\\u202e") as caught:
-        codec.decode_result(orjson.dumps(tree), "result.json")
+        codec.decode(RunResult, orjson.dumps(tree), "result.json")
     assert caught.value.message.isprintable()

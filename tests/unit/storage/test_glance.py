@@ -38,18 +38,18 @@ RESULTS = {
 
 @pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
 def test_a_glance_sees_what_the_whole_result_says(result: RunResult) -> None:
-    assert summarize_run(codec.encode_result(result), NAME) == at_a_glance(result)
+    assert summarize_run(codec.encode(result, indent=2), NAME) == at_a_glance(result)
 
 
 def changed(**fields: object) -> bytes:
-    return orjson.dumps(orjson.loads(codec.encode_result(FULL)) | fields)
+    return orjson.dumps(orjson.loads(codec.encode(FULL, indent=2)) | fields)
 
 
 @pytest.mark.parametrize(
     ("data", "code"),
     [
         (b"", "RESULT_DAMAGED"),
-        (codec.encode_result(FULL)[:-40], "RESULT_DAMAGED"),
+        (codec.encode(FULL, indent=2)[:-40], "RESULT_DAMAGED"),
         (b'{"runs": []}', "RESULT_FOREIGN"),
         (orjson.dumps({"schemaVersion": 1, "evaluations": {"efficiency": {"details": 3}}}), "RESULT_FOREIGN"),
         (changed(schemaVersion=2, config=3), "RESULT_NEWER"),

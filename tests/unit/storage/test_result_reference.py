@@ -71,7 +71,7 @@ def test_the_page_names_every_status_and_metric(values: type[SessionStatus] | ty
 def test_results_are_valid_by_the_schema_of_the_repository_and_other_files_are_not() -> None:
     schema = checker("zelda.result.schema.json")
     for stored in (result(), FULL, result(config=suite(execution={"maxCostUsd": 1}))):
-        schema.validate(json.loads(codec.encode_result(stored)))
+        schema.validate(json.loads(codec.encode(stored, indent=2)))
     others: list[dict[str, Any]] = [{"status": "finished"}, {"trial": 0}, {"config": None}, {"versions": {}}]
     for change in others:
-        assert not schema.is_valid({**json.loads(codec.encode_result(FULL)), **change})
+        assert not schema.is_valid({**json.loads(codec.encode(FULL, indent=2)), **change})

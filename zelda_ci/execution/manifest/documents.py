@@ -1,29 +1,57 @@
 """Skills, commands, sub-agents, rules and workflows: the files of a `.claude` folder or a plugin."""
 
+import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
 
-from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_MANIFEST, SKILL_FILE, ItemKind, Shown
-from zelda_ci.domain.manifest import agent, skill
+from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_MANIFEST, SKILL_FILE, ItemKind, Shown, agent, skill
 from zelda_ci.execution.manifest.settings import ClaudeSettings, add_hooks
 from zelda_ci.execution.manifest.tree import ScanFindings, TreeEntry
 
 try:
-    LOADER: Any = yaml.CSafeLoader
-except AttributeError:  # PyYAML built without libyaml
-    LOADER = yaml.SafeLoader
+    from yaml import CSafeLoader as SafeLoader
+except ImportError:  # PyYAML built without libyaml
+    from yaml import SafeLoader  # type: ignore[assignment]
 
 MAX_FRONT_MATTER_LENGTH = 32_000
 MAX_EVENTS = 2_000
 MAX_YAML_DEPTH = 20
+# Repeated values, which may hold repeated values.
+MAX_ALIASES = 20
 
-_HEAD = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_LINE = re.compile(r"^([\w-]+):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+_BEGIN = re.compile(r"---\s*\n")
+# What Claude Code puts into quotes where a head is no YAML: words with such a sign, unless a carriage return ends them.
+_LINE = re.compile(r"^([a-zA-Z_-]+):[ \t]+(?!(?:\".*\"|'.*'|\[.*\])$)([^\s][^\r\n]*)$", re.MULTILINE)
+_TABS = re.compile(r"^\t+", re.MULTILINE)
+_SIGN = re.compile(r"[{}[\]*&#!|>%@`]|: ")
+
+
+class _Loader(SafeLoader):
+    """YAML 1.2 as Claude Code reads it, where yes and no are words, and dates too."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _begins in (
+    ("null", r"~|null|Null|NULL|", [*"~nN", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", [*"tTfF"]),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+", [*"-+.0123456789"]),
+    ("merge", r"<<", ["<"]),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), _begins)
+
+
+def _number(_: Any, node: Any) -> float:
+    number = float(int(node.value, 0) if node.value[:2] in ("0x", "0o") else node.value)
+    return int(number) if number.is_integer() else number
+
+
+_Loader.add_constructor("tag:yaml.org,2002:float", _number)
 
 
 @dataclass(frozen=True)
@@ -34,58 +62,75 @@ class MarkdownDocument:
     body: str = ""
 
     def text(self, key: str) -> str | None:
-        """A field that holds words; anything else there counts as not given."""
+        """A field that holds words, a number, or yes or no; a list or table counts as not given."""
         value = self.fields.get(key)
-        return value.strip() or None if isinstance(value, str) else None
+        words = str(value).lower() if isinstance(value, bool) else str(value)
+        return words.strip() or None if isinstance(value, str | int | float) else None
+
+    def words(self, key: str) -> str | None:
+        """A field that holds words as they stand there, and nothing else."""
+        value = self.fields.get(key)
+        return value or None if isinstance(value, str) else None
 
     def says(self, key: str, *, default: bool) -> bool:
         """A field that says yes or no: as Claude Code reads it, whatever is not one of these words is a no."""
-        return str(self.fields.get(key, default)).strip().lower() in ("true", "yes", "on", "1", "1.0")
+        return str(self.fields.get(key, default)).strip().lower() in ("true", "yes", "on", "1")
 
-    def globs(self, key: str) -> tuple[str, ...]:
-        """A field that lists globs, or has them in one text with commas between, but not those inside of braces."""
+    def listed(self, key: str) -> tuple[str, ...]:
+        """A field that lists texts, each of which may have several with commas between, but not inside of braces."""
         value = self.fields.get(key)
-        listed = value if isinstance(value, list) else _pieces(value) if isinstance(value, str) else []
-        return tuple(glob.strip() for glob in listed if isinstance(glob, str) and glob.strip())
+        pieces = (piece for each in (value if isinstance(value, list) else [value]) for piece in _pieces(each))
+        return tuple(piece.strip() for piece in pieces if piece.strip())
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Globs of the files that it waits for: none where all of them cover everything."""
+        globs = [glob for each in self.listed("paths") if (glob := each.removesuffix("/**"))]
+        return () if all(glob == "**" for glob in globs) else tuple(globs)
 
     @property
     def first_line(self) -> str | None:
         """What stands for a description where none is given: the first line with words, a heading without its marks."""
-        lines = (line.strip().lstrip("#").strip() for line in self.body[:MAX_FRONT_MATTER_LENGTH].splitlines())
+        lines = (line.strip().lstrip("#").strip() for line in self.body[:MAX_FRONT_MATTER_LENGTH].split("\n"))
         return next((line for line in lines if line), None)
 
 
 def parse(text: str) -> MarkdownDocument:
-    """Head and text of a file; the head must begin on the first line and end."""
-    head = _HEAD.match(text)
-    if head is None or len(head[1]) > MAX_FRONT_MATTER_LENGTH:
+    """Head and text of a file; the head begins on the first line, and ends at the next three dashes of any line."""
+    begin = _BEGIN.match(text)
+    end = text.find("---", begin.end()) if begin else -1
+    if begin is None or not begin.end() <= end <= MAX_FRONT_MATTER_LENGTH:
         return MarkdownDocument({}, text)
-    return MarkdownDocument(_fields(head[1]), text[head.end() :])
+    return MarkdownDocument(_fields(text[begin.end() : end]), text[end + 3 :].lstrip())
 
 
 def _fields(head: str) -> dict[str, Any]:
-    try:
-        _refuse_bombs(head)
-        fields = yaml.load(head, Loader=LOADER)  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
-        return dict(_LINE.findall(head))
-    if not isinstance(fields, dict):
-        return {}
-    return {key: value for key, value in fields.items() if isinstance(key, str)}
+    """The head as YAML; else as YAML once it is repaired; else nothing."""
+    repaired = _LINE.sub(_quoted, _TABS.sub(lambda tabs: "  " * len(tabs[0]), head))
+    for text in (head, repaired):
+        with suppress(yaml.YAMLError, ValueError, OverflowError, RecursionError):
+            _refuse_bombs(text)
+            fields = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+            return {key: fields[key] for key in fields if isinstance(key, str)} if isinstance(fields, dict) else {}
+    return {}
+
+
+def _quoted(line: re.Match[str]) -> str:
+    return f"{line[1]}: {json.dumps(line[2], ensure_ascii=False)}" if _SIGN.search(line[2]) else line[0]
 
 
 def _refuse_bombs(head: str) -> None:
     """Repeated and deeply nested values cost little to write and much to build."""
-    depth = 0
-    for count, event in enumerate(yaml.parse(head, Loader=LOADER)):
-        opens = isinstance(event, yaml.CollectionStartEvent)
-        depth += opens - isinstance(event, yaml.CollectionEndEvent)
-        if count > MAX_EVENTS or depth > MAX_YAML_DEPTH or isinstance(event, yaml.AliasEvent):
+    depth = aliases = 0
+    for count, event in enumerate(yaml.parse(head, Loader=_Loader)):
+        aliases += isinstance(event, yaml.AliasEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if count > MAX_EVENTS or depth > MAX_YAML_DEPTH or aliases > MAX_ALIASES:
             raise ValueError("too much for the head of a Markdown file")
 
 
-def _pieces(value: str) -> list[str]:
-    return re.findall(r"(?:[^,{]|\{[^}]*\}?)+", value)
+def _pieces(value: object) -> list[str]:
+    return re.findall(r"(?:[^,{]|\{[^}]*\}?)+", value) if isinstance(value, str) else []
 
 
 RESERVED = "synced"
@@ -131,12 +176,10 @@ class Documents:
 
     def add(self, base: str, *, below: str = "") -> None:
         """Add what the `.claude` folder in `base` holds; `below` where it waits for files of that folder."""
-        place = SteeringFolder(f"{base}/{CLAUDE}" if base else CLAUDE, base, below)
-        self.add_place(place)
-        self._rules(place)
+        self.add_place(SteeringFolder(f"{base}/{CLAUDE}" if base else CLAUDE, base, below))
 
     def add_place(self, place: SteeringFolder) -> None:
-        """Add what a `.claude` folder or a plugin holds; plugins have no rules."""
+        """Add what a `.claude` folder or a plugin holds."""
         self._skills(place)
         self._commands(place)
         self._agents(place)
@@ -166,7 +209,7 @@ class Documents:
             name,
             file,
             label=place.named(label) if label and label != entry.name else None,
-            paths=_waits(document),
+            paths=document.paths,
             base=place.base,
             below=place.below,
             **facts,
@@ -177,18 +220,23 @@ class Documents:
         self, kind: ItemKind, name: str, file: str, document: MarkdownDocument, place: SteeringFolder
     ) -> dict[str, Any]:
         """What the model sees of a skill or command, by its head and by the settings, which know none of plugins."""
-        override = None if place.plugin else self.settings.overrides.get(name)
-        is_hidden = document.says("disable-model-invocation", default=False) or override == "user-invocable-only"
         described = [document.text("description") or document.first_line, document.text("when_to_use")]
         facts = {
             "description": " ".join(filter(None, described)) or None,
             "announced": document.says("user-invocable", default=True),
-            "shown": Shown.HIDDEN if is_hidden else Shown.NAME if override == "name-only" else Shown.DESCRIPTION,
-            "owner": place.owner,
+            **self._listing(name, place, is_hidden=document.says("disable-model-invocation", default=False)),
         }
-        if override == "off":
-            return {**facts, "problem": "the project's settings switch it off (skillOverrides)"}
-        return {**facts, **({} if place.below else self._claim_name(kind, name, file))}
+        return facts if facts["problem"] or place.below else {**facts, **self._claim_name(kind, name, file)}
+
+    def _listing(self, name: str, place: SteeringFolder, *, is_hidden: bool = False) -> dict[str, Any]:
+        """How settings have a skill, command or workflow listed; they know none of plugins."""
+        override = None if place.plugin else self.settings.overrides.get(name)
+        if is_hidden or override == "user-invocable-only" or self.settings.skills_denied:
+            shown = Shown.HIDDEN
+        else:
+            shown = Shown.NAME if override == "name-only" else Shown.DESCRIPTION
+        problem = "the project's settings switch it off (skillOverrides)" if override == "off" else None
+        return {"shown": shown, "owner": place.owner, "problem": problem}
 
     def _hooks_of(self, document: MarkdownDocument, file: str, owner: str, facts: Mapping[str, Any]) -> None:
         """Hooks in the head of a skill or sub-agent, which run once that was called."""
@@ -226,8 +274,13 @@ class Documents:
                 yield file, file.removeprefix(f"{home}/").removesuffix(ending).replace("/", ":")
 
     def _commands(self, place: SteeringFolder) -> None:
-        for file, stem in self._files(place, ItemKind.COMMAND):
-            name = place.named(stem)
+        """Where a folder has a SKILL.md, in whatever case, it is the command, and nothing else in the folder is."""
+        files = dict(self._files(place, ItemKind.COMMAND))
+        named = {posixpath.dirname(file): file for file in sorted(files, reverse=True) if _is_skill(file)}
+        for file, stem in files.items():
+            if named.get(folder := posixpath.dirname(file), file) != file:
+                continue
+            name = place.named(stem.rpartition(":")[0] or posixpath.basename(folder) if _is_skill(file) else stem)
             document = self._document(ItemKind.COMMAND, name, file)
             if document is None:
                 continue
@@ -243,13 +296,13 @@ class Documents:
             document = self._document(ItemKind.AGENT, place.named(stem), file)
             if document is None:
                 continue
-            given, description = document.text("name"), document.text("description")
+            given, description = document.words("name"), document.words("description")
             # In a plugin, folders are part of the name.
             name = place.named(f"{path.removesuffix(stem)}{given or stem}") if place.plugin else given or stem
             is_main = name == self.settings.agent and not place.below
             facts = {
                 "problem": self._agent_problem(given, description, place),
-                "shown": Shown.DESCRIPTION,
+                "shown": Shown.HIDDEN if name in self.settings.agents_denied else Shown.DESCRIPTION,
                 "note": _note(document),
                 "owner": place.owner,
                 "is_main": is_main,
@@ -267,6 +320,8 @@ class Documents:
             return f"its head gives no {' and no '.join(absent)}"
         if place.below:
             return NESTED_ONLY.format(what="sub-agents")
+        if name and name.startswith("-"):
+            return "its name begins with a dash"
         return "a colon in its name is only for sub-agents of plugins" if ":" in (name or "") else None
 
     def _workflows(self, place: SteeringFolder) -> None:
@@ -277,27 +332,10 @@ class Documents:
                 continue
             found = NAMED.search(text)
             name = place.named(found[2] if found else stem)
-            problem = None if found else "its code gives no name in `meta`"
-            if not place.plugin and self.settings.overrides.get(name) == "off":
-                problem = "the project's settings switch it off (skillOverrides)"
-            facts = {"shown": Shown.DESCRIPTION, "owner": place.owner, "problem": problem}
+            facts = self._listing(name, place)
+            if not found:
+                facts["problem"] = "its code gives no name in `meta`"
             self.findings.add(ItemKind.WORKFLOW, name, file, **facts)
-
-    def _rules(self, place: SteeringFolder) -> None:
-        for file, _ in self._files(place, ItemKind.RULE):
-            document = self._document(ItemKind.RULE, file, file)
-            if document:
-                self.findings.add(
-                    ItemKind.RULE,
-                    file,
-                    file,
-                    description=document.first_line,
-                    text=document.body.strip(),
-                    paths=_waits(document),
-                    base=place.base,
-                    below=place.below,
-                    announced=False,
-                )
 
     def _document(self, kind: ItemKind, name: str, file: str) -> MarkdownDocument | None:
         text = self.findings.text(kind, name, file)
@@ -309,20 +347,20 @@ class Documents:
         first = self._names.setdefault((group, name), file)
         if first == file:
             return {}
-        return {"problem": f"{first} has the same name and takes its place", "shadowed": True}
+        # Which of several sub-agents it is depends on the order in which its file system lists them.
+        verb = "may take" if kind is ItemKind.AGENT else "takes"
+        return {"problem": f"{first} has the same name and {verb} its place", "shadowed": True}
+
+
+def _is_skill(file: str) -> bool:
+    return posixpath.basename(file).lower() == SKILL_FILE.lower()
 
 
 def _note(agent: MarkdownDocument) -> str | None:
     """What a sub-agent has in its context beside, or instead of, what the main thread has."""
-    parts = [f"it is given the text of the skills {', '.join(named)}"] if (named := agent.globs("skills")) else []
-    if agent.says("omitClaudeMd", default=False):
+    parts = [f"it is given the text of the skills {', '.join(named)}"] if (named := agent.listed("skills")) else []
+    if agent.fields.get("omitClaudeMd") in (True, "true"):
         parts.append("it does not see CLAUDE.md files and rules (omitClaudeMd)")
     if memory := agent.text("memory"):
         parts.append(f"it keeps a memory of its own ({memory})")
     return "; ".join(parts) or None
-
-
-def _waits(document: MarkdownDocument) -> tuple[str, ...]:
-    """The globs of files that it waits for: none where they cover everything."""
-    globs = document.globs("paths")
-    return () if "**" in globs else globs

@@ -21,6 +21,16 @@ SKILLS_DIR = "skills-dir"
 HOOKS_FILE = "hooks/hooks.json"
 MODS_KEY = "isolation.mods"
 IS_MOD = f"it holds a mod, code that runs inside Claude Code: only where {MODS_KEY} is true, a session has it"
+ALLOWED = f"It runs inside Claude Code, as {MODS_KEY} allows: it may have forged whatever the session says of itself."
+# What else a plugin may hold, which the model does not see: key of the manifest, and file or folder.
+UNJUDGED = {
+    ItemKind.OUTPUT_STYLE: ("outputStyles", "output-styles"),
+    ItemKind.SETTINGS: ("settings", "settings.json"),
+    ItemKind.LSP_SERVER: ("lspServers", ".lsp.json"),
+    ItemKind.MONITOR: ("monitors", "monitors/monitors.json"),
+    ItemKind.PROGRAMS: ("bin", "bin"),
+}
+UNDONE = "it did not take effect"
 OUTSIDE = "it comes from outside of this repository, and nothing is fetched for a test run"
 SWITCHED_OFF = "the project's settings switch it off (enabledPlugins)"
 # What Claude Code is told to look for in place of a marketplace that it would fetch.
@@ -150,6 +160,12 @@ def add_plugins(
         documents.add_place(
             SteeringFolder(plugin.root, plugin=plugin.name, owner=plugin.id, folders=dict(_folders(plugin)))
         )
+        for kind, (key, usual) in UNJUDGED.items():
+            places = [posixpath.normpath(_in(plugin.root, path)) for path in (usual, *_paths(plugin.about.get(key)))]
+            found = [place for place in dict.fromkeys(places) if findings.tree.exists(place)]
+            for file in found or ([plugin.file] if plugin.about.get(key) else []):
+                name, note = f"{plugin.name}:{KINDS[kind].word}", "what it does is not judged"
+                findings.add(kind, name, file, owner=plugin.id, announced=False, note=note)
         for file, hooks in _objects(findings, plugin, "hooks", HOOKS_FILE):
             inner = hooks.get("hooks", {} if "modules" in hooks else hooks)
             known = ClaudeSettings(hooks_off=settings.hooks_off, hooks=inner if isinstance(inner, dict) else {})
@@ -192,43 +208,35 @@ def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> PluginPi
             unknown = None if mods else _unknown_place(tree, start)
     except (OSError, Exhausted):
         settings, plugins, unknown = ClaudeSettings(), [], None if mods else CLAUDE
-    pins, found = _Pins(), []
+    enabled: dict[str, bool] = {}
+    markets: dict[str, Any] = {}
+    told: list[tuple[str, str, str]] = []
     if unknown:
-        pins.settings["disableAllHooks"] = True
-        found.append((unknown, "hooks", "could have held a mod, and cannot be read to its end"))
+        told.append((unknown, "hooks", f"It could have held a mod, and cannot be read to its end; {UNDONE}."))
     spelled = {key.lower(): key for key in settings.plugins}
     for plugin in plugins:
         is_mod, is_outside = plugin.mod_file and not mods, plugin.problem == OUTSIDE
         if is_mod or is_outside:
-            pins.enabled |= dict.fromkeys({plugin.id, spelled.get(plugin.id.lower(), plugin.id)}, False)
+            enabled |= dict.fromkeys({plugin.id, spelled.get(plugin.id.lower(), plugin.id)}, False)
             why = "would have run inside Claude Code (a mod)" if is_mod else "would have been fetched from elsewhere"
-            found.append((plugin.mod_file or plugin.file, f"enabledPlugins.{plugin.id}", why))
-        elif plugin.root is not None and not plugin.id.endswith(f"@{SKILLS_DIR}"):
-            pins.installs = True
+            told.append((plugin.mod_file or plugin.file, f"enabledPlugins.{plugin.id}", f"It {why}; {UNDONE}."))
+        elif plugin.mod_file and not plugin.problem:
+            told.append((plugin.mod_file, MODS_KEY, ALLOWED))
     for name, declared in settings.marketplaces.items():
         folder = market_folder(declared)
         place = NOWHERE if folder is None else str(workspace.root / folder)
-        pins.markets[name] = {"source": {"source": "directory", "path": place}}
+        markets[name] = {"source": {"source": "directory", "path": place}}
         if folder is None:
-            found.append((_in(start, SETTINGS_FILE), f"extraKnownMarketplaces.{name}", "would have been fetched"))
-    return pins.done(found, redact)
-
-
-@dataclass
-class _Pins:
-    settings: dict[str, Any] = field(default_factory=dict)
-    enabled: dict[str, bool] = field(default_factory=dict)
-    markets: dict[str, Any] = field(default_factory=dict)
-    installs: bool = False
-
-    def done(self, found: Sequence[tuple[str, str, str]], redact: Redactor) -> PluginPins:
-        groups = {"enabledPlugins": self.enabled, "extraKnownMarketplaces": self.markets}
-        findings = tuple(
-            SettingFinding(file=redact(file), setting=redact(name[:200]), effect=f"It {why}; it did not take effect.")
-            for file, name, why in found
-        )
-        filled = {key: value for key, value in groups.items() if value}
-        return PluginPins({**self.settings, **filled}, self.installs, findings)
+            file = _in(start, SETTINGS_FILE)
+            told.append((file, f"extraKnownMarketplaces.{name}", f"It would have been fetched; {UNDONE}."))
+    pins = {"disableAllHooks": bool(unknown), "enabledPlugins": enabled, "extraKnownMarketplaces": markets}
+    installed = (it for it in plugins if it.root is not None and not it.id.endswith(f"@{SKILLS_DIR}"))
+    overruled = [SettingFinding(file=redact(file), setting=redact(key[:200]), effect=why) for file, key, why in told]
+    return PluginPins(
+        {key: value for key, value in pins.items() if value},
+        any(it.id not in enabled for it in installed),
+        tuple(overruled),
+    )
 
 
 def _unknown_place(tree: Tree, start: str) -> str | None:

@@ -10,12 +10,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from zelda_ci.domain import globs
-from zelda_ci.domain.kinds import CLAUDE, MEMORY_FALLBACKS, MEMORY_FILES, MEMORY_LOCAL, ItemKind
+from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES, MEMORY_LOCAL, ItemKind
 from zelda_ci.domain.manifest import RefusedSetting, ToolsManifest
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.manifest import settings
-from zelda_ci.execution.manifest.documents import Documents
+from zelda_ci.execution.manifest.documents import Documents, parse
 from zelda_ci.execution.manifest.plugins import add_plugins
 from zelda_ci.execution.manifest.settings import NO_MEMORY, ClaudeSettings, json_object
 from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, TreeEntry, Unfit
@@ -70,12 +70,18 @@ def _described(server: Any) -> str | None:
 MAX_IMPORT_DEPTH = 4
 MAX_IMPORTS = 100
 
+EXCLUDED = f"the project's settings exclude it (claudeMdExcludes or {NO_MEMORY})"
 NAMES, FALLBACKS = ((*names, *(f"{CLAUDE}/{name}" for name in names)) for names in (MEMORY_FILES, MEMORY_FALLBACKS))
 (LOCAL,) = MEMORY_LOCAL
 
-_IMPORT = re.compile(r"(?:^|\s)@((?:[^\s\\]|\\ )+)", re.MULTILINE)
+# A word with an @ before it, also at the beginning of what is emphasised, of a link, and after a tag.
+_IMPORT = re.compile(r"(?:^|\s|(?:\*\*|[*\[>])(?=[^\n]*[*\]<]))@((?:[^\s\\*\]<]|\\ )+)", re.MULTILINE)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+# Code; what is indented and begins like an item of a list is one.
 _NO_TEXT = re.compile(
-    r"^```.*?(?:^```|\Z)|^~~~.*?(?:^~~~|\Z)|<!--.*?(?:-->|\Z)|`[^`\n]*`|^(?: {4}|\t).*?$", re.DOTALL | re.MULTILINE
+    r"^```.*?(?:^```|\Z)|^~~~.*?(?:^~~~|\Z)|<!--.*?(?:-->|\Z)|`[^`\n]*`"
+    r"|^(?: {4}|\t)(?![ \t]*(?:[-*+]|\d+[.)])[ \t]).*?$",
+    re.DOTALL | re.MULTILINE,
 )
 
 
@@ -115,9 +121,30 @@ class Memory:
             self.findings.add(ItemKind.MEMORY, file, file, problem=f"{unfit}")
             return
         if globs.matches(self.excluded, file):
-            problem = f"the project's settings exclude it (claudeMdExcludes or {NO_MEMORY})"
+            problem = EXCLUDED
         self._add_finding(file, text, below, problem)
         if not problem:
+            self._imports(file, text, below, 1)
+
+    def add_rules(self, base: str, *, below: str = "") -> None:
+        """Add the rules of the `.claude` folder in `base`; what they import is there from the start."""
+        for file in self.findings.tree.files(_in(base, f"{CLAUDE}/{KINDS[ItemKind.RULE].folder}"), ".md"):
+            if (text := self.findings.text(ItemKind.RULE, file, file)) is None:
+                continue
+            document = parse(text)
+            self.findings.add(
+                ItemKind.RULE,
+                file,
+                file,
+                description=document.first_line,
+                text=_told(text),
+                paths=document.paths,
+                base=base,
+                below=below,
+                announced=False,
+                problem=EXCLUDED if globs.matches(self.excluded, file) else None,
+            )
+            self._visited.add(file)
             self._imports(file, text, below, 1)
 
     def _imports(self, importer: str, text: str, below: str, depth: int) -> None:
@@ -131,9 +158,9 @@ class Memory:
                     importer, path, path, "it lies outside the project, which cannot be approved in a test run"
                 )
             elif content := self._imported(importer, path, file):
-                problem = (
-                    f"it is imported more than {MAX_IMPORT_DEPTH} files deep" if depth > MAX_IMPORT_DEPTH else None
-                )
+                problem = EXCLUDED if globs.matches(self.excluded, file) else None
+                if depth > MAX_IMPORT_DEPTH:
+                    problem = f"it is imported more than {MAX_IMPORT_DEPTH} files deep"
                 self._add_finding(file, content, below, problem, f"imported by {importer}")
                 if not problem:
                     self._imports(file, content, below, depth + 1)
@@ -159,7 +186,7 @@ class Memory:
             file,
             file,
             description=described,
-            text=text.strip(),
+            text=_told(text),
             below=below,
             announced=False,
             problem=problem,
@@ -167,9 +194,14 @@ class Memory:
 
     def _has_text(self, file: str) -> bool:
         try:
-            return bool(self.findings.tree.read(file).strip())
+            return bool(_told(self.findings.tree.read(file)))
         except Unfit:
             return False
+
+
+def _told(text: str) -> str:
+    """What the model is told of a file: neither its head nor its comments."""
+    return _COMMENT.sub("", parse(text).body).strip()
 
 
 def mentioned(text: str) -> Iterator[str]:
@@ -270,6 +302,7 @@ def _scan_project(findings: ScanFindings, start: str) -> None:
     server_names: set[str] = set()
     for folder in chain:
         documents.add(folder)
+        memory.add_rules(folder)
         file = _in(folder, ".mcp.json")
         add_servers(findings, file, json_object(findings, file).get("mcpServers"), project, server_names)
     for file, servers, prefix, plugin in add_plugins(findings, start, project, documents):
@@ -281,6 +314,7 @@ def _scan_project(findings: ScanFindings, start: str) -> None:
     for folder, names in _below(findings, start):
         if ".claude" in names:
             documents.add(folder, below=folder)
+            memory.add_rules(folder, below=folder)
         if names & MEMORY_NAMES:
             memory.add_below(folder)
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import posixpath
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -17,6 +18,7 @@ from zelda_ci.redact import Redactor
 # With it, Claude Code reads no CLAUDE.md and no rule.
 NO_MEMORY = "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
 SETTINGS_FILE = ".claude/settings.json"
+_AGENT_RULE = re.compile(r"(?:Agent|Task)\((.+)\)")
 HOOKS_OFF = "the project's settings switch all hooks off (disableAllHooks)"
 
 
@@ -32,6 +34,10 @@ class ClaudeSettings:
     marketplaces: dict[str, Any] = field(default_factory=dict)
     servers_off: frozenset[str] = frozenset()
     memory_excluded: tuple[str, ...] = ()
+    agents_denied: frozenset[str] = frozenset()
+    """Sub-agents of which the model is told nothing, since a rule forbids to call them."""
+    skills_denied: bool = False
+    """Whether a rule takes the tool away that calls skills, commands and workflows."""
     hooks_off: bool = False
     hooks: dict[str, Any] = field(default_factory=dict)
     output_style: str | None = None
@@ -40,6 +46,9 @@ class ClaudeSettings:
     def of(cls, values: dict[str, Any]) -> "ClaudeSettings":
         """From the file's values, as far as they are of the expected shapes."""
         overrides, hooks = values.get("skillOverrides"), values.get("hooks")
+        # They are held against absolute paths, which of a test run nobody can know.
+        excluded = tuple(glob for glob in _texts(values.get("claudeMdExcludes")) if glob.startswith("**"))
+        denied = _texts(dict(_items(values.get("permissions"))).get("deny"))
         variables = {name for name, value in _items(values.get("env")) if value not in ("", "0", "false", False)}
         return cls(
             overrides={name: mode for name, mode in _items(overrides) if isinstance(mode, str)},
@@ -47,7 +56,9 @@ class ClaudeSettings:
             plugins=dict(_items(values.get("enabledPlugins"))),
             marketplaces=dict(_items(values.get("extraKnownMarketplaces"))),
             servers_off=frozenset(_texts(values.get("disabledMcpjsonServers"))),
-            memory_excluded=("**",) if NO_MEMORY in variables else _texts(values.get("claudeMdExcludes")),
+            memory_excluded=("**",) if NO_MEMORY in variables else excluded,
+            agents_denied=frozenset(found[1] for rule in denied if (found := _AGENT_RULE.fullmatch(rule.strip()))),
+            skills_denied="Skill" in denied,
             hooks_off=values.get("disableAllHooks") is True,
             hooks=dict(_items(hooks)),
             output_style=_text(values.get("outputStyle")),

@@ -83,7 +83,7 @@ class Tree:
         # As git tells binary files from text.
         if b"\0" in data:
             raise Unfit("it is not a text file")
-        return data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        return data.decode("utf-8", "replace").removeprefix("\ufeff")
 
     def entries(self, folder: str) -> list[TreeEntry]:
         """What lies in a folder, by name; empty where there is no such folder."""

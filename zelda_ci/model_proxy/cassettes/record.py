@@ -22,7 +22,7 @@ from zelda_ci.model_proxy.cassettes.cassette import (
 from zelda_ci.model_proxy.cassettes.match import Fingerprints
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.model_proxy.limits import MAX_RECORDING_BYTES, in_mib
-from zelda_ci.model_proxy.wire import AnswerSource, BrokenOff, Call, EventReader, Headers, Sink, Tap
+from zelda_ci.model_proxy.wire import AnswerSource, BrokenOff, Call, EventReader, Headers, Sink, Tee
 from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class RecordingSource(AnswerSource):
         observer = _AnswerObserver()
         self._under_way[observer] = thread, call
         try:
-            await self._inner.answer(call, Tap(observer, sink))
+            await self._inner.answer(call, Tee(sink, observer))
         except (BrokenOff, anyio.get_cancelled_exc_class()):
             observer.cut = True
             raise

@@ -5,13 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.details import Citation, FulfillmentDetails, ToolUsageDetails
-from zelda_ci.domain.evaluation import read_details
-from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.told import CiReport
 
 MAX_LENGTH = 48
 MAX_QUOTE_LENGTH = 200
@@ -184,9 +182,9 @@ def _add(place: Citation, anchor: str, cited: SessionCitations) -> None:
 
 
 def _all(run: RunResult) -> Iterator[Citation]:
-    if fulfilled := read_details(run.evaluations, Metric.REQUIREMENT_FULFILLMENT, FulfillmentDetails):
+    if fulfilled := run.details(FulfillmentDetails):
         yield from (place for judged in fulfilled.criteria for place in judged.evidence)
-    if used := read_details(run.evaluations, Metric.TOOL_USAGE, ToolUsageDetails):
+    if used := run.details(ToolUsageDetails):
         remarks = (*used.missed, *used.misused, *used.instructions_ignored, *used.used_well)
         yield from (place for remark in remarks for place in remark.evidence)
         yield from (place for rule in used.rules for place in rule.evidence)

@@ -1,8 +1,8 @@
 """A comparison as a report."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.comparison import (
     SAME_FILES,
     Comparison,
@@ -22,9 +22,11 @@ from zelda_ci.domain.measure_spec import written
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.builders.figures import equal_figures, figure_table
 from zelda_ci.report.builders.gate import gate_sentence, uncounted_sentences
+from zelda_ci.report.builders.phrases import interval_words, points
 from zelda_ci.report.model import Cell, Column, ComparisonView, Row, Section, SuiteComparisonView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
@@ -69,12 +71,12 @@ def verdict_words(value: Verdict) -> str:
 
 def amount(measure: Measure, value: float) -> str:
     """A value of the measure."""
-    return written(MEASURES[measure].write, value)
+    return written(MEASURES[measure].unit.write, value)
 
 
 def difference(measure: Measure, value: float) -> str:
     """A difference of the measure, without its sign; of a score in points of 100."""
-    return written(MEASURES[measure].write_difference, value)
+    return written(MEASURES[measure].unit.difference, value)
 
 
 def _measure(delta: MeasureDelta, shown_reasons: frozenset[str]) -> TableRow:
@@ -99,7 +101,7 @@ def changed(measure: Measure, delta: Delta) -> str:
     """The change with its sign and, of a resource, in percent of what it was."""
     change = delta.change or 0.0
     text = f"{'+' if change > 0 else '-'}{difference(measure, abs(change))}"
-    relative = MEASURES[measure].relative and delta.change_percent is not None
+    relative = MEASURES[measure].unit.relative and delta.change_percent is not None
     return f"{text} ({delta.change_percent:+.1f}%)" if relative else text
 
 
@@ -145,14 +147,9 @@ def notes(delta: Delta, shown_reasons: frozenset[str]) -> Iterator[Cell]:
         if reason not in shown_reasons:
             yield Cell(sentence(reason), Tone.WARN)
     if delta.interval and delta.verdict is not Verdict.UNCHANGED:
-        low, high = (_signed(delta, end) for end in delta.interval)
-        yield Cell(f"95 % confidence interval: {low} to {high}", Tone.DIM)
-
-
-def _signed(delta: Delta, change: float) -> str:
-    if isinstance(delta, MeasureDelta):
-        return f"{'-' if change < 0 else '+'}{difference(delta.measure, abs(change))}"
-    return f"{change:+.0f} points"
+        write = partial(difference, delta.measure) if isinstance(delta, MeasureDelta) else points
+        words = interval_words(delta.interval, write, delta.better)
+        yield Cell(f"{words} (95 % confidence)", Tone.DIM)
 
 
 NOISE = "1 trial: differences may be noise"

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 
-from pydantic import ValidationError
-
 from zelda_ci.domain import numbers
 from zelda_ci.domain.details import CriterionVerdict
 from zelda_ci.domain.measures import METRICS, Metric
-from zelda_ci.domain.outcome import failed_criteria
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, failed_criteria
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, RunnerCounts, TestSummary
@@ -30,18 +28,9 @@ ADVICE = {
 TIMED_OUT = "See at the end of its output what it waited for (a watch mode never ends), or raise commandTimeoutSeconds."
 
 
-def correctness(run: RunResult) -> CorrectnessDetails | None:
-    """The evaluator's numbers; a file of another Zelda may hold others, and then they are not shown."""
-    result = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS)
-    try:
-        return CorrectnessDetails.model_validate(result.details) if result and result.details else None
-    except ValidationError:
-        return None
-
-
 def correctness_section(run: RunResult) -> tuple[Section, ...]:
     """Build, tests, coverage, as far as they are configured."""
-    details = correctness(run)
+    details = run.details(CorrectnessDetails)
     rows = tuple(_rows(details)) if details else ()
     return (Section("Correctness", rows),) if rows else ()
 
@@ -60,11 +49,13 @@ def command_ending(details: CorrectnessDetails) -> str:
 
 def correctness_problem(run: RunResult, files: RunFiles) -> Problem | None:
     """Why a run whose session completed did not pass; nothing where it did."""
-    result, details = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), correctness(run)
-    if result is None or result.details.get("passed") is not False:
+    details = run.details(CorrectnessDetails)
+    if correctness_outcome(run) is not Outcome.FAILED or (details and details.passed):
         return None
     if details is None:
-        return Problem(sentence(result.reasoning), "Read the result's details.", files.result)
+        # Another Zelda wrote them.
+        reasoning = run.evaluations[Metric.FUNCTIONAL_CORRECTNESS].reasoning
+        return Problem(sentence(reasoning), "Read the result's details.", files.result)
     culprit = _culprit(details)
     why = sentence(" ".join(details.shortfalls) or "Build and tests did not pass.")
     places = {"build": files.build_log, "tests": files.test_log, "coverage": files.patch}
@@ -84,7 +75,7 @@ def last_lines(command: CommandResult | None) -> tuple[str, ...]:
 
 def failed_steps(run: RunResult) -> tuple[str, ...]:
     """Steps whose command failed: setup, build, test."""
-    details = correctness(run)
+    details = run.details(CorrectnessDetails)
     commands = {"setup": run.setup, "build": details and details.build, "test": details and details.test}
     return tuple(step for step, command in commands.items() if command and command.exit_code != 0)
 

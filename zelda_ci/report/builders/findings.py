@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from zelda_ci.domain.details import RuleJudgement, RuleVerdict, ToolUsageDetails
-from zelda_ci.domain.evaluation import read_details
-from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.text import visible
@@ -30,7 +28,7 @@ def hidden_findings(runs: Sequence[RunResult]) -> str:
 
 
 def _findings(run: RunResult) -> Iterator[str]:
-    details = read_details(run.evaluations, Metric.TOOL_USAGE, ToolUsageDetails)
+    details = run.details(ToolUsageDetails)
     if details is None or details.judge is None:
         return
     yield from (f"broke {_rule(rule)}" for rule in details.rules if rule.verdict is RuleVerdict.BROKEN)

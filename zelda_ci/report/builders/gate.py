@@ -18,10 +18,11 @@ from zelda_ci.domain.comparison import (
     NotRun,
     Regression,
     Uncounted,
+    UncountedReason,
 )
 from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.report.builders.phrases import change_words
+from zelda_ci.report.builders.phrases import change_words, interval_words, points
 from zelda_ci.report.text import sentence
 
 ENDS = {
@@ -53,7 +54,17 @@ BECAUSE = {
 
 def uncounted_sentences(gate: GateResult) -> list[str]:
     """What fails and does not count, a line each."""
-    return [f"{sentence(gate_sentence(each.reason))}: {BECAUSE[each.because]}" for each in gate.uncounted]
+    return [f"{sentence(gate_sentence(each.reason))}: {uncounted_words(each)}" for each in gate.uncounted]
+
+
+def uncounted_words(each: UncountedReason) -> str:
+    """Why a failure does not turn the check red; where that is not proven, how much worse it may be."""
+    words, old, new = BECAUSE[each.because], each.baseline, each.reason
+    if old is None or each.interval is None or not isinstance(new, CriterionFailed | EndedAtLimit):
+        return words
+    passed = round(old.mean * old.trials / 100)
+    counts = f"{passed} of {old.trials} there, {new.of - new.trials} of {new.of} here"
+    return f"{words} ({counts}: {interval_words(each.interval, points)})"
 
 
 def gate_sentence(reason: GateReason, *, doubts: bool = True) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.history import History, StoredRun, word_of
+from zelda_ci.domain.history import History, StoredRun
 from zelda_ci.domain.measures import LISTED, SCORES
 from zelda_ci.report.builders.comparison import amount
 from zelda_ci.report.builders.correctness import STATUS_WORDS
@@ -31,7 +31,7 @@ MAX_SUITE_LENGTH = 40
 MAX_SKIPPED = 10
 COMMIT_LENGTH = 7
 
-OUTCOMES = {word_of(outcome): verdict for outcome, verdict in VERDICTS.items()}
+OUTCOMES = {outcome.word: verdict for outcome, verdict in VERDICTS.items()}
 NOT_SCORED = Cell("-", Tone.DIM)
 
 

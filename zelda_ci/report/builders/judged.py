@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from pydantic import ValidationError
-
 from zelda_ci.domain import numbers
 from zelda_ci.domain.details import (
     Citation,
@@ -20,7 +18,6 @@ from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.kinds import KINDS
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.outcome import fulfillment
 from zelda_ci.domain.run import JudgeUsage, RunResult
 from zelda_ci.domain.session import Usage
 from zelda_ci.report.model import Cell, Row, Section, Tone
@@ -43,7 +40,7 @@ MAX_CITATIONS = 3
 
 def criteria_section(run: RunResult) -> tuple[Section, ...]:
     """A row per criterion, in the suite's order; no section where none was judged."""
-    details = fulfillment(run)
+    details = run.details(FulfillmentDetails)
     if details is None or not details.criteria:
         return ()
     ignores = run.config.undecided == "ignore"
@@ -104,18 +101,10 @@ STEERING = ("Skill(", "Agent(", "mcp__")
 def tool_usage_section(run: RunResult) -> tuple[Section, ...]:
     """One section, or none where the project offers nothing, or nobody looked."""
     result = run.evaluations.get(Metric.TOOL_USAGE)
-    details = tool_details(result)
+    details = run.details(ToolUsageDetails)
     if result is None or details is None or not details.manifest:
         return ()
     return (Section("Tool usage", tuple(_rows(result, details))),)
-
-
-def tool_details(result: EvalResult | None) -> ToolUsageDetails | None:
-    """A file of another Zelda may hold other details, and then they are not shown."""
-    try:
-        return ToolUsageDetails.model_validate(result.details) if result else None
-    except ValidationError:
-        return None
 
 
 def _rows(result: EvalResult, details: ToolUsageDetails) -> Iterator[Row]:

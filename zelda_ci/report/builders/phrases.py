@@ -1,16 +1,16 @@
 """Pieces of sentences about suites, sides and sessions that headline, causes and table have in common."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import CiReport
+from zelda_ci.domain.ci import PoolSummary
 from zelda_ci.domain.comparison import MeasureDelta, TrialStatistics
 from zelda_ci.domain.measure_spec import written
 from zelda_ci.domain.measures import MEASURES
-from zelda_ci.domain.pool import PoolSummary
 from zelda_ci.report.model import Line, Phrase
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.told import CiReport
 
 MAX_NAMED = 3
 MAX_NAME_LENGTH = 60
@@ -78,10 +78,24 @@ def passed(statistics: TrialStatistics) -> int:
     return round(statistics.mean * statistics.trials / 100)
 
 
+def interval_words(interval: tuple[float, float], write: Callable[[float], str], better: str = "higher") -> str:
+    """`between 51 points worse and 11 points better`: the ends of an interval of a change, each without its sign."""
+    low, high = interval if better == "higher" else (-interval[1], -interval[0])
+    if low < 0 < high:
+        return f"between {write(-low)} worse and {write(high)} better"
+    least, most = sorted((abs(low), abs(high)))
+    return f"between {write(least)} and {write(most)} {'worse' if low < 0 else 'better'}"
+
+
+def points(value: float) -> str:
+    """`51 points`, of a pass rate."""
+    return f"{value:.0f} points"
+
+
 def change_words(delta: MeasureDelta) -> str:
     """`cost went from $0.18 to $0.31`: in the number's own unit; a score is in points of 100."""
     spec = MEASURES[delta.measure]
-    sides = [written(spec.write, side.mean) for side in (delta.baseline, delta.candidate) if side]
+    sides = [written(spec.unit.write, side.mean) for side in (delta.baseline, delta.candidate) if side]
     return f"{spec.label} went from {' to '.join(sides)}{' points of 100' if spec.limit else ''}"
 
 

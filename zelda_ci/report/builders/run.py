@@ -6,12 +6,11 @@ from zelda_ci.domain import numbers
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import ChangeSummary, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CommandResult
+from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.domain.workspace import IgnoredFiles, IsolationReport
 from zelda_ci.report.builders.correctness import (
     STATUS_WORDS,
     command_ending,
-    correctness,
     correctness_section,
     failed_steps,
     run_problem,
@@ -72,8 +71,11 @@ def isolation_rows(run: RunResult) -> Iterator[Row]:
     level = Cell(report.level, TONES.get(report.level, Tone.WARN))
     reasons = tuple(Cell(sentence(reason), Tone.DIM) for reason in report.reasons)
     yield Row("Isolation", (level, Cell(_network(report), Tone.DIM)), reasons)
-    if report.findings:
-        names = [f"{finding.setting} ({finding.file})" for finding in report.findings]
+    # What a key of Zelda's own lets in is in force.
+    let_in = [it for it in report.findings if it.setting.startswith("isolation.")]
+    if let_in:
+        yield Row("Let in", (Cell(sentence(let_in[0].effect), Tone.WARN),), _listed([it.file for it in let_in]))
+    if names := [f"{it.setting} ({it.file})" for it in report.findings if it not in let_in]:
         summary = f"{numbers.format_count(len(names), 'setting')} of the project did not take effect"
         yield Row("Overruled", (Cell(summary, Tone.WARN),), _listed(names))
     if report.protected:
@@ -188,7 +190,7 @@ def _ending(run: RunResult, outcome: Outcome) -> str:
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.INCOMPLETE:
         return "completed, but not evaluated completely"
     if run.status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:
-        details = correctness(run)
+        details = run.details(CorrectnessDetails)
         if failed_criteria(run) and (details is None or details.passed):
             return "completed, but criteria failed"
         return f"completed, but {command_ending(details) if details else 'did not pass'}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.details import EfficiencyDetails
-from zelda_ci.domain.evaluation import EvalResult, read_details
+from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric, own_measure, own_number, write_own
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import ModelUsage, Usage
@@ -30,7 +30,7 @@ class Used:
 
 def used(run: RunResult) -> Used | None:
     """What the session used; absent where it never reached the model."""
-    if details := read_details(run.evaluations, Metric.EFFICIENCY, EfficiencyDetails):
+    if details := run.details(EfficiencyDetails):
         cost, is_known, models = details.cost_usd, details.cost_known, details.models
         return Used(details.usage, models, cost, is_known, details.api_seconds, details.api_retries, details)
     if not run.api.requests:

@@ -4,20 +4,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import AcceptedReason, Comparison, GateReason, GateResult, Verdict
 from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import trials_alone
 from zelda_ci.report.builders.correctness import failure_problem
-from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
+from zelda_ci.report.builders.gate import gate_sentence, uncounted_words
 from zelda_ci.report.builders.phrases import quoted
 from zelda_ci.report.builders.standings import SuiteStanding
 from zelda_ci.report.comment.headline import capital
 from zelda_ci.report.comment.table import WORDS, numbers_table
 from zelda_ci.report.model import NO_FILES, Cell, Details, Line, Row, Section, Tone, plain
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.told import CiReport
 
 MAX_CRITERION_LENGTH = 300
 MAX_REASONING_LENGTH = 500
@@ -64,7 +64,7 @@ def gate_details(gate: GateResult) -> Iterator[Details]:
         title = f"Why the check is red: {numbers.format_count(len(rows), 'finding')} of the gate"
         yield _fold(title, rows, MAX_REASONS)
     if gate.uncounted:
-        rows = [_finding(each.reason, Tone.WARN, because=BECAUSE[each.because]) for each in gate.uncounted]
+        rows = [_finding(each.reason, Tone.WARN, because=uncounted_words(each)) for each in gate.uncounted]
         yield _fold(f"Fails, and is no reason to be red: {numbers.whole(len(rows))}", rows, MAX_REASONS)
     if gate.accepted:
         rows = [_accepted(each) for each in gate.accepted]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import BaselineState, CiReport, RuleChange
+from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.comparison import (
     BUDGET_ENDED,
     CriterionDelta,
@@ -32,6 +32,7 @@ from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, 
 from zelda_ci.report.comment.effect import brief, ineffective, sentences
 from zelda_ci.report.model import Line
 from zelda_ci.report.text import sentence
+from zelda_ci.report.told import CiReport, RuleChange
 
 V = SuiteVerdict
 MISSING = {
@@ -258,7 +259,7 @@ def _other_reasons(report: CiReport, suites: Sequence[SuiteStanding], expected: 
     """Why the check is red beside what the first words already say."""
     together = [it.delta for it in report.gate.reasons if isinstance(it, Regression) and it.suite is None]
     if any(isinstance(reason, NotLoaded) for reason in report.gate.reasons):
-        yield line("a settings file is not loaded")
+        yield line("a settings file or plugin is not loaded")
     if measures := [change_words(delta) for delta in together if isinstance(delta, MeasureDelta)]:
         yield line(f"over all suites together {' and '.join(measures)}")
     if failing := [each for each in suites if each.fails_by_itself and each.suite not in expected]:

@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import FigureDelta, MeasureDelta, SuiteComparison, TrialStatistics, Verdict
-from zelda_ci.domain.details import CriterionVerdict
+from zelda_ci.domain.details import CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measure_spec import written
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.measures import values as values_of
-from zelda_ci.domain.outcome import Outcome, correctness_outcome, fulfillment, run_outcome
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.report.builders.anchors import suite_address
-from zelda_ci.report.builders.correctness import correctness
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.standings import CALM, SuiteRuns, SuiteStanding, SuiteVerdict, of, untested_words
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import visible
+from zelda_ci.report.told import CiReport
 
 WORDS = {
     Outcome.MEASURED: Cell("measured"),
@@ -180,12 +180,14 @@ def _met(rates: Iterable[TrialStatistics]) -> float:
 
 def _asked(ran: SuiteRuns | None) -> int:
     """Criteria that the newest session was judged by, those that nobody could judge included."""
-    details = fulfillment(ran.valid[-1]) if ran and ran.valid else None
+    details = ran.valid[-1].details(FulfillmentDetails) if ran and ran.valid else None
     return len(details.criteria) if details else 0
 
 
 def _criteria_alone(ran: SuiteRuns | None) -> Figure:
-    found = [it.criteria for run in (ran.valid if ran else ()) if (it := fulfillment(run)) and it.criteria]
+    found = [
+        it.criteria for run in (ran.valid if ran else ()) if (it := run.details(FulfillmentDetails)) and it.criteria
+    ]
     if not found:
         return Figure()
     met = fmean(sum(it.verdict is CriterionVerdict.PASS for it in criteria) for criteria in found)
@@ -199,7 +201,9 @@ def _tests(each: SuiteStanding) -> Figure | None:
     if passed and total and passed.candidate is not None:
         old, of_old = (passed.baseline, total.baseline) if passed.change is not None else (None, None)
         return Figure(old, passed.candidate, total.candidate, of_old, is_worse=_has_failed_more(figures))
-    counted = [it.tests for run in (each.ran.valid if each.ran else ()) if (it := correctness(run)) and it.tests]
+    counted = [
+        it.tests for run in (each.ran.valid if each.ran else ()) if (it := run.details(CorrectnessDetails)) and it.tests
+    ]
     known = [it for it in counted if it.recognised]
     if not known:
         return None
@@ -213,7 +217,7 @@ def _has_failed_more(figures: Mapping[str, FigureDelta]) -> bool:
 
 def _commands(each: SuiteStanding) -> Cell:
     """Where tests are not counted, whether the commands succeeded."""
-    outcomes = [correctness_outcome(run.evaluations) for run in (each.ran.valid if each.ran else ())]
+    outcomes = [correctness_outcome(run) for run in (each.ran.valid if each.ran else ())]
     if Outcome.FAILED in outcomes:
         return Cell("fail", Tone.BAD)
     return Cell("pass") if Outcome.PASSED in outcomes else NOTHING
@@ -349,4 +353,4 @@ def _delta(measure: Measure, delta: MeasureDelta | None) -> Cell:
 
 
 def _spelled(measure: Measure, value: float) -> str:
-    return written(MEASURES[measure].brief, value)
+    return written(MEASURES[measure].unit.brief, value)

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from zelda_ci import __version__
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import MeasureDelta
 from zelda_ci.domain.measure_spec import written
 from zelda_ci.domain.measures import MEASURES, Measure, values
@@ -30,6 +29,7 @@ from zelda_ci.report.html.sides import chosen_pair
 from zelda_ci.report.html.suite import SuiteSessions
 from zelda_ci.report.model import Cell, Section, Tone, plain
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.told import CiReport
 
 MAX_WORST = 12
 MAX_DOTS = 60
@@ -184,7 +184,9 @@ def _number(suite: SuiteSessions, measure: Measure) -> NumberCell | None:
     delta = next((d for d in suite.compared.measures if d.measure is measure), None) if suite.compared else None
     spec = MEASURES[measure]
     title = f"{suite.name}, {spec.heading}"
-    return NumberCell(written(spec.brief, mean), _change(measure, delta), tuple(_dots(suite, measure)), visible(title))
+    return NumberCell(
+        written(spec.unit.brief, mean), _change(measure, delta), tuple(_dots(suite, measure)), visible(title)
+    )
 
 
 def _change(measure: Measure, delta: MeasureDelta | None) -> Cell | None:
@@ -197,8 +199,8 @@ def _change(measure: Measure, delta: MeasureDelta | None) -> Cell | None:
 def _brief_change(measure: Measure, delta: MeasureDelta) -> str:
     """Points of a score, per cent of what sessions use; empty where nothing is left after rounding."""
     change, spec = delta.change or 0.0, MEASURES[measure]
-    is_share = spec.brief_relative and delta.change_percent is not None
-    text = f"{abs(delta.change_percent or 0.0):,.0f}%" if is_share else written(spec.brief, abs(change))
+    is_share = spec.unit.brief_relative and delta.change_percent is not None
+    text = f"{abs(delta.change_percent or 0.0):,.0f}%" if is_share else written(spec.unit.brief, abs(change))
     return f"{'+' if change > 0 else MINUS}{text}" if text.strip("$0.,% s") else ""
 
 
@@ -212,4 +214,4 @@ def _dots(suite: SuiteSessions, measure: Measure) -> Iterator[tuple[float, Side,
         of_side = [one for one in known if one[0].side is side]
         for session, value in of_side[:MAX_DOTS]:
             place = 100 * min(max(value / top, 0.0), 1.0)
-            yield place, side, f"{session.title}: {written(spec.write, value)}"
+            yield place, side, f"{session.title}: {written(spec.unit.write, value)}"

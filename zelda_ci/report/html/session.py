@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from zelda_ci.domain.outcome import fulfillment
+from zelda_ci.domain.details import FulfillmentDetails
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.report.builders.anchors import PageLink, SessionCitations
 from zelda_ci.report.builders.run import run_view
@@ -58,7 +58,7 @@ def session_page(
 
 def _criteria(session: SuiteSession, cited: SessionCitations) -> Iterator[tuple[str, JudgedView]]:
     """What failed first."""
-    if details := fulfillment(session.run):
+    if details := session.run.details(FulfillmentDetails):
         views = [(sentence(one.criterion), session.judged(one, cited)) for one in details.criteria]
         yield from sorted(views, key=lambda view: ORDER.index(view[1].verdict.tone))
 

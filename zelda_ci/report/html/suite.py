@@ -5,16 +5,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from zelda_ci.domain.comparison import CriterionDelta, SuiteComparison, Verdict
-from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, RuleVerdict, ToolRemark, ToolUsageDetails
-from zelda_ci.domain.evaluation import read_details
-from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.outcome import fulfillment, run_outcome
+from zelda_ci.domain.details import (
+    CriterionJudgement,
+    CriterionVerdict,
+    FulfillmentDetails,
+    RuleVerdict,
+    ToolRemark,
+    ToolUsageDetails,
+)
+from zelda_ci.domain.outcome import run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.test_run import CommandResult
+from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.builders.anchors import PageAnchors, PageLink, SessionCitations, citations, quoted
 from zelda_ci.report.builders.comparison import NOT_THERE, SHOWN_ONCE, measure_table, notes, passes, remarks, verdict
-from zelda_ci.report.builders.correctness import FAIL, PASS, correctness
+from zelda_ci.report.builders.correctness import FAIL, PASS
 from zelda_ci.report.builders.figures import figure_table
 from zelda_ci.report.builders.judged import IGNORED
 from zelda_ci.report.builders.judged import VERDICTS as CRITERION_VERDICTS
@@ -159,7 +164,7 @@ def criterion_views(suite: SuiteSessions) -> Iterator[CriterionView]:
     """Each criterion with what every session's judge said of it, in the suite's order."""
     by_text: dict[str, list[JudgedView]] = {}
     for session in suite.all:
-        found, cited = fulfillment(session.run), suite.cited(session)
+        found, cited = session.run.details(FulfillmentDetails), suite.cited(session)
         for one in found.criteria if found else ():
             by_text.setdefault(one.criterion, []).append(session.judged(one, cited))
     deltas = {delta.criterion: delta for delta in suite.compared.criteria} if suite.compared else {}
@@ -189,7 +194,7 @@ def _commands(suite: SuiteSessions) -> Iterator[tuple[str, Cell, FoldedText, str
     """Of each session what build and tests printed at last; those that failed first."""
     outputs = []
     for session in suite.all:
-        found = correctness(session.run)
+        found = session.run.details(CorrectnessDetails)
         steps = {"setup": session.run.setup, "build": found and found.build, "test": found and found.test}
         for step, command in steps.items():
             if command and (command.output.strip() or command.exit_code != 0):
@@ -221,7 +226,7 @@ def _tools(suite: SuiteSessions) -> Iterator[tuple[str, Cell, tuple[tuple[PageLi
     """Tools and rules with what was said of them, and in which sessions."""
     found: dict[tuple[int, str, Cell], list[tuple[PageLink, str]]] = {}
     for session in suite.all:
-        details = read_details(session.run.evaluations, Metric.TOOL_USAGE, ToolUsageDetails)
+        details = session.run.details(ToolUsageDetails)
         for rank, name, kind, reasoning in _said(details):
             said = session.link, sentence(reasoning, MAX_REASONING_LENGTH)
             found.setdefault((rank, name, kind), []).append(said)

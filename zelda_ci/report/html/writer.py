@@ -7,11 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from zelda_ci.domain.ci import CiReport
-from zelda_ci.domain.images import SessionImage, media_type_of
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.session import SessionTranscript
+from zelda_ci.domain.session import SessionImage, SessionTranscript, media_type_of
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.report.builders.anchors import PageLink
 from zelda_ci.report.html.conversation import EntryBuilder, text_limit, working_folder
@@ -21,6 +19,7 @@ from zelda_ci.report.html.session import SessionTexts, session_page
 from zelda_ci.report.html.sides import SideSession, chosen_pair, sides_page
 from zelda_ci.report.html.suite import SuiteSession, SuiteSessions, suite_page
 from zelda_ci.report.html.texts import fair_limit
+from zelda_ci.report.told import CiReport
 
 MAX_BYTES = 20_000_000
 MAX_IMAGE_BYTES = 1_000_000

@@ -112,7 +112,7 @@ def test_sub_agents_need_a_name_and_a_description(tmp_path: Path) -> None:
         ".claude/agents/e-number.md": "its head gives no name",
         ".claude/agents/f-broken.md": None,
         ".claude/agents/g-dup.md": None,
-        ".claude/agents/h-dup.md": ".claude/agents/g-dup.md has the same name and takes its place",
+        ".claude/agents/h-dup.md": ".claude/agents/g-dup.md has the same name and may take its place",
     }
 
 
@@ -120,7 +120,7 @@ GLOBS = [
     ("'src/**/*.py'", ("src/**/*.py",)),
     ("src/**/*.py, *.md", ("src/**/*.py", "*.md")),
     ("'src/*.{ts,tsx}, *.md'", ("src/*.{ts,tsx}", "*.md")),
-    ("['*.py', 'a,b.md']", ("*.py", "a,b.md")),
+    ("['*.py', 'a,b.md', lib/**]", ("*.py", "a", "b.md", "lib")),
     ("[unclosed", ("[unclosed",)),
     ("[]", ()),
     ("'**'", ()),

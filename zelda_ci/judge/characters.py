@@ -18,6 +18,7 @@ ALIKE = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"
 # What is read as one name: identifiers, paths, domains, addresses.
 _NAME = re.compile(r"[^\W_](?:[\w./@:-]*[^\W_])?")
 _LATIN = re.compile(r"[A-Za-z]")
+_FOREIGN = re.compile(r"[^\W\x00-\x7f]")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _BEYOND_PLAIN = re.compile(r"[^\x20-\x7e]+")
 _UNUSUAL = re.compile(r"[^\t\n\r\x20-\x7e]")
@@ -37,7 +38,7 @@ def marked(text: str) -> str:
     if text.isascii() and not _UNUSUAL.search(text):
         return text
     lines = text.translate(_Acting()).split("\n")
-    return "\n".join(line if line.isascii() else _NAME.sub(_name, line) for line in lines)
+    return "\n".join(_NAME.sub(_name, line) if _FOREIGN.search(line) else line for line in lines)
 
 
 NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
