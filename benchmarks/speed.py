@@ -1,13 +1,11 @@
 """How long things take, each against the floor below it: `python -m benchmarks.speed [CASE...] [--rounds N]`.
 
 The two sides run in turn, in one process, and the median of their ratios and differences is printed beside the aim. A
-case without a floor is held to seconds of the processor. The exit code is 1 where an aim is missed. `image` runs only
-where it is named: it builds the image, with Docker, or as root with buildah and debootstrap.
+case without a floor is held to seconds of the processor. The exit code is 1 where an aim is missed.
 """
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -287,65 +285,18 @@ def comparison(_: Path) -> Iterator[list[Measured]]:
     yield [Measured("comparing 200 suites", partial(compare, population.side("a"), population.side("b")), 2, "s")]
 
 
-# --- the image -------------------------------------------------------------------------------------------------------
-
-
-def image(folder: Path) -> Iterator[list[Measured]]:
-    """How soon is the image at work? Each in a new container, against `true` in a container of the base."""
-    sys.path.insert(0, str(REPOSITORY / "scripts" / "machines"))
-    from engines import Buildah, Docker, Order  # noqa: PLC0415 - scripts are no package
-    from image_checks import Bench, step_of_workflow  # noqa: PLC0415
-    from image_test import build, stand_in  # noqa: PLC0415
-
-    engine = Docker() if Docker.answers() else Buildah()
-    named = re.search(r"^ARG BASE=(\S+)", (REPOSITORY / "Dockerfile").read_text("utf-8"), re.MULTILINE)
-    assert named is not None
-    try:
-        base = stand_in(engine)
-        build(engine, base)
-        bench = Bench(engine, folder, base or named[1])
-
-        def step(*, whole: bool) -> float:
-            order = step_of_workflow(bench.project(replay=True), Path(tempfile.mkdtemp(dir=folder)))
-            return until(engine.command(order), whole=whole)
-
-        floor = partial(quiet, engine.command(Order((), entrypoint=("true",), image=base or named[1])))
-        version = partial(quiet, engine.command(Order(("--version",))))
-        yield [
-            Measured("image: zelda --version", version, 1.5, "x", floor),
-            Measured("image: zelda ci on a replay, first line", partial(step, whole=False), 6, "x", floor),
-            Measured("image: zelda ci on a replay", partial(step, whole=True), 60, "s", floor),
-        ]
-    finally:
-        engine.close()
-
-
-def until(command: list[str], *, whole: bool) -> float:
-    """Seconds until the first line, or the end."""
-    begun = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as started:
-        assert started.stdout is not None
-        started.stdout.readline()
-        first = time.perf_counter() - begun
-        rest = started.stdout.read()
-    if started.returncode:
-        sys.exit(f"{command} ended with {started.returncode}:\n{rest}")
-    return time.perf_counter() - begun if whole else first
-
-
 CASES = {
-    case.__name__: contextmanager(case)
-    for case in (run, workspaces, isolation, listing, pooling, schedule, comparison, image)
+    case.__name__: contextmanager(case) for case in (run, workspaces, isolation, listing, pooling, schedule, comparison)
 }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"{', '.join(CASES)}; without one, all but image")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"{', '.join(CASES)}; without one, all")
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()
     missed = False
-    for name in asked.cases or [name for name in CASES if name != "image"]:
+    for name in asked.cases or CASES:
         with tempfile.TemporaryDirectory(prefix="zelda-bench-", dir="/var/tmp") as place:
             Path(place).chmod(0o755)
             with CASES[name](Path(place)) as found:

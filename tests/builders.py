@@ -30,9 +30,9 @@ from zelda_ci.domain.session import (
     ToolReturned,
     Usage,
 )
-from zelda_ci.domain.session_log import assemble
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.storage.fold import assemble
 
 safe = Redactor()
 MODEL = safe("claude-sonnet-5-5")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteDone
+from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionRecord
 
@@ -97,7 +97,7 @@ Event = (
     BatchStarted
     | RoundStarted
     | MoreTrials
-    | SuiteDone
+    | SuiteArms
     | Checking
     | RunStarted
     | PhaseStarted

@@ -14,22 +14,14 @@ from tests.golden.batches import run as one_run
 from tests.unit.compare.runs import JUDGE, evaluation
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
-from zelda_ci.domain.ci import (
-    BaselineOrigin,
-    BaselineState,
-    CiReport,
-    Links,
-    PullRequestChanges,
-    RuleChange,
-    SteeringChange,
-)
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import Acceptance, AcceptedReason, GateResult
 from zelda_ci.domain.details import (
     Citation,
     CriterionJudgement,
     CriterionVerdict,
     FulfillmentDetails,
-    MissedTool,
+    ToolRemark,
     ToolUsageDetails,
     ToolUse,
 )
@@ -37,8 +29,10 @@ from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ModelUsage, SessionStatus
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import RunnerCounts, TestSummary
+from zelda_ci.report.told import CiReport, Links, PullRequestChanges, RuleChange
 
 HOSTILE = (
     "| a | <b>&amp;</b> `x` ```\n::error::[link](http://x.example) ##[error]x \x1b[31m@octocat #1 GH-2 \u202eevil"
@@ -123,7 +117,7 @@ def used_tools(score: float, missed: Sequence[str] = ()) -> EvalResult:
         judge=JUDGE,
         used={"Read": 5, "Skill(rest-conventions)": 0 if missed else 1},
         uses=(ToolUse(tool=safe("Read"), calls=5),),
-        missed=tuple(MissedTool(tool=safe(tool), reasoning=why) for tool in missed),
+        missed=tuple(ToolRemark(tool=safe(tool), reasoning=why) for tool in missed),
     )
     return evaluation(Metric.TOOL_USAGE, details, score, reasoning="The skill was used where it fits.")
 

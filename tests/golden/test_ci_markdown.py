@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.golden.ci_reports import LINKS, REPORTS, report, trial, written_by
 from tests.support.github_html import ACTS, MARKDOWN, page, widths
-from zelda_ci.domain.characters import ACTING
+from zelda_ci.judge.characters import ACTING
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.markdown import COMMENT_LIMIT, render_comment, render_fork_notice, size
 from zelda_ci.report.model import CiView, plain

@@ -25,7 +25,8 @@ import os, sys
 from pathlib import Path
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.report.told import CiReport
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
@@ -118,9 +119,8 @@ def test_a_run_and_everything_after_it_shows_the_metric(copy: Path, tmp_path: Pa
     everything = tmp_path / "results.json"
     invocation = {key: results[0][key] for key in ("schemaVersion", "batchId", "startedAt", "finishedAt")}
     everything.write_text(json.dumps({**invocation, "runs": results}))
-    comment, summary, junit = python(copy, shop, "-c", REPORTS, str(everything)).split("\n=====\n")
+    comment, junit = python(copy, shop, "-c", REPORTS, str(everything)).split("\n=====\n")
     assert "Lines" in comment
-    assert "Patch size" in summary
     assert 'name="score: Patch size"' in junit
     assert f'name="patchSize" value="{sizes[0]:.0f}"' in junit
 

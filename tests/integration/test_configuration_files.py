@@ -49,13 +49,16 @@ def schemas(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def test_schemas_and_reference_are_current_and_the_script_notices_and_mends_what_is_not(tmp_path):
     done = schemas("--check")
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
-    for folder in ("schemas", "docs"):
+    for folder in ("schemas", "docs", "runner"):
         shutil.copytree(REPOSITORY / folder, tmp_path / folder)
+    action = (REPOSITORY / "action.yml").read_text()
+    (tmp_path / "action.yml").write_text(action.replace("  max-cost-usd:\n", "  max-cost:\n"))
     document = tmp_path / "docs/configuration.md"
     document.write_text(document.read_text().replace("`execution.maxTurns`", "`execution.maxTurn`"))
     (tmp_path / "schemas/zelda.suite.schema.json").unlink()
     stale = schemas("--check", tmp_path)
-    assert stale.stdout.splitlines() == ["stale: schemas/zelda.suite.schema.json", "stale: docs/configuration.md"]
+    mended = ("schemas/zelda.suite.schema.json", "docs/configuration.md", "action.yml")
+    assert stale.stdout.splitlines() == [f"stale: {file}" for file in mended]
     assert (stale.returncode, schemas(tmp_path).returncode) == (1, 0)
-    for file in ("schemas/zelda.suite.schema.json", "docs/configuration.md"):
+    for file in mended:
         assert (tmp_path / file).read_bytes() == (REPOSITORY / file).read_bytes()

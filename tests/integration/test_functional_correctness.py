@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from tests.builders import safe, session, suite
-from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.session import ApiUsage, SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, TestSummary
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource

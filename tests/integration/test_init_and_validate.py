@@ -241,10 +241,7 @@ def test_problems_go_to_standard_error_all_at_once(tmp_path):
     done = zelda("validate", cwd=tmp_path)
     assert done.stderr.splitlines() == [
         "error: 3 problems in the configuration:",
-        (
-            "zelda.config.yaml:1:9: trials must be a whole number from 1 to 1000 or adaptive or a group of keys"
-            " such as {first: 3, looks: [6, 10, 16]}, not 1.5"
-        ),
+        "zelda.config.yaml:1:9: trials must be a whole number, adaptive or a group of keys, not 1.5",
         "zelda/test-a.yaml:1:1: the file holds a list; it must hold keys, each followed by a colon and its value",
         "zelda/test-b.yaml:1:9: a quote is opened here and never closed",
         "Nothing was run. Correct the configuration, then check it with `zelda validate`.",

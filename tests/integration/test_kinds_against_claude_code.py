@@ -15,11 +15,11 @@ from tests.support.scripted_api import ScriptedApi, text, tool_call
 from tests.support.steered import head, safe, workspace_in
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem
-from zelda_ci.domain.steering import felt_by
 from zelda_ci.execution import launch
 from zelda_ci.execution.manifest.plugins import UNJUDGED
 from zelda_ci.execution.manifest.scan import memory_lines
 from zelda_ci.model_proxy.witness import TranscriptWitness
+from zelda_ci.pipeline.felt import felt_by
 
 HOOK = "hooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks:\n        - type: command\n          command: echo {}\n"
 # As the head of a file may spell it, and whether Claude Code takes it for a yes.

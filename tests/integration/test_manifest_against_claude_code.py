@@ -14,11 +14,12 @@ from tests.support.claude_sessions import Session, make_workspace
 from tests.support.judges import finds, use
 from tests.support.scripted_api import Message, ScriptedApi, text, tool_call
 from tests.support.steered import head, safe
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import ToolUsageDetails
-from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.session import ApiUsage, SessionTranscript, Started
+from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.execution.manifest.plugins import find_pins
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.judge.prompts import new_nonce

@@ -15,9 +15,10 @@ from tests.support.claude_sessions import Session, make_workspace
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text, tool_call
 from tests.support.steered import safe
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.manifest import ManifestItem, resolve_loaded
+from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.domain.session import ServersReported, SessionRecord, SessionStatus, SessionTranscript
 from zelda_ci.execution.agent import SessionOutcome
+from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.execution.manifest.scan import scan
 
 SCRIPT = Path(__file__).parents[1] / "support" / "stdio_mcp_server.py"

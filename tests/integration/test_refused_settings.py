@@ -17,8 +17,8 @@ from tests.support.projects import repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from tests.support.steered import safe
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.manifest import resolve_loaded
 from zelda_ci.execution.doctor import refusals
+from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.execution.manifest.scan import scan
 
 FILE = ".claude/settings.json"

@@ -23,10 +23,10 @@ from tests.support.judging import (
 )
 from tests.support.scripted_api import ApiRequest, Message, Reply, ScriptedApi, http_error, text, tool_call
 from tests.support.steered import workspace_in
-from zelda_ci.domain.characters import marked
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.session import SessionRecord, SessionStatus, SessionTranscript, ToolReturned
 from zelda_ci.domain.workspace import Changes
+from zelda_ci.judge.characters import marked
 
 pytestmark = pytest.mark.anyio
 

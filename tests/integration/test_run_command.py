@@ -270,13 +270,13 @@ REFUSALS = {
     "no isolation": (SUITE, ["run", "--isolation", "none"], "would run as you"),
     "no such isolation": (SUITE, ["run", "--isolation", "perfect"], "--isolation"),
     "jobs": (SUITE, ["run", "--jobs", "0"], "--jobs"),
-    "trials": (
+    "trials": (SUITE, ["run", "--trials", "1001"], "--trials cannot be used: trials must be at most 1000, not 1001."),
+    "thinking": (
         SUITE,
-        ["run", "--trials", "1001"],
-        "--trials is '1001', which cannot be used: it must be a whole number from 1 to 1000 or",
+        ["run", "--max-thinking-tokens", "5"],
+        "--max-thinking-tokens cannot be used: execution.maxThinkingTokens must be at least 1024, not 5.",
     ),
-    "thinking": (SUITE, ["run", "--max-thinking-tokens", "5"], "'--max-thinking-tokens': 5 is not in the range 1024"),
-    "judge's model": (SUITE, ["rejudge", "latest", "--judge-model", "a b"], "--judge-model is 'a b', which cannot be"),
+    "judge's model": (SUITE, ["rejudge", "latest", "--judge-model", "a b"], "--judge-model cannot be used: judgeModel"),
 }
 
 

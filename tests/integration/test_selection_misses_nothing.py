@@ -22,11 +22,11 @@ from tests.builders import START, records, result, safe, suite, transcript
 from tests.support.projects import ENVIRON, Project, repository
 from tests.support.steered import head, scanned
 from zelda_ci.domain.details import ToolUsageDetails
-from zelda_ci.domain.manifest import resolve_loaded
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import Started
-from zelda_ci.domain.steering import felt_by
+from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.pipeline.changed_files import read_changes
+from zelda_ci.pipeline.felt import felt_by
 from zelda_ci.selection.choice import choose
 from zelda_ci.selection.effects import ChangeSet, ProjectFiles, SuiteEvidence
 from zelda_ci.workspace.git import Git, prepare

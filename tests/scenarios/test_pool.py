@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.scenarios.stage import BAD, GOOD, Done, Stage
 from tests.support.github_server import Artifact
-from zelda_ci.domain.pool import Pool
+from zelda_ci.domain.run import Pool
 from zelda_ci.storage import codec
 
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tests.builders import MODEL, START, suite
 from tests.support.projects import ENVIRON
 from tests.support.steered import workspace_in, write
-from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.session import (
@@ -41,9 +41,9 @@ from zelda_ci.domain.session import (
     Usage,
     UserSaid,
 )
-from zelda_ci.domain.session_log import assemble
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.storage.fold import assemble
 from zelda_ci.workspace.changes import DIFF, store_patch
 
 FOLDER = Path(__file__).parents[1] / "data" / "judge_cases"

@@ -9,8 +9,9 @@ from pydantic import BaseModel
 from tests.builders import suite
 from tests.support.patience import PATIENCE
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, tool_call
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import FulfillmentDetails
-from zelda_ci.domain.evaluation import EvalContext, EvalResult
+from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.judge.anthropic_judge import AnthropicJudge, Backoff, JudgeAccess

@@ -16,13 +16,12 @@ from tests.golden.ci_reports import HOSTILE
 from tests.unit.compare.runs import JUDGE, evaluation
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.details import (
     Citation,
     CriterionJudgement,
     CriterionVerdict,
     FulfillmentDetails,
-    MissedTool,
     RuleJudgement,
     RuleVerdict,
     ToolRemark,
@@ -30,7 +29,6 @@ from zelda_ci.domain.details import (
     ToolUse,
 )
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.images import SessionImage
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
@@ -40,6 +38,7 @@ from zelda_ci.domain.session import (
     Entry,
     HookRan,
     Retried,
+    SessionImage,
     SessionStatus,
     SessionTranscript,
     Started,
@@ -51,6 +50,7 @@ from zelda_ci.domain.session import (
 from zelda_ci.domain.test_run import RunnerCounts, TestSummary
 from zelda_ci.domain.trials import Side
 from zelda_ci.redact import SafeText
+from zelda_ci.report.told import CiReport
 
 ROOT = "/work/runs/5eaab39b/ws"
 NAMES: tuple[str, ...] = ("rest-endpoint", "discount-code", "receipt-tax", "add-logging", "openapi")
@@ -425,7 +425,7 @@ def used_tools(*, good: bool) -> EvalResult:
     skill, rule = safe("Skill(rest-conventions)"), safe(".claude/rules/errors.md")
     file, name = safe(".claude/skills/rest-conventions/SKILL.md"), safe("rest-conventions")
     called = ToolRemark(tool=skill, reasoning=safe("It was called before the handler was written."))
-    missed = MissedTool(tool=skill, reasoning=safe("The task adds a route; the skill says how errors are answered."))
+    missed = ToolRemark(tool=skill, reasoning=safe("The task adds a route; the skill says how errors are answered."))
     judged = RuleJudgement(
         rule=rule,
         verdict=RuleVerdict.FOLLOWED if good else RuleVerdict.BROKEN,

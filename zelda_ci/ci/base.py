@@ -21,10 +21,10 @@ from zelda_ci.config.document import MAX_FILE_BYTES
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.config.trust import BaseSettings, KeyChange, SettledProject
-from zelda_ci.domain.ci import NOTHING_CHANGED, PullRequestChanges, RuleChange
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError
 from zelda_ci.redact import Redactor, Secret
+from zelda_ci.report.told import NOTHING_CHANGED, PullRequestChanges, RuleChange
 from zelda_ci.workspace.git import Git, prepare
 
 MAX_NAMED = 20

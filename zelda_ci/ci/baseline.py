@@ -15,7 +15,6 @@ from zelda_ci.ci.stored_artifacts import identity_of
 from zelda_ci.ci.stored_results import StoredResults, read_stored
 from zelda_ci.compare.drift import merged
 from zelda_ci.compare.pool import (
-    StoredTrials,
     TrialPool,
     grouped,
     is_beside,
@@ -30,8 +29,7 @@ from zelda_ci.compare.pool import (
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.pool import Pool
-from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.run import BatchResult, Pool, RunResult, StoredTrials
 from zelda_ci.domain.shards import PinnedPlan
 from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.errors import ConfigError, GitHubError, StorageError
@@ -246,7 +244,7 @@ def stored_for(
     for name in planned:
         heads = tuple(run for run in earlier.get(name, ()) if run.side is Side.HEAD)
         bases = tuple(run for run in earlier.get(name, ()) if run.side is Side.BASE)
-        found[name] = StoredTrials(heads, bases, stored.stored(name, settings[name]))
+        found[name] = StoredTrials(head=heads, base=bases, stored=stored.stored(name, settings[name]))
     return found
 
 

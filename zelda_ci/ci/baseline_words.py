@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, PoolSummary
 from zelda_ci.domain.numbers import format_count
-from zelda_ci.domain.pool import PoolSummary
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.report.builders.phrases import age_words, pool_words
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zelda_ci.domain.characters import acts
 from zelda_ci.domain.suite import NAME
+from zelda_ci.judge.characters import acts
 
 MAX_REASON_LENGTH = 500
 MAX_SUITES = 20

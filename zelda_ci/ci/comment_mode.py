@@ -17,9 +17,8 @@ from zelda_ci.ci.evaluate import compare_beside
 from zelda_ci.ci.event import BaselineTarget, number, text
 from zelda_ci.ci.stored_artifacts import Opened, artifacts_of_run, is_results_name, opened
 from zelda_ci.ci.stored_results import StoredResults, read_stored
-from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.domain.ci import Provenance
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import Api
@@ -164,9 +163,7 @@ def _counted(case: CiContext, result: CiResult, stored: BatchBaseline) -> dict[s
         return tuple(run for run in runs if run.suite == suite)
 
     return {
-        name: replace(
-            found.get(name, StoredTrials()), head=of(result.earlier, name), base=of(result.earlier_base, name)
-        )
+        name: found.get(name, StoredTrials()).replace(head=of(result.earlier, name), base=of(result.earlier_base, name))
         for name in dict.fromkeys(run.suite for run in (*result.head, *result.earlier_base))
     }
 

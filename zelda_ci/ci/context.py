@@ -10,14 +10,7 @@ from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.compare.acceptance import accept
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.compare.pool import TrialPool
-from zelda_ci.domain.ci import (
-    NOTHING_CHANGED,
-    BaselineOrigin,
-    CiReport,
-    Links,
-    Provenance,
-    PullRequestChanges,
-)
+from zelda_ci.domain.ci import BaselineOrigin, Provenance
 from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult, NotLoaded
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
@@ -28,6 +21,7 @@ from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.pipeline.comparing import Compared
+from zelda_ci.report.told import NOTHING_CHANGED, CiReport, Links, PullRequestChanges
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from zelda_ci.ci.baseline_words import CANCELLED
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.earlier_runs import lost_attempts
 from zelda_ci.ci.outputs import Files, json_of, write
-from zelda_ci.compare.pool import StoredTrials, summarize_pool
+from zelda_ci.compare.pool import summarize_pool
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.run import BatchResult, RunResult, batch_of
+from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials, batch_of
 from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.workflow_commands import empty

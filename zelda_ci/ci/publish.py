@@ -13,7 +13,6 @@ from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.inputs import CommentWhen
 from zelda_ci.ci.outputs import Files, step_outputs, write
 from zelda_ci.ci.settings import Context
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.files import untrusted
@@ -29,6 +28,7 @@ from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
 from zelda_ci.report.model import CiView, RunFiles
 from zelda_ci.report.text import escape_markdown, sentence
+from zelda_ci.report.told import CiReport
 from zelda_ci.storage.result_store import RUNS
 
 MAX_OUTPUTS = 20

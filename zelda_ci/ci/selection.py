@@ -14,9 +14,9 @@ from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import path_in
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
-from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.errors import ZeldaError
 from zelda_ci.pipeline.changed_files import read_changes, unknown
 from zelda_ci.pipeline.selecting import evidence, project_files

@@ -14,12 +14,11 @@ from zelda_ci.ci.evaluate import PushPlan
 from zelda_ci.ci.outputs import Files, json_of, provenance, write
 from zelda_ci.ci.stored_artifacts import PROVENANCE
 from zelda_ci.ci.stored_parts import PLAN, kept_trials, part_name, plan_name, received
-from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.compare.shards import differences
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, batch_outcome
-from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
+from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials, empty_batch
 from zelda_ci.domain.shards import (
     PinnedPlan,
     PinnedTrials,
@@ -106,7 +105,7 @@ def restored(pinned: PinnedPlan) -> PushPlan:
     stored = None
     if pinned.counted is not None:
         stored = {
-            name: StoredTrials(runs(each.head), runs(each.base), runs(each.stored))
+            name: StoredTrials(head=runs(each.head), base=runs(each.base), stored=runs(each.stored))
             for name, each in pinned.counted.items()
         }
     found = baseline.restored(pinned)

@@ -7,8 +7,7 @@ from datetime import datetime
 from zelda_ci.ci.stored_artifacts import NIGHTS, POOL, RESULTS, Opened
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.pool import Pool
-from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.run import BatchResult, Pool, RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec

@@ -11,7 +11,6 @@ from zelda_ci.cli.compare import configured_gates
 from zelda_ci.cli.output import echo
 from zelda_ci.cli.report import typed_path
 from zelda_ci.config.project import find_root, results_folder
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.numbers import brief_count
 from zelda_ci.domain.run import batch_of
 from zelda_ci.domain.trials import Side
@@ -19,6 +18,7 @@ from zelda_ci.errors import ConfigError
 from zelda_ci.pipeline.comparing import changed_steering, compare_sides
 from zelda_ci.pipeline.html_report import report_alone, report_of_sides, write_html
 from zelda_ci.report.text import visible
+from zelda_ci.report.told import CiReport
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import LATEST, SideReference, read_side
 

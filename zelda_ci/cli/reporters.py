@@ -14,12 +14,12 @@ from zelda_ci.app import Invocation
 from zelda_ci.cli import report
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.compare.gate import missed_minimums
-from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, PullRequestChanges, SteeringChange
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import GateResult, Verdict
 from zelda_ci.domain.outcome import Outcome, batch_outcome
-from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.run import BatchResult, StoredTrials
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
 from zelda_ci.files.atomic import write_whole
@@ -37,6 +37,7 @@ from zelda_ci.report.model import Detail, RunFiles, Section
 from zelda_ci.report.terminal.pages import print_arms, print_closing, print_comparison
 from zelda_ci.report.terminal.suites import FinishedSuites
 from zelda_ci.report.text import json_text, sentence
+from zelda_ci.report.told import CiReport, PullRequestChanges
 from zelda_ci.selection.choice import left_out, reasons
 from zelda_ci.storage.history import RunHistory
 

@@ -14,9 +14,8 @@ from zelda_ci.cli import completion, debug_log, merge, options, report, reporter
 from zelda_ci.cli.choosing import Selection, select_in
 from zelda_ci.cli.output import echo
 from zelda_ci.cli.reporters import Reporter, RunReport, folder_name, narrowed
-from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.config.environment import read_environment
-from zelda_ci.domain.run import BatchResult, empty_batch
+from zelda_ci.domain.run import BatchResult, StoredTrials, empty_batch
 from zelda_ci.domain.shards import ShardOf
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
 from zelda_ci.overrides import Overrides

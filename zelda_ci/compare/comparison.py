@@ -51,6 +51,9 @@ ONCE = "differs between any two sessions: compared over all suites, on their fir
 # A difference that was seen, and is no call.
 UNPROVEN = {Verdict.CHANGED, Verdict.INCONCLUSIVE}
 
+# Of what no look tested: it is never significant.
+UNTESTED = AdjustedAnswer()
+
 Row = TypeVar("Row", MeasureDelta, CriterionDelta)
 
 
@@ -123,9 +126,7 @@ class _Suite:
     def compared(self, answers: Answers) -> SuiteComparison:
         """The suite's record."""
         pair, old, new = self.pair, self.pair.baseline, self.pair.candidate
-        rows = [
-            self._row(key, question, answers.get(key, AdjustedAnswer())) for key, question in self.questions.items()
-        ]
+        rows = [self._row(key, question, answers.get(key, UNTESTED)) for key, question in self.questions.items()]
         found = SuiteComparison(
             suite=pair.suite,
             file=pair.present[-1].file,
@@ -252,7 +253,7 @@ def _compared(suites: Sequence[_Suite], looks: Sequence[SuiteLooks] = ()) -> Com
     answers |= answered(overall, alpha=OVERALL_ALPHA)
     compared = tuple(suite.compared(answers) for suite in found)
     rows = [
-        MeasureDelta(measure=Measure(key.name), **describe(question, answers.get(key, AdjustedAnswer())))
+        MeasureDelta(measure=Measure(key.name), **describe(question, answers.get(key, UNTESTED)))
         for key, question in overall.items()
     ]
     if not adding:

@@ -11,10 +11,10 @@ from functools import cached_property
 from operator import attrgetter
 
 from zelda_ci.compare.sides import INVALID
+from zelda_ci.domain.ci import PoolSummary
 from zelda_ci.domain.fingerprint import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.pool import PoolSummary
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.trials import PoolSettings, Side
 
 # Clocks of two machines may differ by this much; whatever claims to be newer was not made yet.
@@ -24,23 +24,6 @@ Key = tuple[str, str]
 _by_age = attrgetter("finished_at", "run_id")
 
 SettingsOf = Callable[[str], PoolSettings]
-
-
-@dataclass(frozen=True)
-class StoredTrials:
-    """Everything stored that counts for a suite, before any trial of the present run; no trial counts twice."""
-
-    head: tuple[RunResult, ...] = ()
-    """Of the head itself, by earlier runs: they add up."""
-    base: tuple[RunResult, ...] = ()
-    """Of the base commit, by the same runs: they were made beside those of the head."""
-    stored: tuple[RunResult, ...] = ()
-    """Of the base's state, at any time, on any platform: they say whether the head's first trials are as expected."""
-
-    @property
-    def all(self) -> tuple[RunResult, ...]:
-        """Whatever they may be used for."""
-        return (*self.head, *self.base, *self.stored)
 
 
 @dataclass(frozen=True)
@@ -80,7 +63,7 @@ class TrialPool:
             if is_of_platform(run.fingerprint, head) and _is_beside(run, own)
         )
         taken = {id(run) for run in (*own, *beside)}
-        return StoredTrials(own, beside, tuple(run for run in stored if id(run) not in taken))
+        return StoredTrials(head=own, base=beside, stored=tuple(run for run in stored if id(run) not in taken))
 
 
 def _is_beside(run: RunResult, heads: Sequence[RunResult]) -> bool:

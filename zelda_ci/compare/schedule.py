@@ -8,8 +8,8 @@ from itertools import count, islice
 from zelda_ci.compare.compatibility import session_obstacles
 from zelda_ci.compare.looks import Look, SuiteLooks, interleaved, looks_of
 from zelda_ci.compare.overall import look_worse, missing_of_base
-from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.compare.sides import INVALID, RunMetrics, SuiteSide, read_metrics
+from zelda_ci.domain.run import StoredTrials
 from zelda_ci.domain.trials import DoneReason, FixedTrials, Plan, Side, TrialPlan
 
 # Trials of a side that may fail before nothing more is tried.

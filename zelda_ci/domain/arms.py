@@ -70,7 +70,7 @@ class Forecast(Record):
 
 
 class SuiteArms(Record):
-    """How far the two sides of a suite came, and why no further."""
+    """How far the two sides of a suite came, and why no further; told as it happens, too."""
 
     suite: str
     head: int
@@ -110,13 +110,3 @@ class MoreTrials:
     """At most."""
     missed: tuple[tuple[str, int, int], ...] = ()
     """Criteria that the head did not always meet: how often not, of how many trials."""
-
-
-@dataclass(frozen=True)
-class SuiteDone:
-    """A suite needs no further trial, or gets none: why, and how many it had on both sides."""
-
-    suite: str
-    reason: str
-    head: int
-    base: int

@@ -1,17 +1,12 @@
 """What a run in CI knows beside its results: where they came from, what they are compared with, where they are told."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
 from pydantic import AwareDatetime
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.comparison import AcceptedReason, Comparison, GateResult, NotLoaded
-from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.outcome import Outcome, batch_outcome
-from zelda_ci.domain.pool import PoolSummary
-from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.comparison import AcceptedReason, NotLoaded
 
 
 class Provenance(Record):
@@ -49,6 +44,18 @@ class Provenance(Record):
     """What would have turned the check red, had nobody with write access accepted it on the pull request."""
     refused: tuple[NotLoaded, ...] = ()
     """Settings files that Claude Code refuses and did not refuse on the base."""
+
+
+class PoolSummary(Record):
+    """What a pool rests on."""
+
+    trials: int
+    per_suite: int
+    """Most trials that any suite has."""
+    runs: int
+    """Invocations that made the trials."""
+    newest_at: AwareDatetime
+    oldest_at: AwareDatetime
 
 
 class BaselineState(StrEnum):
@@ -91,120 +98,3 @@ class BaselineOrigin(Record):
     """Most trials that any suite of it has."""
     pool: PoolSummary | None = None
     """What the stored trials rest on, where those of several runs are counted together."""
-
-
-@dataclass(frozen=True)
-class Links:
-    """Where a reader finds more; absent where it does not exist."""
-
-    run: str | None = None
-    artifact: str | None = None
-    """With the results."""
-    transcripts: str | None = None
-    """The artifact with transcripts, patches and logs."""
-    commit: str | None = None
-    """Of the head, which is what a reviewer knows."""
-    files: str | None = None
-    """Of the head's files: a path below it, from the top of the repository, is a file as it was tested."""
-    report: str | None = None
-    """A page with everything; `builders.anchors` has its fragments."""
-
-
-@dataclass(frozen=True)
-class SteeringChange:
-    """A file that steers Claude Code and that the pull request changes."""
-
-    path: str
-    """From the top of the repository."""
-    line: int | None = None
-    """The first that differs, as the head has it; absent where the file is gone, or its text is not known."""
-    suites: frozenset[str] | None = None
-    """That may feel it; absent: all."""
-    is_gone: bool = False
-
-    def concerns(self, suite: str) -> bool:
-        """Whether a suite may feel it."""
-        return self.suites is None or suite in self.suites
-
-
-@dataclass(frozen=True)
-class RuleChange:
-    """A key by which results are judged, that the pull request changes and that counts after the merge only."""
-
-    key: str
-    place: str
-    """File and line that give it."""
-    loosens: bool = False
-    """Whether less would be red with it."""
-
-
-@dataclass(frozen=True)
-class PullRequestChanges:
-    """What a pull request changes of that by which it is tested."""
-
-    steering: tuple[SteeringChange, ...] = ()
-    """As far as it is known."""
-    rules: tuple[RuleChange, ...] = ()
-    removed_suites: tuple[str, ...] = ()
-    """Files of suites that only the base has."""
-    others: tuple[str, ...] = ()
-    """Files that steer nothing, from the top of the repository, as far as they are known."""
-
-
-NOTHING_CHANGED = PullRequestChanges()
-
-
-@dataclass(frozen=True)
-class CiReport:
-    """Everything that the comment, the summary, the annotations and JUnit tell."""
-
-    batch: BatchResult
-    gate: GateResult
-    """Of what `fail-on` asks for."""
-    baseline: BaselineOrigin
-    comparison: Comparison | None = None
-    """Absent where there is no baseline."""
-    baseline_batch: BatchResult | None = None
-    links: Links = Links()
-    title: str = "Zelda"
-    """Heading of the comment; tells apart the comments of several jobs."""
-    subject: str = ""
-    """The project's name; empty where only the repository says it."""
-    tested: str | None = None
-    """The commit that was tested: of a pull request, usually the merge commit."""
-    head: str | None = None
-    """The commit that a reviewer knows; absent where it is the tested one."""
-    changes: PullRequestChanges = NOTHING_CHANGED
-    planned: tuple[str, ...] = ()
-    """Suites that were to run; empty where nobody knows any more."""
-    cancelled: bool = False
-    """Whether the run was ended before its time, be it after its last session."""
-    project: str = ""
-    """The project's folder, from the top of the repository; empty at the top."""
-    nights: NightlyHistory | None = None
-    """Of a nightly run, what suites showed in this night and those before."""
-    notes: tuple[str, ...] = ()
-    """What happened on the way and readers should know, in sentences."""
-
-    @property
-    def outcome(self) -> Outcome:
-        """How the check ends: exit code, headline, annotations, JUnit, HTML report and outputs follow this one value.
-
-        A cancelled run's first, then a broken or incomplete run's, which must not look green, then the gate's.
-        """
-        ran = Outcome.INTERRUPTED if self.is_cut_short else batch_outcome(self.batch)
-        if ran >= Outcome.INCOMPLETE:
-            return ran
-        if self.gate.exit_code:
-            return Outcome.FAILED if self.gate.exit_code == Outcome.FAILED.exit_code else Outcome.INCOMPLETE
-        return Outcome.MEASURED if ran is Outcome.MEASURED and self.comparison is None else Outcome.PASSED
-
-    @property
-    def is_red(self) -> bool:
-        """Whether the check is."""
-        return self.outcome.exit_code != 0
-
-    @property
-    def is_cut_short(self) -> bool:
-        """Whether not all was done that was to be done, so that nothing can be claimed."""
-        return self.cancelled or self.batch.interrupted

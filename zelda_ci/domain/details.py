@@ -116,14 +116,6 @@ class ToolRemark(Record):
     """Votes by finding, where there were several and they differed; those that do not count as `notJudged`."""
 
 
-class MissedTool(ToolRemark):
-    """A tool that was available, should have been used, and was not."""
-
-
-class MisusedTool(ToolRemark):
-    """A tool that was used in a way or for a purpose for which it is not meant."""
-
-
 class RuleVerdict(StrEnum):
     """What became of a rule. Rules have no call that could be counted: without a judge nothing is known of them."""
 
@@ -154,8 +146,10 @@ class ToolUsageDetails(Record):
     """Calls by tool, named as in `EfficiencyDetails.tool_calls`."""
     uses: tuple[ToolUse, ...] = ()
     """The same with errors and denials, the most used first."""
-    missed: tuple[MissedTool, ...] = ()
-    misused: tuple[MisusedTool, ...] = ()
+    missed: tuple[ToolRemark, ...] = ()
+    """Tools that were available, should have been used, and were not."""
+    misused: tuple[ToolRemark, ...] = ()
+    """Tools that were used in a way or for a purpose for which they are not meant."""
     instructions_ignored: tuple[ToolRemark, ...] = ()
     """Tools that were called, and then not done as they say."""
     used_well: tuple[ToolRemark, ...] = ()

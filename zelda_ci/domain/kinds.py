@@ -3,6 +3,7 @@
 Everything that has to know one of these reads this table: the scan, what was loaded, coverage, selection, reports.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -147,3 +148,34 @@ def may_steer(path: str) -> bool:
 def of_folder(folder: str) -> Kind | None:
     """The kind whose files lie in a folder of that name in `.claude`."""
     return next((row for row in KINDS.values() if folder and row.folder == folder), None)
+
+
+MAX_TOOL_NAME_LENGTH = 100
+
+
+def skill(name: object) -> str:
+    """A skill or a command of that name, which sessions may write with the slash of a command line."""
+    return _named("Skill", name.removeprefix("/") if isinstance(name, str) else None)
+
+
+def agent(name: object) -> str:
+    """A sub-agent of that type."""
+    return _named("Agent", name)
+
+
+def server(name: str) -> str:
+    """What the names of an MCP server's tools begin with, before the last two underscores."""
+    return f"mcp__{_plain(name)}"
+
+
+def server_tool(server_name: str, tool: str) -> str:
+    """A tool of an MCP server."""
+    return f"{server(server_name)}__{_plain(tool)}"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)
+
+
+def _named(kind: str, name: object) -> str:
+    return f"{kind}({name[:MAX_TOOL_NAME_LENGTH]})" if isinstance(name, str) and name else kind

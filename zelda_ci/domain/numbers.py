@@ -43,9 +43,9 @@ def duration(seconds: float) -> str:
 
 def rough_duration(seconds: float) -> str:
     """`40 s`, `7 min` or `2h 05m`: an estimate is no finer than it is sure."""
-    if seconds < MINUTE:
-        return f"{max(10, 10 * round(seconds / 10))} s"
-    return f"{round(seconds / MINUTE)} min" if seconds < HOUR else duration(seconds)
+    if (tens := max(10, 10 * round(seconds / 10))) < MINUTE:
+        return f"{tens} s"
+    return f"{minutes} min" if (minutes := round(seconds / MINUTE)) < MINUTE else duration(MINUTE * minutes)
 
 
 def clock(seconds: float) -> str:
@@ -72,5 +72,5 @@ def brief_count(number: float) -> str:
     for limit, divisor, unit in ((999.5, 1, ""), (999_500, 1_000, "k"), (999_500_000, 1_000_000, "M")):
         if abs(number) < limit:
             part = number / divisor
-            return f"{part:.0f}{unit}" if not unit or abs(part) >= 100 else f"{part:.1f}{unit}"
+            return f"{part:.0f}{unit}" if not unit or abs(part) >= 99.95 else f"{part:.1f}{unit}"
     return f"{number:.3g}"

@@ -202,6 +202,32 @@ class BatchResult(Record):
         return tuple(suite for suite in self.arms if suite.unpaid)
 
 
+class Pool(Record):
+    """What a run stores beside its own results: the trials of earlier runs, so that one artifact has them all."""
+
+    schema_version: Literal[1] = 1
+    suites: dict[str, Fingerprint] = {}
+    """Every suite of the tested commit, also those that were not run."""
+    trials: tuple[RunResult, ...] = ()
+    """Of earlier runs; those of the run itself are its results."""
+
+
+class StoredTrials(Record):
+    """Everything stored that counts for a suite, before any trial of the present run; no trial counts twice."""
+
+    head: tuple[RunResult, ...] = ()
+    """Of the head itself, by earlier runs: they add up."""
+    base: tuple[RunResult, ...] = ()
+    """Of the base commit, by the same runs: they were made beside those of the head."""
+    stored: tuple[RunResult, ...] = ()
+    """Of the base's state, at any time, on any platform: they say whether the head's first trials are as expected."""
+
+    @property
+    def all(self) -> tuple[RunResult, ...]:
+        """Whatever they may be used for."""
+        return (*self.head, *self.base, *self.stored)
+
+
 def empty_batch(now: AwareDatetime) -> BatchResult:
     """An invocation that had nothing to run."""
     return BatchResult(batch_id=f"{now:%Y-%m-%dT%H-%M-%S}-none", started_at=now, finished_at=now, planned=0, runs=())

@@ -4,11 +4,51 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.images import SessionImage
+from zelda_ci.domain.kinds import MAX_TOOL_NAME_LENGTH, agent, skill
 from zelda_ci.redact import SafeJson, SafeText
+
+MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+
+# What models can see, and so what a session has seen.
+ENDINGS: dict[MediaType, str] = {
+    "image/png": "png",
+    "image/jpeg": "jpg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+}
+
+# Of one image: the API takes 5 MB of base64.
+MAX_IMAGE_BYTES = 3_700_000
+
+
+class SessionImage(Record):
+    """An image that a tool returned. It lies beside the transcript, in a file that its digest names."""
+
+    media_type: MediaType
+    """By its first bytes, whatever the tool called it."""
+    size_bytes: NonNegativeInt
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file."""
+        return f"{self.sha256}.{ENDINGS[self.media_type]}"
+
+
+def media_type_of(data: bytes) -> MediaType | None:
+    """What an image is by its first bytes; nothing where it is none of the kinds that are known."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return None
 
 
 class SessionStatus(StrEnum):
@@ -254,6 +294,19 @@ class ToolCall(Record):
     started_at: float
     """Seconds since the session was started."""
     ended_at: float | None = None
+
+    @property
+    def label(self) -> str:
+        """A tool by its name, a skill or sub-agent with its own; `Task` is what Claude Code called `Agent` before."""
+        match self.name:
+            case "Skill":
+                return skill(self.input.get("skill"))
+            case "Agent" | "Task":
+                return agent(self.input.get("subagent_type"))
+            case "Workflow" if self.input.get("name"):
+                return skill(self.input.get("name"))
+            case _:
+                return self.name[:MAX_TOOL_NAME_LENGTH]
 
 
 class Turn(Record):

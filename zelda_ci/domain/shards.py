@@ -9,7 +9,7 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials
 
 # More than any repository has jobs to spare: GitHub starts 256 of a matrix at most.
 MAX_SHARDS = 256
@@ -89,14 +89,6 @@ class ShardPlan(Record):
         return tuple(suite.name for suite in self.suites_of(shard))
 
 
-class CountedTrials(Record):
-    """The stored trials that count for a suite beside those that were made."""
-
-    head: tuple[RunResult, ...] = ()
-    base: tuple[RunResult, ...] = ()
-    stored: tuple[RunResult, ...] = ()
-
-
 class ShardPart(Record):
     """What a shard hands in, beside its results: enough to know where it belongs."""
 
@@ -107,7 +99,7 @@ class ShardPart(Record):
     """On which it ran, such as `debian 13 x86_64`."""
     origin: Provenance | None = None
     """The job that made it, in a GitHub workflow; absent elsewhere."""
-    counted: dict[str, CountedTrials] = {}
+    counted: dict[str, StoredTrials] = {}
     """By suite; outside of GitHub, where nobody else knows them."""
 
 

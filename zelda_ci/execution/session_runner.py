@@ -89,7 +89,7 @@ class TransportError(Exception):
 
 
 class Transport(Protocol):
-    """The line to one CLI. Everything raises `BrokenLineError`, and nothing else."""
+    """The line to one CLI. Everything raises `TransportError`, and nothing else."""
 
     prompted: bool
     """Whether the prompt has gone out."""

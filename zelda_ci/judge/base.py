@@ -9,10 +9,10 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import anyio
 from pydantic import BaseModel, ValidationError
 
-from zelda_ci.domain.characters import spelled
 from zelda_ci.domain.session import Usage
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import JudgeError
+from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.images import SessionImages
 from zelda_ci.redact import SafeText
 

@@ -14,9 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from zelda_ci.domain.images import MAX_IMAGE_BYTES, SessionImage, lines_of_images, media_type_of
-from zelda_ci.domain.session import SessionTranscript, ToolReturned
+from zelda_ci.domain.session import MAX_IMAGE_BYTES, SessionImage, SessionTranscript, ToolReturned, media_type_of
 from zelda_ci.files import untrusted
+from zelda_ci.judge.rendering import lines_of_images
 
 # At the beginning of one question. Beyond twenty in a request, the API takes only small ones.
 MAX_SHOWN = 10

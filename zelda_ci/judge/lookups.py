@@ -14,15 +14,14 @@ from typing import Any
 import re2
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from zelda_ci.domain.characters import marked, spelled
-from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.globs import matches
-from zelda_ci.domain.images import image_line
 from zelda_ci.domain.session import SessionTranscript, Turn
 from zelda_ci.files import untrusted
 from zelda_ci.judge.base import LookupTool, problems_of
+from zelda_ci.judge.characters import marked, spelled
 from zelda_ci.judge.prompts import fence, mark_of
-from zelda_ci.judge.rendering import rendered_call, rendered_turn, units
+from zelda_ci.judge.rendering import image_line, rendered_call, rendered_turn, units
 from zelda_ci.redact import Redactor, SafeText
 
 MAX_ENTRIES = 50_000

@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zelda_ci.domain.characters import spelled
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import CommonPrefix, JudgeQuestion
+from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.images import SessionImages
 
 if TYPE_CHECKING:

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zelda_ci.domain.characters import marked
-from zelda_ci.domain.images import SessionImage, image_line
 from zelda_ci.domain.session import (
     Denied,
     HookRan,
@@ -15,16 +13,29 @@ from zelda_ci.domain.session import (
     McpServerState,
     Noticed,
     Retried,
+    SessionImage,
     SessionTranscript,
     ToolCall,
     ToolReturned,
     Turn,
     UserSaid,
 )
+from zelda_ci.judge.characters import marked
 
 SEPARATOR = "\n\n"
 # Of a text that has to be shortened: how things began tells a little more than how they ended.
 HEAD_SHARE = 0.6
+
+
+def image_line(mark: str, number: int, image: SessionImage) -> str:
+    """What stands for an image in a text; with a mark that the session does not know, it cannot forge one."""
+    return f"[{mark} image {number}: {image.media_type}, {image.size_bytes} bytes, {image.sha256}]"
+
+
+def lines_of_images(mark: str) -> re.Pattern[str]:
+    """Matches such lines; the group is the digest."""
+    told = rf"\[{re.escape(mark)} image \d+: image/\w+, \d+ bytes, ([0-9a-f]{{64}})\]"
+    return re.compile(f"^{told}$", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from zelda_ci.domain.characters import marked
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of, estimated_tokens, tokens_within
+from zelda_ci.judge.characters import marked
 from zelda_ci.judge.prompts import mark_of, repeated
 from zelda_ci.judge.rendering import SEPARATOR, Chunk, Limits, chunked, limits, outline, preface, units, windowed
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from pydantic import BaseModel
 
-from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.measures import METRICS, Metric
 from zelda_ci.domain.suite import MetricSwitches
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Services

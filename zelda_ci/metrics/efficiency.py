@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from zelda_ci.domain import manifest
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import EfficiencyDetails
-from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import (
     ApiUsage,
@@ -158,7 +157,7 @@ def _details(transcript: SessionTranscript, api: ApiUsage, spent: _Spent) -> Eff
         # Waiting for the API's limits says nothing about the session; Claude Code does not know of it.
         wall_seconds=max(0.0, transcript.wall_seconds - api.wait_seconds),
         api_seconds=api.api_seconds if api.wait_seconds else spent.api_seconds,
-        tool_calls=dict(sorted(Counter(map(manifest.label, calls)).items())),
+        tool_calls=dict(sorted(Counter(call.label for call in calls).items())),
         tool_errors=sum(call.is_error and not call.denied for call in calls),
         denied_calls=_denied(transcript),
         api_retries=api.retries if api.requests else retried,

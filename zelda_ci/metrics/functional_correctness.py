@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import Command, ResolvedSuite

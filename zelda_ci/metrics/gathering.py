@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from zelda_ci.domain.characters import spelled
-from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.files import untrusted
 from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix
+from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.images import SessionImages
 from zelda_ci.judge.prompts import common_prefix, fence, mark_of
 from zelda_ci.judge.rendering import windowed

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from zelda_ci.domain.characters import unmarked
+from zelda_ci.judge.characters import unmarked
 
 # Letters and digits of a quote that is less than a line; of a whole line one is enough: "OK" may be all there is.
 MIN_SUBSTANCE = 4

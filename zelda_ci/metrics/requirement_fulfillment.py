@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails, JudgeIdentity
-from zelda_ci.domain.evaluation import EvalContext
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.errors import JudgeError

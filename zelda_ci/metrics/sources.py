@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from zelda_ci.domain.images import SessionImage
-from zelda_ci.domain.session import SessionTranscript, Turn
+from zelda_ci.domain.session import SessionImage, SessionTranscript, Turn
 from zelda_ci.metrics import citable, quotes
 from zelda_ci.metrics.citable import CallSources, bare_patch_lines
 from zelda_ci.metrics.quotes import Line, Passage, Standing
@@ -61,17 +60,14 @@ class Sources:
         return self._names.get(unicodedata.normalize("NFC", path), path)
 
     @functools.cached_property
-    def _written(self) -> list[tuple[tuple[int, int], str]]:
-        made = [
-            ((turn.index, number), citable.written_by(call))
-            for turn in sorted(self.turns.values(), key=lambda turn: turn.index)
-            for number, call in enumerate(turn.tool_calls, start=1)
-        ]
-        return [(place, phrase) for place, phrase in made if phrase.strip()]
+    def _written(self) -> list[tuple[int, str]]:
+        turns = sorted(self.turns.values(), key=lambda turn: turn.index)
+        made = [(turn.index, citable.written_by(call)) for turn in turns for call in turn.tool_calls]
+        return [(index, phrase) for index, phrase in made if phrase.strip()]
 
     def around(self, turn: int) -> CallSources:
         """What is known beside the calls of a turn."""
-        earlier = [phrase for place, phrase in self._written if place[0] < turn]
+        earlier = [phrase for index, phrase in self._written if index < turn]
         return CallSources(lambda: earlier, self._still)
 
     def _still(self, path: str, text: str) -> bool:

@@ -10,8 +10,8 @@ from pydantic import BaseModel, BeforeValidator, Field
 from pydantic.alias_generators import to_camel
 
 from zelda_ci.domain.details import ToolUse
-from zelda_ci.domain.kinds import CALLED, FOLLOWED, ItemKind
-from zelda_ci.domain.manifest import ManifestItem, ToolsManifest, skill
+from zelda_ci.domain.kinds import CALLED, FOLLOWED, ItemKind, skill
+from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import majority
 from zelda_ci.judge.transcript import CheckedFinding

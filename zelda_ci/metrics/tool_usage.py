@@ -8,25 +8,23 @@ from functools import cached_property
 from itertools import starmap
 from typing import Any, Final
 
-from zelda_ci.domain.characters import spelled
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import (
     Citation,
     JudgeIdentity,
-    MissedTool,
-    MisusedTool,
     RuleJudgement,
     RuleVerdict,
     ToolRemark,
     ToolUsageDetails,
     ToolUse,
 )
-from zelda_ci.domain.evaluation import EvalContext
-from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
-from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest, label, skill
+from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown, skill
+from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus, SessionTranscript, UserSaid
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix, Judge, JudgeQuestion, Lookups
+from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.lookups import lookups_of
 from zelda_ci.judge.prompts import fence, mark_of, render, repeated
 from zelda_ci.judge.rendering import windowed
@@ -197,7 +195,7 @@ def count_uses(transcript: SessionTranscript, manifest: ToolsManifest | None, re
     """
     counts: dict[str, list[int]] = {}
     for call in transcript.tool_calls:
-        tally = counts.setdefault(label(call), [0, 0, 0])
+        tally = counts.setdefault(call.label, [0, 0, 0])
         tally[0] += 1
         tally[1] += call.is_error and not call.denied
         tally[2] += call.denied
@@ -273,7 +271,7 @@ class ToolUsage:
         found = [(subject, conclusion.value[number]) for number, subject in panel.known.items()]
         notes = (*panel.evidence.notes, *conclusion.notes, *panel.notes)
         judged = details.replace(
-            **{name: tuple(self._remarks(found, use, kind)) for name, (use, kind) in LISTS.items()},
+            **{name: tuple(self._remarks(found, use)) for name, use in LISTS.items()},
             rules=tuple(self._rule(subject, draft) for subject, draft in found if subject.is_rule),
             judge=JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION),
             votes=panel.votes,
@@ -282,12 +280,10 @@ class ToolUsage:
         )
         return _outcome(found, judged)
 
-    def _remarks(
-        self, found: Sequence[tuple[Subject, DraftFinding]], use: Use | None, kind: type[ToolRemark]
-    ) -> Iterator[ToolRemark]:
+    def _remarks(self, found: Sequence[tuple[Subject, DraftFinding]], use: Use | None) -> Iterator[ToolRemark]:
         for subject, draft in found:
             if not subject.is_rule and draft.finding is use:
-                yield kind(tool=self._redact(draft.tool or subject.name), **self._told(draft))
+                yield ToolRemark(tool=self._redact(draft.tool or subject.name), **self._told(draft))
 
     def _rule(self, subject: Subject, draft: DraftFinding) -> RuleJudgement:
         verdict = RULE_VERDICTS[draft.finding] if draft.finding else RuleVerdict.NOT_JUDGED
@@ -300,13 +296,13 @@ class ToolUsage:
         return {"reasoning": reasoning, "evidence": evidence, "split": draft.split}
 
 
-LISTS: Mapping[str, tuple[Use | None, type[ToolRemark]]] = {
-    "missed": (Use.MISSED, MissedTool),
-    "misused": (Use.MISUSED, MisusedTool),
-    "instructions_ignored": (Use.INSTRUCTIONS_IGNORED, ToolRemark),
-    "used_well": (Use.USED_WELL, ToolRemark),
-    "not_applicable": (Use.NOT_APPLICABLE, ToolRemark),
-    "not_judged": (None, ToolRemark),
+LISTS: Mapping[str, Use | None] = {
+    "missed": Use.MISSED,
+    "misused": Use.MISUSED,
+    "instructions_ignored": Use.INSTRUCTIONS_IGNORED,
+    "used_well": Use.USED_WELL,
+    "not_applicable": Use.NOT_APPLICABLE,
+    "not_judged": None,
 }
 RULE_VERDICTS = {
     Use.FOLLOWED: RuleVerdict.FOLLOWED,

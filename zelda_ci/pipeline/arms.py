@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.compare.schedule import (
     NextTrials,
     SuiteTrials,
@@ -16,8 +15,8 @@ from zelda_ci.compare.schedule import (
     trials_beside_all,
 )
 from zelda_ci.compare.sides import read_metrics
-from zelda_ci.domain.arms import MoreTrials, SuiteArms, SuiteDone
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.arms import MoreTrials, SuiteArms
+from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side, TrialPlan, plan_of
 from zelda_ci.domain.workspace import SettingFinding
@@ -223,21 +222,20 @@ class AdaptiveRounds:
         arms = self._arms[name]
         if arms.reason is None:
             arms.reason = reason
-            self._emit(SuiteDone(name, reason, arms.made[Side.HEAD], arms.made[Side.BASE]))
+            self._emit(self._told(name, reason))
 
     def ends(self) -> tuple[SuiteArms, ...]:
         """How far each suite came; one that nothing ended was interrupted."""
+        unpaid = self._purse.unpaid
         return tuple(
-            SuiteArms(
-                suite=name,
-                head=arms.made[Side.HEAD],
-                base=arms.made[Side.BASE],
-                reason=self._purse.reason if name in self._purse.unpaid else arms.reason or INTERRUPTED,
-                unpaid=self._purse.unpaid.get(name, 0),
-                trials=arms.suite.trials,
-            )
+            self._told(name, self._purse.reason if name in unpaid else arms.reason or INTERRUPTED, unpaid.get(name, 0))
             for name, arms in self._arms.items()
         )
+
+    def _told(self, name: str, reason: str, unpaid: int = 0) -> SuiteArms:
+        arms = self._arms[name]
+        head, base = arms.made[Side.HEAD], arms.made[Side.BASE]
+        return SuiteArms(suite=name, head=head, base=base, reason=reason, unpaid=unpaid, trials=arms.suite.trials)
 
 
 def _more(arms: _Arms, trials: Sequence[Wanted]) -> MoreTrials:

@@ -13,7 +13,7 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from zelda_ci.domain.arms import BaseSide, Forecast
-from zelda_ci.domain.evaluation import EvalContext
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult

@@ -5,10 +5,11 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from zelda_ci.domain.fingerprint import Steers, TreeFile, digest
+from zelda_ci.domain.fingerprint import Steers, TreeFile
 from zelda_ci.domain.kinds import SKILL_FILE, may_steer
 from zelda_ci.execution.manifest.documents import parse
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
+from zelda_ci.pipeline.digests import digest
 from zelda_ci.pipeline.reach import RECIPES, Graph
 from zelda_ci.pipeline.repository_files import RepositoryFiles
 from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, Reach, how_it_steers

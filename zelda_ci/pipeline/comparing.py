@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 
 from zelda_ci.compare.comparison import compare, compare_trials
 from zelda_ci.compare.gate import gate, recorded_settings
-from zelda_ci.compare.pool import StoredTrials, TrialPool, is_valid, pool_of
+from zelda_ci.compare.pool import TrialPool, is_valid, pool_of
 from zelda_ci.compare.schedule import SuiteTrials
 from zelda_ci.compare.sides import read_metrics
 from zelda_ci.domain.arms import SuiteArms
-from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.comparison import SAME_FILES, Comparison, GateResult
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.run import BatchResult, RunResult, batch_of
+from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials, batch_of
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import PoolSettings, Side, TrialPlan, plan_of
 from zelda_ci.errors import StorageError

@@ -4,22 +4,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from zelda_ci import metrics
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import ToolUsageDetails
-from zelda_ci.domain.evaluation import EvalContext, EvalResult
-from zelda_ci.domain.fingerprint import judged_again
-from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
-from zelda_ci.domain.steering import Felt, felt_by
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.domain.workspace import Changes, IsolationReport
 from zelda_ci.errors import ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
+from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.metrics.base import run_evaluator
 from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import confinement
+from zelda_ci.pipeline.digests import judged_again
+from zelda_ci.pipeline.felt import Felt, felt_by
 from zelda_ci.pipeline.tools import JudgeFactory, Tools
 from zelda_ci.redact import Redactor, SafeText, joined
 from zelda_ci.storage.history import FinishedRun
@@ -230,14 +232,4 @@ def _ordered(evaluations: dict[Metric, EvalResult]) -> dict[Metric, EvalResult]:
 
 
 def _changes(run: RunResult, stored: FinishedRun) -> Changes | None:
-    if run.changes is None:
-        return None
-    summary = run.changes
-    return Changes(
-        files=summary.files,
-        insertions=summary.insertions,
-        deletions=summary.deletions,
-        patch=stored.patch_file,
-        patch_bytes=summary.patch_bytes,
-        truncated=summary.truncated,
-    )
+    return Changes(**dict(run.changes), patch=stored.patch_file) if run.changes else None

@@ -11,24 +11,16 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.compare.pool import StoredTrials
-from zelda_ci.domain.fingerprint import (
-    Fingerprint,
-    Host,
-    Steers,
-    TreeDigests,
-    digest_tree,
-    fingerprint,
-    named_files,
-)
+from zelda_ci.domain.fingerprint import Fingerprint, Steers
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.pipeline.changed_files import line_digests, steering_files
 from zelda_ci.pipeline.comparing import stored_pool
+from zelda_ci.pipeline.digests import Host, TreeDigests, digest_tree, fingerprint, named_files
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.effects import ProjectFiles, SuiteEvidence, in_commands, is_meant, places_of
 from zelda_ci.storage.history import RunHistory

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zelda_ci.compare.gate import failures, recorded_settings
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport, PullRequestChanges, SteeringChange
-from zelda_ci.domain.images import MAX_IMAGE_BYTES, SessionImage
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.run import BatchResult, batch_of
-from zelda_ci.domain.session import SessionTranscript
+from zelda_ci.domain.session import MAX_IMAGE_BYTES, SessionImage, SessionTranscript
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.errors import StorageError
 from zelda_ci.files.atomic import read_file
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import Compared
+from zelda_ci.report.told import CiReport, PullRequestChanges
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.images import IMAGES
 from zelda_ci.storage.references import SideReference

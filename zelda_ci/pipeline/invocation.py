@@ -7,10 +7,9 @@ from pathlib import Path
 
 import anyio
 
-from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.compare.schedule import of_stored
 from zelda_ci.domain.arms import BaseSide, Forecast, TrialPrice
-from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.run import BatchResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side, TrialPlan, plan_of, trials_alone
 from zelda_ci.domain.workspace import SettingFinding, WorkspaceSource

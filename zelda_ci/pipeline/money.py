@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.compare.schedule import of_stored, trials_to_come
 from zelda_ci.domain.arms import Forecast, SuiteForecast, TrialPrice
 from zelda_ci.domain.history import StoredRun, at_a_glance
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone

@@ -4,26 +4,26 @@ import functools
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from time import monotonic
 
 import anyio
 import anyio.to_thread
 
-from zelda_ci.domain.evaluation import EvalContext
-from zelda_ci.domain.fingerprint import TreeDigests
-from zelda_ci.domain.manifest import ToolsManifest, resolve_loaded
+from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
 from zelda_ci.domain.session import SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.workspace import Changes, Workspace, WorkspaceSource
+from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import launch
 from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest import plugins, settings
+from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.execution.manifest.scan import memory_lines, scan
 from zelda_ci.metrics.functional_correctness import check_usable
 from zelda_ci.model_proxy.meter import Meter
@@ -31,6 +31,7 @@ from zelda_ci.model_proxy.patience import MAX_WAIT_SECONDS, Patience
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.run import Allowed
 from zelda_ci.pipeline import confinement
+from zelda_ci.pipeline.digests import TreeDigests
 from zelda_ci.pipeline.evaluation import evaluate, judge, protect, what_was_felt
 from zelda_ci.pipeline.fingerprints import fingerprint_of, tree_digests
 from zelda_ci.pipeline.tools import PlannedRun, Tools
@@ -159,16 +160,6 @@ def _about_the_cassette(meter: Meter, *, replayed: bool) -> list[str]:
     return [f"the replay was not exactly what was recorded: {text}" for text in differences[:MAX_DIFFERENCES]]
 
 
-def _tested(source: WorkspaceSource) -> TestedSource:
-    return TestedSource(
-        kind=source.kind,
-        commit=source.commit,
-        branch=source.branch,
-        dirty=source.dirty,
-        parent=source.parent,
-    )
-
-
 class SuiteRun:
     """One suite, one trial. `result` is there as soon as it is stored, also when the run was cancelled."""
 
@@ -198,7 +189,9 @@ class SuiteRun:
                 confined = confinement.isolation_report(
                     self.planned, workspace.confinement, self.tools.isolation_reasons
                 )
-                self.state.update(source=_tested(workspace.source), isolation=confined)
+                self.state.update(
+                    source=TestedSource.model_validate(workspace.source, from_attributes=True), isolation=confined
+                )
                 await self._look(workspace)
                 self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.tools.redact)
                 await anyio.to_thread.run_sync(self.state.folder.keep_steering, self.tree.lines)
@@ -312,9 +305,7 @@ class SuiteRun:
         except ZeldaError as exc:
             self._miss(f"What the session changed is not known: {exc.message}", exc.hint)
             return None
-        facts = asdict(changes)
-        del facts["patch"], facts["ignored"]
-        self.state.update(changes=ChangeSummary(**facts))
+        self.state.update(changes=ChangeSummary.model_validate(changes, from_attributes=True))
         confinement.enter_ignored(self.state, changes.ignored)
         return changes
 

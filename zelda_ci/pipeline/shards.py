@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from zelda_ci import __version__
-from zelda_ci.compare.pool import StoredTrials
 from zelda_ci.compare.shards import (
     budget_of,
     deal,
@@ -18,8 +17,8 @@ from zelda_ci.compare.shards import (
     longest_suite,
 )
 from zelda_ci.domain.arms import BaseSide
-from zelda_ci.domain.run import BatchResult, RunResult
-from zelda_ci.domain.shards import CountedTrials, PlannedSuite, ShardPlan
+from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials
+from zelda_ci.domain.shards import PlannedSuite, ShardPlan
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import StorageError
@@ -109,10 +108,9 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:MAX_NAMED]) + more
 
 
-def counted_trials(stored: Mapping[str, StoredTrials], names: Collection[str]) -> dict[str, CountedTrials]:
+def counted_trials(stored: Mapping[str, StoredTrials], names: Collection[str]) -> dict[str, StoredTrials]:
     """Of some suites, the stored trials that count, as a part holds them."""
-    chosen = {name: stored[name] for name in names if name in stored and stored[name].all}
-    return {name: CountedTrials(head=each.head, base=each.base, stored=each.stored) for name, each in chosen.items()}
+    return {name: stored[name] for name in names if name in stored and stored[name].all}
 
 
 def with_trials(stored: Mapping[str, StoredTrials], trials: Iterable[RunResult]) -> dict[str, StoredTrials]:
@@ -121,7 +119,7 @@ def with_trials(stored: Mapping[str, StoredTrials], trials: Iterable[RunResult])
     for run in trials:
         each = found.get(run.suite, StoredTrials())
         is_head = run.side is Side.HEAD
-        found[run.suite] = replace(each, head=(*each.head, run)) if is_head else replace(each, base=(*each.base, run))
+        found[run.suite] = each.replace(head=(*each.head, run)) if is_head else each.replace(base=(*each.base, run))
     return found
 
 
@@ -132,8 +130,7 @@ def counted_in(part: PartFile) -> tuple[RunResult, ...]:
 
 def stored_in(parts: Iterable[PartFile]) -> dict[str, StoredTrials]:
     """By suite, the stored trials that all parts have counted."""
-    counted = {name: each for part in parts for name, each in part.part.counted.items()}
-    return {name: StoredTrials(each.head, each.base, each.stored) for name, each in counted.items()}
+    return {name: each for part in parts for name, each in part.part.counted.items()}
 
 
 # What to do where a part is missing or cannot be used.

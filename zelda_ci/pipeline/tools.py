@@ -8,7 +8,8 @@ from typing import Protocol
 import anyio
 import anyio.to_thread
 
-from zelda_ci.domain.evaluation import EvalContext, EvalResult
+from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.run import JudgeUsage, Versions
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult

@@ -7,7 +7,6 @@ from xml.etree import ElementTree as ET
 
 from junit_xml import TestCase, TestSuite
 
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import (
     BelowMinimum,
     CommandsFailed,
@@ -33,7 +32,8 @@ from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
 from zelda_ci.report.builders.usage import label, used
 from zelda_ci.report.comment.folds import citation_place
-from zelda_ci.report.text import sentence
+from zelda_ci.report.text import inert, sentence
+from zelda_ci.report.told import CiReport
 
 A_WEEK = 604_800
 MEASURED = "measured: the suite has no criteria and no commands, so that nothing could pass or fail"
@@ -63,10 +63,10 @@ def render_junit(report: CiReport) -> str:
 
 
 def clean(text: str) -> str:
-    """Text that XML can hold; a long middle is left out."""
+    """Text that XML can hold and in which nothing acts; a long middle is left out."""
     if len(text) > MAX_TEXT_LENGTH:
         text = f"{text[: MAX_TEXT_LENGTH // 2]}\n[...]\n{text[-MAX_TEXT_LENGTH // 2 :]}"
-    return NOT_XML.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return NOT_XML.sub("\ufffd", inert(text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 def _element(suite: TestSuite) -> ET.Element:

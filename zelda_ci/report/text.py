@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from zelda_ci.domain.characters import acts, spelled
+from zelda_ci.judge.characters import acts, spelled
 
 TAB = 4
 
@@ -76,12 +76,12 @@ _LEADING = re.compile(r"^([-+](?=\s|$)|-(?=-)|=|#(?=[\s#]|$)|\d+(?=[.)](?:\s|$))
 
 
 def escape_markdown(text: str) -> str:
-    """One line that is safe in a sentence, a list and a cell of a table; what acts is spelled out already.
+    """One line that is safe in a sentence, a list and a cell of a table.
 
     Words that GitHub would link or notify somebody for are shown as code, where it looks for neither; and so is what
     stands between backticks.
     """
-    pieces = _QUOTED.split(" ".join(text.split()))
+    pieces = _QUOTED.split(" ".join(inert(text).split()))
     escaped = "".join(_span(piece) if place % 2 else _prose(piece) for place, piece in enumerate(pieces))
     # What begins a list, a heading or a rule does so only at the start of a line.
     return _LEADING.sub(lambda match: f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}", escaped)
@@ -134,12 +134,12 @@ def _without_commit(match: re.Match[str]) -> str:
 
 def html(text: str) -> str:
     """One line that is safe between tags on lines that GitHub takes for HTML, where escapes of Markdown would show."""
-    return _unlinked(text, _entities, lambda word: f"<code>{_entities(word)}</code>")
+    return _unlinked(inert(text), _entities, lambda word: f"<code>{_entities(word)}</code>")
 
 
 def code(text: str) -> str:
     """The text as code; several lines as a block, which must begin a line."""
-    lines = text.splitlines()
+    lines = inert(text).splitlines()
     # A line break of its own would end the list, or begin what a hostile line wants to begin.
     return f"<pre>{'&#10;'.join(map(_entities, lines))}</pre>" if len(lines) > 1 else _span("".join(lines))
 

@@ -7,8 +7,8 @@ or it is one that a session has only by calling or touching something, and enoug
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.kinds import may_steer
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.selection.effects import (
     BESIDE,
     CONFIGURATION,

@@ -11,8 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.history import StoredRun, at_a_glance
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.pool import Pool
-from zelda_ci.domain.run import SCHEMA_VERSION, RunResult
+from zelda_ci.domain.run import SCHEMA_VERSION, Pool, RunResult
 from zelda_ci.domain.session import SessionRecord, SessionTranscript
 from zelda_ci.errors import StorageError
 from zelda_ci.redact import SafeText

@@ -10,7 +10,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from zelda_ci.domain.images import MAX_IMAGE_BYTES, SessionImage, media_type_of
+from zelda_ci.domain.session import MAX_IMAGE_BYTES, SessionImage, media_type_of
 from zelda_ci.errors import StorageError
 from zelda_ci.files import ownership
 from zelda_ci.files.atomic import storage_errors, write_whole

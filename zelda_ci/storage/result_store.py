@@ -10,11 +10,11 @@ from pathlib import Path
 
 from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import AssistantSaid, SessionRecord, SessionStatus, SessionTranscript, Started, ToolCalled
-from zelda_ci.domain.session_log import assemble
 from zelda_ci.errors import StorageError, ZeldaError
 from zelda_ci.files import locks, ownership
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.storage.fold import assemble
 from zelda_ci.storage.run_folder import JOURNAL, RESULT, InterruptedRun, Journal, RunFolder, is_run_id, log_name, run_id
 
 RUNS = "runs"

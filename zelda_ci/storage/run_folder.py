@@ -14,12 +14,12 @@ import orjson
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionRecord, SessionTranscript
-from zelda_ci.domain.session_log import assemble
 from zelda_ci.errors import StorageError
 from zelda_ci.files import locks, ownership, untrusted
 from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
 from zelda_ci.redact import SafeText
 from zelda_ci.storage import codec
+from zelda_ci.storage.fold import assemble
 from zelda_ci.storage.images import IMAGES
 
 MAX_NAME_LENGTH = 80

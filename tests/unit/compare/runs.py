@@ -16,7 +16,7 @@ from zelda_ci.domain.details import (
     EfficiencyDetails,
     FulfillmentDetails,
     JudgeIdentity,
-    MissedTool,
+    ToolRemark,
     ToolUsageDetails,
 )
 from zelda_ci.domain.evaluation import EvalResult
@@ -108,7 +108,7 @@ def tool_usage(
     details = ToolUsageDetails(
         judge=judge,
         used=used or {},
-        missed=tuple(MissedTool(tool=redact(tool), reasoning=redact("it fits")) for tool in missed),
+        missed=tuple(ToolRemark(tool=redact(tool), reasoning=redact("it fits")) for tool in missed),
     )
     return evaluation(Metric.TOOL_USAGE, details, score, version)
 

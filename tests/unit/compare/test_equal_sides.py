@@ -11,7 +11,7 @@ from zelda_ci.ci import outputs
 from zelda_ci.ci.context import CiResult
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.deltas import SINGLE_TRIAL
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import (
     SAME_FILES,
     Comparison,
@@ -28,6 +28,7 @@ from zelda_ci.report.comment.annotations import annotations
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
+from zelda_ci.report.told import CiReport
 from zelda_ci.storage.references import SideReference
 
 SUITES = 10

@@ -9,8 +9,7 @@ import pytest
 from tests.builders import START, result
 from zelda_ci.compare.pool import TrialPool, pool_of, same_as, stored_trials, summarize_pool
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.pool import Pool
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import Pool, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.storage import codec

@@ -15,9 +15,9 @@ from tests.builders import suite
 from zelda_ci import domain
 from zelda_ci.domain.base import Record, Setting
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.images import SessionImage
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import METRICS
+from zelda_ci.domain.session import SessionImage
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.storage import codec
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tests.builders import safe
-from zelda_ci.domain import manifest
 from zelda_ci.domain.kinds import KINDS, ItemKind, may_steer
 from zelda_ci.domain.session import ToolCall
 
@@ -40,4 +39,4 @@ def test_every_kind_has_a_row() -> None:
 )
 def test_a_call_is_named_as_what_it_calls(name: str, given: dict[str, str], label: str) -> None:
     call = ToolCall(id=safe("t"), started_at=0, name=safe(name), input=safe.json(given))
-    assert manifest.label(call) == label
+    assert call.label == label

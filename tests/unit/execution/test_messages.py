@@ -17,7 +17,6 @@ from claude_agent_sdk import (
     UserMessage,
 )
 
-from zelda_ci.domain.images import SessionImage
 from zelda_ci.domain.session import (
     AssistantSaid,
     Denied,
@@ -26,6 +25,7 @@ from zelda_ci.domain.session import (
     Noticed,
     ResponseEnded,
     Retried,
+    SessionImage,
     SessionRecord,
     Started,
     ToolReturned,

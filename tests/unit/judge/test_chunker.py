@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.domain.characters import marked
+from zelda_ci.judge.characters import marked
 from zelda_ci.judge.rendering import SEPARATOR, chunked, windowed
 
 UNITS = st.lists(st.text(max_size=60), max_size=40)

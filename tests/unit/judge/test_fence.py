@@ -3,8 +3,8 @@
 import pytest
 
 from tests.support.hostile import HOSTILE
-from zelda_ci.domain.characters import spelled
 from zelda_ci.judge.base import JudgeQuestion
+from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.prompts import fence, mark_of, new_nonce, repeated
 
 NONCE = "0123456789abcdef" * 2

@@ -11,8 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.builders import session
-from zelda_ci.domain.images import SessionImage
-from zelda_ci.domain.session import SessionTranscript
+from zelda_ci.domain.session import SessionImage, SessionTranscript
 from zelda_ci.files import untrusted
 from zelda_ci.judge import images as seen
 from zelda_ci.judge.base import JudgeQuestion

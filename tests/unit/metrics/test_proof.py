@@ -341,3 +341,10 @@ def test_what_happened_beside_the_turns_can_be_cited_also_servers_that_were_miss
     assert weakness("transcript", "shop: failed (no such file)", sources(transcript)) == ""
     assert weakness("hook", "a.py is bad", sources(transcript)) == ""
     assert "own words" in weakness("transcript", "all is well", sources(transcript))
+
+
+def test_what_is_written_counts_as_an_echo_only_in_later_turns() -> None:
+    told = Sources(turns=turns_of(session("Write a.py + Bash cat a.py", "Bash echo hello there > b", "Read b")))
+    known = {turn: len(list(told.around(turn).earlier())) for turn in (1, 2, 3)}
+    assert known[1] == 0
+    assert known[2] < known[3]

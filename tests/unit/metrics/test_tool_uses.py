@@ -7,7 +7,7 @@ import pytest
 from tests.builders import records, safe, session, transcript
 from zelda_ci.domain.details import ToolUse
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.manifest import ManifestItem, ToolsManifest, label
+from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.session import ToolCall, UserSaid
 from zelda_ci.metrics.tool_usage import count_uses
 
@@ -43,9 +43,9 @@ def test_skills_and_sub_agents_go_by_their_own_names_in_every_thread() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"skill": None}, {"skill": ["a"]}, {"skill": ""}, {"__unparsedToolInput": {}}])
 def test_input_of_any_shape_is_counted(given: dict[str, Any]) -> None:
-    assert label(ToolCall(id=safe("1"), name=safe("Skill"), input=safe.json(given), started_at=0)) == "Skill"
+    assert ToolCall(id=safe("1"), name=safe("Skill"), input=safe.json(given), started_at=0).label == "Skill"
     endless = safe.json({"skill": "x" * 10_000})
-    assert len(label(ToolCall(id=safe("1"), name=safe("Skill"), input=endless, started_at=0))) < 120
+    assert len(ToolCall(id=safe("1"), name=safe("Skill"), input=endless, started_at=0).label) < 120
 
 
 def slashed(prompt: str, *said: str, manifest: ToolsManifest) -> dict[str, int]:

@@ -6,7 +6,7 @@ from tests.builders import START, result, safe, suite
 from zelda_ci.ci import outputs
 from zelda_ci.ci.context import CiResult
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import (
     CommandsFailed,
     Comparison,
@@ -24,6 +24,7 @@ from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.pipeline.comparing import Compared
 from zelda_ci.report.comment.annotations import closing_line
+from zelda_ci.report.told import CiReport
 
 NO_BASELINE = BaselineOrigin(state=BaselineState.NONE_YET, sentence="None yet.")
 RED = CommandsFailed(suite="t", trials=1, of=1)

@@ -8,7 +8,7 @@ import pytest
 from tests.builders import safe
 from tests.golden.batches import efficiency
 from tests.golden.ci_reports import FOUND, HOSTILE, LINKS, REPORTS, before, report, trial
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import CommandsFailed, GateResult, Uncounted, UncountedReason
 from zelda_ci.domain.details import Citation
 from zelda_ci.domain.measures import Metric
@@ -23,6 +23,7 @@ from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
 from zelda_ci.report.model import Row, plain
+from zelda_ci.report.told import CiReport
 
 GREEN = GateResult()
 BROKEN: dict[str, Any] = {

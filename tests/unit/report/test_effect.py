@@ -9,17 +9,18 @@ from tests.golden.ci_reports import before, report, trial
 from tests.unit.compare.runs import evaluation
 from tests.unit.report.test_ci_view import basis, lead
 from zelda_ci.compare.gate import joined
-from zelda_ci.domain.ci import CiReport, PullRequestChanges, SteeringChange
 from zelda_ci.domain.comparison import GateResult, NotLoaded
 from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.comment.annotations import annotations
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.model import plain
+from zelda_ci.report.told import CiReport, PullRequestChanges
 
 SETTINGS = ".claude/settings.json"
 SUBMODULE = "The checkout lacks 1 submodule, so sessions find empty folders: .claude/skills. Give actions/checkout it."

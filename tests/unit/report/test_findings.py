@@ -6,9 +6,9 @@ import pytest
 
 from tests.builders import safe
 from tests.unit.compare.runs import JUDGE, batch, evaluation, fulfillment, tool_usage, trials
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, CiReport
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import GateResult
-from zelda_ci.domain.details import Citation, MissedTool, RuleJudgement, RuleVerdict, ToolUsageDetails
+from zelda_ci.domain.details import Citation, RuleJudgement, RuleVerdict, ToolRemark, ToolUsageDetails
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.report.builders.findings import hidden_findings
@@ -16,6 +16,7 @@ from zelda_ci.report.builders.standings import standings
 from zelda_ci.report.builders.summary import report_view
 from zelda_ci.report.comment.table import moved_table
 from zelda_ci.report.html.overview import overview_page, sessions_of
+from zelda_ci.report.told import CiReport
 
 FOUND = "broke CLAUDE.md, line 4, and missed the skill changelog"
 
@@ -23,7 +24,7 @@ FOUND = "broke CLAUDE.md, line 4, and missed the skill changelog"
 def broken(*missed: str, rule: str = "CLAUDE.md", where: str = "CLAUDE.md:4-5") -> EvalResult:
     cited = (Citation(where=safe("patch:a.py")), Citation(where=safe(where)))
     verdict = RuleJudgement(rule=safe(rule), verdict=RuleVerdict.BROKEN, reasoning=safe("No."), evidence=cited)
-    tools = tuple(MissedTool(tool=safe(tool), reasoning=safe("It fits.")) for tool in missed)
+    tools = tuple(ToolRemark(tool=safe(tool), reasoning=safe("It fits.")) for tool in missed)
     return evaluation(Metric.TOOL_USAGE, ToolUsageDetails(judge=JUDGE, rules=(verdict,), missed=tools), 50.0)
 
 

@@ -18,7 +18,6 @@ from tests.golden.batches import command, correctness, efficiency, run
 from tests.golden.ci_reports import CRITERIA, REPORTS, report, trial, written_by
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, joined
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -26,6 +25,7 @@ from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.junit import MAX_TEXT_LENGTH, clean, render_junit
+from zelda_ci.report.told import CiReport
 
 
 @cache
@@ -220,8 +220,8 @@ def test_no_text_breaks_the_file(text: str) -> None:
 
 
 def test_what_xml_cannot_hold_is_replaced_and_of_a_long_text_the_ends_are_kept() -> None:
-    for char in "\x00\x1b\x7f\ud800\ufffe":
-        assert clean(f"a{char}b") == "a\ufffdb"
+    assert clean("a\x00\x1b\ud800b") == r"a\x00\x1b\ud800b"
+    assert clean("a\ufffeb") == "a\ufffdb"
     text = clean("a" * MAX_TEXT_LENGTH + "b" * MAX_TEXT_LENGTH)
     assert (text[:3], text[-3:], len(text) < MAX_TEXT_LENGTH + 20) == ("aaa", "bbb", True)
     root = junit(run(phase_seconds={"session": float("inf")}), run("x", phase_seconds={"session": -1.0}))

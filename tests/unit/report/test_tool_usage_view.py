@@ -3,12 +3,7 @@
 from typing import Any
 
 from tests.builders import result, safe
-from zelda_ci.domain.details import (
-    JudgeIdentity,
-    MissedTool,
-    ToolUsageDetails,
-    ToolUse,
-)
+from zelda_ci.domain.details import JudgeIdentity, ToolRemark, ToolUsageDetails, ToolUse
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestEntry
@@ -39,7 +34,7 @@ def test_nothing_that_a_file_or_a_judge_says_can_act() -> None:
     shown = rows(
         judge=JUDGE,
         uses=(ToolUse(tool=safe(f"Skill({evil})"), calls=1),),
-        missed=(MissedTool(tool=evil, reasoning=evil),),
+        missed=(ToolRemark(tool=evil, reasoning=evil),),
         not_loaded=(ManifestEntry(kind=ItemKind.SKILL, name=evil, file=evil, reason=evil),),
         notes=(evil,),
     )

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from tests.builders import START, result, safe, suite
-from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.steering import Unit, UnitUse
+from zelda_ci.domain.steering import SteeringChange, Unit, UnitUse
 from zelda_ci.selection.choice import MAX_CHANGED_FILES, NOTHING, choose, left_out, line_changes, steering_changes
 from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, SuiteEvidence
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from zelda_ci.domain.images import MAX_IMAGE_BYTES, SessionImage
+from zelda_ci.domain.session import MAX_IMAGE_BYTES, SessionImage
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.storage import images
 from zelda_ci.storage.images import MAX_IMAGES, ImageFolder

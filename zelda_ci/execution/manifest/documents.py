@@ -10,8 +10,7 @@ from typing import Any
 
 import yaml
 
-from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_MANIFEST, SKILL_FILE, ItemKind, Shown
-from zelda_ci.domain.manifest import agent, skill
+from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_MANIFEST, SKILL_FILE, ItemKind, Shown, agent, skill
 from zelda_ci.execution.manifest.settings import ClaudeSettings, add_hooks
 from zelda_ci.execution.manifest.tree import ScanFindings, TreeEntry
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.details import Citation, FulfillmentDetails, ToolUsageDetails
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.told import CiReport
 
 MAX_LENGTH = 48
 MAX_QUOTE_LENGTH = 200

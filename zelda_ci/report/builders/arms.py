@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms, SuiteDone, SuiteForecast
+from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms, SuiteForecast
 from zelda_ci.domain.comparison import BUDGET_ENDED, Comparison, SuiteComparison, Verdict
 from zelda_ci.domain.numbers import brief_money, format_count
 from zelda_ci.domain.run import BatchResult
@@ -82,7 +82,7 @@ def more_trials(event: MoreTrials) -> str:
     return f"{why}: {' and '.join(sides)} more, side by side (look {event.look} of at most {event.looks})"
 
 
-def suite_done(event: SuiteDone) -> str:
+def suite_done(event: SuiteArms) -> str:
     """Why a suite has enough."""
     return f"{_trials(event.head, event.base)}: {REASONS.get(event.reason, event.reason)}"
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from zelda_ci.domain.ci import SteeringChange
 from zelda_ci.domain.comparison import (
     SAME_FILES,
     Comparison,
@@ -23,6 +22,7 @@ from zelda_ci.domain.measure_spec import written
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.builders.figures import equal_figures, figure_table
 from zelda_ci.report.builders.gate import gate_sentence, uncounted_sentences

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import CiReport
+from zelda_ci.domain.ci import PoolSummary
 from zelda_ci.domain.comparison import MeasureDelta, TrialStatistics
 from zelda_ci.domain.measure_spec import written
 from zelda_ci.domain.measures import MEASURES
-from zelda_ci.domain.pool import PoolSummary
 from zelda_ci.report.model import Line, Phrase
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.told import CiReport
 
 MAX_NAMED = 3
 MAX_NAME_LENGTH = 60

@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import (
     AcceptedReason,
     CriterionDelta,
@@ -21,6 +20,7 @@ from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.report.told import CiReport
 
 LEFT_OUT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 GRAVE = {Outcome.INCOMPLETE, Outcome.BROKEN, Outcome.INTERRUPTED}

@@ -6,7 +6,6 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import CriterionDelta, NotLoaded, Verdict
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import RunResult
@@ -18,6 +17,7 @@ from zelda_ci.report.comment.headline import MEASURED
 from zelda_ci.report.comment.sources import steering_of
 from zelda_ci.report.comment.table import standing_words
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.told import CiReport
 
 Level = Literal["error", "warning", "notice"]
 

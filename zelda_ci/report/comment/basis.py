@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import BaselineOrigin, CiReport
+from zelda_ci.domain.ci import BaselineOrigin
 from zelda_ci.domain.comparison import Comparison, SuiteComparison
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import Usage
@@ -17,6 +17,7 @@ from zelda_ci.report.builders.phrases import age_words, joined, line, pool_words
 from zelda_ci.report.builders.usage import used
 from zelda_ci.report.model import Cell, Details, Line, Phrase, Row, Section, Tone
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.told import CiReport
 
 HASH = 7
 DAY = 86_400

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import (
     AcceptedReason,
     BelowMinimum,
@@ -35,6 +34,7 @@ from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_f
 from zelda_ci.report.comment.sources import citations, steering, tools
 from zelda_ci.report.model import NO_FILES, Line, Phrase, plain
 from zelda_ci.report.text import sentence
+from zelda_ci.report.told import CiReport
 
 MAX_BOXES = 3
 MAX_CRITERION_LENGTH = 160

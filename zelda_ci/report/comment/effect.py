@@ -5,17 +5,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from posixpath import dirname
 
-from zelda_ci.domain.ci import CiReport, SteeringChange
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.builders.phrases import line
 from zelda_ci.report.builders.standings import LEFT_OUT
 from zelda_ci.report.model import Line
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.told import CiReport
 
 KINDS = {ItemKind.MCP_SERVER: "MCP server", ItemKind.AGENT: "sub-agent", ItemKind.OUTPUT_STYLE: "output style"}
 MAX_TOLD = 3

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import AcceptedReason, Comparison, GateReason, GateResult, Verdict
 from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
@@ -18,6 +17,7 @@ from zelda_ci.report.comment.headline import capital
 from zelda_ci.report.comment.table import WORDS, numbers_table
 from zelda_ci.report.model import NO_FILES, Cell, Details, Line, Row, Section, Tone, plain
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.told import CiReport
 
 MAX_CRITERION_LENGTH = 300
 MAX_REASONING_LENGTH = 500

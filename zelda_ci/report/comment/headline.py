@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import BaselineState, CiReport, RuleChange
+from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.comparison import (
     BUDGET_ENDED,
     CriterionDelta,
@@ -32,6 +32,7 @@ from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, 
 from zelda_ci.report.comment.effect import brief, ineffective, sentences
 from zelda_ci.report.model import Line
 from zelda_ci.report.text import sentence
+from zelda_ci.report.told import CiReport, RuleChange
 
 V = SuiteVerdict
 MISSING = {

@@ -4,14 +4,15 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from zelda_ci.domain.ci import CiReport, SteeringChange
 from zelda_ci.domain.comparison import ToolChange
 from zelda_ci.domain.details import Citation
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.anchors import cited_fragment
 from zelda_ci.report.builders.phrases import joined, line, listed
 from zelda_ci.report.builders.standings import SuiteStanding
 from zelda_ci.report.model import Line, Phrase
 from zelda_ci.report.text import visible
+from zelda_ci.report.told import CiReport
 
 MAX_FILES = 2
 MAX_TOOLS = 2

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import FigureDelta, MeasureDelta, SuiteComparison, TrialStatistics, Verdict
 from zelda_ci.domain.details import CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measure_spec import written
@@ -19,6 +18,7 @@ from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.standings import CALM, SuiteRuns, SuiteStanding, SuiteVerdict, of, untested_words
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import visible
+from zelda_ci.report.told import CiReport
 
 WORDS = {
     Outcome.MEASURED: Cell("measured"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from zelda_ci.domain.ci import BaselineState, CiReport
+from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.comparison import Comparison, Verdict
 from zelda_ci.domain.outcome import run_outcome
 from zelda_ci.report.builders.nights import trend_details
@@ -21,6 +21,7 @@ from zelda_ci.report.comment.headline import capital, headline, lead
 from zelda_ci.report.comment.table import moved_table
 from zelda_ci.report.model import CiView, Details, Line
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.told import CiReport
 
 MAX_TITLE_LENGTH = 80
 MAX_NOTES = 10

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from zelda_ci.domain.images import SessionImage
 from zelda_ci.domain.numbers import clock, duration, format_count, whole
 from zelda_ci.domain.session import (
     Denied,
@@ -13,6 +12,7 @@ from zelda_ci.domain.session import (
     HookRan,
     Noticed,
     Retried,
+    SessionImage,
     SessionTranscript,
     ToolCall,
     ToolReturned,

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from zelda_ci import __version__
-from zelda_ci.domain.ci import CiReport
 from zelda_ci.domain.comparison import MeasureDelta
 from zelda_ci.domain.measure_spec import written
 from zelda_ci.domain.measures import MEASURES, Measure, values
@@ -30,6 +29,7 @@ from zelda_ci.report.html.sides import chosen_pair
 from zelda_ci.report.html.suite import SuiteSessions
 from zelda_ci.report.model import Cell, Section, Tone, plain
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.told import CiReport
 
 MAX_WORST = 12
 MAX_DOTS = 60
@@ -80,10 +80,8 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions], left_out: t
         "title": page_title(report),
         "verdict": replace(VERDICTS[report.outcome], tone=tone),
         "headline": Cell(headline(report, known), tone),
-        "lead": (*map(Cell, _subject(report)), *(Cell(plain(line)) for line in (*lead(report, known), *basis(report)))),
-        "remarks": tuple(
-            Cell(sentence(note), Tone.WARN) for note in (*report.notes, *uncounted_sentences(report.gate))
-        ),
+        "lead": (*_subject(report), *map(plain, (*lead(report, known), *basis(report)))),
+        "remarks": (*map(sentence, report.notes), *uncounted_sentences(report.gate)),
         "worst": tuple(_worst(report, suites))[:MAX_WORST],
         "columns": tuple(MEASURES[measure].column for measure in columns),
         "lines": lines,

@@ -9,9 +9,11 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.ext import Extension
+from markupsafe import Markup
 
 from zelda_ci.report.html.model import EntryView
 from zelda_ci.report.model import Cell
+from zelda_ci.report.text import inert
 
 
 class Unindented(Extension):
@@ -20,6 +22,15 @@ class Unindented(Extension):
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         """The source of a template without it."""
         return "\n".join(line.strip() for line in source.splitlines())
+
+
+def _harmless(value: Any) -> Any:
+    """What a template prints: a text in which nothing acts, a number, or what a macro has made."""
+    if isinstance(value, str):
+        return value if isinstance(value, Markup) else inert(value)
+    if isinstance(value, int | float):
+        return value
+    raise TypeError(f"A template prints a {type(value).__name__}.")
 
 
 @cache
@@ -31,6 +42,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=True,
+        finalize=_harmless,
         extensions=[Unindented],
     )
     made.filters["listed"] = listed

@@ -7,11 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from zelda_ci.domain.ci import CiReport
-from zelda_ci.domain.images import SessionImage, media_type_of
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.session import SessionTranscript
+from zelda_ci.domain.session import SessionImage, SessionTranscript, media_type_of
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.report.builders.anchors import PageLink
 from zelda_ci.report.html.conversation import EntryBuilder, text_limit, working_folder
@@ -21,11 +19,12 @@ from zelda_ci.report.html.session import SessionTexts, session_page
 from zelda_ci.report.html.sides import SideSession, chosen_pair, sides_page
 from zelda_ci.report.html.suite import SuiteSession, SuiteSessions, suite_page
 from zelda_ci.report.html.texts import fair_limit
+from zelda_ci.report.told import CiReport
 
 MAX_BYTES = 20_000_000
 MAX_IMAGE_BYTES = 1_000_000
 MAX_IMAGES_BYTES = 4_000_000
-PASSED = "Its transcript and its patch are left out, since it passed (`zelda report --all-transcripts` shows all)."
+PASSED = "Its transcript and its patch are left out, since it passed; zelda report --all-transcripts shows all."
 
 
 class SessionFiles(Protocol):
@@ -109,12 +108,12 @@ class ReportWriter:
         if cut:
             sentences.append(
                 f"The transcripts of {format_count(cut, 'session')} are too long to be shown whole: "
-                "`zelda show RUN --transcript` prints a whole one."
+                "zelda show RUN --transcript prints a whole one."
             )
         if self._passed:
             count = f"{format_count(len(self._passed), 'session')} of {len(self._sizes)}"
             sentences.append(
-                f"The transcripts of {count} are left out, since they passed: `zelda report --all-transcripts` has all."
+                f"The transcripts of {count} are left out, since they passed: zelda report --all-transcripts has all."
             )
         return tuple(sentences)
 

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.arms import MoreTrials, SuiteDone
+from zelda_ci.domain.arms import MoreTrials, SuiteArms
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
 from zelda_ci.events import (
     BatchStarted,
@@ -285,7 +285,7 @@ class LiveProgress:
                 remark(self._console, *beginning(event))
             case MoreTrials():
                 remark(self._console, Cell(f"{visible(event.suite, 60)}: {more_trials(event)}"))
-            case SuiteDone() if self._suites:
+            case SuiteArms() if self._suites:
                 self._suites.done(self._console, event)
             case Warned():
                 announce(Page(self._console), event, label)
@@ -393,9 +393,9 @@ class PlainProgress:
                     self._say("", line)
             case MoreTrials():
                 self._say(visible(event.suite, 60), Cell(more_trials(event)))
-            case SuiteDone() if self._suites:
+            case SuiteArms() if self._suites:
                 self._suites.done(self._console, event)
-            case SuiteDone():
+            case SuiteArms():
                 self._say(visible(event.suite, 60), Cell(suite_done(event)))
             case SessionProgressed() if self._steps and (words := step(event.record)):
                 self._say(self._state.label(event.run_id), Cell(words))

@@ -7,7 +7,7 @@ from typing import Self
 from rich.console import Console
 from rich.text import Text
 
-from zelda_ci.domain.arms import SuiteDone
+from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import DoneReason, Side, trials_alone
@@ -57,7 +57,7 @@ class FinishedSuites:
         if result.look is None and len(runs) >= trials_alone(result.config.trials):
             self._print(console, runs)
 
-    def done(self, console: Console, event: SuiteDone) -> None:
+    def done(self, console: Console, event: SuiteArms) -> None:
         """Print a suite that gets no further trial, and why."""
         runs = self._runs.get(event.suite, [])
         if runs and event.suite not in self._printed:
@@ -162,7 +162,7 @@ class QuietProgress:
                 self._labels[event.run_id] = visible(event.label, 60)
             case RunFinished() if self._suites:
                 self._suites.take(self._console, event.result)
-            case SuiteDone() if self._suites and event.reason not in USUAL_ENDS:
+            case SuiteArms() if self._suites and event.reason not in USUAL_ENDS:
                 self._suites.done(self._console, event)
             case Warned():
                 announce(Page(self._console), event, self._labels.get(event.run_id or "", ""))

@@ -10,9 +10,10 @@ from tests.builders import records, safe, transcript
 from tests.support.steered import head, scanned
 from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.manifest import resolve_loaded
 from zelda_ci.domain.session import HookRan, Started
-from zelda_ci.domain.steering import MAX_TOUCHED, Felt, UnitUse, felt_by
+from zelda_ci.domain.steering import UnitUse
+from zelda_ci.execution.manifest.loading import resolve_loaded
+from zelda_ci.pipeline.felt import MAX_TOUCHED, Felt, felt_by
 
 FILES = {
     "CLAUDE.md": "Be kind. @docs/style.md\n",
@@ -77,7 +78,8 @@ def test_what_is_always_there_is_loaded_and_nothing_is_used(tmp_path: Path) -> N
     }  # fmt: skip
     assert not used(outcome)
     assert outcome.touched == ()
-    assert {use.unit.kind for use in outcome.units} == {*ItemKind} - {ItemKind.PLUGIN, ItemKind.MOD}
+    of_plugins = {ItemKind.PLUGIN, ItemKind.MOD, ItemKind.LSP_SERVER, ItemKind.MONITOR, ItemKind.PROGRAMS}
+    assert {use.unit.kind for use in outcome.units} == {*ItemKind} - of_plugins
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.domain.characters import acts, marked, unmarked
+from zelda_ci.judge.characters import acts, marked, unmarked
 
 DECEIVING = st.text(st.sampled_from("a1 ./_\n\t\u0430\u03bf\uff41\u202e\u200b\U000e0041\u3164\x1b⟦⟧é"), max_size=40)
 

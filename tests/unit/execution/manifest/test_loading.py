@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import records, safe, transcript
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.manifest import ManifestItem, ToolsManifest, resolve_loaded
+from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.session import (
     McpServer,
     McpServerState,
@@ -17,6 +17,7 @@ from zelda_ci.domain.session import (
     ToolCalled,
     ToolReturned,
 )
+from zelda_ci.execution.manifest.loading import resolve_loaded
 
 
 @dataclass

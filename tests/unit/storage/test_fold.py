@@ -28,7 +28,7 @@ from zelda_ci.domain.session import (
     Usage,
     UserSaid,
 )
-from zelda_ci.domain.session_log import assemble
+from zelda_ci.storage.fold import assemble
 
 
 def folded(*happened: SessionRecord) -> SessionTranscript:

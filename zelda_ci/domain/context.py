@@ -1,0 +1,36 @@
+"""What evaluators receive."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.manifest import ToolsManifest
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.session import ApiUsage, SessionTranscript
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.workspace import Changes, Workspace
+from zelda_ci.redact import SafeText
+
+
+@dataclass(frozen=True)
+class EvalContext:
+    """All that an evaluator may look at: data only, services go to its constructor."""
+
+    suite: ResolvedSuite
+    workspace: Workspace | None
+    """Absent where it is gone: the run was killed, or is judged again later."""
+    transcript: SessionTranscript
+    api: ApiUsage
+    changes: Changes | None
+    """Absent where they are not known."""
+    earlier: Mapping[Metric, EvalResult] = field(default_factory=dict)
+    """Results of the evaluators that ran before this one."""
+    checks: tuple[SafeText, ...] = ()
+    """What build and tests said, each as one finished text that a judge can read."""
+    unready: SafeText | None = None
+    """Why build and tests cannot be run, though it is the session's work that they would judge."""
+    images: Path | None = None
+    """Folder with the images that tools returned."""
+    manifest: ToolsManifest | None = None
+    """What the project offered, and what of it the session had; absent where nobody looked."""
