@@ -80,7 +80,7 @@ class ReportWriter:
         self._passed = [
             id(one.run)
             for one in sessions
-            if not options.all_transcripts and id(one.run) not in chosen and run_outcome(one.run) <= Outcome.PASSED
+            if not options.all_transcripts and id(one.run) not in chosen and run_outcome(one.run) is Outcome.PASSED
         ]
         self._sizes = {id(one.run): self._size(one) for one in sessions}
         self._room = fair_limit(list(self._sizes.values()), options.max_bytes)
