@@ -105,7 +105,7 @@ def test_a_run_and_everything_after_it_shows_the_metric(copy: Path, tmp_path: Pa
     # The last of them is of a variant that is worse.
     results.sort(key=lambda result: str(result["startedAt"]))
     sizes = sorted(result["evaluations"]["patchSize"]["details"]["value"] for result in results)
-    assert len(sizes) == 3
+    assert len(sizes) >= 3
     assert sizes[0] > 0
 
     listed = python(copy, shop, "-m", "zelda_ci", "list", "--json")

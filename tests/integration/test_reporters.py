@@ -41,11 +41,11 @@ def test_a_suite_that_passes_is_a_line_and_one_that_fails_is_whole_before_the_ne
     report = "\n".join(lines[failed:begins])
     for part in ("no such luck", "exit code 3", "Files", "result.json"):
         assert part in report, output
-    passed = [line for line in lines if re.match(r" +PASS +b-good +completed", line)]
+    passed = [line for line in lines if re.match(r" +MEASURED +b-good +completed", line)]
     assert len(passed) == 1, output
     after = "\n".join(lines[lines.index(passed[0]) :])
     assert "Session" not in after
-    assert re.search(r"Verdict +Suite|PASS +b-good", after)
+    assert re.search(r"Verdict +Suite|MEASURED +b-good", after)
     (batch,) = {result["batchId"] for result in results(project)}
     assert batch in after
     again = zelda(project, "show", batch)
@@ -61,7 +61,7 @@ def test_failures_only_a_line_each_and_the_time_that_is_left(tmp_path: Path) -> 
     assert first.split()[:2] == ["FAIL", "a-bad"]
     assert why.strip() == "testCommand ended with exit code 3."
     assert len(last) <= 2, output
-    assert "1 failed · 1 passed" in last[0]
+    assert "1 failed · 1 measured" in last[0]
     assert "exit code 1" in last[0]
     code, output, errors = run(project)
     assert "2 runs, about " in output

@@ -165,7 +165,7 @@ def test_enough_failures_end_the_batch_and_the_models_are_those_of_the_command(t
     assert [(run["suite"], run["models"]) for run in results(project)] == [
         (name, ["claude-haiku-4-5"]) for name in "ab"
     ]
-    assert {run["config"]["judge"]["model"] for run in results(project)} == {"claude-opus-5-5"}
+    assert {run["config"]["judgeModel"] for run in results(project)} == {"claude-opus-5-5"}
     assert "Not run    c: 2 runs did not pass" in output
     with ScriptedApi(lambda _: text("Done.")) as api:
         assert untouched_after_run(project, "-x", api=api)[0] == 1

@@ -161,7 +161,9 @@ def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, dict
         whole = batch_of([history.result(run_id) for run_id in find_runs(history, batch_id)])
         head, base, stored = ([history.result(name) for name in ids] for ids in (kept.head, kept.base, kept.stored))
         counted = {
-            arms.suite: StoredTrials(*(_of(arms.suite, side) for side in (head, base, stored)))
+            arms.suite: StoredTrials(
+                head=_of(arms.suite, head), base=_of(arms.suite, base), stored=_of(arms.suite, stored)
+            )
             for arms in kept.batch.arms
         }
         return kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs), counted
