@@ -64,7 +64,7 @@ REFUSED = {
     "{NPM_TOKEN: abcdef}": "3:9: NPM_TOKEN looks like a credential, which does not belong in a file: set NPM_TOKEN",
     "{DB: 'postgres://me:hunter2@host/x'}": "3:13: execution.env.DB holds a credential, which does not belong in a",
     "{PORT: 8080}": "3:15: execution.env.PORT must be text: put 8080 in quotes",
-    "{'A B': x}": "3:16: execution.env: A B must be the name of an environment variable, without a value",
+    "{'A B': x}": "3:9: execution.env: A B must be the name of an environment variable, without a value",
 }
 
 

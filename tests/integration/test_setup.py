@@ -83,7 +83,7 @@ def test_a_lock_file_suggests_setup_and_where_its_programs_are(tmp_path: Path) -
     assert done.returncode == 0, done.stdout + done.stderr
     said = "setup: python3 -m venv .venv && .venv/bin/pip install -q -r requirements.txt (found requirements.txt; "
     assert said in " ".join((done.stdout + done.stderr).split())
-    shown = zelda(project, "validate").stdout
+    shown = zelda(project, "validate", "--settings").stdout
     assert ".venv/bin" in shown
     project.write({"zelda.config.yaml": "setupCommand: none\n"})
     project.commit()

@@ -39,7 +39,7 @@ def compare(
     """Compare two sides: what changed, how sure that is, and whether the gate passes.
 
     Without arguments, the newest batch (all runs of one `zelda run`) is compared with the one before; of a batch of
-    `zelda run --against`, the comparison that it made is shown.
+    `zelda run --against REF`, the comparison that it made is shown.
 
     A side is a batch or a run (its id, or the beginning of one), or a file: the output of `zelda run --json`, or a
     result.json. `latest` is the newest batch, `latest~1` the one before; `latest:SUITE` and `latest:SUITE~1` count

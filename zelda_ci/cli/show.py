@@ -33,7 +33,7 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
 
     RUN is the id of a run or of a batch (all runs of one `zelda run`), or the beginning of one. `latest` is the newest
     run, `latest~1` the one before, `latest:SUITE` the newest of a suite. `zelda list` shows all. Without RUN, the
-    newest batch is shown; of a batch of `zelda run --against`, its comparison, too.
+    newest batch is shown; of a batch of `zelda run --against REF`, its comparison, too.
     """
     if as_json + transcript + patch > 1:
         hint = "Give one of them."
