@@ -107,5 +107,5 @@ def test_wrong_code_fails_and_honest_work_passes(tmp_path: Path) -> None:
 
 def what_setup_made_is_as_it_was_after_setup_and_what_the_session_did_to_it_is_told(ran: Ran) -> None:
     assert ignored(ran) == {"vendor/helper.py": "changed"}
-    assert "1 file that git ignores changed by the session" in ran.page
+    assert "the session changed 1 file that git ignores" in ran.page
     assert "changed: vendor/helper.py" in ran.page

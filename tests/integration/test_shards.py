@@ -80,7 +80,11 @@ def shown(done: Any) -> list[str]:
     """The reports, without what time says."""
     lines = done.stdout.splitlines()
     start = next(place for place, line in enumerate(lines) if line.lstrip().startswith("Metric "))
-    told = (re.sub(r"\b[\d.]+ (?:s|ms)\b", "T", alike(line)) for line in lines[start:] if " Time " not in line)
+    told = (
+        re.sub(r"\b[\d.]+ (?:s|ms)\b", "T", alike(line))
+        for line in lines[start:]
+        if not re.search(r"(Time|Session time) ", line)
+    )
     return [" ".join(line.split()) for line in told]
 
 

@@ -14,7 +14,7 @@ def test_the_first_push_becomes_the_baseline_of_the_next_pull_request(tmp_path: 
     with Stage(tmp_path) as stage:
         done = stage.push(GOOD)
         assert done.code == 0, done.printed
-        assert done.outputs["verdict"] == "passed"
+        assert done.outputs["verdict"] == "measured"
         assert "nothing to compare with yet" in done.summary
         (stored,) = stage.stored
         provenance = json.loads(stored.files["zelda-ci.json"])
@@ -78,7 +78,7 @@ def test_chosen_suites_that_the_baseline_lacks_have_none_and_remove_nothing(tmp_
         pull = stage.open_pull()
         done = stage.pull_request(pull, GOOD, suites="greeting")
         assert done.code == 0, done.printed
-        assert done.outputs["verdict"] == "passed"
+        assert done.outputs["verdict"] == "measured"
         assert "are of other suites" in done.summary
         assert "farewell" not in done.summary
         assert "baseline-sha" not in done.outputs

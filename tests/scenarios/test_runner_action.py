@@ -139,7 +139,7 @@ def test_a_session_sees_the_toolchain_and_nothing_of_the_job(tmp_path: Path, tem
         looks = [tool_call("Bash", {"command": "greeter && python3 spy.py"}), said("Done.")]
         done = stage.pull_request(stage.open_pull(), looks, **told)
         assert done.code == 0, done.printed
-        assert done.outputs["verdict"] == "passed"
+        assert done.outputs["verdict"] == "measured"
         (transcripts,) = stage.transcripts
         (name,) = [name for name in transcripts.files if name.endswith("transcript.json")]
         seen = transcripts.files[name].decode()
