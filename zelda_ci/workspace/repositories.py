@@ -2,20 +2,22 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
 from zelda_ci.errors import WorkspaceError
+from zelda_ci.files import locks
 from zelda_ci.process import removal
 from zelda_ci.workspace.git import Git, alternate
 
 # Snapshots, and commits that were brought for a comparison, in a project's folder among the workspaces.
 TREES, BASES = "trees", "bases"
 KEPT_SECONDS = 86_400.0
+DRAFT = "draft-"
 
 
 def create(
@@ -75,18 +77,24 @@ def _line(setting: str, value: str) -> str:
 
 @asynccontextmanager
 async def draft(folder: Path, object_format: str, shallow: bytes = b"") -> AsyncIterator[Path]:
-    """An empty repository in a folder of them, removed on leaving unless it was kept."""
-    place = folder / f"draft-{secrets.token_hex(4)}"
+    """An empty repository in a folder of them, locked as long as it is a draft, removed on leaving unless it was kept."""
+    place = folder / f"{DRAFT}{secrets.token_hex(4)}"
+    held = ExitStack()
 
     def make() -> None:
         for above in (folder.parent, folder):
             above.mkdir(mode=0o700, exist_ok=True)
+        place.mkdir(mode=0o700)
+        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        held.callback(os.close, descriptor)
+        locks.lock_open(descriptor)
         create(place, object_format=object_format, shallow=shallow)
 
     try:
         await anyio.to_thread.run_sync(make)
         yield place
     finally:
+        held.close()
         with anyio.CancelScope(shield=True):
             await removal.discard(place, folder.parent / "trash")
 
@@ -106,3 +114,19 @@ async def prune(home: Path) -> None:
     for folder in (home / TREES, home / BASES):
         for old in removal.older_than(folder, KEPT_SECONDS):
             await removal.discard(old, home / "trash")
+        for abandoned in _abandoned(folder):
+            await removal.discard(abandoned, home / "trash")
+
+
+def _abandoned(folder: Path) -> Iterator[Path]:
+    """The drafts of processes that were killed; in its first second a draft may not be locked yet."""
+    for place in removal.older_than(folder, 1.0):
+        if not place.name.startswith(DRAFT):
+            continue
+        with suppress(OSError):
+            descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                locks.lock_open(descriptor)
+                yield place
+            finally:
+                os.close(descriptor)
