@@ -77,7 +77,7 @@ def _line(setting: str, value: str) -> str:
 
 @asynccontextmanager
 async def draft(folder: Path, object_format: str, shallow: bytes = b"") -> AsyncIterator[Path]:
-    """An empty repository in a folder of them, locked as long as it is a draft, removed on leaving unless it was kept."""
+    """An empty repository in a folder of them, locked while it is a draft, removed on leaving unless it was kept."""
     place = folder / f"{DRAFT}{secrets.token_hex(4)}"
     held = ExitStack()
 
