@@ -249,7 +249,10 @@ def _clear(stores: Path) -> None:
     """Remove drafts of killed processes, and stores that lost their mark of use: who makes one holds the lock."""
     for folder in stores.iterdir():
         with suppress(OSError):
-            if not folder.is_dir() or untrusted.is_regular((folder / "used").lstat()):
+            is_store = not folder.name.startswith(repositories.DRAFT) and untrusted.is_regular(
+                (folder / "used").lstat()
+            )
+            if not folder.is_dir() or is_store:
                 continue
         shutil.rmtree(folder, ignore_errors=True)
 
