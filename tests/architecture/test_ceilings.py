@@ -34,7 +34,7 @@ CEILINGS = {
     "zelda_ci/selection": 687,
     "zelda_ci/storage": 1572,
     "zelda_ci/test_output": 3424,
-    "zelda_ci/workspace": 4273,
+    "zelda_ci/workspace": 4271,
     "scripts": 2902,
     "benchmarks": 893,
     "runner": 215,

@@ -247,12 +247,10 @@ def _complete(folder: Path) -> Store | None:
 
 def _clear(stores: Path) -> None:
     """Remove drafts of killed processes, and stores that lost their mark of use: who makes one holds the lock."""
-    for folder in stores.iterdir():
+    for folder in filter(Path.is_dir, stores.iterdir()):
         with suppress(OSError):
-            is_store = not folder.name.startswith(repositories.DRAFT) and untrusted.is_regular(
-                (folder / "used").lstat()
-            )
-            if not folder.is_dir() or is_store:
+            is_draft = folder.name.startswith(repositories.DRAFT)
+            if not is_draft and untrusted.is_regular((folder / "used").lstat()):
                 continue
         shutil.rmtree(folder, ignore_errors=True)
 
