@@ -121,6 +121,16 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
     assert not kept.exists()
 
 
+def test_a_comparison_that_cannot_be_stored_is_shown_all_the_same(tmp_path: Path) -> None:
+    project = project_of(tmp_path, GREETS, GREETS + "Be kind.\n")
+    project.results.mkdir(exist_ok=True)
+    (project.results / "comparisons").write_text("in the way")
+    code, output, _ = against(project, "--trials", "1", "--jobs", "2")
+    assert code == 0, output
+    assert "warning: no later command can show this comparison again: " in output
+    assert "side by side with" in output
+
+
 def test_a_suite_goes_on_while_a_session_of_another_is_still_open(tmp_path: Path) -> None:
     """One session of the other suite ends only once the first suite runs with the files of the base."""
     slow = SUITE.replace("Greet.", "Greet slowly.")

@@ -19,7 +19,7 @@ from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, StoredTrials
-from zelda_ci.errors import ConfigError
+from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.events import Emit
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.imports import one_at_a_time
@@ -228,7 +228,11 @@ class RunReport:
     def _show_arms(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> tuple[int, CiReport]:
         """Print what became worse, and one table of all suites."""
         sides = ComparedSides.of(self._loaded.results_dir, batch, stored)
-        keep_comparison(self._loaded.results_dir, batch, stored)
+        try:
+            keep_comparison(self._loaded.results_dir, batch, stored)
+        except StorageError as problem:
+            # What was paid for is shown all the same.
+            echo(sentence(f"warning: no later command can show this comparison again: {problem.message}"), err=True)
         compared = sides.compared
         if self.reporting.printed:
             _print_gate(compared.gate)

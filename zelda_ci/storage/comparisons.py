@@ -7,7 +7,7 @@ from pathlib import Path
 from zelda_ci.domain.run import StoredComparison
 from zelda_ci.errors import StorageError
 from zelda_ci.files import ownership
-from zelda_ci.files.atomic import read_file, write_whole
+from zelda_ci.files.atomic import read_file, storage_errors, write_whole
 from zelda_ci.storage import codec
 
 COMPARISONS = "comparisons"
@@ -24,7 +24,8 @@ def keep(results_dir: Path, comparison: StoredComparison) -> None:
         StorageError: There was no room or no permission.
     """
     target = _path(results_dir, comparison.batch.batch_id)
-    ownership.make_folder(target.parent)
+    with storage_errors(target.parent):
+        ownership.make_folder(target.parent)
     write_whole(target, [codec.encode(comparison)], durable=False)
 
 
@@ -43,4 +44,6 @@ def forget(results_dir: Path, run_ids: Collection[str], batch_ids: Collection[st
     for path in (results_dir / COMPARISONS).glob("*.json"):
         kept = read(results_dir, path.stem)
         if kept is None or path.stem in batch_ids or not kept.counted.isdisjoint(run_ids):
-            path.unlink(missing_ok=True)
+            # What cannot be removed is not shown either, since its runs are gone.
+            with suppress(OSError):
+                path.unlink()
