@@ -167,9 +167,7 @@ def examine(folder: Path, asked_for: Sequence[str] = ()) -> Examination:
         suites, problems, notices = _without_others(suites, problems, asked_for)
     problems += config.problems
     layers = [suite.layer for suite in suites]
-    problems += (*check.untested(config.layer, layers, complete=not (problems or notices)),)
-    problems += (*check.switched_off(config.layer, layers),)
-    problems += (*check.refused_variables([config.layer, *layers]),)
+    problems += (*check.across(config.layer, layers, complete=not (problems or notices)),)
     if problems:
         return Examination(None, ordered(problems))
     if not suites:

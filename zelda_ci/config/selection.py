@@ -7,8 +7,7 @@ from pathlib import PurePosixPath
 import re2
 
 from zelda_ci.config.merge import LoadedSuite
-from zelda_ci.config.messages import printable, shown
-from zelda_ci.config.words import nearest
+from zelda_ci.config.messages import nearest, printable, shown
 from zelda_ci.domain import globs
 from zelda_ci.errors import ConfigError
 
