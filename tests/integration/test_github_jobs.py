@@ -98,7 +98,7 @@ def case_of(world: World, *, attempt: int = 2) -> Any:
 def earlier(world: World) -> list[int]:
     own = own_run(case_of(world))
     assert own
-    return earlier_results(api_of(world.github), own, lambda each: each.provenance.run_id)
+    return [each.provenance.run_id for each in earlier_results(api_of(world.github), own)]
 
 
 def test_another_job_of_the_same_run_is_no_earlier_run(world: World) -> None:

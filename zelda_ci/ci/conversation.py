@@ -24,8 +24,7 @@ from zelda_ci.ci.commands import (
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import number, text
 from zelda_ci.ci.settings import ActionSettings
-from zelda_ci.ci.stored_artifacts import Opened, opened
-from zelda_ci.ci.stored_results import read_stored
+from zelda_ci.ci.stored_artifacts import StoredResults, read_stored
 from zelda_ci.compare.acceptance import failing_criteria
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
 from zelda_ci.github.api import Api
@@ -256,7 +255,9 @@ class _Commands:
         own = self.case.settings.context.repository_id
         runs = list(self._runs(pull))
         results = (each for run in runs if _is_own(run, own) for each in self._results(run, pull))
-        failing = next((found for each in results if (found := _failing(each, command.suite)) is not None), None)
+        failing = next(
+            (found for each in results if (found := failing_criteria(each.own_trials, command.suite)) is not None), None
+        )
         if failing is None:
             is_foreign = any(not _is_own(run, own) for run in runs)
             return Response(replies.foreign_results() if is_foreign else replies.nothing_stored(command.suite))
@@ -303,25 +304,18 @@ class _Commands:
                 if run.event in EVENTS:
                     yield run
 
-    def _results(self, run: WorkflowRun, pull: PullRequest) -> Iterator[Opened]:
+    def _results(self, run: WorkflowRun, pull: PullRequest) -> Iterator[StoredResults]:
         """What a run has stored of this pull request's head, the newest first."""
         listed = self.api.pages(f"actions/runs/{run.id}/artifacts", key="artifacts", limit=1)
         artifacts = sorted((understand(Artifact, each) for each in listed), key=lambda each: each.id, reverse=True)
         wanted = (run.id, self.case.settings.context.repository_id, pull.number, pull.head.sha)
         for artifact in [each for each in artifacts if not each.expired][:MAX_ARTIFACTS]:
             # What somebody else's step has stored is no results.
-            with suppress(ArtifactError):
-                stored = opened(self.api, artifact)
+            with suppress(ArtifactError, StorageError):
+                stored = read_stored(self.api, artifact)
                 told = stored.provenance
                 if (told.run_id, told.repository_id, told.pull_request, told.head_sha) == wanted:
                     yield stored
-
-
-def _failing(stored: Opened, suite: str) -> Mapping[int, str] | None:
-    try:
-        return failing_criteria(read_stored(stored).own_trials, suite)
-    except StorageError:
-        return None
 
 
 def _is_own(run: WorkflowRun, repository_id: int) -> bool:

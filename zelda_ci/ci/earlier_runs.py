@@ -1,10 +1,9 @@
 """Earlier runs and attempts of the same pull request: nobody can repeat a run until chance turns it green."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TypeVar
 
 from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.context import CiContext
@@ -12,10 +11,10 @@ from zelda_ci.ci.event import number, path_in
 from zelda_ci.ci.stored_artifacts import (
     Candidate,
     JobIdentity,
-    Opened,
+    StoredResults,
     artifacts_of_run,
     identity_of,
-    opened,
+    read_stored,
     refuse,
     results_of_run,
     runs_of,
@@ -29,8 +28,6 @@ MAX_EARLIER = 3
 # Runs whose artifacts are listed for it, of the own workflow and again of all others: a branch has runs of other pull
 # requests, too, and more of them must not push those of this one out of sight.
 MAX_RUNS = 30
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ def own_run(case: CiContext) -> OwnRun | None:
     return OwnRun(context.run_id, context.run_attempt, pull_request, job, context.repository_id)
 
 
-def earlier_results(api: Api, own: OwnRun, read: Callable[[Opened], T]) -> list[T]:
+def earlier_results(api: Api, own: OwnRun) -> list[StoredResults]:
     """What earlier runs and attempts of the same pull request stored; nothing for a fork, whose author chooses it.
 
     Raises:
@@ -63,16 +60,13 @@ def earlier_results(api: Api, own: OwnRun, read: Callable[[Opened], T]) -> list[
     run = understand(WorkflowRun, api.get(f"actions/runs/{own.run_id}"))
     if run.head_repository is None or run.head_repository.id != own.repository_id or not run.head_branch:
         return []
-    found: list[T] = []
-    carrying = 0
+    found: list[StoredResults] = []
     # Also those of newer runs: who runs an old one again must not get rid of what came after it.
     for candidate in _stored(api, own, run, run.head_branch):
         with suppress(ArtifactError, StorageError):
-            earlier = _opened(api, candidate, own, run)
-            found.append(read(earlier))
-            # One of a run that was cancelled may carry nothing, and must not hide those before it.
-            carrying += earlier.pool is not None
-        if carrying == MAX_EARLIER:
+            found.append(_trusted(read_stored(api, candidate.artifact), candidate.run, own, run))
+        # One of a run that was cancelled may carry nothing, and must not hide those before it.
+        if sum(each.knows_earlier for each in found) == MAX_EARLIER:
             break
     return found
 
@@ -103,8 +97,7 @@ def _stored(api: Api, own: OwnRun, own_run: WorkflowRun, branch: str) -> Iterato
         yield from (candidate for candidate in stored if not candidate.artifact.expired)
 
 
-def _opened(api: Api, candidate: Candidate, own: OwnRun, own_run: WorkflowRun) -> Opened:
-    stored, run = opened(api, candidate.artifact), candidate.run
+def _trusted(stored: StoredResults, run: WorkflowRun, own: OwnRun, own_run: WorkflowRun) -> StoredResults:
     told = stored.provenance
     if (told.repository_id, told.run_id, told.head_sha) != (own.repository_id, run.id, run.head_sha):
         refuse("it names another run than GitHub")

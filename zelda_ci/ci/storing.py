@@ -15,6 +15,7 @@ from zelda_ci.ci.outputs import JUNIT, REPORT, Files, json_of, provenance, resul
 from zelda_ci.ci.publish import report_of
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
 from zelda_ci.ci.stored_artifacts import (
+    MAX_HISTORY_BYTES,
     MAX_MEMBER_BYTES,
     NIGHTS,
     POOL,
@@ -22,7 +23,6 @@ from zelda_ci.ci.stored_artifacts import (
     identity_of,
     is_results_name,
 )
-from zelda_ci.ci.stored_results import MAX_HISTORY_BYTES
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.artifacts import ArtifactService, Uploaded
