@@ -16,10 +16,10 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1436,
-    "zelda_ci/ci": 5907,
+    "zelda_ci/ci": 5822,
     "zelda_ci/cli": 3413,
     "zelda_ci/compare": 2979,
-    "zelda_ci/config": 3980,
+    "zelda_ci/config": 3826,
     "zelda_ci/domain": 4259,
     "zelda_ci/execution": 3585,
     "zelda_ci/files": 660,
@@ -33,7 +33,7 @@ CEILINGS = {
     "zelda_ci/sandbox": 2710,
     "zelda_ci/selection": 687,
     "zelda_ci/storage": 1575,
-    "zelda_ci/test_output": 3424,
+    "zelda_ci/test_output": 3395,
     "zelda_ci/workspace": 4271,
     "scripts": 2901,
     "benchmarks": 893,
@@ -42,11 +42,11 @@ CEILINGS = {
     "tests/architecture": 911,
     "tests/golden": 1410,
     "tests/hostile": 3370,
-    "tests/integration": 19904,
+    "tests/integration": 19902,
     "tests/scenarios": 3594,
     "tests/slow": 509,
-    "tests/support": 7175,
-    "tests/unit": 19535,
+    "tests/support": 7174,
+    "tests/unit": 19466,
 }
 
 
