@@ -1,6 +1,5 @@
 """A configuration file from disk to its keys, with every problem that is in it."""
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,14 +57,6 @@ def read_text(path: Path, file: str) -> str:
         message = f"a text file cannot hold the character U+{ord(character[0]):04X}"
         raise Rejected(config_problem(file, position(text, character.start()), message))
     return text
-
-
-def lies_in(path: Path, folder: Path) -> bool:
-    """Whether a path, links followed, leads into a folder; neither needs to exist."""
-    try:
-        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
-    except (OSError, ValueError):
-        return False
 
 
 def position(text: str, offset: int) -> Position:
