@@ -9,7 +9,7 @@ from pathlib import Path
 from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.baseline_search import Search, find_baseline
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.earlier_runs import earlier_results, own_run
+from zelda_ci.ci.earlier_runs import earlier_results
 from zelda_ci.ci.event import BaselineTarget, default_branch
 from zelda_ci.ci.stored_artifacts import StoredResults, identity_of
 from zelda_ci.compare.drift import merged
@@ -197,11 +197,10 @@ def earlier_trials(
     Raises:
         GitHubError: GitHub did not tell.
     """
-    own = own_run(case)
-    if case.api is None or own is None or not heads:
+    if not heads:
         return ()
     now, here = case.now(), {(run.batch_id, run.run_id) for run in made}
-    stored = [run for each in earlier_results(case.api, own) for run in each.trials]
+    stored = [run for each in earlier_results(case) for run in each.trials]
     found = {(run.batch_id, run.run_id): run for run in stored if is_usable(run) and run.finished_at <= now}
     mine = _by_suite(run for key, run in found.items() if key not in here)
     counted = (run for name, head in heads.items() for run in _counted_for(mine.get(name, ()), head, base))

@@ -15,7 +15,6 @@ from zelda_ci.ci.acceptances import AcceptanceRecord, hidden_line, may_write, re
 from zelda_ci.ci.commands import (
     AcceptCriteria,
     AskHelp,
-    AskWhy,
     Command,
     RunAgain,
     RunCommit,
@@ -208,8 +207,6 @@ class _Commands:
         """Do it, as far as it does not have to wait for the answer."""
         if isinstance(command, AskHelp):
             return Response(replies.helping(command.problem), is_done=not command.problem)
-        if isinstance(command, AskWhy):
-            return Response(replies.WHY)
         pull = understand(PullRequest, self.api.get(f"pulls/{self.asked.pull_request}"))
         if pull.state != "open":
             return Response(replies.CLOSED)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from zelda_ci.ci import baseline
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.earlier_runs import own_run
+from zelda_ci.ci.earlier_runs import pull_request_of
 from zelda_ci.ci.inputs import CommentWhen
 from zelda_ci.ci.outputs import JUNIT, REPORT, Files, json_of, provenance, result_members, transcript_members, write
 from zelda_ci.ci.publish import report_of
@@ -57,7 +57,7 @@ def store_results(case: CiContext, files: Files, result: CiResult) -> None:
     write(files.provenance, json_of(origin))
     trials = {POOL: encode_pool(baseline.pool_to_store(case, result), MAX_MEMBER_BYTES)}
     write(files.pool, trials[POOL])
-    if own_run(case) and not result.knows_earlier:
+    if pull_request_of(case) and not result.knows_earlier:
         # It does not carry the trials of those before it, which therefore have to be read as well.
         del trials[POOL]
     if case.decision.is_of_base and result.nights.nights:

@@ -26,7 +26,7 @@ class RefusedXmlError(ValueError):
     """A document that is not read: not well-formed, with entities, nested too deep, or endless."""
 
 
-class _Tree(TreeBuilder):
+class _XmlTree(TreeBuilder):
     """Refuses what would fill the memory while it is built."""
 
     depth = elements = 0
@@ -55,7 +55,7 @@ def parse_xml(raw: bytes) -> Element:
     # No report needs entities. In an encoding that hides them here, the parser bounds what they become.
     if b"<!ENTITY" in raw:
         raise RefusedXmlError("it declares entities")
-    parser = XMLParser(target=_Tree())  # noqa: S314 - nothing is fetched, and its size is bounded
+    parser = XMLParser(target=_XmlTree())  # noqa: S314 - nothing is fetched, and its size is bounded
     try:
         parser.feed(raw)
         root: Element = parser.close()
