@@ -64,7 +64,7 @@ class Survey:
     @property
     def facts(self) -> ProjectFacts:
         """What a first suite is written for."""
-        return ProjectFacts(self.files, self.folder, self.kinds[0].language if self.kinds else "")
+        return ProjectFacts(self.files, self.folder)
 
     def proposals(self) -> dict[str, Proposal]:
         """The commands to try, by the key they stand under."""
