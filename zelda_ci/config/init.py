@@ -11,7 +11,6 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from importlib.resources import files as packaged
 from pathlib import Path
 from posixpath import relpath
 from textwrap import wrap
@@ -69,44 +68,6 @@ def seen_from(folder: str, path: str) -> str:
 
 # --- the first suite ---------------------------------------------------------------------------------------------
 
-ALONE = "Choose yourself, and do not ask back. Run the project's tests when you are done, if it has any."
-COVER = (
-    "Find one public function of this project that no test covers yet, and write tests for it: the ordinary case, one "
-    "edge case and one wrong input. Follow the conventions of the tests that are there, and run them. Do not change "
-    "the function itself; if you find a bug in it, describe it instead of fixing it."
-)
-COVERED = (
-    "At least three new tests call a public function that no test called before.",
-    "Every new test asserts on a result or an error, not only that nothing was raised.",
-    "New tests stand where the project's other tests stand, and are named like them.",
-    "No file other than tests was changed.",
-    "After the last change the project's own tests were run, and they passed.",
-)
-REFUSE = (
-    "Find one public function {where} that accepts a wrong input, such as an empty or a negative one. Let it refuse "
-    "that input with an error that says what is wrong, and test a right and a wrong input, with all that belongs to "
-    f"such a change here. {ALONE}"
-)
-REFUSED = (
-    "A public function that was there before refuses an input that it accepted before.",
-    "A new test asserts that the wrong input is refused.",
-)
-APPLIES = (
-    f'Do one small piece of work {{where}}, with all that belongs to it here, for which this is meant: "{{quote}}" '
-    f"{ALONE}"
-)
-CALLED = "/{name} Do it once, in the smallest place {where} where it makes sense."
-DONE = ("At least one file was changed or added.", "Every changed file has to do with the task.")
-UNSAID = "# It does not name what it should use, or keep to: whether Claude Code finds that out is what is tested."
-EXPLAINED = (
-    "A suite: one task for Claude Code, and what must be true of the result. Every zelda/test-*.yaml is one, called "
-    "after its file. `zelda validate` checks it without spending anything, `zelda run` runs it: in a private copy of "
-    "your files, never in your own."
-)
-DRAWN = (
-    "A first suite, drawn from {file}. Zelda knows of your project what stands there, and no more: make the prompt a "
-    "task of yours, and the criteria what you would look at. `zelda validate` checks it without spending anything."
-)
 _NO_TEXT = re.compile(
     r"^(```|~~~).*?(^\1|\Z)|<!--.*?(-->|\Z)|^\s*([#|>@]|---|\*\*\*|===).*?$", re.DOTALL | re.MULTILINE
 )
@@ -173,42 +134,34 @@ def first_suite(item: ManifestItem | None, facts: ProjectFacts) -> FirstSuite:
         # The loader refuses, for example, what looks like a credential.
         if document.is_sound(text, SuiteConfig):
             return FirstSuite(slug(item), about(item, facts.folder), text)
-    return FirstSuite(
-        EXAMPLE, None, _filled(EXPLAINED, "New tests follow the project's conventions.", "", COVER, COVERED)
-    )
+    return FirstSuite(EXAMPLE, None, _filled(word=""))
 
 
 def _about_an_item(item: ManifestItem, facts: ProjectFacts) -> str:
-    file, name, quote = printed(seen_from(facts.folder, item.file)), printed(item.name), quoted(item)
-    word, unsaid, prompt = WORDS[item.kind].removeprefix("the "), UNSAID, REFUSE
-    if item.kind in FOLLOWED:
-        description = f"Claude Code keeps to {file}."
-        criteria = (*REFUSED, *([f'All changes keep to this sentence of {file}: "{quote}"'] if quote else []))
-    else:
-        description = f"The {word} {name} is used where it is needed."
-        before = " before the first file was changed" * (item.kind is ItemKind.SKILL)
-        criteria = (f"The {word} {name} was called{before}.", *DONE)
-        if not item.is_visible and re.fullmatch(r"[\w:-]+", item.name):
-            prompt, unsaid = CALLED, "# Only a person can call this skill, so the prompt calls it."
-        elif quote:
-            prompt = APPLIES
-        else:
-            unsaid = f"# The {word} has no description that says when to use it: write a task for which it is needed."
-    task = prompt.format(where=_place(item, facts), name=name, quote=quote)
-    return _filled(DRAWN.format(file=file), description, unsaid, task, criteria)
+    return _filled(
+        word=WORDS[item.kind].removeprefix("the "),
+        name=printed(item.name),
+        file=printed(seen_from(facts.folder, item.file)),
+        where=_place(item, facts),
+        quote=quoted(item),
+        is_followed=item.kind in FOLLOWED,
+        by_person=item.kind not in FOLLOWED and not item.is_visible and re.fullmatch(r"[\w:-]+", item.name),
+    )
 
 
-def _filled(intro: str, description: str, unsaid: str, task: str, criteria: Sequence[str]) -> str:
-    values = {
-        "schema": schema.address("zelda.suite.schema.json"),
-        "about": "\n".join(_comment(intro)),
-        "description": scalar(description),
-        "unsaid": unsaid,
-        "prompt": "\n".join(f"  {line}" for line in wrap(task, WIDTH - 2)),
-        "criteria": "\n".join(f"  - {scalar(each)}" for each in criteria),
+def _filled(**values: object) -> str:
+    from jinja2 import Environment, PackageLoader  # noqa: PLC0415 - 30 ms, and few commands write files
+
+    environment = Environment(  # noqa: S701 - what is written is no HTML
+        loader=PackageLoader("zelda_ci", "config"), trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters |= {
+        "comment": lambda text: "".join(f"{line}\n" for line in _comment(text)),
+        "key": lambda text, key: f"{key}{'' if key.endswith('-') else ':'} {scalar(' '.join(text.split()))}\n",
+        "prompt": lambda text: "".join(f"  {line}\n" for line in wrap(text, WIDTH - 2)),
     }
-    text = packaged("zelda_ci.config").joinpath("first-suite.yaml").read_text("utf-8")
-    return re.sub(r"\{(\w+)\}", lambda slot: values[slot[1]], text).replace("\n\nprompt:", "\nprompt:")
+    template = environment.get_template("first-suite.yaml.j2")
+    return template.render(schema=schema.address("zelda.suite.schema.json"), **values)
 
 
 def _place(item: ManifestItem, facts: ProjectFacts) -> str:
