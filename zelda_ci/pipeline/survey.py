@@ -6,19 +6,18 @@ Nothing of it is run. Everything that is read may have been written by anybody, 
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from zelda_ci.config import files as files_of
 from zelda_ci.config.detect import (
-    MAX_MANIFEST_BYTES,
     PYTHON_PROGRAMS,
     ProjectKind,
     Proposal,
     kinds,
     manifests,
     packages,
+    read,
 )
 from zelda_ci.config.files import NEW_ONES, find_root, listed, top_of
 from zelda_ci.config.init import WORDS, ProjectFacts, printed, seen_from
@@ -28,7 +27,6 @@ from zelda_ci.domain.kinds import KINDS, ItemKind
 from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.scan import scan_folder
-from zelda_ci.files import untrusted
 from zelda_ci.redact import Redactor
 
 SILENT = "Correct it: in a session Claude Code says nothing of it."
@@ -66,7 +64,7 @@ class Survey:
     @property
     def facts(self) -> ProjectFacts:
         """What a first suite is written for."""
-        return ProjectFacts(self.files, self.folder, self.kinds[0].language if self.kinds else "")
+        return ProjectFacts(self.files, self.folder)
 
     def proposals(self) -> dict[str, Proposal]:
         """The commands to try, by the key they stand under."""
@@ -125,7 +123,7 @@ def survey(folder: Path, redact: Redactor) -> Survey:
     top = top_of(root)
     files = sorted(set(listed(top, *NEW_ONES) or ())) if top else list(_walked(root))
     place = _below(root, top or root)
-    texts = dict(_read(top or root, manifests(files, place)))
+    texts = read(top or root, manifests(files, place))
     found = kinds(files, texts, place)
     offered = scan_folder(top or root, root, redact, refusals)
     known = find_root(root.parent) if top and root != top else root
@@ -159,12 +157,6 @@ def settings_checks(folder: Path, redact: Redactor) -> Iterator[Check]:
 
 def _below(folder: Path, top: Path) -> str:
     return "" if folder == top else folder.relative_to(top).as_posix()
-
-
-def _read(top: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for name in names:
-        with suppress(OSError):
-            yield name, untrusted.read(top / name, MAX_MANIFEST_BYTES).decode("utf-8", "replace")
 
 
 def _walked(root: Path) -> Iterator[str]:
