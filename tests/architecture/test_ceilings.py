@@ -25,7 +25,7 @@ CEILINGS = {
     "zelda_ci/files": 660,
     "zelda_ci/github": 2278,
     "zelda_ci/judge": 2626,
-    "zelda_ci/metrics": 3483,
+    "zelda_ci/metrics": 3369,
     "zelda_ci/model_proxy": 4216,
     "zelda_ci/pipeline": 5683,
     "zelda_ci/process": 646,

@@ -1,31 +1,24 @@
 """Requirement fulfillment: whether the work meets the acceptance criteria, judged by vote and checked by citations."""
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails, JudgeIdentity
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import Judge, JudgeQuestion, Lookups
+from zelda_ci.judge.base import Judge, JudgeQuestion
 from zelda_ci.judge.lookups import lookups_of
-from zelda_ci.judge.prompts import render, repeated
-from zelda_ci.judge.transcript import (
-    EarlierFindings,
-    QueryResult,
-    TranscriptPart,
-    TranscriptQuery,
-    query_transcript,
-)
+from zelda_ci.judge.prompts import render
+from zelda_ci.judge.transcript import CheckedFinding, EarlierFindings, QueryResult, TranscriptPart, query_transcript
 from zelda_ci.metrics import verdicts
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.evidence import Criterion
-from zelda_ci.metrics.gathering import JudgeEvidence, gather
-from zelda_ci.metrics.verdicts import DraftVerdict, PartFindings, Verdicts, not_judged
-from zelda_ci.metrics.voting import Ballot, batched, disagreements, numbered
+from zelda_ci.metrics.gathering import gather
+from zelda_ci.metrics.verdicts import PartFindings, Verdicts
+from zelda_ci.metrics.voting import Draft, Panel, Vote, decided, not_judged
 from zelda_ci.redact import Redactor
 
 NAME = "requirement-fulfillment"
@@ -34,58 +27,12 @@ PROMPT_VERSION = "4"
 FORMS = (Verdicts, PartFindings)
 
 
-@dataclass
-class Panel:
+class CriteriaPanel(Panel[Criterion, Verdicts, PartFindings, CriterionVerdict]):
     """One run's criteria before the judge."""
 
-    judge: Judge
-    nonce: str
-    criteria: Mapping[int, Criterion]
-    """By number, from 1."""
-    evidence: JudgeEvidence
-    votes: int
-    lookups: Lookups | None = None
-    notes: list[str] = field(default_factory=list)
+    answer, part_answer = FORMS
 
-    def reading(self) -> TranscriptQuery[PartFindings, Mapping[int, DraftVerdict]]:
-        """How the transcript is to be read."""
-        return TranscriptQuery(
-            nonce=self.nonce,
-            fixed_tokens=self._concluding(EarlierFindings("", is_whole=False), batched(tuple(self.criteria))[0]).tokens,
-            question=self._about_part,
-            finding=PartFindings,
-            finish=self._conclude,
-            merge=functools.partial(verdicts.merged, criteria=self.criteria, sources=self.evidence.sources),
-            can_look_up=self.lookups is not None,
-            check=functools.partial(verdicts.checked_findings, criteria=self.criteria, sources=self.evidence.sources),
-        )
-
-    async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, DraftVerdict]:
-        """Raises JudgeError where no question at all was answered."""
-        ballot = Ballot(
-            tuple(self.criteria),
-            self.votes,
-            functools.partial(self._ask, earlier),
-            lost=verdicts.not_judged,
-            settled=verdicts.settled,
-            notes=self.notes,
-        )
-        votes = await ballot.cast()
-        said = [{number: draft.verdict.value for number, draft in vote.items()} for vote in votes]
-        self.notes += disagreements(self.judge.model, said)
-        return {number: verdicts.decided([vote[number] for vote in votes]) for number in self.criteria}
-
-    async def _ask(
-        self, earlier: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str], vote: int
-    ) -> dict[int, DraftVerdict]:
-        """A vote on some criteria; raises JudgeError."""
-        question = replace(self._concluding(earlier, numbers), vote=vote)
-        if problems:
-            question = repeated(question, numbered(problems), self.nonce)
-        answer = (await self.judge.ask(question, Verdicts)).value
-        return verdicts.drafts_of(answer, {n: self.criteria[n] for n in numbers}, self.evidence.sources)
-
-    def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
+    def concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
         body = render(
             "fulfillment",
             **self._listed(numbers),
@@ -97,17 +44,31 @@ class Panel:
         common, own = self.evidence.before(earlier, self.nonce)
         return JudgeQuestion(NAME, PROMPT_VERSION, self._system(), own, body, self.lookups, common)
 
-    def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
-        body = render("fulfillment-part", part=part, **self._listed(tuple(self.criteria)))
+    def about_part(self, part: TranscriptPart) -> JudgeQuestion:
+        body = render("fulfillment-part", part=part, **self._listed(tuple(self.subjects)))
         common = self.evidence.before_part(part, self.nonce)
         return JudgeQuestion(f"{NAME}-part", PROMPT_VERSION, self._system(), (), body, common=common)
 
     def _listed(self, numbers: Sequence[int]) -> dict[str, Any]:
-        criteria = [(number, self.criteria[number].text) for number in numbers]
-        return {"criteria": criteria, "of_answer": [n for n in numbers if self.criteria[n].is_about_answer]}
+        criteria = [(number, self.subjects[number].text) for number in numbers]
+        return {"criteria": criteria, "of_answer": [n for n in numbers if self.subjects[n].is_about_answer]}
 
     def _system(self) -> str:
         return render("fulfillment-system")
+
+    def checked(self, answer: Verdicts, numbers: Sequence[int]) -> Vote[CriterionVerdict]:
+        return verdicts.drafts_of(answer, {n: self.subjects[n] for n in numbers}, self.evidence.sources)
+
+    def checked_part(self, answer: PartFindings) -> CheckedFinding[PartFindings]:
+        return verdicts.checked_findings(answer, self.subjects, self.evidence.sources)
+
+    def merged(self, answers: Sequence[PartFindings]) -> Vote[CriterionVerdict]:
+        return verdicts.merged(answers, self.subjects, self.evidence.sources)
+
+    def decided(self, votes: Sequence[Draft[CriterionVerdict]]) -> Draft[CriterionVerdict]:
+        return decided(
+            votes, lambda verdict: (verdict or CriterionVerdict.NOT_JUDGED).value, CriterionVerdict.UNDECIDED
+        )
 
 
 NOT_CONFIGURED = "Not configured: the suite has no acceptanceCriteria."
@@ -117,6 +78,7 @@ MAX_NAMED = 5
 MAX_NAME_LENGTH = 100
 
 
+@dataclass(frozen=True)
 class RequirementFulfillment:
     """Score = passed criteria / criteria that count, in percent.
 
@@ -125,13 +87,11 @@ class RequirementFulfillment:
     unfinished says nothing about what steered it.
     """
 
-    metric: Final = Metric.REQUIREMENT_FULFILLMENT
-    version: Final = "4"
-
-    def __init__(self, judge: Judge, nonce: str, redact: Redactor) -> None:
-        self._judge = judge
-        self._nonce = nonce
-        self._redact = redact
+    judge: Judge
+    nonce: str
+    redact: Redactor
+    metric = Metric.REQUIREMENT_FULFILLMENT
+    version = "4"
 
     async def evaluate(self, context: EvalContext) -> Outcome:
         """Ask the judge, and check what it cites."""
@@ -142,36 +102,30 @@ class RequirementFulfillment:
             return Unscored("The session broke off, so its work was not judged.")
         panel = self._panel(context, criteria)
         try:
-            conclusion = await query_transcript(context.transcript, self._judge, panel.reading())
+            conclusion = await query_transcript(context.transcript, self.judge, panel.reading())
         except JudgeError as problem:
-            conclusion = QueryResult(dict.fromkeys(panel.criteria, not_judged(problem)))
-        judgements = [draft.judgement(criteria[number - 1], self._redact) for number, draft in conclusion.value.items()]
+            conclusion = QueryResult(dict.fromkeys(panel.subjects, not_judged(problem)))
+        judgements = [self._judgement(criteria[number - 1], draft) for number, draft in conclusion.value.items()]
         notes = (*panel.evidence.notes, *conclusion.notes, *panel.notes, *_dropped(conclusion.value))
-        details = self._details(judgements, conclusion, notes, panel.votes)
+        details = FulfillmentDetails(
+            judge=JudgeIdentity(model=self.judge.model, prompt_version=PROMPT_VERSION),
+            criteria=tuple(judgements),
+            votes=panel.votes,
+            parts=conclusion.parts,
+            notes=tuple(map(self.redact, notes)),
+        )
         return _outcome(judgements, details, counts_undecided=context.suite.undecided == "fail")
 
-    def _panel(self, context: EvalContext, criteria: Sequence[str]) -> Panel:
-        tokens = self._judge.context_tokens
-        evidence = gather(context, self._redact, nonce=self._nonce, context_tokens=tokens)
+    def _panel(self, context: EvalContext, criteria: Sequence[str]) -> CriteriaPanel:
+        evidence = gather(context, self.redact, nonce=self.nonce, context_tokens=self.judge.context_tokens)
         results = len(criteria) - len(context.suite.answer_criteria)
         numbered = {n: Criterion(text, n > results) for n, text in enumerate(criteria, start=1)}
-        lookups = lookups_of(context, self._nonce, self._redact)
-        return Panel(self._judge, self._nonce, numbered, evidence, context.suite.judge.cast_votes, lookups)
+        lookups = lookups_of(context, self.nonce, self.redact)
+        return CriteriaPanel(self.judge, self.nonce, numbered, evidence, lookups, context.suite.judge.cast_votes)
 
-    def _details(
-        self,
-        judgements: Sequence[CriterionJudgement],
-        conclusion: QueryResult[Mapping[int, DraftVerdict]],
-        notes: Sequence[str],
-        votes: int,
-    ) -> FulfillmentDetails:
-        return FulfillmentDetails(
-            judge=JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION),
-            criteria=tuple(judgements),
-            votes=votes,
-            parts=conclusion.parts,
-            notes=tuple(map(self._redact, notes)),
-        )
+    def _judgement(self, criterion: str, draft: Draft[CriterionVerdict]) -> CriterionJudgement:
+        verdict = draft.verdict or CriterionVerdict.NOT_JUDGED
+        return CriterionJudgement(criterion=self.redact(criterion), verdict=verdict, **draft.told(self.redact))
 
 
 def create(services: JudgeServices) -> Evaluator:
@@ -214,7 +168,7 @@ def _shortened(text: str) -> str:
     return words if len(words) <= MAX_NAME_LENGTH else f"{words[:MAX_NAME_LENGTH].rstrip()} ..."
 
 
-def _dropped(drafts: Mapping[int, DraftVerdict]) -> Iterator[str]:
+def _dropped(drafts: Mapping[int, Draft[CriterionVerdict]]) -> Iterator[str]:
     for number, draft in drafts.items():
-        if draft.is_judged and draft.dropped:
+        if draft.verdict and draft.dropped:
             yield f"Criterion {number}: a citation was left out. {' '.join(draft.dropped)}"

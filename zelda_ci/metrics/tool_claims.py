@@ -2,21 +2,18 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
-from pydantic.alias_generators import to_camel
 
 from zelda_ci.domain.details import ToolUse
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, ItemKind, skill
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
-from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import majority
 from zelda_ci.judge.transcript import CheckedFinding
 from zelda_ci.metrics.evidence import Citing, Criterion, Sources, look_up
-from zelda_ci.metrics.verdicts import VerdictCitation
+from zelda_ci.metrics.voting import Draft, VerdictCitation, Vote, not_judged, one_vote
 
 
 class Use(StrEnum):
@@ -164,81 +161,19 @@ def _is_call_of(call: str, item: ManifestItem) -> bool:
     return call.startswith(f"{item.tool}__") if item.kind is ItemKind.MCP_SERVER else call in names_of(item)
 
 
-NO_ANSWER = "The judge says nothing of it."
-NO_MAJORITY = "The votes split without a majority."
 # Citations of one finding that are kept.
 MAX_PLACES = 5
 
 
-@dataclass(frozen=True)
-class DraftFinding:
-    """One vote on one tool or rule, checked, or what several come to."""
-
-    finding: Use | None
-    """Nothing where it is not judged."""
-    reasoning: str
-    tool: str = ""
-    """What was missed, where it is a part of what was asked about."""
-    evidence: tuple[VerdictCitation, ...] = ()
-    """Citations that hold."""
-    problem: str | None = None
-    error: JudgeError | None = None
-    split: dict[str, int] | None = None
-
-
-def not_judged(why: str | JudgeError, *, again: bool = False) -> DraftFinding:
-    """No finding; `again` where the judge should be asked once more."""
-    reason = why.message if isinstance(why, JudgeError) else why
-    return DraftFinding(
-        None, reason, problem=reason if again else None, error=why if isinstance(why, JudgeError) else None
-    )
-
-
-def drafts_of(
-    answer: ToolFindings, asked: Sequence[int], known: Mapping[int, Subject], sources: Sources
-) -> dict[int, DraftFinding]:
-    """One vote on everything that was asked about, checked; of findings that contradict each other, none."""
+def drafts_of(answer: ToolFindings, asked: Mapping[int, Subject], sources: Sources) -> Vote[Use]:
+    """One vote on everything that was asked about, checked."""
+    given = [(one, _checked(one, asked[one.number], sources)) for one in answer.findings if one.number in asked]
     return {
-        number: _vote([given for given in answer.findings if given.number == number], known[number], sources)
-        for number in asked
+        number: one_vote([(one.finding, draft) for one, draft in given if one.number == number]) for number in asked
     }
 
 
-def settled(first: DraftFinding, again: DraftFinding) -> DraftFinding:
-    """A vote that did not count after it was asked for once more; what fails twice does not count."""
-    if again.error:
-        return not_judged(f"{first.reasoning} The judge could not be asked again: {again.reasoning}")
-    return replace(again, problem=None)
-
-
-def decided(votes: Sequence[DraftFinding]) -> DraftFinding:
-    """What the votes on one thing come to: more than half of all that were asked for must agree."""
-    consensus = majority([vote.finding for vote in votes])
-    split = {stored(finding): count for finding, count in consensus.split.items()}
-    told = None if consensus.is_unanimous else split
-    if consensus.verdict is None:
-        reason = votes[0].reasoning if consensus.is_unanimous else NO_MAJORITY
-        return replace(not_judged(reason), split=told)
-    # The fullest evidence speaks; by text among equals, because the order in which votes arrive is chance.
-    agreed = (vote for vote in votes if vote.finding is consensus.verdict)
-    return replace(max(agreed, key=lambda vote: (len(vote.evidence), vote.reasoning)), split=told)
-
-
-def stored(finding: Use | None) -> str:
-    """As results name it."""
-    return to_camel(finding.lower()) if finding else "notJudged"
-
-
-def _vote(given: Sequence[ToolFinding], subject: Subject, sources: Sources) -> DraftFinding:
-    if not given:
-        return not_judged(NO_ANSWER, again=True)
-    if len({answer.finding for answer in given}) > 1:
-        return not_judged("The judge's findings on it contradict each other.", again=True)
-    checked = [_checked(answer, subject, sources) for answer in given]
-    return next((draft for draft in checked if draft.finding), checked[0])
-
-
-def _checked(given: ToolFinding, subject: Subject, sources: Sources) -> DraftFinding:
+def _checked(given: ToolFinding, subject: Subject, sources: Sources) -> Draft[Use]:
     """A finding counts if the calls allow it and its evidence is there; a bad citation among good ones is left out."""
     use = Use(given.finding)
     found = [(place, look_up_in(place, subject, sources)) for place in given.evidence]
@@ -253,7 +188,7 @@ def _checked(given: ToolFinding, subject: Subject, sources: Sources) -> DraftFin
     if objection:
         return not_judged(f"The judge's {use} does not count: {objection}", again=True)
     missed = subject.missed_tool(given.tool.strip()) if use is Use.MISSED else None
-    return DraftFinding(use, given.reasoning, missed or "", holding[:MAX_PLACES])
+    return Draft(use, given.reasoning, holding[:MAX_PLACES], tool=missed or "")
 
 
 def _objection(use: Use, given: ToolFinding, subject: Subject) -> str | None:
@@ -307,9 +242,7 @@ def checked_observations(
 ORDER = (Use.BROKEN, Use.MISUSED, Use.INSTRUCTIONS_IGNORED, Use.MISSED, Use.FOLLOWED, Use.USED_WELL, Use.NOT_APPLICABLE)
 
 
-def merged(
-    parts: Sequence[ToolObservations], known: Mapping[int, Subject], sources: Sources
-) -> dict[int, DraftFinding]:
+def merged(parts: Sequence[ToolObservations], known: Mapping[int, Subject], sources: Sources) -> Vote[Use]:
     """The conservative rule where nobody could conclude: of what holds, the worst counts."""
     seen = [observation for part in parts for observation in part.observations]
     return {
@@ -318,12 +251,12 @@ def merged(
     }
 
 
-def _worst(seen: Sequence[ToolObservation], subject: Subject, sources: Sources) -> DraftFinding:
+def _worst(seen: Sequence[ToolObservation], subject: Subject, sources: Sources) -> Draft[Use]:
     for use in ORDER:
         for one in seen:
             if one.finding == use:
                 facts = {"number": one.number, "evidence": one.evidence, "reasoning": one.facts, "finding": use}
                 given = ToolFinding.model_validate(facts)
-                if (draft := _checked(given, subject, sources)).finding:
+                if (draft := _checked(given, subject, sources)).verdict:
                     return draft
     return not_judged("No part of the transcript has evidence on it.")

@@ -1,16 +1,15 @@
 """Tool usage: whether a session used well what the project offers; counted first, then judged, then computed."""
 
-import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import starmap
-from typing import Any, Final
+
+from pydantic.alias_generators import to_camel
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import (
-    Citation,
     JudgeIdentity,
     RuleJudgement,
     RuleVerdict,
@@ -23,23 +22,23 @@ from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus, SessionTranscript, UserSaid
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix, Judge, JudgeQuestion, Lookups
+from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix, Judge, JudgeQuestion
 from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.lookups import lookups_of
-from zelda_ci.judge.prompts import fence, mark_of, render, repeated
+from zelda_ci.judge.prompts import fence, mark_of, render
 from zelda_ci.judge.rendering import windowed
 from zelda_ci.judge.transcript import (
+    CheckedFinding,
     EarlierFindings,
     QueryResult,
     TranscriptPart,
-    TranscriptQuery,
     query_transcript,
 )
 from zelda_ci.metrics import tool_claims
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
-from zelda_ci.metrics.gathering import JudgeEvidence, gather
-from zelda_ci.metrics.tool_claims import DraftFinding, Subject, ToolFindings, ToolObservations, Use
-from zelda_ci.metrics.voting import Ballot, batched, disagreements, numbered
+from zelda_ci.metrics.gathering import gather
+from zelda_ci.metrics.tool_claims import Subject, ToolFindings, ToolObservations, Use
+from zelda_ci.metrics.voting import Draft, Panel, Vote, decided
 from zelda_ci.redact import Redactor
 
 NAME = "tool-usage"
@@ -51,72 +50,25 @@ FORMS = (ToolFindings, ToolObservations)
 OFFER_SHARE = 0.15
 
 MAX_DESCRIPTION_LENGTH = 600
-MAX_REASONING_LENGTH = 600
 MAX_NAME_LENGTH = 300
 
 
 @dataclass
-class ToolPanel:
+class ToolPanel(Panel[Subject, ToolFindings, ToolObservations, Use]):
     """One run's tools and rules before the judge."""
 
-    judge: Judge
-    nonce: str
-    known: Mapping[int, Subject]
-    """What is judged, by number."""
+    answer, part_answer = FORMS
+
     manifest: ToolsManifest
     uses: Sequence[ToolUse]
-    evidence: JudgeEvidence
-    lookups: Lookups | None
-    votes: int
-    notes: list[str] = field(default_factory=list)
 
-    def reading(self) -> TranscriptQuery[ToolObservations, Mapping[int, DraftFinding]]:
-        """How the transcript is to be read."""
-        longest = max(batched(tuple(self.known)), key=lambda numbers: self._concluding(NOTHING, numbers).tokens)
-        sources = self.evidence.sources
-        return TranscriptQuery(
-            nonce=self.nonce,
-            fixed_tokens=self._concluding(NOTHING, longest).tokens,
-            question=self._about_part,
-            finding=ToolObservations,
-            finish=self._conclude,
-            merge=functools.partial(tool_claims.merged, known=self.known, sources=sources),
-            can_look_up=self.lookups is not None,
-            check=functools.partial(tool_claims.checked_observations, known=self.known, sources=sources),
-        )
-
-    async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, DraftFinding]:
-        """Raises JudgeError where no question at all was answered."""
-        ballot = Ballot(
-            tuple(self.known),
-            self.votes,
-            functools.partial(self._ask, earlier),
-            lost=tool_claims.not_judged,
-            settled=tool_claims.settled,
-            notes=self.notes,
-        )
-        votes = await ballot.cast()
-        said = [{number: str(draft.finding or "notJudged") for number, draft in vote.items()} for vote in votes]
-        self.notes += disagreements(self.judge.model, said)
-        return {number: tool_claims.decided([vote[number] for vote in votes]) for number in self.known}
-
-    async def _ask(
-        self, earlier: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str], vote: int
-    ) -> dict[int, DraftFinding]:
-        question = replace(self._concluding(earlier, numbers), vote=vote)
-        if problems:
-            question = repeated(question, numbered(problems), self.nonce)
-        answer = (await self.judge.ask(question, ToolFindings)).value
-        return tool_claims.drafts_of(answer, numbers, self.known, self.evidence.sources)
-
-    def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
-        """About the session as a whole."""
+    def concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
         common, own = self.evidence.before(earlier, self.nonce)
-        asked = fence("asked", "\n".join(_named(number, self.known[number]) for number in numbers), self.nonce)
+        asked = fence("asked", "\n".join(_named(number, self.subjects[number]) for number in numbers), self.nonce)
         body = render("tool_usage", asked=asked, count=len(numbers), is_whole=earlier.is_whole)
         return self._question(NAME, common, (*self._offer, *own), body)
 
-    def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
+    def about_part(self, part: TranscriptPart) -> JudgeQuestion:
         common = self.evidence.before_part(part, self.nonce)
         question = self._question(f"{NAME}-part", common, self._offer, render("tool_usage_part", part=part))
         return replace(question, lookups=None)
@@ -124,20 +76,29 @@ class ToolPanel:
     def _question(self, name: str, common: CommonPrefix, own: tuple[str, ...], body: str) -> JudgeQuestion:
         return JudgeQuestion(name, PROMPT_VERSION, render("tool_usage_system"), own, body, self.lookups, common)
 
+    def checked(self, answer: ToolFindings, numbers: Sequence[int]) -> Vote[Use]:
+        return tool_claims.drafts_of(answer, {n: self.subjects[n] for n in numbers}, self.evidence.sources)
+
+    def checked_part(self, answer: ToolObservations) -> CheckedFinding[ToolObservations]:
+        return tool_claims.checked_observations(answer, self.subjects, self.evidence.sources)
+
+    def merged(self, answers: Sequence[ToolObservations]) -> Vote[Use]:
+        return tool_claims.merged(answers, self.subjects, self.evidence.sources)
+
+    def decided(self, votes: Sequence[Draft[Use]]) -> Draft[Use]:
+        return decided(votes, lambda use: to_camel(use.lower()) if use else "notJudged")
+
     @cached_property
     def _offer(self) -> tuple[str, ...]:
         budget = int(self.judge.context_tokens * CHARS_PER_TOKEN * OFFER_SHARE)
-        tools = "\n".join(map(spelled, (*starmap(_tool, self.known.items()), *_absent(self.manifest)))) or "(none)"
+        tools = "\n".join(map(spelled, (*starmap(_tool, self.subjects.items()), *_absent(self.manifest)))) or "(none)"
         counted = "\n".join(spelled(_use(use)) for use in self.uses) or "(none)"
-        rules = _rules(self.known, budget // 2, mark_of(self.nonce))
+        rules = _rules(self.subjects, budget // 2, mark_of(self.nonce))
         return (
             fence("tools", windowed(tools, budget // 2), self.nonce),
             fence("rules", windowed(rules, budget // 2), self.nonce),
             fence("counted-calls", windowed(counted, budget // 4), self.nonce),
         )
-
-
-NOTHING = EarlierFindings("", is_whole=False, outline="(none)")
 
 
 def _named(number: int, subject: Subject) -> str:
@@ -224,6 +185,7 @@ BROKEN_OFF = frozenset({SessionStatus.FAILED, SessionStatus.INTERRUPTED})
 NO_TOOLS = "No tools available: there are no skills, commands, sub-agents, MCP servers, rules or CLAUDE.md files."
 
 
+@dataclass(frozen=True)
 class ToolUsage:
     """Counts every call, and asks the judge what became of each tool and rule that the session had.
 
@@ -231,18 +193,16 @@ class ToolUsage:
     score: nothing vouches for it. The counts are there without a judge, too.
     """
 
-    metric: Final = Metric.TOOL_USAGE
-    version: Final = f"3.{PROMPT_VERSION}"
-
-    def __init__(self, judge: Judge, nonce: str, redact: Redactor) -> None:
-        self._judge = judge
-        self._nonce = nonce
-        self._redact = redact
+    judge: Judge
+    nonce: str
+    redact: Redactor
+    metric = Metric.TOOL_USAGE
+    version = f"3.{PROMPT_VERSION}"
 
     async def evaluate(self, context: EvalContext) -> Outcome:
         """Count, then let be judged what there is to judge."""
         manifest = context.manifest or ToolsManifest()
-        details = _counted(context, manifest, self._redact)
+        details = _counted(context, manifest, self.redact)
         if context.manifest is None:
             # Nobody could look: silence about a session that ran its course would be taken for consent.
             unknown = "What the project offers is not known, so its use was not judged."
@@ -250,50 +210,41 @@ class ToolUsage:
         if reason := _not_to_be_judged(context, manifest):
             return Unscored(reason, details)
         panel = self._panel(context, manifest, details.uses)
-        if not panel.known:
+        if not panel.subjects:
             return Unscored("Nothing of what the project offers is for the model to call or to follow.", details)
         try:
-            conclusion = await query_transcript(context.transcript, self._judge, panel.reading())
+            conclusion = await query_transcript(context.transcript, self.judge, panel.reading())
         except JudgeError as problem:
             return Unscored(problem.message, details, failed=True)
         return self._judged(conclusion, panel, details)
 
     def _panel(self, context: EvalContext, manifest: ToolsManifest, uses: Sequence[ToolUse]) -> ToolPanel:
-        tokens = self._judge.context_tokens
-        evidence = gather(context, self._redact, nonce=self._nonce, context_tokens=tokens)
-        lookups = lookups_of(context, self._nonce, self._redact)
+        evidence = gather(context, self.redact, nonce=self.nonce, context_tokens=self.judge.context_tokens)
+        lookups = lookups_of(context, self.nonce, self.redact)
         known, votes = tool_claims.subjects(manifest, uses), context.suite.judge.cast_votes
-        return ToolPanel(self._judge, self._nonce, known, manifest, uses, evidence, lookups, votes)
+        return ToolPanel(self.judge, self.nonce, known, evidence, lookups, votes, manifest, uses)
 
-    def _judged(
-        self, conclusion: QueryResult[Mapping[int, DraftFinding]], panel: ToolPanel, details: ToolUsageDetails
-    ) -> Outcome:
-        found = [(subject, conclusion.value[number]) for number, subject in panel.known.items()]
+    def _judged(self, conclusion: QueryResult[Vote[Use]], panel: ToolPanel, details: ToolUsageDetails) -> Outcome:
+        found = [(subject, conclusion.value[number]) for number, subject in panel.subjects.items()]
         notes = (*panel.evidence.notes, *conclusion.notes, *panel.notes)
         judged = details.replace(
             **{name: tuple(self._remarks(found, use)) for name, use in LISTS.items()},
             rules=tuple(self._rule(subject, draft) for subject, draft in found if subject.is_rule),
-            judge=JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION),
+            judge=JudgeIdentity(model=self.judge.model, prompt_version=PROMPT_VERSION),
             votes=panel.votes,
             parts=conclusion.parts,
-            notes=(*details.notes, *map(self._redact, notes)),
+            notes=(*details.notes, *map(self.redact, notes)),
         )
         return _outcome(found, judged)
 
-    def _remarks(self, found: Sequence[tuple[Subject, DraftFinding]], use: Use | None) -> Iterator[ToolRemark]:
+    def _remarks(self, found: Sequence[tuple[Subject, Draft[Use]]], use: Use | None) -> Iterator[ToolRemark]:
         for subject, draft in found:
-            if not subject.is_rule and draft.finding is use:
-                yield ToolRemark(tool=self._redact(draft.tool or subject.name), **self._told(draft))
+            if not subject.is_rule and draft.verdict is use:
+                yield ToolRemark(tool=self.redact(draft.tool or subject.name), **draft.told(self.redact))
 
-    def _rule(self, subject: Subject, draft: DraftFinding) -> RuleJudgement:
-        verdict = RULE_VERDICTS[draft.finding] if draft.finding else RuleVerdict.NOT_JUDGED
-        return RuleJudgement(rule=self._redact(subject.name), verdict=verdict, **self._told(draft))
-
-    def _told(self, draft: DraftFinding) -> dict[str, Any]:
-        redact = self._redact
-        evidence = tuple(Citation(where=redact(place.where), quote=redact(place.quote)) for place in draft.evidence)
-        reasoning = redact(draft.reasoning[:MAX_REASONING_LENGTH])
-        return {"reasoning": reasoning, "evidence": evidence, "split": draft.split}
+    def _rule(self, subject: Subject, draft: Draft[Use]) -> RuleJudgement:
+        verdict = RULE_VERDICTS[draft.verdict] if draft.verdict else RuleVerdict.NOT_JUDGED
+        return RuleJudgement(rule=self.redact(subject.name), verdict=verdict, **draft.told(self.redact))
 
 
 LISTS: Mapping[str, Use | None] = {
@@ -322,13 +273,13 @@ WORDS = {
 MAX_NAMED = 5
 
 
-def _outcome(found: Sequence[tuple[Subject, DraftFinding]], details: ToolUsageDetails) -> Outcome:
-    if missing := [(subject.name, draft) for subject, draft in found if draft.finding is None]:
+def _outcome(found: Sequence[tuple[Subject, Draft[Use]]], details: ToolUsageDetails) -> Outcome:
+    if missing := [(subject.name, draft) for subject, draft in found if draft.verdict is None]:
         named = "; ".join(f"{name} ({draft.reasoning})" for name, draft in missing[:MAX_NAMED])
         more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
         reason = f"{len(missing)} of {len(found)} tools and rules were not judged: {named}{more}"
         return Unscored(reason, details, failed=True)
-    findings = [draft.finding for _, draft in found if draft.finding]
+    findings = [draft.verdict for _, draft in found if draft.verdict]
     score = tool_claims.score(findings)
     if score is None:
         return Unscored("Nothing of what the project offers applies to what was done.", details)

@@ -154,7 +154,7 @@ IMPOSSIBLE = [
     (MONEY, use("FOLLOWED", (MONEY, "Money is whole cents.")), "what it asks for"),
     (MONEY, use("MISSED"), "no finding on a rule"),
     (MONEY, use("NOT_APPLICABLE", reasoning=" "), "needs a reason"),
-    (MONEY, None, "says nothing"),
+    (MONEY, None, "gave no verdict"),
     (SKILL, use("BROKEN", READING), "no finding on a tool"),
     (SKILL, use("USED_WELL", READING), "never called"),
     (SKILL, use("MISSED", FALSE), "never said"),
