@@ -12,8 +12,8 @@ from click.shell_completion import (
 )
 
 from zelda_ci.cli.commands import zelda
-from zelda_ci.config import discovery
-from zelda_ci.config.project import examine, find_root, results_folder
+from zelda_ci.config import files
+from zelda_ci.config.project import examine, results_folder
 from zelda_ci.config.selection import usual_name
 from zelda_ci.errors import ZeldaError
 from zelda_ci.storage.history import RunHistory
@@ -73,8 +73,8 @@ def suites(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Comp
     if examination.project:
         names = [suite.resolved.name for suite in examination.project.suites]
     else:
-        root = find_root(folder)
-        names = [usual_name(path.name) for path in discovery.suite_files(root, discovery.DEFAULT_TEST_DIR)]
+        root = files.find_root(folder)
+        names = [usual_name(path.name) for path in files.suite_files(root, files.DEFAULT_TEST_DIR)]
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from posixpath import dirname, join
 from typing import Any
 
-from zelda_ci.config import repository
+from zelda_ci.config import files as files_of
 from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.files import untrusted
 
@@ -467,7 +467,7 @@ class DetectedSetup:
 
     command: str
     source: str
-    """The file, relative to the top of the repository."""
+    """The file, relative to the top of the files_of."""
     programs: tuple[str, ...] = ()
     """Folders in which it installs programs that commands expect on PATH."""
 
@@ -524,8 +524,8 @@ def _usable(kind: ProjectKind, path: str) -> Iterator[DetectedSetup]:
 def _listing(root: Path) -> tuple[Path, Sequence[str]]:
     """The top of the repository and its tracked files; without one the folder, and the files in it."""
     real = Path(os.path.realpath(root))
-    top = repository.top_of(real)
-    if top and (names := repository.listed(top)) is not None:
+    top = files_of.top_of(real)
+    if top and (names := files_of.listed(top)) is not None:
         return top, names
     with suppress(OSError):
         return real, sorted(entry.name for entry in os.scandir(real) if entry.is_file(follow_symlinks=False))

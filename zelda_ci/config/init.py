@@ -19,7 +19,7 @@ from typing import Any
 
 from zelda_ci import __version__
 from zelda_ci.config import document, schema
-from zelda_ci.config.document import lies_in
+from zelda_ci.config.files import lies_in
 from zelda_ci.config.messages import Rejected
 from zelda_ci.config.schema import CONFIG_FILE, REPOSITORY, ConfigKey, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import plain_value

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from zelda_ci import named_secrets
-from zelda_ci.config.repository import top_of
+from zelda_ci.config.files import top_of
 from zelda_ci.files import untrusted
 from zelda_ci.redact import LONG_SECRET, MIN_SECRET_LENGTH, Secret
 

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import starmap
-
-from pydantic.alias_generators import to_camel
+from typing import Any, Final
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import (
+    Citation,
     JudgeIdentity,
     RuleJudgement,
     RuleVerdict,
@@ -22,78 +21,72 @@ from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus, SessionTranscript, UserSaid
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix, Judge, JudgeQuestion
+from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix, Judge, JudgeQuestion, Lookups
 from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.lookups import lookups_of
 from zelda_ci.judge.prompts import fence, mark_of, render
 from zelda_ci.judge.rendering import windowed
-from zelda_ci.judge.transcript import (
-    CheckedFinding,
-    EarlierFindings,
-    QueryResult,
-    TranscriptPart,
-    query_transcript,
-)
+from zelda_ci.judge.transcript import EarlierFindings, QueryResult, TranscriptPart
 from zelda_ci.metrics import tool_claims
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
+from zelda_ci.metrics.evidence import Citing
 from zelda_ci.metrics.gathering import gather
+from zelda_ci.metrics.panel import Draft, ItemAnswer, Panel, VerdictCitation
 from zelda_ci.metrics.tool_claims import Subject, ToolFindings, ToolObservations, Use
-from zelda_ci.metrics.voting import Draft, Panel, Vote, decided
 from zelda_ci.redact import Redactor
 
 NAME = "tool-usage"
 PROMPT_VERSION = "3"
-# In which it answers: in the end, and on a part of a long transcript.
-FORMS = (ToolFindings, ToolObservations)
 
 # Of the judge's context, for tools and rules together: they are sent again with every part of the transcript.
 OFFER_SHARE = 0.15
 
 MAX_DESCRIPTION_LENGTH = 600
+MAX_REASONING_LENGTH = 600
 MAX_NAME_LENGTH = 300
 
 
-@dataclass
-class ToolPanel(Panel[Subject, ToolFindings, ToolObservations, Use]):
+class ToolPanel(Panel[Subject, Use]):
     """One run's tools and rules before the judge."""
 
-    answer, part_answer = FORMS
+    forms = (ToolFindings, ToolObservations)
+    words = tool_claims.FINDINGS
+    order = tool_claims.ORDER
+    nothing = "NOTHING_SEEN"
+    needs_proof = tool_claims.NEEDS_PROOF
+    needs_evidence = tool_claims.NEEDS_EVIDENCE
 
-    manifest: ToolsManifest
-    uses: Sequence[ToolUse]
+    def __init__(self, *known: Any, manifest: ToolsManifest, uses: Sequence[ToolUse]) -> None:
+        super().__init__(*known)
+        self._manifest, self._uses = manifest, uses
+
+    def objection(self, item: Subject, answer: ItemAnswer, verdict: Use) -> str | None:
+        return tool_claims.objection(item, answer, verdict)
+
+    def look_up(self, item: Subject, place: VerdictCitation) -> Citing:
+        return tool_claims.look_up_in(place, item, self.evidence.sources)
 
     def concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
         common, own = self.evidence.before(earlier, self.nonce)
-        asked = fence("asked", "\n".join(_named(number, self.subjects[number]) for number in numbers), self.nonce)
+        asked = fence("asked", "\n".join(_named(number, self.items[number]) for number in numbers), self.nonce)
         body = render("tool_usage", asked=asked, count=len(numbers), is_whole=earlier.is_whole)
-        return self._question(NAME, common, (*self._offer, *own), body)
+        return self._question(NAME, common, (*self._offer, *own), body, self.lookups)
 
     def about_part(self, part: TranscriptPart) -> JudgeQuestion:
         common = self.evidence.before_part(part, self.nonce)
-        question = self._question(f"{NAME}-part", common, self._offer, render("tool_usage_part", part=part))
-        return replace(question, lookups=None)
+        return self._question(f"{NAME}-part", common, self._offer, render("tool_usage_part", part=part))
 
-    def _question(self, name: str, common: CommonPrefix, own: tuple[str, ...], body: str) -> JudgeQuestion:
-        return JudgeQuestion(name, PROMPT_VERSION, render("tool_usage_system"), own, body, self.lookups, common)
-
-    def checked(self, answer: ToolFindings, numbers: Sequence[int]) -> Vote[Use]:
-        return tool_claims.drafts_of(answer, {n: self.subjects[n] for n in numbers}, self.evidence.sources)
-
-    def checked_part(self, answer: ToolObservations) -> CheckedFinding[ToolObservations]:
-        return tool_claims.checked_observations(answer, self.subjects, self.evidence.sources)
-
-    def merged(self, answers: Sequence[ToolObservations]) -> Vote[Use]:
-        return tool_claims.merged(answers, self.subjects, self.evidence.sources)
-
-    def decided(self, votes: Sequence[Draft[Use]]) -> Draft[Use]:
-        return decided(votes, lambda use: to_camel(use.lower()) if use else "notJudged")
+    def _question(
+        self, name: str, common: CommonPrefix, own: tuple[str, ...], body: str, lookups: Lookups | None = None
+    ) -> JudgeQuestion:
+        return JudgeQuestion(name, PROMPT_VERSION, render("tool_usage_system"), own, body, lookups, common)
 
     @cached_property
     def _offer(self) -> tuple[str, ...]:
         budget = int(self.judge.context_tokens * CHARS_PER_TOKEN * OFFER_SHARE)
-        tools = "\n".join(map(spelled, (*starmap(_tool, self.subjects.items()), *_absent(self.manifest)))) or "(none)"
-        counted = "\n".join(spelled(_use(use)) for use in self.uses) or "(none)"
-        rules = _rules(self.subjects, budget // 2, mark_of(self.nonce))
+        tools = "\n".join(map(spelled, (*starmap(_tool, self.items.items()), *_absent(self._manifest)))) or "(none)"
+        counted = "\n".join(spelled(_use(use)) for use in self._uses) or "(none)"
+        rules = _rules(self.items, budget // 2, mark_of(self.nonce))
         return (
             fence("tools", windowed(tools, budget // 2), self.nonce),
             fence("rules", windowed(rules, budget // 2), self.nonce),
@@ -185,7 +178,6 @@ BROKEN_OFF = frozenset({SessionStatus.FAILED, SessionStatus.INTERRUPTED})
 NO_TOOLS = "No tools available: there are no skills, commands, sub-agents, MCP servers, rules or CLAUDE.md files."
 
 
-@dataclass(frozen=True)
 class ToolUsage:
     """Counts every call, and asks the judge what became of each tool and rule that the session had.
 
@@ -193,16 +185,18 @@ class ToolUsage:
     score: nothing vouches for it. The counts are there without a judge, too.
     """
 
-    judge: Judge
-    nonce: str
-    redact: Redactor
-    metric = Metric.TOOL_USAGE
-    version = f"3.{PROMPT_VERSION}"
+    metric: Final = Metric.TOOL_USAGE
+    version: Final = f"3.{PROMPT_VERSION}"
+
+    def __init__(self, judge: Judge, nonce: str, redact: Redactor) -> None:
+        self._judge = judge
+        self._nonce = nonce
+        self._redact = redact
 
     async def evaluate(self, context: EvalContext) -> Outcome:
         """Count, then let be judged what there is to judge."""
         manifest = context.manifest or ToolsManifest()
-        details = _counted(context, manifest, self.redact)
+        details = _counted(context, manifest, self._redact)
         if context.manifest is None:
             # Nobody could look: silence about a session that ran its course would be taken for consent.
             unknown = "What the project offers is not known, so its use was not judged."
@@ -210,41 +204,51 @@ class ToolUsage:
         if reason := _not_to_be_judged(context, manifest):
             return Unscored(reason, details)
         panel = self._panel(context, manifest, details.uses)
-        if not panel.subjects:
+        if not panel.items:
             return Unscored("Nothing of what the project offers is for the model to call or to follow.", details)
         try:
-            conclusion = await query_transcript(context.transcript, self.judge, panel.reading())
+            conclusion = await panel.judged(context.transcript)
         except JudgeError as problem:
             return Unscored(problem.message, details, failed=True)
         return self._judged(conclusion, panel, details)
 
     def _panel(self, context: EvalContext, manifest: ToolsManifest, uses: Sequence[ToolUse]) -> ToolPanel:
-        evidence = gather(context, self.redact, nonce=self.nonce, context_tokens=self.judge.context_tokens)
-        lookups = lookups_of(context, self.nonce, self.redact)
+        tokens = self._judge.context_tokens
+        evidence = gather(context, self._redact, nonce=self._nonce, context_tokens=tokens)
+        lookups = lookups_of(context, self._nonce, self._redact)
         known, votes = tool_claims.subjects(manifest, uses), context.suite.judge.cast_votes
-        return ToolPanel(self.judge, self.nonce, known, evidence, lookups, votes, manifest, uses)
+        return ToolPanel(self._judge, self._nonce, known, evidence, lookups, votes, manifest=manifest, uses=uses)
 
-    def _judged(self, conclusion: QueryResult[Vote[Use]], panel: ToolPanel, details: ToolUsageDetails) -> Outcome:
-        found = [(subject, conclusion.value[number]) for number, subject in panel.subjects.items()]
-        notes = (*panel.evidence.notes, *conclusion.notes, *panel.notes)
+    def _judged(
+        self, conclusion: QueryResult[Mapping[int, Draft[Use]]], panel: ToolPanel, details: ToolUsageDetails
+    ) -> Outcome:
+        found = [(subject, conclusion.value[number]) for number, subject in panel.items.items()]
         judged = details.replace(
             **{name: tuple(self._remarks(found, use)) for name, use in LISTS.items()},
             rules=tuple(self._rule(subject, draft) for subject, draft in found if subject.is_rule),
-            judge=JudgeIdentity(model=self.judge.model, prompt_version=PROMPT_VERSION),
+            judge=JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION),
             votes=panel.votes,
             parts=conclusion.parts,
-            notes=(*details.notes, *map(self.redact, notes)),
+            notes=(*details.notes, *map(self._redact, conclusion.notes)),
         )
         return _outcome(found, judged)
 
     def _remarks(self, found: Sequence[tuple[Subject, Draft[Use]]], use: Use | None) -> Iterator[ToolRemark]:
         for subject, draft in found:
             if not subject.is_rule and draft.verdict is use:
-                yield ToolRemark(tool=self.redact(draft.tool or subject.name), **draft.told(self.redact))
+                missed = tool_claims.missed_tool(subject, draft.answer) if use is Use.MISSED else None
+                yield ToolRemark(tool=self._redact(missed or subject.name), **self._told(draft))
 
     def _rule(self, subject: Subject, draft: Draft[Use]) -> RuleJudgement:
         verdict = RULE_VERDICTS[draft.verdict] if draft.verdict else RuleVerdict.NOT_JUDGED
-        return RuleJudgement(rule=self.redact(subject.name), verdict=verdict, **draft.told(self.redact))
+        return RuleJudgement(rule=self._redact(subject.name), verdict=verdict, **self._told(draft))
+
+    def _told(self, draft: Draft[Use]) -> dict[str, Any]:
+        redact = self._redact
+        evidence = tuple(Citation(where=redact(place.where), quote=redact(place.quote)) for place in draft.evidence)
+        reasoning = redact(draft.reasoning[:MAX_REASONING_LENGTH])
+        split = {tool_claims.stored(use): votes for use, votes in draft.split.items()} if draft.split else None
+        return {"reasoning": reasoning, "evidence": evidence, "split": split}
 
 
 LISTS: Mapping[str, Use | None] = {
@@ -286,6 +290,9 @@ def _outcome(found: Sequence[tuple[Subject, Draft[Use]]], details: ToolUsageDeta
     applying = sum(finding in WORDS for finding in findings)
     counts = [f"{findings.count(use)} {words}" for use, words in WORDS.items() if use in findings]
     return Scored(score, f"Of {applying} tools and rules that apply: {', '.join(counts)}.", details)
+
+
+FORMS = ToolPanel.forms
 
 
 def create(services: JudgeServices) -> Evaluator:

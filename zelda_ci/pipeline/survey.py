@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.config import discovery
+from zelda_ci.config import files as files_of
 from zelda_ci.config.detect import (
     MAX_MANIFEST_BYTES,
     PYTHON_PROGRAMS,
@@ -20,9 +20,8 @@ from zelda_ci.config.detect import (
     manifests,
     packages,
 )
+from zelda_ci.config.files import NEW_ONES, find_root, listed, top_of
 from zelda_ci.config.init import WORDS, ProjectFacts, printed, seen_from
-from zelda_ci.config.project import find_root
-from zelda_ci.config.repository import NEW_ONES, listed, top_of
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import Check
 from zelda_ci.domain.kinds import KINDS, ItemKind
@@ -133,7 +132,7 @@ def survey(folder: Path, redact: Redactor) -> Survey:
     return Survey(
         root,
         top or root,
-        known if known != root and discovery.is_project(known) else None,
+        known if known != root and files_of.is_project(known) else None,
         tuple(files),
         found,
         packages(files, place),
@@ -172,7 +171,7 @@ def _walked(root: Path) -> Iterator[str]:
     """Files of a folder that is in no repository; links to folders are not followed."""
     count = 0
     for here, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in discovery.SKIPPED and not name.startswith("."))
+        folders[:] = sorted(name for name in folders if name not in files_of.SKIPPED and not name.startswith("."))
         for name in sorted(names):
             yield (Path(here) / name).relative_to(root).as_posix()
         count += len(names) + len(folders)

@@ -416,12 +416,14 @@ def test_quotes_of_a_part_are_looked_up_at_once_and_asked_for_again() -> None:
 
     def observe(body: str) -> list[dict[str, Any]]:
         asked.append(body)
-        return [seen(4, "BROKEN", "Seen.", ("turn 2", "never said"), ("turn 2", "output output"))]
+        shown = ("turn 2", "output output")
+        return [seen(4, "BROKEN", "Seen.", FALSE), seen(5, "BROKEN", "Seen.", FALSE, shown)]
 
     judge = by_part(observe, saying(CALLED))
     _, details = judged(judge, long_session())
     assert len(asked) == 2 * details.parts
     assert "'never said'" in asked[-1]
+    assert "Number 5" not in asked[-1]
     told = next(block for block in judge.asked[-1].blocks if 'kind="findings"' in block)
     assert "never said" not in told
     assert "output output" in told
