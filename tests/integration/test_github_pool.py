@@ -18,8 +18,9 @@ from zelda_ci.ci.baseline_search import Search, find_baseline
 from zelda_ci.ci.outputs import json_of
 from zelda_ci.ci.stored_artifacts import POOL, PROVENANCE, RESULTS
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.run import BatchResult, Pool, RunResult, TestedSource
+from zelda_ci.domain.run import BatchResult, Pool, RunResult
 from zelda_ci.domain.trials import PoolSettings, Side
+from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.storage.codec import encode_pool
 
 OWN = Fingerprint(outcome="steering", platform="Claude 1", tree="code")

@@ -11,8 +11,9 @@ from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import BUDGET_ENDED, GateResult
 from zelda_ci.domain.measures import SCORES, Metric, own_measure, written
 from zelda_ci.domain.outcome import Outcome, batch_outcome, measured_words, run_outcome
-from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult, TestedSource
+from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
 from zelda_ci.domain.session import Usage
+from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.judged import is_cost_known, judge_cost
