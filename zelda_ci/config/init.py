@@ -153,8 +153,12 @@ class ProjectFacts:
 def subjects(items: Iterable[ManifestItem]) -> list[ManifestItem]:
     """What a first suite can be about, the most telling first: what says when to use it, or what to do."""
     order = [*WORDS]
-    told = [item for item in items if not item.problem and not item.shadowed and item.kind in WORDS and told_by(item)]
-    return sorted(told, key=lambda item: (order.index(item.kind), bool(item.below), not item.is_visible))
+    told = [
+        item
+        for item in items
+        if item.kind in WORDS and not (item.problem or item.shadowed or item.denied) and told_by(item)
+    ]
+    return sorted(told, key=lambda item: (order.index(item.kind), bool(item.below), not item.is_open))
 
 
 def told_by(item: ManifestItem) -> str | None:
@@ -216,7 +220,7 @@ def _about_an_item(item: ManifestItem, facts: ProjectFacts) -> str:
         before = " before the first file was changed" * (item.kind is ItemKind.SKILL)
         criteria = (f"The {word} {name} was called{before}.", *DONE)
         description = f"The {word} {name} is used where it is needed."
-        by_people = not item.is_visible and re.fullmatch(r"[\w:-]+", item.name)
+        by_people = not item.is_open and re.fullmatch(r"[\w:-]+", item.name)
         prompt = CALLED if by_people else OCCASION if told else REFUSE
     more = {"where": where, "name": name, "occasion": told or ""}
     unsaid = UNSAID if prompt is not CALLED else "# Only a person can call this skill, so the prompt calls it."
