@@ -37,8 +37,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PARTS = {
     3: "compare/gate compare/acceptance config/trust redact",
     1: """compare/* ci/base named_secrets metrics/absence metrics/citable metrics/evidence
-          metrics/gathering metrics/quotes metrics/sources metrics/requirement_fulfillment metrics/tool_claims
-          metrics/verdicts metrics/voting judge/lookups judge/rendering judge/replies judge/transcript""",
+          metrics/gathering metrics/panel metrics/quotes metrics/sources metrics/requirement_fulfillment
+          metrics/tool_claims judge/lookups judge/rendering judge/replies judge/transcript""",
 }
 # That concern them, and execute them in their own process.
 UNITS = "cli compare config domain execution files github judge metrics pipeline redact report storage"

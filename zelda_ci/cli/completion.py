@@ -87,6 +87,6 @@ def runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Comple
     batches = {run.batch_id: f"batch of {run.started_at:%Y-%m-%d %H:%M} UTC" for run in stored}
     items = {"latest": "the newest", "latest~1": "the one before"} if stored else {}
     items |= {f"latest:{run.suite}": f"the newest of {run.suite}" for run in stored}
-    items |= {**batches, **{run.run_id: run.outcome for run in stored}}
+    items |= {**batches, **{run.run_id: run.outcome.value for run in stored}}
     offered = [CompletionItem(name, help=meaning) for name, meaning in items.items() if name.startswith(incomplete)]
     return offered[:MAX_OFFERED]

@@ -114,8 +114,8 @@ class ProjectFacts:
 def subjects(items: Iterable[ManifestItem]) -> list[ManifestItem]:
     """What a first suite can be about, the most telling first."""
     order = [*WORDS]
-    usable = [it for it in items if not it.problem and not it.shadowed and it.kind in WORDS and quoted(it)]
-    return sorted(usable, key=lambda item: (order.index(item.kind), bool(item.below), not item.is_visible))
+    usable = [it for it in items if it.kind in WORDS and not (it.problem or it.shadowed or it.denied) and quoted(it)]
+    return sorted(usable, key=lambda item: (order.index(item.kind), bool(item.below), not item.is_open))
 
 
 def quoted(item: ManifestItem) -> str | None:
@@ -163,7 +163,7 @@ def _about_an_item(item: ManifestItem, facts: ProjectFacts) -> str:
         where=_place(item, facts),
         quote=quoted(item),
         is_followed=item.kind in FOLLOWED,
-        by_person=item.kind not in FOLLOWED and not item.is_visible and re.fullmatch(r"[\w:-]+", item.name),
+        by_person=item.kind not in FOLLOWED and not item.is_open and re.fullmatch(r"[\w:-]+", item.name),
     )
 
 

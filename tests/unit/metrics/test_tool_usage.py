@@ -154,7 +154,7 @@ IMPOSSIBLE = [
     (MONEY, use("FOLLOWED", (MONEY, "Money is whole cents.")), "what it asks for"),
     (MONEY, use("MISSED"), "no finding on a rule"),
     (MONEY, use("NOT_APPLICABLE", reasoning=" "), "needs a reason"),
-    (MONEY, None, "says nothing"),
+    (MONEY, None, "gave no verdict"),
     (SKILL, use("BROKEN", READING), "no finding on a tool"),
     (SKILL, use("USED_WELL", READING), "never called"),
     (SKILL, use("MISSED", FALSE), "never said"),
@@ -416,12 +416,14 @@ def test_quotes_of_a_part_are_looked_up_at_once_and_asked_for_again() -> None:
 
     def observe(body: str) -> list[dict[str, Any]]:
         asked.append(body)
-        return [seen(4, "BROKEN", "Seen.", ("turn 2", "never said"), ("turn 2", "output output"))]
+        shown = ("turn 2", "output output")
+        return [seen(4, "BROKEN", "Seen.", FALSE), seen(5, "BROKEN", "Seen.", FALSE, shown)]
 
     judge = by_part(observe, saying(CALLED))
     _, details = judged(judge, long_session())
     assert len(asked) == 2 * details.parts
     assert "'never said'" in asked[-1]
+    assert "Number 5" not in asked[-1]
     told = next(block for block in judge.asked[-1].blocks if 'kind="findings"' in block)
     assert "never said" not in told
     assert "output output" in told
