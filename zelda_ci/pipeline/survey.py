@@ -11,7 +11,6 @@ from pathlib import Path
 
 from zelda_ci.config import files as files_of
 from zelda_ci.config.detect import (
-    PYTHON_PROGRAMS,
     ProjectKind,
     Proposal,
     kinds,
@@ -84,7 +83,7 @@ class Survey:
     def programs(self) -> tuple[str, ...]:
         """Folders in which the setup command installs programs."""
         main = next(iter(self.kinds), None)
-        return (PYTHON_PROGRAMS,) if main and main.language == "Python" and main.setup else ()
+        return main.programs if main else ()
 
     def sentences(self) -> Iterator[str]:
         """What was found, for people."""
