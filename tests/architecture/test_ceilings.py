@@ -16,18 +16,18 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1436,
-    "zelda_ci/ci": 5790,
+    "zelda_ci/ci": 5793,
     "zelda_ci/cli": 3415,
-    "zelda_ci/compare": 2979,
+    "zelda_ci/compare": 2978,
     "zelda_ci/config": 3455,
-    "zelda_ci/domain": 4140,
+    "zelda_ci/domain": 4133,
     "zelda_ci/execution": 3585,
     "zelda_ci/files": 665,
     "zelda_ci/github": 2278,
     "zelda_ci/judge": 2626,
     "zelda_ci/metrics": 3303,
     "zelda_ci/model_proxy": 4216,
-    "zelda_ci/pipeline": 5674,
+    "zelda_ci/pipeline": 5671,
     "zelda_ci/process": 646,
     "zelda_ci/report": 9158,
     "zelda_ci/sandbox": 2710,
@@ -38,7 +38,7 @@ CEILINGS = {
     "scripts": 2901,
     "benchmarks": 893,
     "runner": 215,
-    "schemas": 3115,
+    "schemas": 3119,
     "tests/architecture": 911,
     "tests/golden": 1410,
     "tests/hostile": 3370,
@@ -46,7 +46,7 @@ CEILINGS = {
     "tests/scenarios": 3594,
     "tests/slow": 509,
     "tests/support": 7175,
-    "tests/unit": 19472,
+    "tests/unit": 19474,
 }
 
 

@@ -38,7 +38,10 @@ def step_outputs(result: CiResult) -> dict[str, str]:
     }
     if result.comparison:
         counts = result.comparison.counts
-        outputs |= {"regressions": str(counts.regressed), "improvements": str(counts.improved)}
+        outputs |= {
+            "regressions": str(counts.get(Verdict.REGRESSED, 0)),
+            "improvements": str(counts.get(Verdict.IMPROVED, 0)),
+        }
     return {name: value for name, value in outputs.items() if value}
 
 

@@ -20,7 +20,6 @@ from zelda_ci.compare.schedule import SuiteTrials, looks_of_all, reason_to_end
 from zelda_ci.compare.sides import SuiteSide, sides
 from zelda_ci.domain.comparison import (
     Comparison,
-    Counts,
     CriterionDelta,
     Delta,
     FamilySize,
@@ -311,7 +310,7 @@ def _seen_on_one_side(old: Counter[str], new: Counter[str], side: Counter[str]) 
     )
 
 
-def count_verdicts(suites: Iterable[SuiteComparison]) -> Counts:
+def count_verdicts(suites: Iterable[SuiteComparison]) -> dict[Verdict, int]:
     """Criteria and measures of all suites by verdict."""
-    verdicts = Counter(delta.verdict.value for suite in suites for delta in (*suite.measures, *suite.criteria))
-    return Counts(**verdicts)
+    counts = Counter(delta.verdict for suite in suites for delta in (*suite.measures, *suite.criteria))
+    return {verdict: counts[verdict] for verdict in Verdict}

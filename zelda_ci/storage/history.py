@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class FileStamp(NamedTuple):
-    """What changes when a file does."""
+    """Stamp of a file, which changes when the file does."""
 
     mtime_ns: int
     ctime_ns: int
@@ -161,16 +161,16 @@ class RunHistory:
         return FinishedRun(self.folder(run_id)).result()
 
     def transcript(self, run_id: str) -> SessionTranscript:
-        """What happened in the session of a run; errors as for `result`."""
+        """Transcript of a run's session; errors as for `result`."""
         return FinishedRun(self.folder(run_id)).transcript()
 
     def patch(self, run_id: str) -> bytes:
-        """What the session changed, empty where it is not known; errors as for `result`."""
+        """Patch of a run's session, empty where it is not known; errors as for `result`."""
         path = self._runs / run_id / PATCH
         return read_file(path) if path.exists() else b""
 
     def folder(self, run_id: str) -> Path:
-        """Where a run lies."""
+        """Folder of a run."""
         return self._runs / run_id
 
     def _scan(self) -> _Listing:
@@ -235,7 +235,7 @@ MAX_RECENT_RUNS = 5
 
 
 def expected_seconds(history: RunHistory, *, replayed: bool) -> dict[str, float]:
-    """How long a run of each suite takes, by the median of the newest; failed and interrupted ones say nothing.
+    """Seconds that a run of each suite takes, by the median of the newest; failed and interrupted ones say nothing.
 
     Args:
         history: Stored runs; where they cannot be read, nothing is expected.
@@ -260,7 +260,7 @@ class FinishedRun:
 
     @property
     def patch_file(self) -> Path:
-        """What the session changed; absent where it changed nothing."""
+        """Patch of the session; absent where it changed nothing."""
         return self.path / PATCH
 
     def result(self) -> RunResult:

@@ -40,7 +40,7 @@ def image_files(run: Path) -> tuple[str, ...]:
 
 
 class ImageFolder:
-    """Where the images of one run are kept."""
+    """Folder of the images of one run."""
 
     def __init__(self, run: Path, redact: Redactor) -> None:
         self.path = run / IMAGES
@@ -79,7 +79,7 @@ class ImageFolder:
         return image
 
     def _stored_whole(self, image: SessionImage, data: bytes) -> str | None:
-        """Why it could not be stored; the same image is stored once."""
+        """Store an image once; returns why that was not possible."""
         if image.sha256 in self._stored:
             return None
         if sum(self._stored.values()) + len(data) > MAX_TOTAL_BYTES:
