@@ -14,7 +14,7 @@ from zelda_ci.ci.evaluate import PushPlan
 from zelda_ci.ci.outputs import Files, json_of, provenance, write
 from zelda_ci.ci.stored_artifacts import PROVENANCE
 from zelda_ci.ci.stored_parts import PLAN, kept_trials, part_name, plan_name, received
-from zelda_ci.compare.shards import differences
+from zelda_ci.compare.shards import difference
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, batch_outcome
@@ -111,8 +111,8 @@ def agreed(ours: ShardPlan, case: CiContext) -> ShardPlan:
     """
     if case.pinned is None or ours == case.pinned.plan:
         return ours
-    why = "; ".join(differences(case.pinned.plan, ours))
-    raise StorageError(f"This job would plan otherwise than the one before it. {_capital(why)}.", code="OTHER_PLAN")
+    why = difference(case.pinned.plan, ours)
+    raise StorageError(f"This job would plan otherwise than the one before it. {why}", code="OTHER_PLAN")
 
 
 # --- a shard ---------------------------------------------------------------------------------------------------------
@@ -242,7 +242,3 @@ def _origin(case: CiContext) -> Provenance:
 
 def _listed(title: str, lines: Iterable[str]) -> str:
     return f"### {title}\n\n" + "".join(f"- {escape_markdown(line)}\n" for line in lines)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

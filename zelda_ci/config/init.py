@@ -20,7 +20,7 @@ from zelda_ci import __version__
 from zelda_ci.config import document, schema
 from zelda_ci.config.files import lies_in
 from zelda_ci.config.messages import Rejected
-from zelda_ci.config.schema import CONFIG_FILE, REPOSITORY, ConfigKey, ProjectConfig, SuiteConfig, keys
+from zelda_ci.config.schema import CONFIG_FILE, REPOSITORY, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import plain_value
 from zelda_ci.domain import globs
 from zelda_ci.domain.kinds import FOLLOWED, ItemKind
@@ -61,6 +61,23 @@ def _comment(text: str) -> Iterator[str]:
     return (f"# {line}" for line in wrap(text, WIDTH - 2, break_on_hyphens=False, break_long_words=False))
 
 
+def _rendered(template: str, **values: object) -> str:
+    from jinja2 import Environment, PackageLoader  # noqa: PLC0415 - 30 ms, and few commands write files
+
+    environment = Environment(  # noqa: S701 - what is written is no HTML
+        loader=PackageLoader("zelda_ci", "config"), trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters |= {
+        "comment": lambda text: "".join(f"{line}\n" for line in _comment(printed(text))),
+        "key": lambda text, key: f"{key}{'' if key.endswith('-') else ':'} {scalar(printed(text))}\n",
+        "prompt": lambda text: "".join(f"  {line}\n" for line in wrap(text, WIDTH - 2)),
+        "row": _row,
+        "scalar": scalar,
+    }
+    common = {"schema": schema.address, "repository": REPOSITORY, "version": __version__, "printed": printed}
+    return environment.get_template(template).render(common, **values)
+
+
 def seen_from(folder: str, path: str) -> str:
     """A path from the top of the tree, as it is called in one of its folders."""
     return relpath(path, folder) if folder and path else path
@@ -97,8 +114,8 @@ class ProjectFacts:
 def subjects(items: Iterable[ManifestItem]) -> list[ManifestItem]:
     """What a first suite can be about, the most telling first."""
     order = [*WORDS]
-    usable = [it for it in items if not it.problem and not it.shadowed and it.kind in WORDS and quoted(it)]
-    return sorted(usable, key=lambda item: (order.index(item.kind), bool(item.below), not item.is_visible))
+    usable = [it for it in items if it.kind in WORDS and not (it.problem or it.shadowed or it.denied) and quoted(it)]
+    return sorted(usable, key=lambda item: (order.index(item.kind), bool(item.below), not item.is_open))
 
 
 def quoted(item: ManifestItem) -> str | None:
@@ -134,34 +151,20 @@ def first_suite(item: ManifestItem | None, facts: ProjectFacts) -> FirstSuite:
         # The loader refuses, for example, what looks like a credential.
         if document.is_sound(text, SuiteConfig):
             return FirstSuite(slug(item), about(item, facts.folder), text)
-    return FirstSuite(EXAMPLE, None, _filled(word=""))
+    return FirstSuite(EXAMPLE, None, _rendered("first-suite.yaml.j2", word=""))
 
 
 def _about_an_item(item: ManifestItem, facts: ProjectFacts) -> str:
-    return _filled(
+    return _rendered(
+        "first-suite.yaml.j2",
         word=WORDS[item.kind].removeprefix("the "),
         name=printed(item.name),
         file=printed(seen_from(facts.folder, item.file)),
         where=_place(item, facts),
         quote=quoted(item),
         is_followed=item.kind in FOLLOWED,
-        by_person=item.kind not in FOLLOWED and not item.is_visible and re.fullmatch(r"[\w:-]+", item.name),
+        by_person=item.kind not in FOLLOWED and not item.is_open and re.fullmatch(r"[\w:-]+", item.name),
     )
-
-
-def _filled(**values: object) -> str:
-    from jinja2 import Environment, PackageLoader  # noqa: PLC0415 - 30 ms, and few commands write files
-
-    environment = Environment(  # noqa: S701 - what is written is no HTML
-        loader=PackageLoader("zelda_ci", "config"), trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
-    environment.filters |= {
-        "comment": lambda text: "".join(f"{line}\n" for line in _comment(text)),
-        "key": lambda text, key: f"{key}{'' if key.endswith('-') else ':'} {scalar(' '.join(text.split()))}\n",
-        "prompt": lambda text: "".join(f"  {line}\n" for line in wrap(text, WIDTH - 2)),
-    }
-    template = environment.get_template("first-suite.yaml.j2")
-    return template.render(schema=schema.address("zelda.suite.schema.json"), **values)
 
 
 def _place(item: ManifestItem, facts: ProjectFacts) -> str:
@@ -174,15 +177,6 @@ def _place(item: ManifestItem, facts: ProjectFacts) -> str:
 
 
 # --- the configuration -------------------------------------------------------------------------------------------
-
-DOCUMENTATION = f"https://github.com/{REPOSITORY}/blob/v{__version__}/docs/configuration.md"
-_HEAD = f"""\
-What all suites of this project share; a suite overrides single keys. Here stands only what differs from the defaults.
-All keys: {DOCUMENTATION}
-"""
-# What people change first; the rest is in the reference.
-_SHOWN = ("trials", "judgeModel", "execution.model", "execution.maxTurns", "execution.maxCostUsd", "coverageThreshold")
-_COMMANDS = ("setupCommand", "buildCommand", "testCommand")
 
 
 @dataclass(frozen=True)
@@ -209,43 +203,17 @@ def config_text(found: Sequence[str] = (), commands: Sequence[CommandLine] = (),
     """
     has_setup = any(line.key == "setupCommand" and line.remark is None for line in commands)
     folders = programs if has_setup else ()
-    text = "\n".join([*_config_lines(found, commands, folders), ""])
+    text = _rendered("config.yaml.j2", found=found, commands=commands, programs=folders)
     if document.is_sound(text, ProjectConfig):
         return text
     unsaid = "it did not work; `zelda check` says why."
     bare = [replace(line, source="", remark=line.remark and unsaid) for line in commands]
-    return "\n".join([*_config_lines((), bare, folders), ""])
+    return _rendered("config.yaml.j2", found=(), commands=bare, programs=folders)
 
 
-def _config_lines(found: Sequence[str], commands: Sequence[CommandLine], programs: Sequence[str]) -> Iterator[str]:
-    yield f"# yaml-language-server: $schema={schema.address('zelda.config.schema.json')}"
-    yield "#"
-    for text in (*_HEAD.splitlines(), *map(printed, found)):
-        yield from _comment(text)
-    yield ""
-    for line in commands:
-        written = f"{line.key}: {scalar(line.command)}{f'  # {printed(line.source)}' if line.source else ''}"
-        if line.remark is not None:
-            yield from _comment(f"Left out: {printed(line.remark)}")
-        yield written if line.remark is None else f"# {written}"
-        if line.remark is not None and line.key == "setupCommand":
-            yield "setupCommand: []  # no setup, whatever a lock file suggests"
-    every = {key.dotted: key for key in keys(ProjectConfig)}
-    for name in () if commands else _COMMANDS:
-        yield f"# {_line(every[name])}"
-    yield ""
-    yield from _comment("Often changed, here with their defaults; take away the number sign.")
-    shown = [every[name] for name in _SHOWN]
-    yield from (f"# {_line(key)}" for key in shown if len(key.path) == 1)
-    # Keys of a group may be given once, so they stand where the group does.
-    yield "execution:" if programs else "# execution:"
-    if programs:
-        yield f"  path: [{', '.join(programs)}]  # where setup installs programs: session and commands find them"
-    yield from (f"{'  # ' if programs else '#   '}{_line(key)}" for key in shown if len(key.path) > 1)
-
-
-def _line(key: ConfigKey) -> str:
-    """The key with its default or an example, and what it means, in short."""
+def _row(name: str) -> str:
+    """A key of the configuration with its default or an example, and what it means, in short."""
+    key = next(key for key in keys(ProjectConfig) if key.dotted == name)
     default: Any = key.field.get_default()
     value = (key.field.examples or [""])[0] if default is None else default
     meaning = re.split(r"[:;.](?:\s|$)", key.field.description or "")[0]

@@ -13,6 +13,7 @@ from zelda_ci.redact import Redactor
 MAX_SHOWN_LENGTH = 60
 MAX_PER_FILE = 100
 _ALIKE = 0.74
+_MISTYPED = 0.85
 _TELLING_LENGTH = 4
 
 
@@ -101,6 +102,11 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
         if found > likeness:
             best, likeness = choice, found
     return best
+
+
+def is_alike(word: str, choice: str) -> bool:
+    """Whether one is the other but for a letter or so."""
+    return _ratio(folded(word), folded(choice)) > _MISTYPED
 
 
 def _ratio(one: str, other: str) -> float:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from zelda_ci import __version__
-from zelda_ci.config.messages import folded, nearest, shown
+from zelda_ci.config.messages import folded, is_alike, nearest, shown
 from zelda_ci.domain import suite
 from zelda_ci.domain.base import Setting
 from zelda_ci.domain.keys import HEAD, UNDECIDED, KeyDecision, KeySources, base
@@ -245,15 +245,17 @@ def unknown(name: str, level: tuple[str, ...], model: type[BaseModel]) -> str:
         )
     here = [str(field.alias) for field in group.model_fields.values()]
     joined = [key.name for key in every if folded(key.dotted) == folded("".join((*level, name)))]
-    groups = [".".join(key.path[:-1]) for key in every if key.name == name]
-    if groups and not joined:
+    # Whoever writes `model` means the one of every run before those of a matrix.
+    groups = sorted((".".join(key.path[:-1]) for key in every if key.name == name), key=lambda group: group == "matrix")
+    mistyped = next((key for key in here if is_alike(name, key)), None) if groups else None
+    if groups and not joined and not mistyped:
         where = "at the top level" if "" in groups else f"under {' or '.join(groups)}"
         return f"{shown(name)} is not a known key here: it belongs {where}"
     other, file = _OTHER_FILE.get(model, (Setting, ""))
     if not level and any(key.path == (name,) for key in keys(other)):
         return f"{name} is not a known key here: it belongs in {file}"
     names = {**{key.name: key.dotted for key in reversed(every)}, **{name: name for name in here}}
-    if near := next(iter(joined), None) or nearest(name, here) or nearest(name, [key.name for key in every]):
+    if near := next(iter(joined), mistyped) or nearest(name, here) or nearest(name, [key.name for key in every]):
         return f"{shown(name)} is not a known key (did you mean {names[near]}?)"
     choice = f" of {'.'.join(level)}; it has {', '.join(here)}" if 0 < len(here) <= _FEW else ""
     return f"{shown(name) or 'an empty word'} is not a known key{choice}"

@@ -36,8 +36,10 @@ class Shown(StrEnum):
 
     DESCRIPTION = "description"
     NAME = "name"
+    DENIED = "denied"
+    """Its entry, but a rule of the project refuses each call."""
     HIDDEN = "hidden"
-    """Nothing: only a person can call it."""
+    """Nothing: only a person can call it, or a rule withholds it."""
 
 
 @dataclass(frozen=True)

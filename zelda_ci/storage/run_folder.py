@@ -168,7 +168,7 @@ class RunFolder:
         return self.path / PATCH
 
     def keep_manifest(self, manifest: ToolsManifest) -> None:
-        """Write down what the project offered before the session began.
+        """Write down what the project offered; once the session is over, with what its model was told.
 
         Raises:
             StorageError: It could not be written.
