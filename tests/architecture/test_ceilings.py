@@ -16,7 +16,7 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1436,
-    "zelda_ci/ci": 5786,
+    "zelda_ci/ci": 5787,
     "zelda_ci/cli": 3415,
     "zelda_ci/compare": 2954,
     "zelda_ci/config": 3431,

@@ -38,10 +38,8 @@ def step_outputs(result: CiResult) -> dict[str, str]:
     }
     if result.comparison:
         counts = result.comparison.counts
-        outputs |= {
-            "regressions": str(counts.get(Verdict.REGRESSED, 0)),
-            "improvements": str(counts.get(Verdict.IMPROVED, 0)),
-        }
+        found = {"regressions": counts[Verdict.REGRESSED], "improvements": counts[Verdict.IMPROVED]}
+        outputs |= {name: str(count) for name, count in found.items()}
     return {name: value for name, value in outputs.items() if value}
 
 
