@@ -33,7 +33,7 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.trials import DoneReason, FixedTrials, Plan
+from zelda_ci.domain.trials import DoneReason, Plan
 
 GRAVITY = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
 
@@ -90,7 +90,7 @@ def compare_trials(plan: Plan, suites: Sequence[SuiteTrials]) -> Comparison:
     all_looks = looks_of_all(plan, suites)
     found = [
         _Suite(_at_once(looks))
-        if isinstance(trials.plan or plan, FixedTrials)
+        if isinstance(trials.plan or plan, int)
         else _Suite(looks.whole, looks, reason_to_end(trials, looks, plan))
         for trials, looks in zip(suites, all_looks, strict=True)
     ]

@@ -39,7 +39,7 @@ class Passes(Record):
         return f"{self.passed}/{self.trials}"
 
 
-def added(counts: Iterable[Passes]) -> Passes:
+def summed(counts: Iterable[Passes]) -> Passes:
     """Sum of passes; not validated, since a sum of possible ones is possible."""
     listed = list(counts)
     passed, trials = sum(each.passed for each in listed), sum(each.trials for each in listed)
@@ -111,19 +111,14 @@ def nights_of(nights: Iterable[Night], drift: Drift) -> tuple[Night, ...]:
     )[-WINDOW:]
 
 
-class IssueAuthor(Record):
-    """Author of the issue, as GitHub answered: not every token may ask who it is."""
-
-    login: str = Field(min_length=1, max_length=MAX_LOGIN_LENGTH)
-
-
 class NightlyHistory(Record):
     """`history.json`: a row per night, the oldest first, and what is known to have fallen."""
 
     schema_version: Literal[1] = 1
     nights: tuple[Night, ...] = Field((), max_length=MAX_ROWS)
     drifts: tuple[Drift, ...] = Field((), max_length=MAX_ROWS)
-    author: IssueAuthor | None = None
+    author: Annotated[str, Field(min_length=1, max_length=MAX_LOGIN_LENGTH)] | None = None
+    """Login of the issue's author, as GitHub answered: not every token may ask who it is."""
 
 
 # Nights that are looked at together where the platform is what it was.
@@ -153,7 +148,7 @@ class Split:
         rows = [night.suites[self.suite].checks for night in nights]
         counts = [row[check] for row in reversed(rows) if check in row]
         sums = accumulate(count.trials for count in counts)
-        return added(count for count, trials in zip(counts, sums, strict=True) if trials <= MAX_COUNTED)
+        return summed(count for count, trials in zip(counts, sums, strict=True) if trials <= MAX_COUNTED)
 
     def rates(self, nights: Sequence[Night], check: str) -> tuple[float, ...]:
         """Shares of trials that passed, one for each night that has the check."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from zelda_ci.domain.base import Record, Setting
+from zelda_ci.domain.base import Setting
 
 MAX_TRIALS = 1000
 MAX_LOOKS = 10
@@ -53,14 +53,8 @@ class TrialPlan(Setting):
         return (self.first, *(look for look in self.looks if look > self.first))
 
 
-class FixedTrials(Record):
-    """Fixed number of trials on each side."""
-
-    trials: TrialCount
-
-
-Plan = TrialPlan | FixedTrials
-ADAPTIVE: Literal["adaptive"] = "adaptive"
+# A number stands for as many trials on each side, whatever they show.
+Plan = TrialPlan | int
 
 # What the key `trials` may say.
 TrialSetting = TrialCount | Literal["adaptive"] | TrialPlan
@@ -68,13 +62,7 @@ TrialSetting = TrialCount | Literal["adaptive"] | TrialPlan
 
 def plan_of(setting: TrialSetting) -> Plan:
     """The plan that a suite's `trials` stands for."""
-    match setting:
-        case int():
-            return FixedTrials(trials=setting)
-        case TrialPlan():
-            return setting
-        case _:
-            return TrialPlan()
+    return TrialPlan() if setting == "adaptive" else setting
 
 
 def trials_alone(setting: TrialSetting) -> int:

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -141,8 +142,10 @@ class RunHistory:
         # Only if something has changed, so that a list is a mere read for most of the time.
         if entries.keys() != indexed.keys() or any(indexed[name] is not entry for name, entry in entries.items()):
             self._index.write(entries)
-        runs = sorted((entry.run for entry in entries.values()), key=_age, reverse=True)
-        return History(runs=tuple(runs), skipped=tuple(sorted(skipped, key=_name)), unfinished=len(listing.unfinished))
+        runs = [entry.run for entry in entries.values()]
+        runs.sort(key=lambda run: (run.started_at.timestamp(), run.run_id), reverse=True)
+        skipped.sort(key=attrgetter("name"))
+        return History(runs=tuple(runs), skipped=tuple(skipped), unfinished=len(listing.unfinished))
 
     def names(self) -> tuple[str, ...]:
         """The ids of all runs that have a result."""
@@ -221,14 +224,6 @@ class RunHistory:
 
 def _foreign(name: str, message: str) -> SkippedRun:
     return SkippedRun(name=name, code="RESULT_FOREIGN", message=f"{message}.")
-
-
-def _age(run: StoredRun) -> tuple[float, str]:
-    return (run.started_at.timestamp(), run.run_id)
-
-
-def _name(skipped: SkippedRun) -> str:
-    return skipped.name
 
 
 MAX_RECENT_RUNS = 5
