@@ -15,7 +15,7 @@ MAX_FILE_LINES = 1000
 SLACK = 0.1
 
 CEILINGS = {
-    "zelda_ci": 1436,
+    "zelda_ci": 1437,
     "zelda_ci/ci": 5903,
     "zelda_ci/cli": 3413,
     "zelda_ci/compare": 2956,
@@ -46,7 +46,7 @@ CEILINGS = {
     "tests/scenarios": 3594,
     "tests/slow": 509,
     "tests/support": 7175,
-    "tests/unit": 19522,
+    "tests/unit": 19760,
 }
 
 

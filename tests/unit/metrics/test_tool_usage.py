@@ -221,6 +221,16 @@ def test_a_vote_that_could_not_be_had_is_named_and_two_of_three_decide() -> None
     assert any("One of 3 votes could not be had" in note for note in details.notes)
 
 
+def test_models_that_disagree_are_named() -> None:
+    judge = in_turn(saying(BROKEN), saying(FOLLOWED), saying(BROKEN))
+    judge.model = "one + two + three"
+    _, details = judged(judge, votes=3)
+    told = [note for note in details.notes if "disagree" in note]
+    assert told == ["The models disagree on 4: one says BROKEN; two says FOLLOWED; three says BROKEN."]
+    judge = in_turn(saying(BROKEN), saying(FOLLOWED), saying(BROKEN))
+    assert not [note for note in judged(judge, votes=3)[1].notes if "disagree" in note]
+
+
 def test_what_needs_no_judge_is_there_when_the_judge_is_away() -> None:
     result, details = judged(broken())
     assert (result.score, result.failed, result.reasoning) == (None, True, "The judge is away.")
@@ -417,13 +427,15 @@ def test_quotes_of_a_part_are_looked_up_at_once_and_asked_for_again() -> None:
     def observe(body: str) -> list[dict[str, Any]]:
         asked.append(body)
         shown = ("turn 2", "output output")
-        return [seen(4, "BROKEN", "Seen.", FALSE), seen(5, "BROKEN", "Seen.", FALSE, shown)]
+        others = [seen(99, "BROKEN", "Seen."), seen(1, "NOTHING_SEEN", "Some facts.", FALSE)]
+        return [seen(4, "BROKEN", "Seen.", FALSE), seen(5, "BROKEN", "Seen.", FALSE, shown), *others]
 
     judge = by_part(observe, saying(CALLED))
     _, details = judged(judge, long_session())
     assert len(asked) == 2 * details.parts
     assert "'never said'" in asked[-1]
-    assert "Number 5" not in asked[-1]
+    assert "There is no number 99." in asked[-1]
+    assert not {"Number 5", "Number 1:"} & {line[:9] for line in asked[-1].splitlines()}
     told = next(block for block in judge.asked[-1].blocks if 'kind="findings"' in block)
     assert "never said" not in told
     assert "output output" in told
