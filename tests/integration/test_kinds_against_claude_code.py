@@ -18,6 +18,8 @@ from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.execution import launch
 from zelda_ci.execution.manifest.plugins import UNJUDGED
 from zelda_ci.execution.manifest.scan import memory_lines
+from zelda_ci.execution.manifest.told import CUT, ONLY_NAME
+from zelda_ci.metrics.tool_claims import subjects
 from zelda_ci.model_proxy.witness import TranscriptWitness
 from zelda_ci.pipeline.felt import felt_by
 
@@ -183,6 +185,214 @@ def led(tmp_path_factory: pytest.TempPathFactory) -> Led:
     return lead(tmp_path_factory.mktemp("kinds"), FILES, *replies)
 
 
+# Markdown with the name of a file in it, after an @: Claude Code imports it from running text.
+IMPORTS = (
+    "- item\n\n    {}\n", "1. x\n\n   {}\n", "- x\n  more {}\n", "para\n    {}\n", "x\n\n    {}\n", "x\n\n\t{}\n",
+    "- a\n\n        {}\n", "- a\n\n      {}\n", "- a\n    - b\n\n        {}\n", "> {}\n", "|a|b|\n|-|-|\n|{}|x|\n",
+    "|a|b|\n|-|-|\n| {} |x|\n", "<div>\n{}\n</div>\n", "a <b>{}</b>\n", "[x]({})\n", "[{}](http://x)\n", "# {}\n",
+    "~~~\n{}\n~~~\n", "````\n```\n{}\n```\n````\n", "- a\n  ```\n  {}\n  ```\n", "   ```\n   {}\n   ```\n",
+    "``{}``\n", "a `b\n{}` c\n", "a `b {}\n", "```\n{}\n", "<!-- {} -->\n", "a <!-- {} --> b\n", "\\{}\n", "*{}*\n",
+    "**{}**\n", "a *b {} c* d\n", "~~{}~~\n", "_{}_\n", "({})\n", '"{}"\n', "see:{}\n", "see {}.\n", "see {}, x\n",
+    "- [ ] {}\n", "{}\n====\n", "a<br>{}\n", "&nbsp;{}\n", "[a]: {}\n", "[^1]: {}\n", "- a\n    {}\n",
+    "10. a\n\n    {}\n", ">     {}\n", "> - a\n>\n>   {}\n", "1. a\n\n        {}\n", "- a\n\nx\n\n    {}\n",
+    "* a\n\n  b\n\n  {}\n", "a\n: {}\n", "<p>{}</p>\n", "<p>\n\n{}\n\n</p>\n",
+    "<details>\n<summary>x</summary>\n\n- {}\n</details>\n", "<pre>\n{}\n</pre>\n", "<script>\n{}\n</script>\n",
+    "![{}](x.png)\n", "<{}>\n", "**a {}**\n", "**{}** x\n", "---\n{}\n---\nz\n", "- a\r\n\r\n    {}\r\n",
+    "a\u00a0{}\n", "a\u200b{}\n", "<code>{}</code>\n", "x{}\n", "/{}\n", "-{}\n", "   {}\n", "    - {}\n",
+    "x\n\n    - {}\n", "<!-- c --> {}\n", "<!--\na\n-->\n{}\n", "text <!-- c --> {}\n", "text <!-- {} -->\n",
+    "<!-- c -->\n{}\n", "<!-- c\n\n{}\n\n-->\n", "- a <!-- c --> {}\n", "a <!-- c -->{}\n", "<b><!-- x --> {}</b>\n",
+    "@{}\n", "\\* {}\n", "\\@{}\n", "&amp; {}\n", "---\nx: {}\n---\n", '[a]\n\n[a]: /u "{}"\n', "x_{}_\n",
+    "~{}~\n", "www.x.org {}\n", "a@b.c {}\n", "http://x.y {}\n", "a  \n{}\n", "a\\\n{}\n", "- a\n\t{}\n",
+    "- a\n\n\t{}\n", "1.\ta\n\n\t{}\n", "1) a\n\n   {}\n", "+ a\n\n  {}\n", "> a\n{}\n", "~~~py\n{}\n~~~\n",
+    "```\n{}\n````\n", "```\nx\n```\n{}\n", "`` a ` {} ``\n", "a\n<div>{}</div>\n", '<a href="x {}">b</a>\n',
+    "a | b\n--|--\n{} | x\n", "| a | b |\n|--|--|\n| x | see {} now |\n", "## x {} ##\n", "- **a**: {}\n",
+    "\U0001f600 {}\n", "a\n\n    * {}\n",
+)  # fmt: skip
+ENDINGS = (
+    "",
+    ".md",
+    ".MD",
+    ".txt",
+    ".py",
+    ".json",
+    ".lock",
+    ".png",
+    ".pdf",
+    ".svg",
+    ".mdx",
+    ".mdc",
+    ".ipynb",
+    ".gitignore",
+)
+IMPORTING: dict[str, str | Path] = {
+    **{f".claude/rules/i{number}.md": text.format(f"@../../docs/i{number}.md") for number, text in enumerate(IMPORTS)},
+    **{f"docs/i{number}.md": f"MARK:docs/i{number}.md;\n" for number in range(len(IMPORTS))},
+    "CLAUDE.md": "".join(f"@docs/end{ending} " for ending in ENDINGS)
+    + "@docs/with\\ space.md @docs/part.md#of @docs/nul.md "
+    + "@docs @docs/long.md @docs/huge.md @docs/again.md @@docs/no.md @%docs/no.md ",
+    **{f"docs/end{ending}": f"MARK:docs/end{ending};\n" for ending in ENDINGS},
+    **{f"docs/{name}.md": f"MARK:docs/{name}.md;\n" for name in ("with space", "part", "no")},
+    "docs/nul.md": "MARK:docs/nul.md;\0\n",
+    "docs/long.md": "MARK:docs/long.md;\n" + "x y\n" * 100_000,
+    "docs/huge.md": "MARK:docs/huge.md;\n" + "x y\n" * (1 << 20),
+    "docs/again.md": Path("part.md"),
+}
+LINKED = {
+    "lib/commands/a.md": head(description="MARK:a;"), "lib/commands/deep/b.md": head(description="MARK:b;"),
+    "lib/skills/s/SKILL.md": head(description="MARK:s;"), "lib/agents/x.md": head(name="x", description="MARK:x;"),
+    "lib/rules/r.md": "MARK:rules/r.md;\n@beside.txt\n", "lib/rules/deep/r.md": "MARK:rules/deep/r.md;\n",
+    "lib/rules/beside.txt": "MARK:lib/rules/beside.txt;\n",
+    "lib/workflows/w.js": "export const meta = {name: 'w', description: 'MARK:w;'}\n",
+    "lib/one.md": head(name="one", description="MARK:one;"),
+}  # fmt: skip
+LINKED_FOLDERS: dict[str, str | Path] = {
+    **LINKED,
+    **{
+        f".claude/{folder}": Path("../lib", folder) for folder in ("skills", "commands", "agents", "rules", "workflows")
+    },
+}
+LINKED_INSIDE: dict[str, str | Path] = {
+    **LINKED,
+    **{f".claude/{folder}/to": Path("../../lib", folder) for folder in ("commands", "agents", "rules")},
+    ".claude/workflows/w.js": Path("../../lib/workflows/w.js"),
+    # Of two names of a folder, the order of the file system decides.
+    **{f".claude/{folder}/two": Path("../../lib", folder) for folder in ("agents", "rules")},
+    **{f".claude/{folder}/loop": Path("../../.claude", folder) for folder in ("agents", "rules")},
+    **{f".claude/skills/{name}": Path("../../lib/skills/s") for name in ("s", "t")},
+    **{f".claude/{folder}/one.md": Path("../../lib/one.md") for folder in ("commands", "agents")},
+    ".claude/commands/same.md": Path("../../lib/one.md"),
+    ".claude/skills/nowhere": Path("../../lib/none"), ".claude/rules/nowhere.md": Path("../../lib/none.md"),
+    ".claude/rules/one.md": Path("../../lib/rules/r.md"),
+}  # fmt: skip
+
+
+def test_claude_md_files_and_rules_import_what_claude_code_imports(tmp_path: Path) -> None:
+    led = lead(tmp_path, IMPORTING)
+    real = {name for name, text in IMPORTING.items() if f"MARK:{name};" in str(text) and f"MARK:{name};" in led.told()}
+    assert led.loaded(ItemKind.MEMORY) - {"CLAUDE.md"} == real
+    assert len(IMPORTS) / 3 < len(real) < len(IMPORTING) / 3
+    reasons = led.not_loaded(ItemKind.MEMORY)
+    assert {reasons[f"docs/end{ending}"] for ending in ENDINGS if ending in (".png", ".pdf", ".svg", ".mdx")} == {
+        "Claude Code imports no files with this ending"
+    }
+
+
+@pytest.mark.parametrize("files", [LINKED_FOLDERS, LINKED_INSIDE], ids=["folders", "inside"])
+def test_linked_files_and_folders_are_what_claude_code_makes_of_them(
+    tmp_path: Path, files: dict[str, str | Path]
+) -> None:
+    led = lead(tmp_path, files)
+    for kind in CALLED - {ItemKind.MCP_SERVER}:
+        listed = {name for each in KINDS[kind].listed for name in getattr(led.started, each)}
+        own = [it for it in led.manifest.items if it.kind is kind]
+        assert {it.name for it in own if it.loaded} == {it.name for it in own} & listed
+        assert not [it for it in own if not (it.loaded or it.problem)]
+        assert any(it.loaded for it in own)
+    told = {name.removeprefix("lib/") for name in LINKED if f"MARK:{name.removeprefix('lib/')};" in led.told()}
+    rules = [
+        str(it.file).rpartition("rules/")[2] for it in led.manifest.items if it.kind is ItemKind.RULE and it.loaded
+    ]
+    assert len(rules) == len(told) == 2
+    assert led.loaded(ItemKind.MEMORY) == {"lib/rules/beside.txt"}
+    assert "MARK:lib/rules/beside.txt;" in led.told()
+
+
+# What a listing has no room for, and what rules withhold.
+DENIED = {
+    "Skill(k-*)": None, "Skill(k-word *)": "k-words", "Skill(k-start:*)": "k-starting", "Skill(/k-slash)": "k-slash",
+    "Skill(k-label)": "k-labelled", "Skill(ops:go)": "ops:go", "Skill(K-CASE)": None, " Skill(k-blank) ": None,
+    "Skill(kit:inner)": "kit:inner", "Agent(a-no)": "a-no", "Task(a-task)": "a-task", " Agent(a-blank) ": None,
+    "Agent(a-yes:*)": None, "Agent(kit:team:helper)": "kit:team:helper", "mcp__whole": "whole",
+    "mcp__tool__greet": "tool", "mcp__glob__gr*": "glob", "mcp__*_ird_*": "we ird any", "mcp__open": None,
+    "mcp__*_any": None, "mcp__g?eet": None, "mcp__plugin_kit_greeter": "plugin:kit:greeter", "mcp__opener__": None,
+}  # fmt: skip
+WITHHELD = {
+    **{f".claude/skills/k-{name}/SKILL.md": head(description=f"MARK:k-{name};") for name in (
+        "words", "starting", "slash", "free", "CASE", "case", "blank")},
+    ".claude/skills/k-labelled/SKILL.md": head(name="k-label", description="MARK:k-labelled;"),
+    ".claude/commands/ops/go.md": head(description="MARK:ops:go;"),
+    **{f".claude/agents/a-{name}.md": head(name=f"a-{name}", description=f"MARK:a-{name};") for name in (
+        "no", "task", "blank", "yes")},
+    **{file: text for file, text in PLUGINS.items() if file.startswith(KIT)},
+    ".mcp.json": json.dumps({"mcpServers": {
+        # Of two servers with the same command, Claude Code starts one.
+        name: {"command": "env", "args": [f"NAME={name[:2]}", SERVER["command"], *SERVER["args"]]} for name in (
+            "whole", "tool", "glob", "we ird any", "opener")}}),
+    ".claude/settings.json": json.dumps({"permissions": {"deny": [*DENIED]}}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def withheld(tmp_path_factory: pytest.TempPathFactory) -> Led:
+    names = ("k-words", "k-starting", "k-slash", "k-free", "k-case", "k-blank", "k-labelled", "ops:go", "kit:inner")
+    calls = [tool_call("Skill", {"skill": name}) for name in names]
+    return lead(tmp_path_factory.mktemp("withheld"), WITHHELD, *calls)
+
+
+def test_what_rules_deny_is_said_with_the_rule_and_never_missed(withheld: Led) -> None:
+    rules = {name: rule for rule, name in DENIED.items() if name}
+    for manifest in (withheld.manifest, withheld.by_files):
+        noted = {str(it.name): str(it.note) for it in manifest.items if it.loaded and it.note and "denied" in it.note}
+        assert noted == {name: f"denied by {rule}" for name, rule in rules.items()}
+        judged = {subject.item.name for subject in subjects(manifest, ()).values()}
+        assert judged.isdisjoint(rules)
+        assert {"k-free", "k-case", "k-blank", "a-blank", "a-yes", "opener"} <= judged
+        hidden = {str(it.name) for it in of(withheld, *CALLED) if it.shown is Shown.HIDDEN}
+        assert hidden == {name for name, rule in rules.items() if not rule.startswith("Skill(")}
+    refused = {str(call.input["skill"]) for call in withheld.transcript.tool_calls if "blocked" in str(call.output)}
+    assert refused == {
+        str(it.name) for it in of(withheld, ItemKind.SKILL, ItemKind.COMMAND) if it.shown is Shown.DENIED
+    }
+    said, real = listings(withheld)
+    assert said == real
+    (server,) = [it for it in of(withheld, ItemKind.MCP_SERVER) if it.shown is not Shown.HIDDEN]
+    assert {*server.tools} == {tool for tool in withheld.started.tools if tool.startswith("mcp__")}
+
+
+@pytest.mark.parametrize("rule", ["*", "Skill", "Skill(*)", "Agent", "Task(*)", "mcp__*"])
+def test_a_tool_that_a_rule_takes_away_hides_what_it_calls(tmp_path: Path, rule: str) -> None:
+    led = lead(tmp_path, {**WITHHELD, ".claude/settings.json": json.dumps({"permissions": {"deny": [rule]}})})
+    calls = {"Task(*)": {"Agent"}, "mcp__*": {"mcp"}, "*": {"Skill", "Agent", "mcp"}}.get(
+        rule, {rule.partition("(")[0]}
+    )
+    for manifest in (led.manifest, led.by_files):
+        told = [
+            (KINDS[it.kind].call, it.shown is Shown.HIDDEN) for it in manifest.items if it.kind in CALLED and it.loaded
+        ]
+        assert {call for call, is_hidden in told if is_hidden} == calls
+        assert not calls & {call for call, is_hidden in told if not is_hidden}
+    assert listings(led)[0] == listings(led)[1]
+
+
+FULL = {
+    f".claude/skills/f{number:02}/SKILL.md": head(description=f"MARK:f{number:02}; {'word ' * 280}")
+    for number in range(40)
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "names", "cut"),
+    [
+        ({}, 24, 0),
+        ({"skillListingBudgetFraction": 0.5}, 0, 0),
+        ({"skillListingBudgetFraction": 0.0001}, 40, 0),
+        ({"skillListingMaxDescChars": 50}, 0, 40),
+    ],
+)
+def test_a_listing_that_is_full_leaves_out_what_the_manifest_says(
+    tmp_path: Path, settings: dict[str, Any], names: int, cut: int
+) -> None:
+    led = lead(tmp_path, {**FULL, ".claude/settings.json": json.dumps(settings)})
+    said, real = listings(led)
+    assert said == real
+    skills = [*of(led, ItemKind.SKILL)]
+    assert [it.shown for it in skills].count(Shown.NAME) == [str(it.note) for it in skills].count(ONLY_NAME) == names
+    assert [str(it.note) for it in skills].count(CUT) == cut
+    for item in skills:
+        entry = item.name if item.shown is Shown.NAME else f"{item.name}: {item.description}"
+        assert json.dumps(f"\n- {entry}\n")[1:-1] in led.told()
+
+
 def of(led: Led, *kinds: ItemKind) -> Iterator[ManifestItem]:
     found = [item for item in led.manifest.items if item.kind in kinds]
     assert {item.kind for item in found} == set(kinds)
@@ -193,7 +403,7 @@ def listings(led: Led) -> tuple[dict[str, Shown | None], dict[str, Shown | None]
     """What the manifest says of the listing of what can be called, and what the model was told."""
     said: dict[str, Shown | None] = {}
     real: dict[str, Shown | None] = {}
-    for item in of(led, *CALLED - {ItemKind.MCP_SERVER}):
+    for item in (it for it in led.manifest.items if it.kind in CALLED - {ItemKind.MCP_SERVER}):
         said[item.name] = item.shown if item.loaded else None
         word = json.dumps(item.name)[1:-1]
         has_name = re.search(rf"- {re.escape(word)}(?![\w-])", led.told())
@@ -202,7 +412,8 @@ def listings(led: Led) -> tuple[dict[str, Shown | None], dict[str, Shown | None]
         if item.description and "MARK" not in item.description and has_name:
             # Of what is longer than its limit, Claude Code tells the beginning.
             real[item.name] = Shown.DESCRIPTION if item.description[:1000] in led.told() else Shown.NAME
-    return {name: None if shown is Shown.HIDDEN else shown for name, shown in said.items()}, real
+    as_listed = {Shown.HIDDEN: None, Shown.DENIED: Shown.DESCRIPTION}
+    return {name: as_listed.get(shown, shown) if shown else None for name, shown in said.items()}, real
 
 
 def test_odd_files_are_read_as_claude_code_reads_them(odd: Led) -> None:
@@ -222,7 +433,7 @@ def test_the_model_was_told_of_each_what_the_manifest_says(led: Led) -> None:
     said, real = listings(led)
     assert said == real
     assert {*said.values()} == {Shown.DESCRIPTION, Shown.NAME, None}
-    assert {item.shown for item in led.manifest.items if item.shown} == {*Shown}
+    assert {item.shown for item in led.manifest.items if item.shown} == {*Shown} - {Shown.DENIED}
     for number, is_yes in enumerate(SPELLINGS.values()):
         assert said[f"d{number}"] is (None if is_yes else Shown.DESCRIPTION)
 

@@ -22,9 +22,11 @@ from zelda_ci.domain.session import ApiUsage, SessionTranscript, Started
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.execution.manifest.plugins import find_pins
 from zelda_ci.execution.manifest.scan import scan
+from zelda_ci.execution.manifest.told import as_told
 from zelda_ci.judge.prompts import new_nonce
 from zelda_ci.metrics.base import run_evaluator
 from zelda_ci.metrics.tool_usage import ToolUsage
+from zelda_ci.model_proxy.witness import TranscriptWitness
 
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "support" / "stdio_mcp_server.py")]}
 HOOK = [{"hooks": [{"type": "command", "command": "true"}]}]
@@ -35,6 +37,8 @@ class Led:
     """A session, what a scan before it found, and what was put to the model."""
 
     manifest: ToolsManifest
+    by_files: ToolsManifest
+    """The same by the files alone, as of a session that was killed."""
     transcript: SessionTranscript
     started: Started
     asked: tuple[str, ...]
@@ -52,7 +56,7 @@ class Led:
         return self.asked[-1 if last else 0]
 
 
-def lead(tmp_path: Path, files: Mapping[str, str], *replies: Message, agents: Sequence[Message] = ()) -> Led:
+def lead(tmp_path: Path, files: Mapping[str, str | Path], *replies: Message, agents: Sequence[Message] = ()) -> Led:
     """Run a session; each sub-agent that it calls says one thing."""
     workspace = make_workspace(tmp_path, files, readable=[Path(SERVER["args"][0])])
     found = scan(workspace, safe)
@@ -61,9 +65,13 @@ def lead(tmp_path: Path, files: Mapping[str, str], *replies: Message, agents: Se
         session = Session(workspace, api.url, plugins=find_pins(workspace, safe, mods=False))
         anyio.run(session.lead)
         asked = tuple(json.dumps(request.body) for request in api.requests)
+        witness = TranscriptWitness()
+        for request in api.requests:
+            witness.request(request.body)
     heard = transcript(session.records)
     assert heard.started is not None
-    return Led(resolve_loaded(found, heard, safe), heard, heard.started, asked)
+    told = as_told(found, tuple(witness.listings), witness.tools, safe)
+    return Led(resolve_loaded(told, heard, safe), resolve_loaded(found, heard, safe), heard, heard.started, asked)
 
 
 def _placed(reply: Message, place: Path) -> Message:
@@ -164,7 +172,7 @@ def test_the_skills_that_were_loaded_are_those_of_the_init_message(everything: L
     assert "MARK-QUIET" in everything.told()
     assert "MARK-MANUAL" not in everything.told(), "only a person can call it"
     (manual,) = [item for item in everything.manifest.items if item.name == "manual"]
-    assert (manual.loaded, manual.is_visible) == (True, False)
+    assert (manual.loaded, manual.is_open) == (True, False)
     reasons = everything.not_loaded(ItemKind.SKILL)
     assert set(reasons) == {name for name in SKILLS if Path(name).parent.name not in told | {"quiet"}}
     for mark in ("MARK-INNER", "MARK-LOWER", "MARK-LOOSE", "MARK-OFF", "MARK-SYNCED", "MARK-SCOPED", "MARK-NESTED"):

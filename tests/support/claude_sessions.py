@@ -36,12 +36,12 @@ IDENTITY = {
 
 def make_workspace(
     folder: Path,
-    files: Mapping[str, str] | None = None,
+    files: Mapping[str, str | Path] | None = None,
     *,
     level: IsolationLevel | None = None,
     readable: Sequence[Path] = (),
 ) -> Workspace:
-    """A workspace whose worktree is a repository of one commit that holds `files`."""
+    """A workspace whose worktree is a repository of one commit that holds `files`: texts, and links."""
     base = folder / "run with space"
     root = base / "ws"
     for part in (root, base / "home", base / "tmp"):
@@ -49,7 +49,10 @@ def make_workspace(
     for name, content in {"README.md": "# Sample\n", **(files or {})}.items():
         target = root / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(content)
+        if isinstance(content, Path):
+            target.symlink_to(content)
+        else:
+            target.write_text(content)
     environment = _environment(base / "home")
     _git(root, environment, "init", "--quiet", "--initial-branch=main")
     _git(root, environment, "add", "--all")

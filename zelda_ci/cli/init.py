@@ -15,8 +15,8 @@ from zelda_ci.cli import report
 from zelda_ci.cli.command_trials import Trial, untried
 from zelda_ci.cli.output import echo
 from zelda_ci.config import init as scaffold
-from zelda_ci.config.discovery import suite_files
 from zelda_ci.config.environment import EnvironmentSettings, read_environment
+from zelda_ci.config.files import suite_files
 from zelda_ci.config.init import CommandLine, FileDraft, FirstSuite, about, first_suite, subjects
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.config.secret_files import find_secrets

@@ -11,7 +11,7 @@ from zelda_ci.cli.init import surveyed
 from zelda_ci.cli.output import echo
 from zelda_ci.config import init as scaffold
 from zelda_ci.config.environment import read_environment
-from zelda_ci.config.words import nearest
+from zelda_ci.config.messages import nearest
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.errors import ConfigError

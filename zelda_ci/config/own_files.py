@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from posixpath import basename, dirname, join, normpath
 
-from zelda_ci.config.discovery import is_suite
+from zelda_ci.config.files import is_suite
 from zelda_ci.config.messages import Rejected
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE, ProjectKeys

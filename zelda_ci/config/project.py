@@ -3,74 +3,18 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import cache
 from pathlib import Path
 
-from zelda_ci.config import check, document, suite_file
-from zelda_ci.config.discovery import ENDINGS, is_project, lookalikes, names, projects, suite_files
-from zelda_ci.config.document import ConfigDocument, lies_in
+from zelda_ci.config import check, document, files, suite_file
+from zelda_ci.config.document import ConfigDocument
+from zelda_ci.config.files import find_root, lies_in
 from zelda_ci.config.merge import Layer, LoadedSuite, resolve
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, shown
-from zelda_ci.config.repository import TrackedFiles, top_of
-from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, ProjectKeys
+from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.config.selection import is_meant, usual_name
 from zelda_ci.config.suite_file import SuiteFile
 from zelda_ci.errors import ConfigError
-
-DEFAULT_RESULTS_DIR = str(ProjectKeys().results_dir)
-MAX_NAMED = 5
-_MISNAMED = frozenset(
-    {
-        "zelda.config.yaml",  # in another case
-        "zelda.config.yml",
-        "zelda.config.json",
-        "zelda-config.yaml",
-        "zelda_config.yaml",
-        "zelda.yaml",
-        "zelda.yml",
-        ".zelda.yaml",
-        ".zelda.yml",
-    }
-)
-
-
-def find_root(folder: Path) -> Path:
-    """The project's folder: the given one or the nearest above it, up to git's top, that holds Zelda's files.
-
-    Where none does it is the given one.
-    """
-    start = folder.resolve()
-    top = top_of(start) or start
-    return next((it for it in (start, *start.parents) if it.is_relative_to(top) and is_project(it)), start)
-
-
-def misnamed_config(root: Path) -> ConfigProblem | None:
-    """A file that was probably meant to be the project's configuration; it would silently be ignored."""
-    name = next((name for name in names(root) if name.lower() in _MISNAMED and name != CONFIG_FILE), None)
-    if name is None:
-        return None
-    advice = f"rename it to {CONFIG_FILE}, or, if it is not Zelda's, put an empty {CONFIG_FILE} beside it"
-    return config_problem(name, None, f"is not read: {advice}")
-
-
-def no_suites(root: Path, test_dir: str) -> ConfigProblem:
-    """Says how to make one: zero suites is never green."""
-    if below := list(islice((path for path in projects(root) if path != root), MAX_NAMED + 1)):
-        listing = ", ".join(path.relative_to(root).as_posix() for path in below[:MAX_NAMED])
-        more = " and more" if len(below) > MAX_NAMED else ""
-        message = (
-            f"there are projects below: {listing}{more}. `zelda run --all-projects` runs them; --project takes one"
-        )
-        return config_problem(test_dir, None, f"holds no suites, but {message}")
-    exists = os.path.isdir(root / test_dir)  # noqa: PTH112 - never raises
-    what = "holds no suites" if exists else "does not exist, so there are no suites"
-    message = f"{what}: write one to {test_dir}/test-<name>.yaml, or let `zelda init` make an example"
-    almost = [name for name in names(root / test_dir) if name.endswith(ENDINGS)]
-    if almost:
-        message += f" ({almost[0]} is none: the name must begin with test-)"
-    elif similar := lookalikes(root, test_dir):
-        message += f" ({similar[0]})"
-    return config_problem(test_dir, None, message)
 
 
 @dataclass(frozen=True)
@@ -167,17 +111,15 @@ def examine(folder: Path, asked_for: Sequence[str] = ()) -> Examination:
         suites, problems, notices = _without_others(suites, problems, asked_for)
     problems += config.problems
     layers = [suite.layer for suite in suites]
-    problems += (*check.untested(config.layer, layers, complete=not (problems or notices)),)
-    problems += (*check.switched_off(config.layer, layers),)
-    problems += (*check.refused_variables([config.layer, *layers]),)
+    problems += (*check.across(config.layer, layers, complete=not (problems or notices)),)
     if problems:
         return Examination(None, ordered(problems))
     if not suites:
-        return Examination(None, (no_suites(root, config.config.test_dir),), "NO_SUITES")
+        return Examination(None, (files.no_suites(root, config.config.test_dir),), "NO_SUITES")
     made = [each for suite in suites for each in suite.combinations()]
     resolved = tuple(resolve(each.identity, each.layer, config.layer) for each in made)
     results_dir = root / config.config.results_dir
-    notices += lookalikes(root, config.config.test_dir)
+    notices += files.lookalikes(root, config.config.test_dir)
     return Examination(LoadedProject(root, results_dir, config.layer, config.config, resolved, notices))
 
 
@@ -199,8 +141,7 @@ def _without_others(
 def _read_config(root: Path) -> ConfigDocument[ProjectConfig]:
     path = root / CONFIG_FILE
     if not os.path.lexists(path):
-        misnamed = misnamed_config(root)
-        config = document.empty(CONFIG_FILE, ProjectConfig, *filter(None, [misnamed]))
+        config = document.empty(CONFIG_FILE, ProjectConfig, *files.misnamed_config(root))
     else:
         try:
             config = document.load_document(path, CONFIG_FILE, ProjectConfig)
@@ -216,31 +157,23 @@ def folder_problems(config: ConfigDocument[ProjectConfig], root: Path) -> Iterat
         yield config.problem("testDir", "leads out of the project through a symbolic link")
     elif os.path.exists(test_dir) and not os.path.isdir(test_dir):  # noqa: PTH110, PTH112 - never raise
         yield config.problem("testDir", "is not a folder")
-    if not lies_in(results_dir, root) or lies_in(root, results_dir) or _is_taken(results_dir, root, test_dir):
+    is_same = lies_in(results_dir, test_dir) and lies_in(test_dir, results_dir)
+    is_own = not is_same and ".git" not in results_dir.relative_to(root).parts
+    steps = [step for step in (*reversed(results_dir.parents), results_dir) if root in step.parents]
+    if not (is_own and lies_in(results_dir, root)) or lies_in(root, results_dir):
         yield config.problem("resultsDir", "must be a folder of its own in the project, outside .git")
-    elif link := _link_on_the_way(results_dir, root):
+    elif link := next((step for step in steps if step.is_symlink()), None):
         place = link.relative_to(root).as_posix()
         yield config.problem("resultsDir", f"leads through {place}, a symbolic link, and Zelda writes through none")
-
-
-def _link_on_the_way(path: Path, root: Path) -> Path | None:
-    """The first link below the root that leads to a path."""
-    steps = [path, *path.parents]
-    return next((step for step in reversed(steps[: steps.index(root)]) if step.is_symlink()), None)
-
-
-def _is_taken(results_dir: Path, root: Path, test_dir: Path) -> bool:
-    same = lies_in(results_dir, test_dir) and lies_in(test_dir, results_dir)
-    return same or ".git" in results_dir.relative_to(root).parts
 
 
 def _read_suites(
     root: Path, config: ConfigDocument[ProjectConfig]
 ) -> tuple[tuple[SuiteFile, ...], tuple[ConfigProblem, ...]]:
-    tracked = TrackedFiles(root)
+    tracked = cache(lambda: files.tracked(root))
     suites: list[SuiteFile] = []
     problems: list[ConfigProblem] = []
-    for path in suite_files(root, config.config.test_dir):
+    for path in files.suite_files(root, config.config.test_dir):
         try:
             suites.append(suite_file.load_suite(path, root, tracked))
         except Rejected as exc:

@@ -7,7 +7,6 @@ import base64
 import binascii
 import os
 import re
-from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from zelda_ci import named_secrets
-from zelda_ci.config.repository import top_of
+from zelda_ci.config.files import top_of
 from zelda_ci.files import untrusted
 from zelda_ci.redact import LONG_SECRET, MIN_SECRET_LENGTH, Secret
 
@@ -79,41 +78,22 @@ def find_secrets(root: Path, environ: Mapping[str, str], passed_on: Iterable[str
 
 
 def _committed(root: Path, candidates: Container[str]) -> Iterator[str]:
-    """What files of the tree name a secret: a session may print it without the name."""
-    room = MAX_TREE_CHARACTERS
-    for value in dict.fromkeys(_named(top_of(root) or root)):
-        if len(value) <= min(room, LONG_SECRET) and value not in candidates:
-            room -= len(value)
-            yield value
-
-
-def _named(top: Path) -> Iterator[str]:
-    room = MAX_TREE_BYTES
-    for file in islice(_likely_files(top), MAX_TREE_FILES):
-        for text in _texts([file]):
-            room -= len(text)
-            if room < 0:
-                return
-            yield from named_secrets.values(text)
-            if _is_env(file.name):
-                yield from (secret for value in _env_values(text) for secret in _worth_masking(value))
-
-
-def _likely_files(top: Path) -> Iterator[Path]:
-    """Those near the top first."""
-    waiting, seen = deque([top]), 0
-    while waiting and seen < MAX_ENTRIES:
-        try:
-            entries = sorted(os.scandir(waiting.popleft()), key=lambda entry: entry.name)
-        except OSError:
-            continue
-        seen += len(entries)
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name not in _FOREIGN:
-                    waiting.append(Path(entry.path))
-            elif _LIKELY.fullmatch(entry.name) and not entry.name.endswith(_EXAMPLES):
-                yield Path(entry.path)
+    """What files of the tree name a secret, those near its top first: a session may print it without the name."""
+    top = top_of(root) or root
+    files = untrusted.tree(top, MAX_ENTRIES, leave_out=_FOREIGN).files
+    likely = (top / name for name, _ in files if _LIKELY.fullmatch(name.rpartition("/")[2]))
+    bytes_left, room, seen = MAX_TREE_BYTES, MAX_TREE_CHARACTERS, set[str]()
+    for file in islice((file for file in likely if not file.name.endswith(_EXAMPLES)), MAX_TREE_FILES):
+        text = next(_texts([file]), "")
+        bytes_left -= len(text)
+        if bytes_left < 0:
+            return
+        values = _env_values(text) if _is_env(file.name) else ()
+        for secret in (*named_secrets.values(text), *(each for value in values for each in _worth_masking(value))):
+            if secret not in seen and secret not in candidates and len(secret) <= min(room, LONG_SECRET):
+                room -= len(secret)
+                yield secret
+            seen.add(secret)
 
 
 def _bounded(values: Iterable[str]) -> FoundSecrets:
@@ -181,11 +161,8 @@ def _in_header(value: str) -> Iterator[str]:
 
 
 def _env_files(root: Path) -> Iterator[Path]:
-    try:
-        names = sorted(entry.name for entry in islice(os.scandir(root), 10_000) if entry.name.startswith(".env"))
-    except OSError:
-        return
-    yield from (root / name for name in names if _is_env(name))
+    with suppress(OSError):
+        yield from sorted(root / entry.name for entry in islice(os.scandir(root), 10_000) if _is_env(entry.name))
 
 
 def _is_env(name: str) -> bool:

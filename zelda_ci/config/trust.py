@@ -13,11 +13,11 @@ from typing import Any
 
 from zelda_ci.config import document
 from zelda_ci.config.check import Model
-from zelda_ci.config.discovery import suite_files
 from zelda_ci.config.document import ConfigDocument
+from zelda_ci.config.files import find_root, suite_files
 from zelda_ci.config.merge import DEFAULT, Identity, Layer, LoadedSuite, Origin, resolve, with_value
 from zelda_ci.config.messages import ConfigProblem, Rejected, ordered
-from zelda_ci.config.project import Examination, LoadedProject, find_root, folder_problems
+from zelda_ci.config.project import Examination, LoadedProject, folder_problems
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import Source
 from zelda_ci.domain.keys import HEAD, Decider, KeyDecision

@@ -51,16 +51,19 @@ class Citation(Record):
     quote: SafeText | None = None
 
 
-class CriterionJudgement(Record):
-    """One acceptance criterion of one run."""
-
-    criterion: SafeText
-    verdict: CriterionVerdict
+class _Judgement(Record):
     reasoning: SafeText
     evidence: tuple[Citation, ...] = ()
     """Citations that were looked up and found."""
     split: dict[str, int] | None = None
     """Votes by verdict, where there were several and they differed; those that do not count as `notJudged`."""
+
+
+class CriterionJudgement(_Judgement):
+    """One acceptance criterion of one run."""
+
+    criterion: SafeText
+    verdict: CriterionVerdict
 
 
 class JudgeIdentity(Record):
@@ -70,16 +73,19 @@ class JudgeIdentity(Record):
     prompt_version: str
 
 
-class FulfillmentDetails(Record):
-    """Details of the metric `requirementFulfillment`, criteria in the suite's order."""
-
+class _JudgedDetails(Record):
     judge: JudgeIdentity | None = None
-    criteria: tuple[CriterionJudgement, ...] = ()
     votes: int = 1
     parts: int = 1
     """Pieces in which the transcript was read; more than one where it did not fit into the judge's context."""
     notes: tuple[SafeText, ...] = ()
     """What the judge did not see in full, and what else limits the verdicts, in sentences."""
+
+
+class FulfillmentDetails(_JudgedDetails):
+    """Details of the metric `requirementFulfillment`, criteria in the suite's order."""
+
+    criteria: tuple[CriterionJudgement, ...] = ()
 
     @property
     def by_name(self) -> dict[str, CriterionJudgement]:
@@ -105,15 +111,10 @@ class ToolUse(Record):
     denied: int = 0
 
 
-class ToolRemark(Record):
+class ToolRemark(_Judgement):
     """What the judge says of one tool."""
 
     tool: SafeText
-    reasoning: SafeText
-    evidence: tuple[Citation, ...] = ()
-    """Places that were looked up and found."""
-    split: dict[str, int] | None = None
-    """Votes by finding, where there were several and they differed; those that do not count as `notJudged`."""
 
 
 class RuleVerdict(StrEnum):
@@ -126,22 +127,17 @@ class RuleVerdict(StrEnum):
     """There is no finding that counts, or the judge was not asked."""
 
 
-class RuleJudgement(Record):
+class RuleJudgement(_Judgement):
     """One rule or CLAUDE.md file that the session had."""
 
     rule: SafeText
     """Its file."""
     verdict: RuleVerdict
-    reasoning: SafeText
-    evidence: tuple[Citation, ...] = ()
-    split: dict[str, int] | None = None
-    """As of tools."""
 
 
-class ToolUsageDetails(Record):
-    """Details of the metric `toolUsage`. What needs no judge is there without one."""
+class ToolUsageDetails(_JudgedDetails):
+    """Details of the metric `toolUsage`. Without a judge, only what needs none is filled."""
 
-    judge: JudgeIdentity | None = None
     used: dict[str, int] = {}
     """Calls by tool, named as in `EfficiencyDetails.tool_calls`."""
     uses: tuple[ToolUse, ...] = ()
@@ -162,8 +158,3 @@ class ToolUsageDetails(Record):
     """What the project has and the session had not, each with the reason; what only waited for a file is not here."""
     manifest: tuple[ManifestEntry, ...] = ()
     """Everything that the project has, without its text."""
-    parts: int = 1
-    """Pieces in which the judge read the transcript."""
-    votes: int = 1
-    notes: tuple[SafeText, ...] = ()
-    """What limits the assessment, in sentences."""

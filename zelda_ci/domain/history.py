@@ -2,29 +2,18 @@
 
 from typing import Literal
 
-from pydantic import AwareDatetime
-
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.measures import LISTED, Measure, Metric, values
-from zelda_ci.domain.outcome import OutcomeWord, run_outcome
-from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.trials import Side
+from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.run import RunOutline, RunResult
 
 
-class StoredRun(Record):
+class StoredRun(RunOutline):
     """One stored run, in short; a number that was not computed is absent."""
 
-    run_id: str
-    batch_id: str
-    suite: str
-    trial: int = 1
-    status: SessionStatus
-    outcome: OutcomeWord
+    outcome: Outcome
     """What the run means: how its session ended, and what criteria and commands showed."""
-    started_at: AwareDatetime
-    finished_at: AwareDatetime
     scores: dict[Metric, float] = {}
     """0 to 100, of the metrics that have one."""
     cost_usd: float | None = None
@@ -36,9 +25,7 @@ class StoredRun(Record):
     turns: int | None = None
     numbers: dict[Measure, float] | None = None
     """Of the metrics that are numbers and have no score."""
-    replayed: bool = False
     commit: str | None = None
-    side: Side = Side.HEAD
 
     @property
     def whole_cost_usd(self) -> float | None:
@@ -71,21 +58,13 @@ def at_a_glance(run: RunResult) -> StoredRun:
     requested = run.api.requests > 0
     cost_known = details.cost_known if details else all(model.cost_known for model in run.api.models.values())
     return StoredRun(
-        run_id=run.run_id,
-        batch_id=run.batch_id,
-        suite=run.suite,
-        trial=run.trial,
-        status=run.status,
-        outcome=run_outcome(run).word,
-        started_at=run.started_at,
-        finished_at=run.finished_at,
+        **{name: getattr(run, name) for name in RunOutline.model_fields},
+        outcome=run_outcome(run),
         scores={metric: result.score for metric, result in run.evaluations.items() if result.score is not None},
         cost_usd=details.cost_usd if details else run.api.cost_usd if requested else None,
         judge_cost_usd=run.judge.cost_usd if run.judge else None,
         cost_known=cost_known and all(model.cost_known for model in (run.judge.models if run.judge else {}).values()),
         turns=details.turns if details else None,
         numbers={measure: value for measure, value in values(run.evaluations).items() if measure in LISTED} or None,
-        replayed=run.replayed,
         commit=run.source.commit if run.source else None,
-        side=run.side,
     )

@@ -5,6 +5,7 @@ Options, inputs, variables, the settings of a pull request and their tables in t
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Literal
 
 SourceKind = Literal["option", "input", "variable"]
@@ -56,16 +57,4 @@ HEAD = KeyDecision(Decider.HEAD)
 UNDECIDED = KeyDecision(Decider.BASE, "would have changed a setting whose decision is missing")
 
 
-def base(effect: str) -> KeyDecision:
-    """The base decides."""
-    return KeyDecision(Decider.BASE, effect)
-
-
-def lower(effect: str) -> KeyDecision:
-    """The lower of the two counts."""
-    return KeyDecision(Decider.LOWER, effect)
-
-
-def judging(effect: str) -> KeyDecision:
-    """The base decides until the merge."""
-    return KeyDecision(Decider.JUDGING, effect)
+base, lower, judging = (partial(KeyDecision, by) for by in (Decider.BASE, Decider.LOWER, Decider.JUDGING))

@@ -57,7 +57,9 @@ class ManifestItem(ManifestEntry):
     shadowed: bool = False
     """True where another file of the same name takes its place."""
     tools: tuple[SafeText, ...] = ()
-    """Of a server: what it offered at any time of the session."""
+    """Of a server: what it offered at any time of the session, and no rule withheld."""
+    denied: tuple[SafeText, ...] = ()
+    """Rules of the project that deny its calls; of a server, those that may deny tools of it."""
 
     @property
     def is_followed(self) -> bool:
@@ -65,9 +67,9 @@ class ManifestItem(ManifestEntry):
         return self.kind in FOLLOWED or self.is_main
 
     @property
-    def is_visible(self) -> bool:
-        """Whether the model could have known of it."""
-        return self.shown is not Shown.HIDDEN
+    def is_open(self) -> bool:
+        """Whether the model could have known of it, and called it."""
+        return self.shown not in (Shown.HIDDEN, Shown.DENIED)
 
 
 class RefusedSetting(Record):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from enum import Enum
 from functools import total_ordering
-from typing import Literal, cast
+from typing import Literal
 
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import Metric
@@ -11,9 +11,6 @@ from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CorrectnessDetails
-
-# An outcome as files spell it.
-OutcomeWord = Literal["measured", "passed", "failed", "incomplete", "broken", "interrupted"]
 
 # What a criterion counts as that the evidence cannot decide.
 Undecided = Literal["fail", "ignore"]
@@ -32,32 +29,31 @@ class Outcome(Enum):
     | out of turns, budget or time, or a criterion is not met         | failed      | 1         |
     | build, tests or coverage are not as the suite wants them        | failed      | 1         |
     | a criterion was not judged, or an evaluator failed              | incomplete  | 2         |
-    | the budget ended before all that was wanted had run           | incomplete  | 2         |
+    | the budget ended before all that was wanted had run             | incomplete  | 2         |
     | session failed, or what it changed could not be captured        | broken      | 2         |
     | interrupted, or the invocation was before all runs had begun    | interrupted | 130       |
     | no run at all: nothing was shown, and that must not look green  | broken      | 2         |
     """
 
-    MEASURED = -1
-    PASSED = 0
-    FAILED = 1
-    INCOMPLETE = 2
-    BROKEN = 3
-    INTERRUPTED = 4
-
-    @property
-    def word(self) -> OutcomeWord:
-        """As files spell it."""
-        return cast("OutcomeWord", self.name.lower())
+    MEASURED = "measured"
+    PASSED = "passed"
+    FAILED = "failed"
+    INCOMPLETE = "incomplete"
+    BROKEN = "broken"
+    INTERRUPTED = "interrupted"
 
     @property
     def exit_code(self) -> int:
-        """Of a command that ends with it."""
-        return 130 if self is Outcome.INTERRUPTED else min(max(self.value, 0), 2)
+        """Exit code of a command that ends with it."""
+        return EXIT_CODES[self]
 
     def __lt__(self, other: "Outcome") -> bool:
         """Whether it weighs less."""
-        return bool(self.value < other.value)
+        return ORDER[self] < ORDER[other]
+
+
+ORDER = {outcome: place for place, outcome in enumerate(Outcome)}
+EXIT_CODES = dict(zip(Outcome, (0, 0, 1, 2, 2, 130), strict=True))
 
 
 def run_outcome(run: RunResult) -> Outcome:

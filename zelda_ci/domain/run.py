@@ -1,8 +1,8 @@
 """A finished run (one suite, one trial) and the batch of one invocation."""
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import AwareDatetime, Field, model_validator
 
@@ -16,7 +16,7 @@ from zelda_ci.domain.steering import UnitUse
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.trials import Side
-from zelda_ci.domain.workspace import IsolationReport
+from zelda_ci.domain.workspace import ChangeSummary, IsolationReport, TestedSource
 from zelda_ci.redact import SafeText
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -24,6 +24,8 @@ SCHEMA_VERSION: Literal[1] = 1
 MAX_METRIC_KEY_LENGTH = 60
 
 _Record = TypeVar("_Record", bound=Record)
+_Trial = TypeVar("_Trial")
+_Other = TypeVar("_Other")
 
 
 class Versions(Record):
@@ -33,29 +35,6 @@ class Versions(Record):
     agent_sdk: str
     cli: str | None = None
     python: str
-
-
-class TestedSource(Record):
-    """What was tested: the commit (absent outside git) and whether the user's tree differed from it."""
-
-    __test__ = False  # not a pytest class
-
-    kind: Literal["worktree", "copy"]
-    commit: str | None = None
-    branch: str | None = None
-    dirty: bool = False
-    parent: str | None = None
-    """The user's last commit, where what differed from it was tested too: the commit is one of Zelda's own then."""
-
-
-class ChangeSummary(Record):
-    """The size of what the session changed."""
-
-    files: tuple[SafeText, ...] = ()
-    insertions: int = 0
-    deletions: int = 0
-    patch_bytes: int = 0
-    truncated: bool = False
 
 
 class Failure(Record):
@@ -90,10 +69,9 @@ class JudgeUsage(ApiUsage):
         )
 
 
-class RunResult(Record):
-    """One suite, one trial: everything that list and compare need; transcript and patch lie beside it."""
+class RunOutline(Record):
+    """A run: which it is, and how and when its session ended."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
     run_id: str
     batch_id: str
     """The same for all runs of one invocation."""
@@ -102,12 +80,20 @@ class RunResult(Record):
     """Its number among the trials of its side."""
     side: Side = Side.HEAD
     """Whose files it ran: those of the change, or those of the commit that this is compared with."""
-    look: int | None = Field(None, ge=1)
-    """The look of an adaptive plan for which it was made; absent where the number of trials was fixed."""
     status: SessionStatus
-    failure: Failure | None = None
     started_at: AwareDatetime
     finished_at: AwareDatetime
+    replayed: bool = False
+    """True where the model's words came from a cassette."""
+
+
+class RunResult(RunOutline):
+    """One suite, one trial: everything that list and compare need; transcript and patch lie beside it."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    look: int | None = Field(None, ge=1)
+    """The look of an adaptive plan for which it was made; absent where the number of trials was fixed."""
+    failure: Failure | None = None
     phase_seconds: dict[str, float] = {}
     """Wall seconds by phase: workspace, setup, session, evaluation."""
     versions: Versions
@@ -129,8 +115,6 @@ class RunResult(Record):
     """Files of the tested tree that it read, wrote or named, from the top; absent where not all are known."""
     isolation: IsolationReport | None = None
     """Absent where no workspace was made, and in results of older versions."""
-    replayed: bool = False
-    """True where the model's words came from a cassette."""
     fingerprint: Fingerprint | None = None
     """What its outcome may depend on; absent where no workspace was made, and in results of older versions."""
 
@@ -212,38 +196,35 @@ class Pool(Record):
     """Of earlier runs; those of the run itself are its results."""
 
 
-class StoredTrials(Record):
-    """Everything stored that counts for a suite, before any trial of the present run; no trial counts twice."""
+class CountedTrials(Record, Generic[_Trial]):
+    """Everything stored that counts before any trial of the present run; no trial counts twice."""
 
-    head: tuple[RunResult, ...] = ()
+    head: tuple[_Trial, ...] = ()
     """Of the head itself, by earlier runs: they add up."""
-    base: tuple[RunResult, ...] = ()
+    base: tuple[_Trial, ...] = ()
     """Of the base commit, by the same runs: they were made beside those of the head."""
-    stored: tuple[RunResult, ...] = ()
+    stored: tuple[_Trial, ...] = ()
     """Of the base's state, at any time, on any platform: they say whether the head's first trials are as expected."""
 
     @property
-    def all(self) -> tuple[RunResult, ...]:
-        """Whatever they may be used for."""
+    def all(self) -> tuple[_Trial, ...]:
+        """Trials of all three uses."""
         return (*self.head, *self.base, *self.stored)
 
+    def each(self, change: Callable[[Iterable[_Trial]], tuple[_Other, ...]]) -> "CountedTrials[_Other]":
+        """The same with each of the three changed."""
+        return CountedTrials(head=change(self.head), base=change(self.base), stored=change(self.stored))
 
-class StoredComparison(Record):
-    """What the comparison of an invocation's two sides rests on: enough to make it again from stored runs."""
+
+# Of one suite.
+StoredTrials = CountedTrials[RunResult]
+
+
+class StoredComparison(CountedTrials[str]):
+    """What the comparison of an invocation's two sides rests on: the ids of the earlier runs that were counted."""
 
     batch: BatchResult
     """Without its runs, which are stored one by one."""
-    head: tuple[str, ...] = ()
-    """Earlier runs that were counted, by id: of the head itself."""
-    base: tuple[str, ...] = ()
-    """Of the base, beside those of the head."""
-    stored: tuple[str, ...] = ()
-    """Of the base's state, at any time: they say what to expect."""
-
-    @property
-    def counted(self) -> frozenset[str]:
-        """The ids of all runs of other invocations."""
-        return frozenset((*self.head, *self.base, *self.stored))
 
 
 def empty_batch(now: AwareDatetime) -> BatchResult:

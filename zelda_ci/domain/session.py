@@ -71,17 +71,12 @@ class Usage(Record):
     cache_write_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-        )
+        return Usage(**{kind: getattr(self, kind) + getattr(other, kind) for kind in Usage.model_fields})
 
     @property
     def total(self) -> int:
         """Tokens of all four kinds."""
-        return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+        return sum(getattr(self, kind) for kind in Usage.model_fields)
 
 
 class ModelUsage(Usage):

@@ -9,7 +9,7 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials
+from zelda_ci.domain.run import BatchResult, CountedTrials, RunResult, StoredTrials
 
 # More than any repository has jobs to spare: GitHub starts 256 of a matrix at most.
 MAX_SHARDS = 256
@@ -103,14 +103,6 @@ class ShardPart(Record):
     """By suite; outside of GitHub, where nobody else knows them."""
 
 
-class PinnedTrials(Record):
-    """The stored trials that count for a suite, by key in the plan's `trials`."""
-
-    head: tuple[str, ...] = ()
-    base: tuple[str, ...] = ()
-    stored: tuple[str, ...] = ()
-
-
 class PinnedPlan(Record):
     """A plan with all that was found on GitHub when it was made, so that nothing that is stored later changes it."""
 
@@ -129,8 +121,8 @@ class PinnedPlan(Record):
     damage: str = ""
     pool: tuple[str, ...] = ()
     """The trusted trials of the base branch, by key in `trials`."""
-    counted: dict[str, PinnedTrials] | None = None
-    """By suite; absent where the number of trials is fixed."""
+    counted: dict[str, CountedTrials[str]] | None = None
+    """By suite, as keys in `trials`; absent where the number of trials is fixed."""
     trials: dict[str, RunResult] = {}
     """By invocation and run, each once."""
     fingerprints: dict[str, Fingerprint] = {}

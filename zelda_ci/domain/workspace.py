@@ -82,22 +82,26 @@ class NamedContents:
     """The same for two that have the same contents; empty where there are none."""
 
 
-@dataclass(frozen=True)
-class WorkspaceSource:
-    """What is tested: the commit, absent outside git, and whether files differed from it."""
+class TestedSource(Record):
+    """What was tested: the commit (absent outside git) and whether the user's tree differed from it."""
+
+    __test__ = False  # not a pytest class
 
     kind: Literal["worktree", "copy"]
-    commit: str | None
-    branch: str | None
-    dirty: bool
+    commit: str | None = None
+    branch: str | None = None
+    dirty: bool = False
+    parent: str | None = None
+    """The user's last commit, where what differed from it was tested too: the commit is one of Zelda's own then."""
+
+
+class WorkspaceSource(TestedSource):
+    """What is tested, with what no result stores of it."""
+
     changed: tuple[str, ...] = ()
     """The files that differed, a new folder as one."""
-    parent: str | None = None
-    """The user's last commit, where those files are tested too: the commit is one of Zelda's own then."""
-
     left_out: tuple[str, ...] = ()
     """Of those files, what may hold credentials."""
-
     contents: NamedContents = NamedContents()
     """What of submodules and of Git LFS is in the tested tree."""
 
@@ -176,20 +180,22 @@ class Workspace:
         return self.base / f"{phase}.status"
 
 
-@dataclass(frozen=True)
-class Changes:
-    """What a session changed, against the start state.
+class ChangeSummary(Record):
+    """The size of what a session changed, against the start state. Counts are of all files that were read."""
 
-    `patch` is a redacted `git diff --binary`, readable as UTF-8 with replaced bytes. Counts are of all files that were
-    read; where `truncated`, files that were too large, or not readable, or did not fit are named without their content.
-    """
-
-    files: tuple[SafeText, ...]
-    insertions: int
-    deletions: int
-    patch: Path
-    patch_bytes: int
+    files: tuple[SafeText, ...] = ()
+    insertions: int = 0
+    deletions: int = 0
+    patch_bytes: int = 0
     truncated: bool = False
+    """Whether files that were too large, or not readable, or did not fit are named without their content."""
+
+
+class Changes(ChangeSummary):
+    """What a session changed, with what no result stores of it."""
+
+    patch: Path
+    """A redacted `git diff --binary`, readable as UTF-8 with replaced bytes."""
     ignored: "IgnoredFiles | None" = None
     """Absent where the run is judged again."""
 

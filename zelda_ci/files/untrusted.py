@@ -74,11 +74,16 @@ def refuse_links(folder: Path) -> None:
     """
     path = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow the links
     # The outermost: a link may lead into another repository.
-    above = [place for place in (path, *path.parents) if os.path.lexists(place / ".git")]
+    above = [*repositories(path)]
     steps = [place for place in (path, *path.parents) if above and place != above[-1] and above[-1] in place.parents]
     for place in reversed(steps):
         if place.is_symlink():
             raise LinkedFolderError(place)
+
+
+def repositories(folder: Path) -> Iterator[Path]:
+    """Tops of the repositories that a folder is in, the innermost first."""
+    return (place for place in (folder, *folder.parents) if os.path.lexists(place / ".git"))
 
 
 def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None, follow_link: bool = False) -> bytes:

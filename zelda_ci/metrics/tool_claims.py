@@ -135,7 +135,7 @@ class Subject:
 def subjects(manifest: ToolsManifest, uses: Sequence[ToolUse]) -> dict[int, Subject]:
     """What is judged, by number from 1: tools that the model could call or that were called, and rules, if loaded."""
     found = [_subject(item, uses) for item in manifest.items if item.loaded and item.kind in CALLED | FOLLOWED]
-    judged = [subject for subject in found if subject.is_rule or subject.item.is_visible or subject.calls]
+    judged = [subject for subject in found if subject.is_rule or subject.item.is_open or subject.calls]
     return dict(enumerate(sorted(judged, key=lambda subject: subject.is_rule), start=1))
 
 

@@ -7,6 +7,7 @@ that broke off, inputs that Claude Code completes, results that it shortens), no
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,11 @@ from zelda_ci.model_proxy import wire
 MAX_DOUBTS = 1000
 MAX_DIFFERENCES = 5
 MAX_OF_AN_ID = 100
+
+# What Claude Code lists for its model, and the names of tools that the model finds by a search.
+LISTED = ("available for use with the Skill tool", "agent types for the Agent tool", "available via ToolSearch")
+MAX_LISTINGS, MAX_TOOLS = 100, 5000
+_DEFERRED = re.compile(r"^mcp__[\w-]+$", re.MULTILINE)
 
 # Characters by which a result is recognised: Claude Code shortens long ones, and adds its own notes at the end.
 HEAD = 512
@@ -60,6 +66,10 @@ class TranscriptWitness:
         self._differences: list[str] = []
         self.expected: frozenset[str] = frozenset()
         """Lines of the project's CLAUDE.md files: a session's first request holds at least one of them."""
+        self.listings: dict[str, None] = {}
+        """Texts in which the model was told what it can call, in their order."""
+        self.tools: set[str] = set()
+        """Names of tools that the model was told."""
         self._openings: list[bool] = []
         """Of the requests that open a conversation with tools, whether they held one."""
 
@@ -90,6 +100,7 @@ class TranscriptWitness:
     def request(self, body: Mapping[str, Any]) -> None:
         """A request begins: notes the results in it, from the last one back to one that is known."""
         messages = body.get("messages")
+        self._hear(body)
         if body.get("tools") and not any(message.get("role") == "assistant" for message in _list(body, "messages")):
             told = json.dumps([body.get("system"), messages], ensure_ascii=False)
             self._openings.append(any(json.dumps(line, ensure_ascii=False)[1:-1] in told for line in self.expected))
@@ -98,6 +109,21 @@ class TranscriptWitness:
             news = [self._note(block) for block in blocks]
             if not all(news):
                 return
+
+    def _hear(self, body: Mapping[str, Any]) -> None:
+        """Note what the model is told of what it can call: tools, those that wait behind a search, and listings."""
+        if len(self.tools) < MAX_TOOLS:
+            self.tools |= {
+                str(tool["name"]) for tool in _list(body, "tools") if isinstance(tool, dict) and "name" in tool
+            }
+        for message in _list(body, "messages"):
+            if not isinstance(message, dict) or message.get("role") == "assistant":
+                continue
+            content = message.get("content")
+            for text in _texts(content if isinstance(content, list) else [content]):
+                if any(mark in text for mark in LISTED) and len(self.listings) < MAX_LISTINGS:
+                    self.listings[text] = None
+                    self.tools |= set(_DEFERRED.findall(text))
 
     def _note(self, block: Mapping[str, Any]) -> bool:
         """Whether it says something new, or nothing."""

@@ -232,4 +232,4 @@ def _ordered(evaluations: dict[Metric, EvalResult]) -> dict[Metric, EvalResult]:
 
 
 def _changes(run: RunResult, stored: FinishedRun) -> Changes | None:
-    return Changes(**dict(run.changes), patch=stored.patch_file) if run.changes else None
+    return Changes(**dict(run.changes) | {"patch": stored.patch_file}) if run.changes else None

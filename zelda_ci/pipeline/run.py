@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
+from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace
@@ -25,11 +25,13 @@ from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest import plugins, settings
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.execution.manifest.scan import memory_lines, scan
+from zelda_ci.execution.manifest.told import as_told
 from zelda_ci.metrics.functional_correctness import check_usable
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.patience import MAX_WAIT_SECONDS, Patience
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.run import Allowed
+from zelda_ci.model_proxy.witness import TranscriptWitness
 from zelda_ci.pipeline import confinement
 from zelda_ci.pipeline.digests import TreeDigests
 from zelda_ci.pipeline.evaluation import evaluate, judge, protect, what_was_felt
@@ -42,8 +44,6 @@ from zelda_ci.storage.result_store import RunState
 # Tools with which a session may make the API turn to addresses.
 WEB = {"WebFetch", "WebSearch"}
 
-# Kind of the notice that a command or sub-agent in the background has ended.
-
 # Of sessions that ended because the API did not answer.
 API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
 
@@ -51,8 +51,10 @@ API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
 MAX_DIFFERENCES = 5
 
 
-async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, state: RunState, emit: Emit) -> None:
-    """Run the session; records how it went, what it said and what it used.
+async def run_session(
+    planned: PlannedRun, workspace: Workspace, tools: Tools, state: RunState, emit: Emit
+) -> TranscriptWitness:
+    """Run the session; records how it went, what it said and what it used. Returns who saw what its model was told.
 
     Raises:
         ZeldaError: It could not even be started.
@@ -98,6 +100,7 @@ async def run_session(planned: PlannedRun, workspace: Workspace, tools: Tools, s
             api = meter.usage()
             state.update(api=api, models=tuple(sorted(api.models)))
     _warn(meter, tools, run_id, emit)
+    return meter.witness
 
 
 def _warn(meter: Meter, tools: Tools, run_id: str, emit: Emit) -> None:
@@ -189,9 +192,7 @@ class SuiteRun:
                 confined = confinement.isolation_report(
                     self.planned, workspace.confinement, self.tools.isolation_reasons
                 )
-                self.state.update(
-                    source=TestedSource.model_validate(workspace.source, from_attributes=True), isolation=confined
-                )
+                self.state.update(source=workspace.source, isolation=confined)
                 await self._look(workspace)
                 self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.tools.redact)
                 await anyio.to_thread.run_sync(self.state.folder.keep_steering, self.tree.lines)
@@ -247,7 +248,8 @@ class SuiteRun:
             try:
                 await self._set_up(workspace)
                 with self._phase(Phase.SESSION):
-                    await run_session(self.planned, workspace, self.tools, self.state, self.emit)
+                    witness = await run_session(self.planned, workspace, self.tools, self.state, self.emit)
+                    await anyio.to_thread.run_sync(self._heed_told, witness)
                     self._heed_bounds(workspace)
             except ZeldaError as exc:
                 self._fail(exc)
@@ -260,6 +262,12 @@ class SuiteRun:
                         self._concluding.cancel()
                     await self._conclude(workspace)
             raise
+
+    def _heed_told(self, witness: TranscriptWitness) -> None:
+        """What Claude Code withheld from the model, no session could use."""
+        if self.offered:
+            self.offered = as_told(self.offered, tuple(witness.listings), witness.tools, self.tools.redact)
+            self.state.folder.keep_manifest(self.offered)
 
     def _heed_bounds(self, workspace: Workspace) -> None:
         """A session that was ended for what it took of the machine looks like a crash of the CLI otherwise."""
@@ -305,7 +313,7 @@ class SuiteRun:
         except ZeldaError as exc:
             self._miss(f"What the session changed is not known: {exc.message}", exc.hint)
             return None
-        self.state.update(changes=ChangeSummary.model_validate(changes, from_attributes=True))
+        self.state.update(changes=changes)
         confinement.enter_ignored(self.state, changes.ignored)
         return changes
 

@@ -23,7 +23,7 @@ def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str
     if problems:
         raise ConfigError("\n".join(problems), hint=NARROW, code="READ_PATH_REFUSED")
     setup = None
-    if detect.wants_setup(suites):
+    if any(map(detect.says_nothing, suites)):
         setup = detect.detect_setup(root, search_path(environ.get("PATH", os.defpath), root))
     return list(detect.with_setup(suites, setup)) if setup else list(suites)
 

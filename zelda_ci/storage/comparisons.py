@@ -43,7 +43,7 @@ def forget(results_dir: Path, run_ids: Collection[str], batch_ids: Collection[st
     """Remove comparisons that rest on runs or batches that are gone."""
     for path in (results_dir / COMPARISONS).glob("*.json"):
         kept = read(results_dir, path.stem)
-        if kept is None or path.stem in batch_ids or not kept.counted.isdisjoint(run_ids):
+        if kept is None or path.stem in batch_ids or not set(kept.all).isdisjoint(run_ids):
             # What cannot be removed is not shown either, since its runs are gone.
             with suppress(OSError):
                 path.unlink()

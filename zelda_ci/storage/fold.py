@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import (
     AssistantSaid,
     Denied,
@@ -64,6 +65,21 @@ def assemble(
         mcp_servers=tuple(log.servers.values()),
         entries=log.entries(),
         ended=log.ended,
+    )
+
+
+def transcript_of(
+    run: RunResult, prompt: SafeText, records: Sequence[SessionRecord], wall_seconds: float = 0.0
+) -> SessionTranscript:
+    """Fold the records of a run's session as far as they were heard; without a time, it lasted until the last."""
+    return assemble(
+        records,
+        run_id=run.run_id,
+        prompt=prompt,
+        started_at=run.started_at,
+        status=run.status,
+        reason=run.failure.message if run.failure else None,
+        wall_seconds=wall_seconds or (records[-1].at if records else 0.0),
     )
 
 

@@ -158,13 +158,11 @@ class RunHistory:
         Raises:
             StorageError: It cannot be read.
         """
-        path = self._runs / run_id / RESULT
-        return codec.decode(RunResult, read_file(path, MAX_RESULT_BYTES), str(path))
+        return FinishedRun(self.folder(run_id)).result()
 
     def transcript(self, run_id: str) -> SessionTranscript:
         """What happened in the session of a run; errors as for `result`."""
-        path = self._runs / run_id / TRANSCRIPT
-        return codec.decode(SessionTranscript, read_file(path), str(path))
+        return FinishedRun(self.folder(run_id)).transcript()
 
     def patch(self, run_id: str) -> bytes:
         """What the session changed, empty where it is not known; errors as for `result`."""
@@ -271,11 +269,13 @@ class FinishedRun:
         Raises:
             StorageError: It cannot be read.
         """
-        return codec.decode(RunResult, read_file(self.path / RESULT), str(self.path / RESULT))
+        file = self.path / RESULT
+        return codec.decode(RunResult, read_file(file, MAX_RESULT_BYTES), str(file))
 
     def transcript(self) -> SessionTranscript:
         """Read the transcript; errors as for `result`."""
-        return codec.decode(SessionTranscript, read_file(self.path / TRANSCRIPT), str(self.path / TRANSCRIPT))
+        file = self.path / TRANSCRIPT
+        return codec.decode(SessionTranscript, read_file(file), str(file))
 
     def rewrite(self, result: RunResult) -> None:
         """Put another result in the place of the old one, whole.

@@ -19,7 +19,7 @@ from zelda_ci.files import locks, ownership, untrusted
 from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
 from zelda_ci.redact import SafeText
 from zelda_ci.storage import codec
-from zelda_ci.storage.fold import assemble
+from zelda_ci.storage.fold import transcript_of
 from zelda_ci.storage.images import IMAGES
 
 MAX_NAME_LENGTH = 80
@@ -168,7 +168,7 @@ class RunFolder:
         return self.path / PATCH
 
     def keep_manifest(self, manifest: ToolsManifest) -> None:
-        """Write down what the project offered before the session began.
+        """Write down what the project offered; once the session is over, with what its model was told.
 
         Raises:
             StorageError: It could not be written.
@@ -295,14 +295,4 @@ class InterruptedRun:
 
     def transcript(self) -> SessionTranscript:
         """The session as far as it was heard."""
-        records = tuple(self.folder.records())
-        failure = self.provisional.failure
-        return assemble(
-            records,
-            run_id=self.provisional.run_id,
-            prompt=self.prompt,
-            started_at=self.provisional.started_at,
-            status=self.provisional.status,
-            reason=failure.message if failure else None,
-            wall_seconds=records[-1].at if records else 0.0,
-        )
+        return transcript_of(self.provisional, self.prompt, tuple(self.folder.records()))

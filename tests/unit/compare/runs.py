@@ -21,11 +21,12 @@ from zelda_ci.domain.details import (
 )
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, RunResult, TestedSource, Versions
+from zelda_ci.domain.run import BatchResult, RunResult, Versions
 from zelda_ci.domain.session import SessionStatus, Usage
 from zelda_ci.domain.suite import ExecutionSettings, GateSettings, ResolvedSuite
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.trials import FixedTrials, Side
+from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.redact import Redactor
 
 redact = Redactor()

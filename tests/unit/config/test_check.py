@@ -157,6 +157,8 @@ def test_an_unknown_key_is_told_with_what_was_probably_meant(text, meant, tmp_pa
 
 
 ELSEWHERE = {
+    "model: opus": "2:1: model is not a known key here: it belongs under execution or matrix",
+    "matrix: {models: [a]}": "2:10: models is not a known key (did you mean model?)",
     "maxTurns: 5": "2:1: maxTurns is not a known key here: it belongs under execution",
     "execution: {trials: 2}": "2:13: trials is not a known key here: it belongs at the top level",
     "execution: {costUsd: 2}": "2:13: costUsd is not a known key here: it belongs under efficiencyTargets",

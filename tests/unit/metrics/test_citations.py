@@ -3,7 +3,9 @@
 import pytest
 
 from tests.builders import session
+from zelda_ci.metrics.citable import patch_lines
 from zelda_ci.metrics.evidence import Sources, problem_with, sections, turns_of
+from zelda_ci.metrics.quotes import Standing
 
 PATCH = """\
 diff --git a/shop/cart.py b/shop/cart.py
@@ -78,3 +80,29 @@ def test_what_is_not_there_is_told(where, quote, problem):
 def test_a_section_of_a_patch_has_the_path_after_the_change(section: str, path: str) -> None:
     other = "diff --git a/o b/o\nnew file mode 100644\n"
     assert sections(other + section + other) == {"o": other, path: section}
+
+
+def test_every_line_of_a_patch_knows_whether_it_is_of_a_file() -> None:
+    """Within a hunk, as many lines as it says, one that looks like a heading is content."""
+    patch = """\
+diff --git a/x b/x
+new mode 100755
+--- a/x
++++ b/x
+@@ -1 +1 @@ def f():
+---- was there
++++++ is there
+\\ No newline at end of file
+--- a/none
+@@ -5,2 +5,3 @@
+ kept
+
++++ b/added
+--- a/none
+ kept
+@@ -9,0 +9 @@
++added
++++ b/none
+"""
+    told = {Standing.FRAME: "=", Standing.FACT: "+", Standing.REMOVED: "-", Standing.CONTEXT: " "}
+    assert "".join(told[line.standing] for line in patch_lines(patch)) == "=+===-+===  += =+="

@@ -97,7 +97,7 @@ def shown_blocks(folder: Path, content: str, task: str, checks: str) -> list[tup
     added = "".join(f"+{line}\n" for line in lines)
     heading = "diff --git a/né.txt b/né.txt\n--- a/né.txt\n+++ b/né.txt\n"
     patch.write_text(f"{heading}@@ -1,1 +1,{len(lines)} @@\n-old line\n{added}", "utf-8", "surrogatepass", "\n")
-    changes = Changes((safe("né.txt"),), 1, 0, patch, 10)
+    changes = Changes(files=(safe("né.txt"),), insertions=1, patch=patch, patch_bytes=10)
     context = EvalContext(suite(prompt=task or "x"), None, session('"x"'), ApiUsage(), changes, checks=(safe(checks),))
     evidence = gather(context, Redactor(), nonce=NONCE, context_tokens=200_000)
     places = {"task": "task", "patch": "patch:né.txt", "build-and-tests": "build-and-tests"}

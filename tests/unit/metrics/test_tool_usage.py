@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 import anyio
@@ -213,6 +214,15 @@ def test_more_than_half_of_the_votes_must_agree_and_false_ones_help_no_side(
     assert details.votes == 3
     assert (details.rules[0].verdict, details.rules[0].split) == (verdict, split)
     assert (result.score is None) == (verdict is RuleVerdict.NOT_JUDGED)
+
+
+def test_of_votes_that_agree_the_fullest_evidence_speaks_and_of_equals_the_text() -> None:
+    more = {**GOOD, MONEY: use("BROKEN", READING, ("turn 2", "command: make test"), reasoning="A.")}
+    least = {**GOOD, MONEY: use("BROKEN", READING, reasoning="Z.")}
+    other = {**more, MONEY: {**more[MONEY], "reasoning": "B."}}
+    for votes in permutations([more, least, other]):
+        _, details = judged(in_turn(*map(saying, votes)), votes=3)
+        assert (details.rules[0].reasoning, len(details.rules[0].evidence)) == ("B.", 2)
 
 
 def test_a_vote_that_could_not_be_had_is_named_and_two_of_three_decide() -> None:

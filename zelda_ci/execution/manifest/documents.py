@@ -32,18 +32,18 @@ _TABS = re.compile(r"^\t+", re.MULTILINE)
 _SIGN = re.compile(r"[{}[\]*&#!|>%@`]|: ")
 
 
-class _Loader(SafeLoader):
+class _HeadLoader(SafeLoader):
     """YAML 1.2 as Claude Code reads it, where yes and no are words, and dates too."""
 
 
-_Loader.yaml_implicit_resolvers = {}
+_HeadLoader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _begins in (
     ("null", r"~|null|Null|NULL|", [*"~nN", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", [*"tTfF"]),
     ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+", [*"-+.0123456789"]),
     ("merge", r"<<", ["<"]),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), _begins)
+    _HeadLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), _begins)
 
 
 def _number(_: Any, node: Any) -> float:
@@ -51,7 +51,7 @@ def _number(_: Any, node: Any) -> float:
     return int(number) if number.is_integer() else number
 
 
-_Loader.add_constructor("tag:yaml.org,2002:float", _number)
+_HeadLoader.add_constructor("tag:yaml.org,2002:float", _number)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _fields(head: str) -> dict[str, Any]:
     for text in (head, repaired):
         with suppress(yaml.YAMLError, ValueError, OverflowError, RecursionError):
             _refuse_bombs(text)
-            fields = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+            fields = yaml.load(text, Loader=_HeadLoader)  # noqa: S506 - a safe loader
             return {key: fields[key] for key in fields if isinstance(key, str)} if isinstance(fields, dict) else {}
     return {}
 
@@ -122,7 +122,7 @@ def _quoted(line: re.Match[str]) -> str:
 def _refuse_bombs(head: str) -> None:
     """Repeated and deeply nested values cost little to write and much to build."""
     depth = aliases = 0
-    for count, event in enumerate(yaml.parse(head, Loader=_Loader)):
+    for count, event in enumerate(yaml.parse(head, Loader=_HeadLoader)):
         aliases += isinstance(event, yaml.AliasEvent)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if count > MAX_EVENTS or depth > MAX_YAML_DEPTH or aliases > MAX_ALIASES:
@@ -173,6 +173,7 @@ class Documents:
 
     def __post_init__(self) -> None:
         self._names: dict[tuple[ItemKind, str], str] = {}
+        self._files_taken: dict[str, str] = {}
 
     def add(self, base: str, *, below: str = "") -> None:
         """Add what the `.claude` folder in `base` holds; `below` where it waits for files of that folder."""
@@ -201,7 +202,7 @@ class Documents:
         if document is None:
             return
         label = document.text("name")
-        facts = self._shown(ItemKind.SKILL, name, file, document, place)
+        facts = self._shown(ItemKind.SKILL, name, file, document, place, label)
         if entry.name == RESERVED and not place.plugin:
             facts["problem"] = f"the folder name {RESERVED!r} is reserved"
         self.findings.add(
@@ -217,26 +218,49 @@ class Documents:
         self._hooks_of(document, file, skill(name), facts)
 
     def _shown(
-        self, kind: ItemKind, name: str, file: str, document: MarkdownDocument, place: SteeringFolder
+        self,
+        kind: ItemKind,
+        name: str,
+        file: str,
+        document: MarkdownDocument,
+        place: SteeringFolder,
+        label: str | None = None,
     ) -> dict[str, Any]:
         """What the model sees of a skill or command, by its head and by the settings, which know none of plugins."""
         described = [document.text("description") or document.first_line, document.text("when_to_use")]
         facts = {
             "description": " ".join(filter(None, described)) or None,
             "announced": document.says("user-invocable", default=True),
-            **self._listing(name, place, is_hidden=document.says("disable-model-invocation", default=False)),
+            **self._listing(place, name, label, is_hidden=document.says("disable-model-invocation", default=False)),
         }
         return facts if facts["problem"] or place.below else {**facts, **self._claim_name(kind, name, file)}
 
-    def _listing(self, name: str, place: SteeringFolder, *, is_hidden: bool = False) -> dict[str, Any]:
-        """How settings have a skill, command or workflow listed; they know none of plugins."""
+    def _listing(
+        self, place: SteeringFolder, name: str, label: str | None = None, *, is_hidden: bool = False
+    ) -> dict[str, Any]:
+        """How settings have a skill, command or workflow listed; their overrides know none of plugins."""
         override = None if place.plugin else self.settings.overrides.get(name)
-        if is_hidden or override == "user-invocable-only" or self.settings.skills_denied:
-            shown = Shown.HIDDEN
-        else:
-            shown = Shown.NAME if override == "name-only" else Shown.DESCRIPTION
+        shown = Shown.NAME if override == "name-only" else Shown.DESCRIPTION
         problem = "the project's settings switch it off (skillOverrides)" if override == "off" else None
-        return {"shown": shown, "owner": place.owner, "problem": problem}
+        facts = {"shown": shown, "owner": place.owner, "problem": problem}
+        facts |= self._denied("Skill", Shown.DENIED, name, label and place.named(label))
+        if is_hidden or override == "user-invocable-only":
+            facts["shown"] = Shown.HIDDEN
+        return facts
+
+    def _denied(self, call: str, shown: Shown, *names: str | None) -> dict[str, Any]:
+        """What a rule against calls makes of what is called so; a tool that is denied whole, the model does not have.
+
+        Args:
+            call: The tool that calls it.
+            shown: What the model is told of it where the rule names it.
+            names: Of what is called.
+        """
+        denial = self.settings.denial(call, *names)
+        if denial is None:
+            return {}
+        rule, is_whole = denial
+        return {"shown": Shown.HIDDEN if is_whole else shown, "denied": (rule,)}
 
     def _hooks_of(self, document: MarkdownDocument, file: str, owner: str, facts: Mapping[str, Any]) -> None:
         """Hooks in the head of a skill or sub-agent, which run once that was called."""
@@ -302,11 +326,12 @@ class Documents:
             is_main = name == self.settings.agent and not place.below
             facts = {
                 "problem": self._agent_problem(given, description, place),
-                "shown": Shown.HIDDEN if name in self.settings.agents_denied else Shown.DESCRIPTION,
+                "shown": Shown.DESCRIPTION,
                 "note": _note(document),
                 "owner": place.owner,
                 "is_main": is_main,
                 "text": document.body.strip() if is_main else None,
+                **self._denied("Agent", Shown.HIDDEN, name),
             }
             if not facts["problem"]:
                 facts |= self._claim_name(ItemKind.AGENT, name, file)
@@ -332,7 +357,7 @@ class Documents:
                 continue
             found = NAMED.search(text)
             name = place.named(found[2] if found else stem)
-            facts = self._listing(name, place)
+            facts = self._listing(place, name)
             if not found:
                 facts["problem"] = "its code gives no name in `meta`"
             self.findings.add(ItemKind.WORKFLOW, name, file, **facts)
@@ -344,6 +369,10 @@ class Documents:
     def _claim_name(self, kind: ItemKind, name: str, file: str) -> dict[str, Any]:
         """The file that has the name already, if one has: skills and commands share theirs."""
         group = ItemKind.SKILL if kind is ItemKind.COMMAND else kind
+        if group is ItemKind.SKILL:
+            real = self._files_taken.setdefault(self.findings.tree.real(file), file)
+            if real != file:
+                return {"problem": f"it is the same file as {real}", "shadowed": True}
         first = self._names.setdefault((group, name), file)
         if first == file:
             return {}

@@ -1,14 +1,16 @@
 """What of the things that steer a session had, by its messages and by the rules of Claude Code."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from posixpath import normpath
 from typing import Any
 
 from zelda_ci.domain import globs
-from zelda_ci.domain.kinds import KINDS, ItemKind, server
+from zelda_ci.domain.kinds import KINDS, ItemKind, Shown, server
 from zelda_ci.domain.manifest import CONNECTED_LATE, ManifestItem, ToolsManifest
 from zelda_ci.domain.session import McpServerState, SessionTranscript, Started
+from zelda_ci.execution.manifest.settings import denies
+from zelda_ci.execution.manifest.told import noted
 from zelda_ci.redact import EMPTY, Redactor, SafeText, joined
 
 # Tools that make Claude Code load what waits for a file; commands in a shell do not.
@@ -59,6 +61,8 @@ class _SessionAccount:
 def _settled(item: ManifestItem, session: _SessionAccount, redact: Redactor) -> dict[str, Any]:
     if item.kind is ItemKind.MCP_SERVER:
         return _server(item, session, redact)
+    if item.denied:
+        item = item.replace(note=noted(item, _denied(item.denied, redact)))
     if _is_listed(item, session):
         return {"loaded": True, "note": item.note or _plugin_error(item, session)}
     if reason := _reason(item, session, redact):
@@ -104,10 +108,19 @@ def _server(item: ManifestItem, session: _SessionAccount, redact: Redactor) -> d
     prefix = f"{server(item.name)}__"
     state = next((server for server in session.transcript.mcp_servers if server.name == item.name), None)
     listed = [tool for tool in session.started.tools if tool.startswith(prefix)]
-    tools = tuple(dict.fromkeys([*listed, *(state.tools if state else ())]))
-    if tools or (state and state.connected_at is not None) or _answered(prefix, session.transcript):
-        return {"loaded": True, "tools": tools, "note": _note(state, redact)}
-    return {"loaded": False, "reason": _why_not(item, state, redact)}
+    offered = tuple(dict.fromkeys([*listed, *(state.tools if state else ())]))
+    if not (offered or (state and state.connected_at is not None) or _answered(prefix, session.transcript)):
+        return {"loaded": False, "reason": _why_not(item, state, redact), "shown": None}
+    rules = tuple(rule for rule in item.denied if any(denies(rule, tool) for tool in offered))
+    # What the model was told is known, unless the run was ended.
+    open_ = item.tools or tuple(tool for tool in offered if not any(denies(rule, tool) for rule in rules))
+    note = joined("; ", filter(None, (_note(state, redact), _denied(rules, redact) if rules else None)))
+    is_withheld = item.shown is Shown.HIDDEN or (offered and not open_)
+    return {"loaded": True, "tools": open_, "note": note or None, "shown": Shown.HIDDEN if is_withheld else None}
+
+
+def _denied(rules: Iterable[SafeText], redact: Redactor) -> SafeText:
+    return joined("", (redact("denied by "), joined(", ", rules)))
 
 
 def _answered(prefix: str, transcript: SessionTranscript) -> bool:

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from zelda_ci.domain import globs
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from zelda_ci.domain import globs, kinds
 from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES, MEMORY_LOCAL, ItemKind
 from zelda_ci.domain.manifest import RefusedSetting, ToolsManifest
 from zelda_ci.domain.workspace import Workspace
@@ -44,6 +47,7 @@ def add_servers(
             problem=problem,
             shadowed=shadowed,
             owner=owner,
+            denied=settings.denials(kinds.server(name)),
         )
         names.add(name)
 
@@ -68,21 +72,31 @@ def _described(server: Any) -> str | None:
 
 
 MAX_IMPORT_DEPTH = 4
-MAX_IMPORTS = 100
+MAX_IMPORTS = 400
+# Characters in which imports are looked for, in all.
+MAX_PARSED = 400_000
 
 EXCLUDED = f"the project's settings exclude it (claudeMdExcludes or {NO_MEMORY})"
+TWICE = "it is the same file as one that is loaded already"
 NAMES, FALLBACKS = ((*names, *(f"{CLAUDE}/{name}" for name in names)) for names in (MEMORY_FILES, MEMORY_FALLBACKS))
 (LOCAL,) = MEMORY_LOCAL
 
-# A word with an @ before it, also at the beginning of what is emphasised, of a link, and after a tag.
-_IMPORT = re.compile(r"(?:^|\s|(?:\*\*|[*\[>])(?=[^\n]*[*\]<]))@((?:[^\s\\*\]<]|\\ )+)", re.MULTILINE)
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-# Code; what is indented and begins like an item of a list is one.
-_NO_TEXT = re.compile(
-    r"^```.*?(?:^```|\Z)|^~~~.*?(?:^~~~|\Z)|<!--.*?(?:-->|\Z)|`[^`\n]*`"
-    r"|^(?: {4}|\t)(?![ \t]*(?:[-*+]|\d+[.)])[ \t]).*?$",
-    re.DOTALL | re.MULTILINE,
+# Endings of files that Claude Code imports, besides none.
+TEXT_FILES = frozenset(
+    """
+    adoc asciidoc astro bash bat c cc cfg cjs clj cljc cljs cmake cmd conf config cpp cs css csv cts cxx dart diff edn
+    ejs elm env erb erl ex exs f f90 f95 fish for go gql gradle graphql h hbs hpp hrl hs htm html hxx ini jade java js
+    json jsx kt kts latex less lhs lock log lua make makefile md mjs ml mli mts org patch php pl pm properties proto ps1
+    pug py pyi pyw r rake rb rs rst sass sbt scala scss sh sql svelte swift tex text toml ts tsx txt vue xml yaml yml
+    zsh
+    """.split()  # noqa: SIM905
 )
+# A word with an @ before it; a blank in it has a backslash.
+_IMPORT = re.compile(r"(?:^|\s)@((?:[^\s\\]|\\ )+)")
+_PATH = re.compile(r"[a-zA-Z0-9._-]|~/|/.")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+# Blocks alone: what is in them is parsed where it may name a file.
+_MARKDOWN = MarkdownIt("commonmark").disable(["inline", "text_join"])
 
 
 @dataclass
@@ -92,6 +106,8 @@ class Memory:
     findings: ScanFindings
     excluded: Sequence[str]
     _visited: set[str] = field(default_factory=set)
+    """Where the files really lie."""
+    _parsed: int = 0
 
     def add_chain(self, folders: Sequence[str]) -> None:
         """What is there from the start: of the project's folder and those above it."""
@@ -113,6 +129,8 @@ class Memory:
             self._add(_in(folder, name), below=folder)
 
     def _add(self, file: str, *, below: str = "", problem: str | None = None) -> None:
+        if self.findings.tree.real(file) in self._visited:
+            return
         try:
             text = self.findings.tree.read(file)
         except Missing:
@@ -124,7 +142,7 @@ class Memory:
             problem = EXCLUDED
         self._add_finding(file, text, below, problem)
         if not problem:
-            self._imports(file, text, below, 1)
+            self._imports(file, parse(text).body, below, 1)
 
     def add_rules(self, base: str, *, below: str = "") -> None:
         """Add the rules of the `.claude` folder in `base`; what they import is there from the start."""
@@ -132,6 +150,8 @@ class Memory:
             if (text := self.findings.text(ItemKind.RULE, file, file)) is None:
                 continue
             document = parse(text)
+            is_twice = self.findings.tree.real(file) in self._visited
+            problem = EXCLUDED if globs.matches(self.excluded, file) else TWICE if is_twice else None
             self.findings.add(
                 ItemKind.RULE,
                 file,
@@ -142,16 +162,23 @@ class Memory:
                 base=base,
                 below=below,
                 announced=False,
-                problem=EXCLUDED if globs.matches(self.excluded, file) else None,
+                problem=problem,
             )
-            self._visited.add(file)
-            self._imports(file, text, below, 1)
+            self._visited.add(self.findings.tree.real(file))
+            if not problem:
+                self._imports(file, document.body, below, 1)
 
     def _imports(self, importer: str, text: str, below: str, depth: int) -> None:
+        # They begin where the file really lies.
+        folder = posixpath.dirname(self.findings.tree.real(importer))
+        self._parsed += len(text) if "@" in text else 0
+        if self._parsed > MAX_PARSED:
+            self.findings.note(f"Imports in {importer} were not looked for: CLAUDE.md files and rules are too long.")
+            return
         for path in dict.fromkeys(mentioned(text)):
-            file = posixpath.normpath(posixpath.join(posixpath.dirname(importer), path))
+            file = posixpath.normpath(posixpath.join(folder, path))
             # Imports may go in circles.
-            if file in self._visited or len(self._visited) > MAX_IMPORTS:
+            if self.findings.tree.real(file) in self._visited or len(self._visited) > MAX_IMPORTS:
                 continue
             if path.startswith(("/", "~")) or file.startswith(".."):
                 self._missed(
@@ -159,11 +186,13 @@ class Memory:
                 )
             elif content := self._imported(importer, path, file):
                 problem = EXCLUDED if globs.matches(self.excluded, file) else None
-                if depth > MAX_IMPORT_DEPTH:
+                if (ending := PurePosixPath(file).suffix.lower()) and ending[1:] not in TEXT_FILES:
+                    problem = "Claude Code imports no files with this ending"
+                elif depth > MAX_IMPORT_DEPTH:
                     problem = f"it is imported more than {MAX_IMPORT_DEPTH} files deep"
                 self._add_finding(file, content, below, problem, f"imported by {importer}")
                 if not problem:
-                    self._imports(file, content, below, depth + 1)
+                    self._imports(file, parse(content).body, below, depth + 1)
 
     def _imported(self, importer: str, path: str, file: str) -> str | None:
         try:
@@ -180,7 +209,7 @@ class Memory:
             self.findings.add(ItemKind.MEMORY, file, importer, description=f"imported by {importer}", problem=problem)
 
     def _add_finding(self, file: str, text: str, below: str, problem: str | None, described: str | None = None) -> None:
-        self._visited.add(file)
+        self._visited.add(self.findings.tree.real(file))
         self.findings.add(
             ItemKind.MEMORY,
             file,
@@ -205,9 +234,34 @@ def _told(text: str) -> str:
 
 
 def mentioned(text: str) -> Iterator[str]:
-    """Paths after an @ in running text: not in code, not in comments."""
-    for match in _IMPORT.finditer(_NO_TEXT.sub("", text)):
-        yield match[1].replace("\\ ", " ").partition("#")[0]
+    """Paths after an @ in the running text of Markdown, and beside comments: not in code, addresses or other HTML."""
+    references: dict[str, Any] = {}
+    for block in _MARKDOWN.parse(text, references) if "@" in text else ():
+        for words in _words(block, references) if "@" in block.content else ():
+            for match in _IMPORT.finditer(words):
+                path = match[1].partition("#")[0].replace("\\ ", " ")
+                if _PATH.match(path):
+                    yield path
+
+
+def _words(block: Token, references: dict[str, Any]) -> Iterator[str]:
+    """Texts of a block, from one mark to the next."""
+    parts = [block] if block.type == "html_block" else []
+    if block.type == "inline":
+        _MARKDOWN.inline.parse(block.content, _MARKDOWN, references, parts)
+    words = ""
+    for part in parts:
+        if part.type == "text":
+            words += part.content
+        elif part.type == "text_special" and not (part.info == "escape" and part.content != part.markup):
+            words += part.markup
+        else:
+            yield words
+            words = ""
+            is_comment = part.content.lstrip().startswith("<!--") and "-->" in part.content
+            if part.type in ("html_block", "html_inline") and is_comment:
+                yield _COMMENT.sub("", part.content)
+    yield words
 
 
 def _in(folder: str, name: str) -> str:

@@ -1,5 +1,6 @@
 """`.claude/settings.json`: the hooks it sets up, what it switches off, and what it overrides of Zelda's."""
 
+import fnmatch
 import itertools
 import json
 import posixpath
@@ -18,7 +19,7 @@ from zelda_ci.redact import Redactor
 # With it, Claude Code reads no CLAUDE.md and no rule.
 NO_MEMORY = "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
 SETTINGS_FILE = ".claude/settings.json"
-_AGENT_RULE = re.compile(r"(?:Agent|Task)\((.+)\)")
+_RULE = re.compile(r"(Skill|Agent|Task)(?:\(/?(.+?)(:\*| \*)?\))?")
 HOOKS_OFF = "the project's settings switch all hooks off (disableAllHooks)"
 
 
@@ -34,10 +35,8 @@ class ClaudeSettings:
     marketplaces: dict[str, Any] = field(default_factory=dict)
     servers_off: frozenset[str] = frozenset()
     memory_excluded: tuple[str, ...] = ()
-    agents_denied: frozenset[str] = frozenset()
-    """Sub-agents of which the model is told nothing, since a rule forbids to call them."""
-    skills_denied: bool = False
-    """Whether a rule takes the tool away that calls skills, commands and workflows."""
+    denied: tuple[str, ...] = ()
+    """Rules that forbid calls."""
     hooks_off: bool = False
     hooks: dict[str, Any] = field(default_factory=dict)
     output_style: str | None = None
@@ -48,7 +47,6 @@ class ClaudeSettings:
         overrides, hooks = values.get("skillOverrides"), values.get("hooks")
         # They are held against absolute paths, which of a test run nobody can know.
         excluded = tuple(glob for glob in _texts(values.get("claudeMdExcludes")) if glob.startswith("**"))
-        denied = _texts(dict(_items(values.get("permissions"))).get("deny"))
         variables = {name for name, value in _items(values.get("env")) if value not in ("", "0", "false", False)}
         return cls(
             overrides={name: mode for name, mode in _items(overrides) if isinstance(mode, str)},
@@ -57,12 +55,44 @@ class ClaudeSettings:
             marketplaces=dict(_items(values.get("extraKnownMarketplaces"))),
             servers_off=frozenset(_texts(values.get("disabledMcpjsonServers"))),
             memory_excluded=("**",) if NO_MEMORY in variables else excluded,
-            agents_denied=frozenset(found[1] for rule in denied if (found := _AGENT_RULE.fullmatch(rule.strip()))),
-            skills_denied="Skill" in denied,
+            denied=_texts(dict(_items(values.get("permissions"))).get("deny")),
             hooks_off=values.get("disableAllHooks") is True,
             hooks=dict(_items(hooks)),
             output_style=_text(values.get("outputStyle")),
         )
+
+    def denial(self, call: str, *names: str | None) -> tuple[str, bool] | None:
+        """The rule that denies a call of a tool under one of these names, and whether it denies the whole tool."""
+        for rule in self.denied:
+            found = _RULE.fullmatch(rule)
+            if rule == "*" or (found and _is_tool(found, call) and found[2] in (None, "*")):
+                return rule, True
+            if found and _is_tool(found, call) and any(_is_named(found, name) for name in names if name):
+                return rule, False
+        return None
+
+    def denials(self, prefix: str) -> tuple[str, ...]:
+        """The rules that may deny tools of a server, by what their names begin with."""
+        begins = {rule: rule.partition("*")[0] for rule in self.denied if rule == "*" or rule.startswith("mcp__")}
+        return tuple(
+            rule
+            for rule, begin in begins.items()
+            if rule == prefix or ("*" in rule and f"{prefix}__".startswith(begin)) or begin.startswith(f"{prefix}__")
+        )
+
+
+def denies(rule: str, tool: str) -> bool:
+    """Whether a rule denies a tool of an MCP server: it names the server or the tool, with `*` for anything."""
+    return tool.startswith(f"{rule}__") or fnmatch.fnmatchcase(tool, re.sub(r"[?[]", r"[\g<0>]", rule))
+
+
+def _is_tool(rule: re.Match[str], call: str) -> bool:
+    return call == ("Agent" if rule[1] == "Task" else rule[1])
+
+
+def _is_named(rule: re.Match[str], name: str) -> bool:
+    """Only rules for skills know beginnings of names."""
+    return name.startswith(rule[2]) if rule[3] and rule[1] == "Skill" else f"{rule[2]}{rule[3] or ''}" == name
 
 
 def settings_files(folder: str) -> Iterator[str]:

@@ -15,7 +15,8 @@ from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
 from zelda_ci.files import untrusted
 from zelda_ci.redact import Redactor, SafeText
 
-MAX_FILE_BYTES = 256_000
+# Claude Code's own.
+MAX_FILE_BYTES = 4 << 20
 MAX_BYTES = 20_000_000
 MAX_LOOKUPS = 200_000
 MAX_NAMES = 2_000
@@ -80,9 +81,6 @@ class Tree:
         # In all: a repository can hold thousands of files, each just below its own limit.
         if self._bytes > MAX_BYTES:
             raise Exhausted
-        # As git tells binary files from text.
-        if b"\0" in data:
-            raise Unfit("it is not a text file")
         return data.decode("utf-8", "replace").removeprefix("\ufeff")
 
     def entries(self, folder: str) -> list[TreeEntry]:
@@ -118,27 +116,26 @@ class Tree:
             return False
         return True
 
+    def real(self, path: str) -> str:
+        """The path without links; as it is where they lead nowhere."""
+        try:
+            with _explained():
+                return "/".join(self._real(path))
+        except Unfit:
+            return path
+
     def files(self, folder: str, suffix: str) -> Iterator[str]:
         """Paths of the files below a folder whose names end so; no folder is entered twice."""
-        visited: set[tuple[str, ...]] = set()
+        visited: set[str] = set()
         waiting = [(folder, 0)]
         while waiting:
             current, depth = waiting.pop()
-            if depth > MAX_TREE_DEPTH or not self._first_visit(current, visited):
+            if depth > MAX_TREE_DEPTH or (real := self.real(current)) in visited:
                 continue
+            visited.add(real)
             entries = self.entries(current)
             yield from (entry.path for entry in entries if not entry.is_folder and entry.name.endswith(suffix))
             waiting += [(entry.path, depth + 1) for entry in reversed(entries) if entry.is_folder]
-
-    def _first_visit(self, folder: str, visited: set[tuple[str, ...]]) -> bool:
-        try:
-            with _explained():
-                real = self._real(folder)
-        except Unfit:
-            return False
-        new = real not in visited
-        visited.add(real)
-        return new
 
     def _entry(self, folder: str, name: str, kind: _Kind) -> TreeEntry:
         path = f"{folder}/{name}" if folder else name
@@ -212,7 +209,7 @@ def _explained() -> Iterator[None]:
     except untrusted.NotRegularError:
         raise Unfit("it is not a regular file") from None
     except untrusted.TooLargeError:
-        raise Unfit(f"it is larger than {MAX_FILE_BYTES // 1000} kB") from None
+        raise Unfit(f"it is larger than {MAX_FILE_BYTES >> 20} MiB") from None
     except OSError as error:
         raise Unfit(f"it cannot be read ({error.strerror})") from None
     except ValueError:

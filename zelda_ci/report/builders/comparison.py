@@ -18,8 +18,7 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.details import CriterionJudgement
-from zelda_ci.domain.measure_spec import written
-from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.measures import MEASURES, Measure, written
 from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.steering import SteeringChange

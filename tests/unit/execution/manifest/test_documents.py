@@ -68,8 +68,8 @@ def test_a_skill_says_who_may_call_it_and_for_which_files_it_waits(tmp_path: Pat
         ".claude/skills/scoped/SKILL.md": head(description="S.", paths="[src/**/*.py, '*.md']"),
     }
     found = named(scanned(tmp_path, files), ItemKind.SKILL)
-    assert (found["manual"].is_visible, found["manual"].announced) == (False, True)
-    assert (found["quiet"].is_visible, found["quiet"].announced) == (True, False)
+    assert (found["manual"].is_open, found["manual"].announced) == (False, True)
+    assert (found["quiet"].is_open, found["quiet"].announced) == (True, False)
     assert found["scoped"].paths == ("src/**/*.py", "*.md")
 
 
