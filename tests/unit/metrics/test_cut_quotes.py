@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.metrics.test_proof import RUN, sources
 from zelda_ci.metrics.evidence import problem_with
-from zelda_ci.metrics.quotes import Line, Passage, plain
+from zelda_ci.metrics.quotes import Line, Passage, Piece, Standing, plain, shortcoming
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,31 @@ LONG = "abcdefghijklmnopqrstuvwxyzABCD"
 def test_a_quote_begins_and_ends_where_words_do_unless_it_is_long(text: str, quote: str, *, is_copy: bool) -> None:
     assert bool(list(Passage([Line(text)]).places_of(plain(quote)))) is is_copy
     assert bool(list(Passage([Line("before"), Line(text), Line("after")]).places_of(plain(quote)))) is is_copy
+
+
+FACT, WORDS, FRAME, TASK = Standing.FACT, Standing.WORDS, Standing.FRAME, Standing.TASK
+SHORT = "the quote is too short to prove anything; quote the whole line"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "proving", "why"),
+    [
+        ([(FACT, "ab cd", False)], FACT, None),
+        ([(FACT, "ab c", False)], FACT, SHORT),
+        ([(FACT, "ab", False), (FACT, "cd", False)], FACT, None),
+        ([(FACT, "a", True)], FACT, None),
+        ([(FACT, "--", True)], FACT, SHORT),
+        ([(WORDS, "All is well", True)], FACT, WORDS.value),
+        ([(FRAME, "heading", True), (WORDS, "All is well", True)], FACT, WORDS.value),
+        ([(TASK, "Do it all", True), (WORDS, "All is well", True)], FACT, TASK.value),
+        ([(FACT, "ab", False), (FRAME, "heading", True)], FACT, FRAME.value),
+        ([(FACT, "ab cd", False), (WORDS, "All is well", True)], FACT, None),
+        ([(WORDS, "All is well", True)], WORDS, None),
+        ([(FACT, "7 passed", True)], WORDS, SHORT),
+    ],
+)
+def test_a_quote_proves_something_by_its_facts_and_else_it_is_told_what_it_is(
+    pieces: list[tuple[Standing, str, bool]], proving: Standing, why: str | None
+) -> None:
+    made = [Piece(text, is_whole, Line(text, standing)) for standing, text, is_whole in pieces]
+    assert shortcoming(made, proving) == why
