@@ -8,7 +8,7 @@ from itertools import count, islice
 from zelda_ci.compare.compatibility import session_obstacles
 from zelda_ci.compare.looks import Look, SuiteLooks, interleaved, looks_of
 from zelda_ci.compare.overall import look_worse, missing_of_base
-from zelda_ci.compare.sides import INVALID, RunMetrics, SuiteSide, read_metrics
+from zelda_ci.compare.sides import RunMetrics, SuiteSide, read_metrics
 from zelda_ci.domain.run import StoredTrials
 from zelda_ci.domain.trials import DoneReason, Plan, Side, TrialPlan
 
@@ -182,4 +182,4 @@ def _numbered(first: Wanted, made: Sequence[RunMetrics], wanted: int) -> list[Wa
 
 
 def _failed(trials: Sequence[RunMetrics]) -> int:
-    return sum(trial.run.status in INVALID for trial in trials)
+    return sum(not trial.run.status.is_valid for trial in trials)

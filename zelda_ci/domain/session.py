@@ -61,6 +61,11 @@ class SessionStatus(StrEnum):
     FAILED = "failed"
     INTERRUPTED = "interrupted"
 
+    @property
+    def is_valid(self) -> bool:
+        """Whether a session says something of the tested files: running into a limit of its suite is how it went."""
+        return self not in {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
+
 
 class Usage(Record):
     """Tokens, as the Messages API counts them: the four kinds do not overlap."""

@@ -10,7 +10,6 @@ from zelda_ci.compare.schedule import of_stored, trials_to_come
 from zelda_ci.domain.arms import Forecast, SuiteForecast, TrialPrice
 from zelda_ci.domain.history import StoredRun, at_a_glance
 from zelda_ci.domain.run import RunResult, StoredTrials
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import DoneReason, TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import StorageError
@@ -18,8 +17,6 @@ from zelda_ci.storage.history import RunHistory
 
 # Newest trials of a suite that say what one costs; older ones may be of another prompt or model.
 MAX_PRICED = 20
-# What failed or was cut short costs less than a trial does.
-CUT_SHORT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 # Why suites get no further trial.
 
 
@@ -27,7 +24,7 @@ def prices(runs: Iterable[StoredRun]) -> dict[str, TrialPrice]:
     """What a trial of each suite costs, from stored runs, newest first; replays cost nothing and say nothing."""
     costs: dict[str, list[float]] = defaultdict(list)
     for run in runs:
-        if run.cost_usd is not None and not run.replayed and run.status not in CUT_SHORT:
+        if run.cost_usd is not None and not run.replayed and run.status.is_valid:
             costs[run.suite].append(run.whole_cost_usd or 0.0)
     newest = {suite: found[:MAX_PRICED] for suite, found in costs.items()}
     return {
@@ -137,7 +134,7 @@ class Purse:
         self._under_way.remove(price)
         if run:
             self.spent_usd += cost_of(run)
-            if run.status not in CUT_SHORT:
+            if run.status.is_valid:
                 self._paid[run.suite].append(cost_of(run))
 
 

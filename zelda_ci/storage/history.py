@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from zelda_ci import __version__
 from zelda_ci.domain.history import History, SkippedRun, StoredRun
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.session import SessionStatus, SessionTranscript
+from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import StorageError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import read_file, write_whole
@@ -242,7 +242,7 @@ def expected_seconds(history: RunHistory, *, replayed: bool) -> dict[str, float]
         return {}
     seconds: dict[str, list[float]] = {}
     for run in runs:
-        if run.replayed is replayed and run.status not in {SessionStatus.FAILED, SessionStatus.INTERRUPTED}:
+        if run.replayed is replayed and run.status.is_valid:
             seconds.setdefault(run.suite, []).append((run.finished_at - run.started_at).total_seconds())
     return {suite: median(newest[:MAX_RECENT_RUNS]) for suite, newest in seconds.items()}
 
