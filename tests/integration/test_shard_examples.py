@@ -107,11 +107,11 @@ def test_the_examples_share_a_run_and_put_it_together(tmp_path: Path, programs: 
             assert missing.returncode == 2
             assert "Shard 2 of 2 is missing" in missing.stderr
     shard_of_buildkite, merge_of_buildkite = (unescaped(step["command"]) for step in buildkite())
-    for place, lines in ((report, merge), (other, merge_of_buildkite)):
-        done = shell(place, lines, programs, STORED=str(stored))
+    for project, lines in ((report, merge), (other, merge_of_buildkite)):
+        done = shell(project, lines, programs, STORED=str(stored))
         assert done.returncode == 0, done.stdout + done.stderr
-        assert (place.path / "zelda.html").stat().st_size > 10_000
-        told = alike((place.path / "zelda.xml").read_text())
+        assert (project.path / "zelda.html").stat().st_size > 10_000
+        told = alike((project.path / "zelda.xml").read_text())
         assert 'name="greeting"' in told
         assert 'name="parting"' in told
         assert 'failures="0"' in told

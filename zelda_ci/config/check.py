@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from zelda_ci.config.merge import NO_COMMAND, Layer
+from zelda_ci.config.merge import NO_COMMAND, Layer, Model
 from zelda_ci.config.messages import ConfigProblem, config_problem, nearest, shown
-from zelda_ci.config.schema import Config, unknown
+from zelda_ci.config.schema import unknown
 from zelda_ci.config.source import Ambiguous, Path, Source, plain_value
 from zelda_ci.domain import variables
 from zelda_ci.domain.suite import (
@@ -24,8 +24,6 @@ from zelda_ci.domain.suite import (
     MetricSwitches,
 )
 from zelda_ci.named_secrets import is_secret_name
-
-Model = TypeVar("Model", bound=Config)
 
 KEPT_ELSEWHERE = (
     "which does not belong in a file: keep it in an environment variable (Zelda itself reads ANTHROPIC_API_KEY, and "
@@ -181,7 +179,7 @@ def _instead(value: Any, written: str, kinds: set[str], words: list[str]) -> str
 OF_TESTS = ("coverageThreshold", "testReport", "coverageReport")
 
 
-def across(project: Layer, suites: Sequence[Layer], *, complete: bool) -> Iterator[ConfigProblem]:
+def across(project: Layer[Any], suites: Sequence[Layer[Any]], *, complete: bool) -> Iterator[ConfigProblem]:
     """Keys that mean nothing beside others, of this file or of the other one.
 
     Args:
@@ -214,12 +212,12 @@ def across(project: Layer, suites: Sequence[Layer], *, complete: bool) -> Iterat
                 yield config_problem(layer.file, place, f"execution.env: {name} {why}")
 
 
-def _tests(layer: Layer) -> bool:
+def _tests(layer: Layer[Any]) -> bool:
     """Whether the file gives a command; one that is wrong is told about elsewhere."""
     return "testCommand" in layer.places and layer.values().get("testCommand") not in ((), NO_COMMAND)
 
 
-def _without_tests(layer: Layer, why: str) -> Iterator[ConfigProblem]:
+def _without_tests(layer: Layer[Any], why: str) -> Iterator[ConfigProblem]:
     for key in OF_TESTS:
         if key in layer.places and layer.values().get(key) not in {None, ()}:
             yield config_problem(layer.file, layer.places[key], f"{key} has no effect: {why}")
