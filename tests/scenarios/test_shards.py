@@ -158,7 +158,7 @@ FORGERIES: list[tuple[Change, str]] = [
     (says("origin", "runId", 1), "is not believed: it is of another run"),
     (says("origin", "sha", "f" * 40), "is not believed: it is of another commit"),
     (says("origin", "runAttempt", 2), "it says that it is of attempt 2, which is still to come"),
-    (says("plan", "zelda", "0.0.1"), "Version of Zelda: "),
+    (says("plan", "zelda", "0.0.1"), "Different version of Zelda: "),
     (lambda part, _: part.update(shard=1), "is not believed: it holds the part of shard 1/2"),
     (with_a_gate_of_its_own, "ran with other settings than planned"),
     (with_suites_of_others, "it holds greeting, which shard 2 was not to run"),
@@ -201,7 +201,7 @@ def test_a_part_that_is_missing_doubled_or_foreign_is_named_and_never_green(tmp_
         assert (done.code, "holds the plan with the hash 000000000000" in done.printed) == (2, True)
         done = run.shard("1/3")
         assert done.code == 2
-        assert "Number of shards: 2 and 3 (give all jobs the same number of shards)" in done.printed
+        assert "Different number of shards: 2 and 3 (give all jobs the same number of shards)" in done.printed
 
         done = run.merge()
         assert (done.code, len(stage.bodies())) == (0, 1), done.printed

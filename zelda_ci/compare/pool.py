@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from functools import cache, cached_property
 from operator import attrgetter
 
-from zelda_ci.compare.sides import INVALID
 from zelda_ci.domain.ci import PoolSummary
 from zelda_ci.domain.fingerprint import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -96,7 +95,7 @@ def grouped(trials: Iterable[RunResult]) -> TrialPool:
 
 def is_valid(run: RunResult) -> bool:
     """Whether a run says something of the tested files."""
-    return run.fingerprint is not None and run.status not in INVALID
+    return run.fingerprint is not None and run.status.is_valid
 
 
 def is_usable(run: RunResult) -> bool:

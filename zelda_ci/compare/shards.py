@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from statistics import median
 
-from zelda_ci.compare.sides import INVALID
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.shards import PlannedSuite, ShardPlan
@@ -41,7 +40,7 @@ def trial_seconds(runs: Iterable[RunResult], *, replayed: bool) -> dict[str, flo
     """By suite, how long a trial takes, by the median of the newest; failed and interrupted ones say nothing."""
     found: dict[str, dict[tuple[str, str], RunResult]] = {}
     for run in runs:
-        if run.replayed is replayed and run.status not in INVALID:
+        if run.replayed is replayed and run.status.is_valid:
             found.setdefault(run.suite, {})[run.batch_id, run.run_id] = run
     newest = {
         suite: sorted(each.values(), key=lambda run: (run.finished_at, run.run_id), reverse=True)[:MAX_TIMED]

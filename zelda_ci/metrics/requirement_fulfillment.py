@@ -9,7 +9,6 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict, FulfillmentDetails, JudgeIdentity
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import Judge, JudgeQuestion
 from zelda_ci.judge.lookups import lookups_of
@@ -139,7 +138,6 @@ class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
 FORMS = CriteriaPanel.forms
 
 NOT_CONFIGURED = "Not configured: the suite has no acceptanceCriteria."
-BROKEN_OFF = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 
 MAX_NAMED = 5
 MAX_NAME_LENGTH = 100
@@ -170,7 +168,7 @@ class RequirementFulfillment:
         criteria = context.suite.criteria
         if not criteria:
             return Unscored(NOT_CONFIGURED)
-        if context.transcript.status in BROKEN_OFF:
+        if not context.transcript.status.is_valid:
             return Unscored("The session broke off, so its work was not judged.")
         panel = self._panel(context, criteria)
         try:

@@ -19,7 +19,7 @@ from zelda_ci.domain.details import (
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown, skill
 from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.session import SessionStatus, SessionTranscript, UserSaid
+from zelda_ci.domain.session import SessionTranscript, UserSaid
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix, Judge, JudgeQuestion, Lookups
 from zelda_ci.judge.characters import spelled
@@ -173,8 +173,6 @@ def _slashed(transcript: SessionTranscript, manifest: ToolsManifest | None) -> I
 # Characters of a description in the result: the whole is in the file.
 SHORT = 160
 
-BROKEN_OFF = frozenset({SessionStatus.FAILED, SessionStatus.INTERRUPTED})
-
 NO_TOOLS = "No tools available: there are no skills, commands, sub-agents, MCP servers, rules or CLAUDE.md files."
 
 
@@ -200,7 +198,7 @@ class ToolUsage:
         if context.manifest is None:
             # Nobody could look: silence about a session that ran its course would be taken for consent.
             unknown = "What the project offers is not known, so its use was not judged."
-            return Unscored(unknown, details, failed=context.transcript.status not in BROKEN_OFF)
+            return Unscored(unknown, details, failed=context.transcript.status.is_valid)
         if reason := _not_to_be_judged(context, manifest):
             return Unscored(reason, details)
         panel = self._panel(context, manifest, details.uses)
@@ -331,7 +329,7 @@ def _not_to_be_judged(context: EvalContext, manifest: ToolsManifest) -> str | No
     steering = [item for item in manifest.items if item.kind in CALLED | FOLLOWED]
     if not steering:
         return NO_TOOLS
-    if context.transcript.status in BROKEN_OFF:
+    if not context.transcript.status.is_valid:
         return "The session broke off, so its use of tools was not judged."
     if all(turn.synthetic for turn in context.transcript.turns):
         return "The model gave no response."

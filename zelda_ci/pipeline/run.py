@@ -320,7 +320,7 @@ class SuiteRun:
     def _miss(self, sentence: str, hint: str | None) -> None:
         """Enter that evidence is missing, unless the run is broken or cut short already."""
         self.emit(Warned(sentence[:1].lower() + sentence[1:], self.run_id))
-        if self.state.known.status not in {SessionStatus.FAILED, SessionStatus.INTERRUPTED}:
+        if self.state.known.status.is_valid:
             self.state.fail(ExecutionError(sentence, hint=hint, code="CHANGES_UNKNOWN"))
 
     def _fail(self, exc: ZeldaError) -> None:
