@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from zelda_ci.domain.details import Citation, CriterionVerdict
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import (
@@ -33,12 +34,19 @@ from zelda_ci.judge.transcript import (
 )
 from zelda_ci.metrics.evidence import Citing
 from zelda_ci.metrics.gathering import JudgeEvidence
+from zelda_ci.redact import Redactor
 
 # Items in one question: the answers on them fit into an answer of usual length.
 MAX_CONCURRENT = 20
 # Citations of one item that are looked up.
 MAX_PLACES = 10
 
+# Of what a judge says, as it is stored and told to others: asked for is less.
+MAX_REASONING_LENGTH = 1000
+MAX_QUOTE_LENGTH = 600
+MAX_WHERE_LENGTH = 300
+
+NOT_JUDGED = CriterionVerdict.NOT_JUDGED.value
 NO_VERDICT = "The judge gave no verdict on it."
 NO_EVIDENCE = "it needs evidence, and none was given."
 NO_REASON = "it needs a reason, and none was given."
@@ -97,8 +105,26 @@ class Draft(Generic[V]):
     split: Mapping[V | None, int] | None = None
     """How the votes differ."""
 
+    def told(self, redact: Redactor, name: Callable[[V], str] = str) -> dict[str, Any]:
+        """Reasoning, evidence and split, as results hold them; `name` is that of a verdict there."""
+        evidence = (
+            Citation(
+                where=redact(shortened(place.where, MAX_WHERE_LENGTH)),
+                quote=redact(shortened(place.quote, MAX_QUOTE_LENGTH)) if place.quote.strip() else None,
+            )
+            for place in self.evidence
+        )
+        split = {name(verdict) if verdict else NOT_JUDGED: votes for verdict, votes in (self.split or {}).items()}
+        reasoning = redact(shortened(self.reasoning, MAX_REASONING_LENGTH))
+        return {"reasoning": reasoning, "evidence": tuple(evidence), "split": split or None}
+
 
 Vote = dict[int, Draft[V]]
+
+
+def shortened(text: str, length: int) -> str:
+    """A text of at most some length."""
+    return text if len(text) <= length else f"{text[: length - 2].rstrip()} …"
 
 
 def not_judged(why: str | JudgeError, *, again: bool = False) -> Draft[Any]:
@@ -328,7 +354,7 @@ class Panel(ABC, Generic[Item, V]):
     def _disagreements(self, votes: Sequence[Vote[V]]) -> Iterator[str]:
         """Who said what of which number, in sentences, where different models differ."""
         for number in self.items:
-            words = [str(vote[number].verdict or "notJudged") for vote in votes]
+            words = [str(vote[number].verdict or NOT_JUDGED) for vote in votes]
             if len(set(words)) > 1:
                 said = "; ".join(f"{voter(self.judge.model, vote)} says {word}" for vote, word in enumerate(words))
                 yield f"The models disagree on {number}: {said}."
