@@ -16,20 +16,20 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1437,
-    "zelda_ci/ci": 5786,
+    "zelda_ci/ci": 5784,
     "zelda_ci/cli": 3415,
-    "zelda_ci/compare": 2955,
+    "zelda_ci/compare": 2949,
     "zelda_ci/config": 3431,
-    "zelda_ci/domain": 4144,
+    "zelda_ci/domain": 4149,
     "zelda_ci/execution": 3774,
     "zelda_ci/files": 683,
     "zelda_ci/github": 2278,
     "zelda_ci/judge": 2530,
-    "zelda_ci/metrics": 3276,
+    "zelda_ci/metrics": 3270,
     "zelda_ci/model_proxy": 4242,
-    "zelda_ci/pipeline": 5683,
+    "zelda_ci/pipeline": 5679,
     "zelda_ci/process": 646,
-    "zelda_ci/report": 9157,
+    "zelda_ci/report": 9152,
     "zelda_ci/sandbox": 2710,
     "zelda_ci/selection": 687,
     "zelda_ci/storage": 1558,
@@ -46,7 +46,7 @@ CEILINGS = {
     "tests/scenarios": 3594,
     "tests/slow": 509,
     "tests/support": 7178,
-    "tests/unit": 19735,
+    "tests/unit": 19790,
 }
 
 
