@@ -2,6 +2,7 @@
 
 import functools
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -20,7 +21,6 @@ from zelda_ci.judge.base import (
     Lookups,
     PromptTooLongError,
     all_of,
-    majority,
     voter,
 )
 from zelda_ci.judge.prompts import repeated
@@ -307,20 +307,21 @@ class Panel(ABC, Generic[Item, V]):
         More than half of all votes that were asked for must agree, so that votes which do not count help no side. Where
         they do not agree, votes that are missing might have decided, and the item is not judged.
         """
-        consensus = majority([vote.verdict for vote in votes])
+        counts = Counter(vote.verdict for vote in votes)
+        ((ahead, most), *others) = counts.most_common()
         missing = [vote for vote in votes if vote.verdict is None]
-        if consensus.is_unanimous and missing:
-            return votes[0]
-        if consensus.verdict is not None:
+        if ahead is not None and 2 * most > len(votes):
             # The fullest evidence speaks; by text among equals, because the order in which votes arrive is chance.
-            agreed = (vote for vote in votes if vote.verdict is consensus.verdict)
+            agreed = (vote for vote in votes if vote.verdict is ahead)
             found = max(agreed, key=lambda vote: (len(vote.evidence), vote.reasoning))
+        elif not others:
+            found = votes[0]
         elif missing:
             count = f"{len(missing)} of {len(votes)} votes are missing"
             found = not_judged(f"{NO_MAJORITY[:-1]}, and {count}: {missing[0].reasoning}")
         else:
             found = Draft(self.tie, NO_MAJORITY)
-        return replace(found, split=None if consensus.is_unanimous else consensus.split)
+        return replace(found, split=counts if others else None)
 
     def _checked_part(self, findings: BaseModel) -> CheckedFinding[BaseModel]:
         """What a part says, with those of its quotes that hold; a finding that does not count keeps its facts only."""

@@ -56,8 +56,11 @@ def judged(
     heard: SessionTranscript = SESSION,
     manifest: ToolsManifest | None = MANIFEST,
     votes: int = 1,
+    models: tuple[str, ...] = (),
 ) -> tuple[EvalResult, ToolUsageDetails]:
-    context = EvalContext(suite(judge={"votes": votes}), None, heard, ApiUsage(), None, manifest=manifest)
+    context = EvalContext(
+        suite(judge={"votes": votes, "models": models}), None, heard, ApiUsage(), None, manifest=manifest
+    )
     result = anyio.run(run_evaluator, ToolUsage(judge, NONCE, safe), context, safe)
     assert isinstance(result.details, ToolUsageDetails)
     return result, result.details
@@ -237,6 +240,8 @@ def test_models_that_disagree_are_named() -> None:
     _, details = judged(judge, votes=3)
     told = [note for note in details.notes if "disagree" in note]
     assert told == ["The models disagree on 4: one says BROKEN; two says FOLLOWED; three says BROKEN."]
+    _, details = judged(in_turn(saying(BROKEN), saying(FOLLOWED)), models=("one", "two"))
+    assert (details.rules[0].verdict, details.rules[0].split) == (RuleVerdict.NOT_JUDGED, {"broken": 1, "followed": 1})
     judge = in_turn(saying(BROKEN), saying(FOLLOWED), saying(BROKEN))
     assert not [note for note in judged(judge, votes=3)[1].notes if "disagree" in note]
 
