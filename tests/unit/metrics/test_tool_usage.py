@@ -436,6 +436,16 @@ def test_facts_of_a_part_reach_the_conclusion_as_json_in_which_nothing_can_be_fo
     assert all("all is well" in one["findings"]["observations"][0]["facts"] for one in told)
 
 
+def test_what_the_readers_of_many_parts_found_fits_into_the_last_question() -> None:
+    judge = by_part(lambda _: [seen(number, "NOTHING_SEEN", "fact " * 200) for number in range(1, 6)], saying(CALLED))
+    judge.context_tokens = 14_000
+    _, details = judged(judge, long_session(60))
+    assert details.parts > 10
+    assert max(question.tokens for question in judge.asked) <= 0.8 * 14_000
+    told = next(block for block in judge.asked[-1].blocks if 'kind="findings"' in block)
+    assert all(json.loads(line)["of"] == details.parts for line in told.splitlines()[1:-1])
+
+
 def test_quotes_of_a_part_are_looked_up_at_once_and_asked_for_again() -> None:
     asked: list[str] = []
 
