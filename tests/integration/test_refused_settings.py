@@ -122,4 +122,7 @@ def test_check_and_init_say_it_without_a_session(tmp_path: Path) -> None:
         (project.path / ".claude").mkdir()
         (project.path / FILE).write_text(refused)
         found = {row["subject"]: row for row in rows(zelda(project, "check", "--json", api=api.url))}
+        (project.path / FILE).write_text(json.dumps({"enabledPlugins": {"p@far": True, "off@far": False}}))
+        plugin = {row["subject"]: row for row in rows(zelda(project, "check", "--json", api=api.url))}
     assert (found["settings"]["status"], found["settings"]["message"]) == ("warning", words)
+    assert f"{FILE} is not loaded, p@far: it comes from outside of this repository" in plugin["settings"]["message"]

@@ -131,7 +131,7 @@ class CiResult:
         else:
             bases = (*self.earlier_base, *self.batch.base_runs)
             found = gate(self.batch.replace(runs=self.head, base_runs=bases), recorded_settings(self.head))
-        return found.replace(reasons=(*self.refused, *found.reasons))
+        return found.replace(reasons=(*self.refused, *(each for each in found.reasons if each not in self.refused)))
 
     @property
     def comparison(self) -> Comparison | None:

@@ -37,7 +37,8 @@ def step_outputs(result: CiResult) -> dict[str, str]:
     }
     if result.comparison:
         counts = result.comparison.counts
-        outputs |= {"regressions": str(counts.regressed), "improvements": str(counts.improved)}
+        found = {"regressions": counts[Verdict.REGRESSED], "improvements": counts[Verdict.IMPROVED]}
+        outputs |= {name: str(count) for name, count in found.items()}
     return {name: value for name, value in outputs.items() if value}
 
 

@@ -146,7 +146,7 @@ def _not_judged(heads: Mapping[str, SuiteSide]) -> Iterator[NotJudged]:
 
 def _not_compared(batch: BatchResult) -> Iterator[NotJudged]:
     """Suites that look worse and whose base could not be run: without it nobody knows whether they are."""
-    for suite in (each.suite for each in batch.arms if each.reason == DoneReason.FAILED):
+    for suite in (each.suite for each in batch.arms if each.reason is DoneReason.FAILED):
         base = [run for run in batch.base_runs if run.suite == suite]
         if failed := [run for run in base if not run.status.is_valid]:
             problem = failed[-1].failure.message if failed[-1].failure else "they ended early"

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from zelda_ci.config.merge import NO_COMMAND, Layer
-from zelda_ci.config.messages import ConfigProblem, config_problem, nearest, shown
-from zelda_ci.config.schema import Config, unknown
+from zelda_ci.config.merge import NO_COMMAND, Layer, Model
+from zelda_ci.config.messages import MAX_PER_FILE, ConfigProblem, config_problem, nearest, shown
+from zelda_ci.config.schema import unknown
 from zelda_ci.config.source import Ambiguous, Path, Source, plain_value
 from zelda_ci.domain import variables
 from zelda_ci.domain.suite import (
@@ -24,8 +24,6 @@ from zelda_ci.domain.suite import (
     MetricSwitches,
 )
 from zelda_ci.named_secrets import is_secret_name
-
-Model = TypeVar("Model", bound=Config)
 
 KEPT_ELSEWHERE = (
     "which does not belong in a file: keep it in an environment variable (Zelda itself reads ANTHROPIC_API_KEY, and "
@@ -73,9 +71,10 @@ def check(model: type[Model], source: Source) -> tuple[Model, Iterator[ConfigPro
         found = _by_place(values, error)
     wrong = {path[0] for path in found}
     places = {path: source.keys[path] if _is_about_key(errors) else source.at[path] for path, errors in found.items()}
+    # To guess what was meant takes a while, and nobody reads thousands of guesses.
     problems = (
-        config_problem(source.file, places[path], _sentence(model, source, path, errors))
-        for path, errors in found.items()
+        config_problem(source.file, places[path], _sentence(model, source, path, errors, guesses=at < MAX_PER_FILE))
+        for at, (path, errors) in enumerate(found.items())
     )
     return _validated(model, {key: value for key, value in values.items() if key not in wrong}), problems
 
@@ -123,7 +122,7 @@ def _is_about_key(errors: list[Any]) -> bool:
     return any(error["type"] == "extra_forbidden" or error["loc"][-1] == "[key]" for error in errors)
 
 
-def _sentence(model: type[BaseModel], source: Source, path: Path, errors: list[Any]) -> str:
+def _sentence(model: type[BaseModel], source: Source, path: Path, errors: list[Any], *, guesses: bool = True) -> str:
     *level, last = map(str, path)
     name = ".".join(step for step in path if isinstance(step, str))
     for step in path:
@@ -132,7 +131,9 @@ def _sentence(model: type[BaseModel], source: Source, path: Path, errors: list[A
         name = f"{'.'.join(level)}: {shown(last)}"
     if errors[0]["type"] == "extra_forbidden":
         is_secret = is_secret_name(last) and isinstance(source.value(path), str)
-        return f"{shown(last)} {LOOKS_SECRET}" if is_secret else unknown(last, tuple(level), model)
+        if is_secret:
+            return f"{shown(last)} {LOOKS_SECRET}"
+        return unknown(last, tuple(level), model) if guesses else f"{shown(last)} is not a known key"
     # Of a union, the member that takes values of this kind says what is wrong with this one.
     exact = [error for error in errors if not error["type"].endswith("_type") and error["type"] != "literal_error"]
     if own := [error["msg"] for error in exact if error["type"] not in _WANTED]:
@@ -181,7 +182,7 @@ def _instead(value: Any, written: str, kinds: set[str], words: list[str]) -> str
 OF_TESTS = ("coverageThreshold", "testReport", "coverageReport")
 
 
-def across(project: Layer, suites: Sequence[Layer], *, complete: bool) -> Iterator[ConfigProblem]:
+def across(project: Layer[Any], suites: Sequence[Layer[Any]], *, complete: bool) -> Iterator[ConfigProblem]:
     """Keys that mean nothing beside others, of this file or of the other one.
 
     Args:
@@ -214,12 +215,12 @@ def across(project: Layer, suites: Sequence[Layer], *, complete: bool) -> Iterat
                 yield config_problem(layer.file, place, f"execution.env: {name} {why}")
 
 
-def _tests(layer: Layer) -> bool:
+def _tests(layer: Layer[Any]) -> bool:
     """Whether the file gives a command; one that is wrong is told about elsewhere."""
     return "testCommand" in layer.places and layer.values().get("testCommand") not in ((), NO_COMMAND)
 
 
-def _without_tests(layer: Layer, why: str) -> Iterator[ConfigProblem]:
+def _without_tests(layer: Layer[Any], why: str) -> Iterator[ConfigProblem]:
     for key in OF_TESTS:
         if key in layer.places and layer.values().get(key) not in {None, ()}:
             yield config_problem(layer.file, layer.places[key], f"{key} has no effect: {why}")

@@ -19,7 +19,7 @@ from pathlib import Path
 from posixpath import dirname, join
 from typing import Any
 
-from zelda_ci.config.files import listed, top_of
+from zelda_ci.config.files import listed, top_of, upwards
 from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.files import untrusted
 
@@ -73,6 +73,11 @@ class ProjectKind:
     locks: tuple[str, ...] = ()
     """What fixes the versions of dependencies; paths from the top of the listing, as all paths here."""
 
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Folders in which the setup command installs programs that commands expect on PATH."""
+        return (PYTHON_PROGRAMS,) if self.language == "Python" and self.setup else ()
+
 
 def packages(files: Iterable[str], folder: str = "") -> tuple[str, ...]:
     """Folders below that hold a manifest of their own, as in a monorepo."""
@@ -85,11 +90,6 @@ def packages(files: Iterable[str], folder: str = "") -> tuple[str, ...]:
             if len(found) == MAX_PACKAGES:
                 break
     return tuple(found)
-
-
-def upwards(folder: str) -> tuple[str, ...]:
-    """A folder, and all above it."""
-    return (folder, *upwards(dirname(folder))) if folder else (folder,)
 
 
 def python_tests(files: Iterable[str], folder: str) -> list[str]:
@@ -189,12 +189,6 @@ _NODE_LOCKS = {
     "package-lock.json": "npm",
     "npm-shrinkwrap.json": "npm",
 }
-_FROZEN = {
-    "npm": "npm ci",
-    "pnpm": "pnpm install --frozen-lockfile",
-    "yarn": "yarn install --frozen-lockfile",
-    "bun": "bun install --frozen-lockfile",
-}
 # What tests nothing, or does not come to an end.
 _NO_TEST = re.compile(r"no test specified|--watch(All)?\b(?!=false)|\bnodemon\b|^\s*$")
 
@@ -215,7 +209,8 @@ def _node(place: Place) -> Iterator[ProjectKind]:
     setup = None
     if lock and wrote == manager:
         is_new_yarn = bool(named and int(named[2] or 0) > 1) or place.lock([".yarnrc.yml"], _shares_node)
-        setup = Proposal("yarn install --immutable" if manager == "yarn" and is_new_yarn else _FROZEN[manager], lock)
+        flag = "--immutable" if manager == "yarn" and is_new_yarn else "--frozen-lockfile"
+        setup = Proposal("npm ci" if manager == "npm" else f"{manager} install {flag}", lock)
     elif lock or package.get("workspaces") or any(place.table(source, f"{kind}ependencies") for kind in _DEPENDENCIES):
         # The manager that is named need not be the one that wrote the lock file.
         setup = Proposal(f"{manager} install", lock or place.path(source))
@@ -410,20 +405,6 @@ def _make(place: Place) -> Iterator[ProjectKind]:
             yield ProjectKind(program.capitalize(), place.path(source), program, None, build, tests)
 
 
-@dataclass(frozen=True)
-class DetectedSetup:
-    """What a lock file suggests."""
-
-    command: str
-    source: str
-    """The file, relative to the top of the repository."""
-    programs: tuple[str, ...] = ()
-    """Folders in which it installs programs that commands expect on PATH."""
-
-    def __str__(self) -> str:
-        return f"setup: {self.command} (found {self.source}; `setupCommand: none` switches it off)"
-
-
 def read(top: Path, names: Iterable[str]) -> dict[str, str]:
     """The texts of files that can be read, without following links."""
     texts = {}
@@ -433,8 +414,8 @@ def read(top: Path, names: Iterable[str]) -> dict[str, str]:
     return texts
 
 
-def detect_setup(root: Path, path: str) -> DetectedSetup | None:
-    """The setup of a project, where a lock file says which it is and its program is there.
+def detect_setup(root: Path, path: str) -> ProjectKind | None:
+    """The kind of a project whose lock file says how it is set up, where the program for that is there.
 
     Args:
         root: The project's folder.
@@ -447,12 +428,9 @@ def detect_setup(root: Path, path: str) -> DetectedSetup | None:
         with suppress(OSError):
             files = sorted(entry.name for entry in os.scandir(real) if entry.is_file(follow_symlinks=False))
     folder = "" if real == top else real.relative_to(top).as_posix()
-    for kind in kinds(files, read(top, manifests(files, folder)), folder):
-        # Without a lock file nobody knows what would be installed: that is for people to decide.
-        if kind.setup and kind.locks and shutil.which(kind.setup.program, path=path):
-            programs = (PYTHON_PROGRAMS,) if kind.language == "Python" else ()
-            return DetectedSetup(kind.setup.command, kind.setup.source, programs)
-    return None
+    found = kinds(files, read(top, manifests(files, folder)), folder)
+    # Without a lock file nobody knows what would be installed: that is for people to decide.
+    return next((it for it in found if it.setup and it.locks and shutil.which(it.setup.program, path=path)), None)
 
 
 def says_nothing(suite: LoadedSuite, key: str = SETUP) -> bool:
@@ -460,21 +438,13 @@ def says_nothing(suite: LoadedSuite, key: str = SETUP) -> bool:
     return suite.provenance.get(key, DEFAULT) == DEFAULT
 
 
-def with_setup(suites: Iterable[LoadedSuite], setup: DetectedSetup) -> Iterator[LoadedSuite]:
-    """The suites; those that say nothing of their setup get this one."""
-    for suite in suites:
-        if not says_nothing(suite):
-            yield suite
-            continue
-        resolved = suite.resolved.replace(setup_command=setup.command)
-        origins = {**suite.provenance, SETUP: Origin(setup.source)}
-        if setup.programs and says_nothing(suite, PROGRAMS):
-            resolved = resolved.replace(execution=resolved.execution.replace(path=setup.programs))
-            origins[PROGRAMS] = Origin(setup.source)
-        yield replace(suite, resolved=resolved, provenance=origins)
-
-
-def is_detected(suite: LoadedSuite) -> bool:
-    """Whether its setup command is none that somebody wrote."""
-    origin = suite.provenance.get(SETUP, DEFAULT)
-    return origin.file is not None and origin.line is None
+def with_setup(suite: LoadedSuite, kind: ProjectKind) -> LoadedSuite:
+    """A suite with the setup of its project, if it says nothing of its own."""
+    if kind.setup is None or not says_nothing(suite):
+        return suite
+    resolved, origin = suite.resolved.replace(setup_command=kind.setup.command), Origin(kind.setup.source)
+    origins = {**suite.provenance, SETUP: origin}
+    if kind.programs and says_nothing(suite, PROGRAMS):
+        resolved = resolved.replace(execution=resolved.execution.replace(path=kind.programs))
+        origins[PROGRAMS] = origin
+    return replace(suite, resolved=resolved, provenance=origins)

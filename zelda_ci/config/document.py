@@ -2,18 +2,17 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any
 
 import re2
 
-from zelda_ci.config.check import KEPT_ELSEWHERE, Model, check
-from zelda_ci.config.merge import Layer
+from zelda_ci.config.check import KEPT_ELSEWHERE, check
+from zelda_ci.config.merge import Layer, Model
 from zelda_ci.config.messages import MAX_PER_FILE, ConfigProblem, Position, Rejected, config_problem
-from zelda_ci.config.source import Source, read
+from zelda_ci.config.source import read
 from zelda_ci.files import untrusted
 from zelda_ci.redact import KEY_SHAPES
 
@@ -83,26 +82,7 @@ def _shapes() -> Any:
     return re2.compile("|".join(KEY_SHAPES))
 
 
-@dataclass(frozen=True)
-class ConfigDocument(Generic[Model]):
-    """What a file says. With problems, it holds the top-level keys that are right."""
-
-    source: Source
-    config: Model
-    layer: Layer
-    problems: tuple[ConfigProblem, ...]
-
-    def problem(self, key: str, message: str) -> ConfigProblem:
-        """Something wrong with the value of a top-level key, or with its default."""
-        return config_problem(self.layer.file, self.source.at.get((key,)), f"{key} {message}")
-
-
-def empty(file: str, model: type[Model], *problems: ConfigProblem) -> ConfigDocument[Model]:
-    """Stands for a file that is missing or could not be used."""
-    return ConfigDocument(Source(values={}), model(), Layer(file, model(), {}), problems)
-
-
-def load_document(path: Path, file: str, model: type[Model]) -> ConfigDocument[Model]:
+def load_document(path: Path, file: str, model: type[Model]) -> Layer[Model]:
     """Read and check a file.
 
     Args:
@@ -116,7 +96,7 @@ def load_document(path: Path, file: str, model: type[Model]) -> ConfigDocument[M
     return parse_document(read_text(path, file), file, model)
 
 
-def parse_document(text: str, file: str, model: type[Model]) -> ConfigDocument[Model]:
+def parse_document(text: str, file: str, model: type[Model]) -> Layer[Model]:
     """Check what a file says.
 
     Raises:
@@ -134,8 +114,7 @@ def parse_document(text: str, file: str, model: type[Model]) -> ConfigDocument[M
         message = f"the file holds {what}; it must hold keys, each followed by a colon and its value"
         raise Rejected(*leaked, *source.problems, config_problem(file, source.at[()], message))
     config, problems = check(model, source)
-    layer = Layer(file, config, dict(source.key_places()))
-    return ConfigDocument(source, config, layer, (*leaked, *source.problems, *problems))
+    return Layer(file, config, source, dict(source.key_places()), (*leaked, *source.problems, *problems))
 
 
 def is_sound(text: str, model: type[Model]) -> bool:

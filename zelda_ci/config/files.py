@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from posixpath import dirname
 
 from zelda_ci import process
 from zelda_ci.config.messages import ConfigProblem, config_problem
@@ -39,6 +40,14 @@ def lies_in(path: Path, folder: Path) -> bool:
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
     except (OSError, ValueError):
         return False
+
+
+def upwards(folder: str) -> tuple[str, ...]:
+    """A folder, and all above it."""
+    found = [folder]
+    while found[-1]:
+        found.append(dirname(found[-1]))
+    return tuple(found)
 
 
 def _walk(top: Path, *, deep: bool = True) -> Iterator[tuple[Path, list[str], list[str]]]:

@@ -1,4 +1,4 @@
-"""The configuration of a project: where it is, what it says, and which suites a command means."""
+"""The configuration of a project: what it says, and everything that is wrong with it."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -7,13 +7,11 @@ from functools import cache
 from pathlib import Path
 
 from zelda_ci.config import check, document, files, suite_file
-from zelda_ci.config.document import ConfigDocument
 from zelda_ci.config.files import find_root, lies_in
-from zelda_ci.config.merge import Layer, LoadedSuite, resolve
+from zelda_ci.config.merge import Layer, LoadedSuite, SuiteFile, resolve
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, shown
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.config.selection import is_meant, usual_name
-from zelda_ci.config.suite_file import SuiteFile
 from zelda_ci.errors import ConfigError
 
 
@@ -22,13 +20,21 @@ class LoadedProject:
     """A project whose configuration is right: every suite resolved, in the order of their files."""
 
     root: Path
-    results_dir: Path
-    layer: Layer
+    layer: Layer[ProjectConfig]
     """What the project's file gives."""
-    config: ProjectConfig
     suites: tuple[LoadedSuite, ...]
     notices: tuple[str, ...] = ()
     """What the user should know and that stops nothing: files that are no suites, broken suites nobody asked for."""
+
+    @property
+    def config(self) -> ProjectConfig:
+        """The project's settings."""
+        return self.layer.config
+
+    @property
+    def results_dir(self) -> Path:
+        """Where results are stored."""
+        return self.root / self.config.results_dir
 
 
 @dataclass(frozen=True)
@@ -105,92 +111,75 @@ def examine(folder: Path, asked_for: Sequence[str] = ()) -> Examination:
         return Examination(None, (config_problem(str(folder), None, "is not a folder"),))
     root = find_root(folder)
     config = _read_config(root)
-    suites, problems = _read_suites(root, config)
-    notices: tuple[str, ...] = ()
+    tracked, suites, problems = cache(lambda: files.tracked(root)), list[SuiteFile](), list[ConfigProblem]()
+    for path in files.suite_files(root, config.config.test_dir):
+        try:
+            suites.append(suite_file.load_suite(path, root, tracked))
+            problems += suites[-1].layer.problems
+        except Rejected as exc:
+            problems += exc.problems
+    problems += _shared_names(suites)
+    left_out: tuple[ConfigProblem, ...] = ()
     if problems and asked_for and not config.problems:
-        suites, problems, notices = _without_others(suites, problems, asked_for)
+        called = {suite.layer.file: suite.name for suite in suites}
+        broken = {problem.file for problem in problems}
+        wanted = {
+            file
+            for file in broken
+            if any(is_meant(name, called.get(file) or usual_name(file), file) for name in asked_for)
+        }
+        suites = [suite for suite in suites if suite.layer.file not in broken - wanted]
+        left_out = ordered(problem for problem in problems if problem.file not in wanted)
+        problems = [problem for problem in problems if problem.file in wanted]
     problems += config.problems
-    layers = [suite.layer for suite in suites]
-    problems += (*check.across(config.layer, layers, complete=not (problems or notices)),)
+    problems += check.across(config, [suite.layer for suite in suites], complete=not (problems or left_out))
     if problems:
         return Examination(None, ordered(problems))
     if not suites:
         return Examination(None, (files.no_suites(root, config.config.test_dir),), "NO_SUITES")
-    made = [each for suite in suites for each in suite.combinations()]
-    resolved = tuple(resolve(each.identity, each.layer, config.layer) for each in made)
-    results_dir = root / config.config.results_dir
-    notices += files.lookalikes(root, config.config.test_dir)
-    return Examination(LoadedProject(root, results_dir, config.layer, config.config, resolved, notices))
+    resolved = tuple(resolve(each, config) for suite in suites for each in suite_file.combinations(suite))
+    notices = (f"left out, since it is broken: {problem}" for problem in left_out)
+    return Examination(
+        LoadedProject(root, config, resolved, (*notices, *files.lookalikes(root, config.config.test_dir)))
+    )
 
 
-def _without_others(
-    suites: tuple[SuiteFile, ...], problems: tuple[ConfigProblem, ...], asked_for: Sequence[str]
-) -> tuple[tuple[SuiteFile, ...], tuple[ConfigProblem, ...], tuple[str, ...]]:
-    """Sound suites, the problems of those that names mean, and a notice for every other file that is broken."""
-    called = {suite.identity.file: suite.identity.name for suite in suites}
-    broken = {problem.file for problem in problems}
-    wanted = {
-        file for file in broken if any(is_meant(name, called.get(file) or usual_name(file), file) for name in asked_for)
-    }
-    sound = tuple(suite for suite in suites if suite.identity.file not in broken - wanted)
-    left_out = ordered(problem for problem in problems if problem.file not in wanted)
-    notices = tuple(f"left out, since it is broken: {problem}" for problem in left_out)
-    return sound, tuple(problem for problem in problems if problem.file in wanted), notices
-
-
-def _read_config(root: Path) -> ConfigDocument[ProjectConfig]:
+def _read_config(root: Path) -> Layer[ProjectConfig]:
     path = root / CONFIG_FILE
-    if not os.path.lexists(path):
-        config = document.empty(CONFIG_FILE, ProjectConfig, *files.misnamed_config(root))
-    else:
-        try:
-            config = document.load_document(path, CONFIG_FILE, ProjectConfig)
-        except Rejected as exc:
-            return document.empty(CONFIG_FILE, ProjectConfig, *exc.problems)
+    try:
+        config = (
+            document.load_document(path, CONFIG_FILE, ProjectConfig)
+            if os.path.lexists(path)
+            else Layer(CONFIG_FILE, ProjectConfig(), problems=tuple(files.misnamed_config(root)))
+        )
+    except Rejected as exc:
+        return Layer(CONFIG_FILE, ProjectConfig(), problems=exc.problems)
     return replace(config, problems=(*config.problems, *folder_problems(config, root)))
 
 
-def folder_problems(config: ConfigDocument[ProjectConfig], root: Path) -> Iterator[ConfigProblem]:
+def folder_problems(layer: Layer[ProjectConfig], root: Path) -> Iterator[ConfigProblem]:
     """Folders that the configuration names must lie in the project, links followed, and not be each other."""
-    test_dir, results_dir = root / config.config.test_dir, root / config.config.results_dir
+    test_dir, results_dir = root / layer.config.test_dir, root / layer.config.results_dir
     if not lies_in(test_dir, root):
-        yield config.problem("testDir", "leads out of the project through a symbolic link")
+        yield layer.problem("testDir", "leads out of the project through a symbolic link")
     elif os.path.exists(test_dir) and not os.path.isdir(test_dir):  # noqa: PTH110, PTH112 - never raise
-        yield config.problem("testDir", "is not a folder")
+        yield layer.problem("testDir", "is not a folder")
     is_same = lies_in(results_dir, test_dir) and lies_in(test_dir, results_dir)
     is_own = not is_same and ".git" not in results_dir.relative_to(root).parts
     steps = [step for step in (*reversed(results_dir.parents), results_dir) if root in step.parents]
     if not (is_own and lies_in(results_dir, root)) or lies_in(root, results_dir):
-        yield config.problem("resultsDir", "must be a folder of its own in the project, outside .git")
+        yield layer.problem("resultsDir", "must be a folder of its own in the project, outside .git")
     elif link := next((step for step in steps if step.is_symlink()), None):
         place = link.relative_to(root).as_posix()
-        yield config.problem("resultsDir", f"leads through {place}, a symbolic link, and Zelda writes through none")
+        yield layer.problem("resultsDir", f"leads through {place}, a symbolic link, and Zelda writes through none")
 
 
-def _read_suites(
-    root: Path, config: ConfigDocument[ProjectConfig]
-) -> tuple[tuple[SuiteFile, ...], tuple[ConfigProblem, ...]]:
-    tracked = cache(lambda: files.tracked(root))
-    suites: list[SuiteFile] = []
-    problems: list[ConfigProblem] = []
-    for path in files.suite_files(root, config.config.test_dir):
-        try:
-            suites.append(suite_file.load_suite(path, root, tracked))
-        except Rejected as exc:
-            problems += exc.problems
-    problems += (problem for suite in suites for problem in suite.problems)
-    return tuple(suites), (*problems, *_shared_names(suites))
-
-
-def _shared_names(suites: list[SuiteFile]) -> Iterator[ConfigProblem]:
+def _shared_names(suites: Sequence[SuiteFile]) -> Iterator[ConfigProblem]:
     """Names become folder names, and some file systems do not tell upper from lower case."""
     taken: dict[str, str] = {}
-    made = [each for suite in suites for each in ([suite] if suite.problems else suite.combinations())]
-    for suite in made:
-        name, file = suite.identity.name, suite.identity.file
-        first = taken.setdefault(name.casefold(), file)
-        if first != file:
-            place = suite.layer.places.get("name")
-            yield config_problem(
-                file, place, f"the name {shown(name)} is that of {first} already: every suite needs its own"
-            )
+    for suite in suites:
+        for made in (suite,) if suite.layer.problems else suite_file.combinations(suite):
+            first = taken.setdefault(made.name.casefold(), made.layer.file)
+            if first != made.layer.file:
+                message = f"the name {shown(made.name)} is that of {first} already: every suite needs its own"
+                yield config_problem(made.layer.file, made.layer.places.get("name"), message)

@@ -3,16 +3,16 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import prod
 from pathlib import Path
 
 from zelda_ci.config import document
 from zelda_ci.config.check import PATTERNS
-from zelda_ci.config.document import ConfigDocument, read_text
+from zelda_ci.config.document import read_text
 from zelda_ci.config.files import lies_in
-from zelda_ci.config.merge import Identity, Layer, Origin
+from zelda_ci.config.merge import Layer, Origin, SuiteFile
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem
 from zelda_ci.config.schema import SuiteConfig
 from zelda_ci.config.source import SENTENCES, TOP
@@ -26,60 +26,49 @@ _NEEDS = "it needs a prompt (or a promptFile), and acceptanceCriteria to be judg
 _UNTRACKED = "is not tracked by git, and what a session gets must be: commit it, or write the text under prompt"
 
 
-@dataclass(frozen=True)
-class SuiteFile:
-    """A suite as its file gives it; usable only without problems."""
+def combinations(suite: SuiteFile) -> Iterator[SuiteFile]:
+    """The suites that a matrix makes of one; itself, where it has none."""
+    axes = _axes(suite)
+    return (_with(suite, dict(zip(axes, each, strict=True))) if each else suite for each in product(*axes.values()))
 
-    identity: Identity
-    layer: Layer
-    config: SuiteConfig
-    problems: tuple[ConfigProblem, ...]
 
-    @property
-    def axes(self) -> Mapping[str, tuple[str, ...]]:
-        """By key or placeholder, the values that the matrix takes in turn."""
-        matrix = self.config.matrix
-        axes = {f"{{{{{name}}}}}": texts for name, texts in matrix.variables.items()}
-        return axes | {key: values for key, values in (("model", matrix.model), ("effort", matrix.effort)) if values}
+def _axes(suite: SuiteFile) -> Mapping[str, tuple[str, ...]]:
+    """By key or placeholder, the values that the matrix takes in turn."""
+    matrix = suite.layer.config.matrix
+    axes = {f"{{{{{name}}}}}": texts for name, texts in matrix.variables.items()}
+    return axes | {key: values for key, values in (("model", matrix.model), ("effort", matrix.effort)) if values}
 
-    def combinations(self) -> Iterator["SuiteFile"]:
-        """The suites that the matrix makes of it; itself, where it has none."""
-        for each in product(*self.axes.values()):
-            yield self._with(dict(zip(self.axes, each, strict=True))) if each else self
 
-    def _with(self, values: Mapping[str, str]) -> "SuiteFile":
-        def filled(text: str) -> str:
-            return re.sub(r"\{\{\w+\}\}", lambda slot: values.get(slot[0], slot[0]), text)
+def _with(suite: SuiteFile, values: Mapping[str, str]) -> SuiteFile:
+    def filled(text: str) -> str:
+        return re.sub(r"\{\{\w+\}\}", lambda slot: values.get(slot[0], slot[0]), text)
 
-        given = {key: values[key] for key in ("model", "effort") if key in values}
-        dumped = self.config.model_dump(by_alias=True, exclude_unset=True)
-        dumped |= {key: tuple(map(filled, dumped[key])) for key in SENTENCES if key in dumped}
-        dumped["execution"] = {**(dumped.get("execution") or {}), **given}
-        config = SuiteConfig.model_validate(dumped)
-        here = self.layer.places["matrix"]
-        places = {**self.layer.places, **{f"execution.{key}": here for key in given}}
-        ends = [re.sub(r"[^A-Za-z0-9._-]+", "-", value).strip("-._") or "x" for value in values.values()]
-        name, prompt = ".".join([self.identity.name, *ends]), filled(self.identity.prompt)
-        identity = replace(self.identity, name=name, prompt=prompt)
-        return replace(self, identity=identity, layer=replace(self.layer, config=config, places=places), config=config)
+    given, here = {key: values[key] for key in ("model", "effort") if key in values}, suite.layer.places["matrix"]
+    dumped = suite.layer.values()
+    dumped |= {key: tuple(map(filled, dumped[key])) for key in SENTENCES if key in dumped}
+    dumped["execution"] = {**dumped.get("execution", {}), **given}
+    places = {**suite.layer.places, **{f"execution.{key}": here for key in given}}
+    layer = replace(suite.layer, config=SuiteConfig.model_validate(dumped), places=places)
+    ends = [re.sub(r"[^A-Za-z0-9._-]+", "-", value).strip("-._") or "x" for value in values.values()]
+    return replace(suite, name=".".join([suite.name, *ends]), prompt=filled(suite.prompt), layer=layer)
 
-    def matrix_problems(self) -> Iterator[ConfigProblem]:
-        """Names that are too long or the same, and variables that stand nowhere or have no values."""
-        file, place = self.layer.file, self.layer.places.get("matrix")
-        if (count := prod(map(len, self.axes.values()))) > MAX_COMBINATIONS:
-            yield config_problem(file, place, f"matrix makes {count} suites, and at most {MAX_COMBINATIONS} may be")
-            return
-        names = [each.identity.name for each in self.combinations()]
-        if bad := next((name for name in names if not re.fullmatch(NAME, name) or names.count(name) > 1), None):
-            why = "is too long" if len(bad) > MAX_NAME else "would be that of several suites"
-            yield config_problem(file, place, f"matrix: the name {bad} {why}")
-        config = self.config
-        texts = (self.identity.prompt, *config.acceptance_criteria, *config.must_pass, *config.answer_criteria)
-        for name, values in config.matrix.variables.items():
-            slot = f"{{{{{name}}}}}"
-            if not values or not any(slot in text for text in texts):
-                why = f"stands nowhere: write {slot} in prompt or criteria" if values else "has no values"
-                yield config_problem(file, self.layer.places.get(f"matrix.variables.{name}") or place, f"{name} {why}")
+
+def _matrix_problems(suite: SuiteFile) -> Iterator[ConfigProblem]:
+    """Names that are too long or the same, and variables that stand nowhere or have no values."""
+    layer, config, place = suite.layer, suite.layer.config, suite.layer.places["matrix"]
+    if (count := prod(map(len, _axes(suite).values()))) > MAX_COMBINATIONS:
+        yield config_problem(layer.file, place, f"matrix makes {count} suites, and at most {MAX_COMBINATIONS} may be")
+        return
+    names = [each.name for each in combinations(suite)]
+    if bad := next((name for name in names if not re.fullmatch(NAME, name) or names.count(name) > 1), None):
+        why = "is too long" if len(bad) > MAX_NAME else "would be that of several suites"
+        yield config_problem(layer.file, place, f"matrix: the name {bad} {why}")
+    texts = (suite.prompt, *config.acceptance_criteria, *config.must_pass, *config.answer_criteria)
+    for name, values in config.matrix.variables.items():
+        slot = f"{{{{{name}}}}}"
+        if not values or not any(slot in text for text in texts):
+            why = f"stands nowhere: write {slot} in prompt or criteria" if values else "has no values"
+            yield config_problem(layer.file, layer.places.get(f"matrix.variables.{name}") or place, f"{name} {why}")
 
 
 def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
@@ -107,18 +96,18 @@ def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
     if not file.isprintable():
         message = "the file's name holds characters that cannot be printed: rename it"
         problems.append(config_problem(file, None, message))
-    if "name" not in suite.layer.places and not re.fullmatch(NAME, name):
+    if "name" not in suite.places and not re.fullmatch(NAME, name):
         message = f"the suite's name, taken from the file's, must be {PATTERNS[NAME]}: set name, or rename the file"
         problems.append(config_problem(file, None, message))
-    identity = Identity(file, name, suite.layer.origin("name") or Origin(file), prompt, origin)
-    found = SuiteFile(identity, suite.layer, suite.config, tuple(problems))
-    is_made = not problems and "matrix" in suite.layer.places
-    return replace(found, problems=tuple(found.matrix_problems())) if is_made else found
+    found = SuiteFile(name, prompt, origin, replace(suite, problems=tuple(problems)))
+    if problems or "matrix" not in suite.places:
+        return found
+    return replace(found, layer=replace(suite, problems=tuple(_matrix_problems(found))))
 
 
-def _prompt(suite: ConfigDocument[SuiteConfig], path: Path, root: Path, tracked: Tracked) -> tuple[str, Origin]:
+def _prompt(suite: Layer[SuiteConfig], path: Path, root: Path, tracked: Tracked) -> tuple[str, Origin]:
     """The prompt, from the file itself or the one it names."""
-    file, places, given = suite.layer.file, suite.layer.places, suite.config.prompt_file
+    file, places, given = suite.file, suite.places, suite.config.prompt_file
     if "prompt" in places and "promptFile" in places:
         message = f"prompt (line {places['prompt'].line}) and promptFile are both given: keep one"
         raise Rejected(config_problem(file, places["promptFile"], message))

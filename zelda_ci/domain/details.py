@@ -13,7 +13,7 @@ class EfficiencyDetails(Record):
     """Raw numbers behind the efficiency score."""
 
     counted_by: Literal["claudeCode", "proxy", "transcript"] = "claudeCode"
-    """Where tokens and cost come from: Claude Code's last result message, the model proxy, or the responses heard."""
+    """Source of tokens and cost: Claude Code's last result message, the model proxy, or the transcript's responses."""
     usage: Usage
     models: dict[str, ModelUsage]
     cost_usd: float
@@ -33,7 +33,7 @@ class EfficiencyDetails(Record):
 
 
 class CriterionVerdict(StrEnum):
-    """Whether a criterion is met, as far as that is known."""
+    """Verdict on a criterion."""
 
     PASS = "PASS"  # noqa: S105 - a verdict, not a password
     FAIL = "FAIL"
@@ -44,7 +44,7 @@ class CriterionVerdict(StrEnum):
 
 
 class Citation(Record):
-    """Where a verdict can be checked."""
+    """Place at which a verdict can be checked."""
 
     where: SafeText
     """File and lines of the final tree, a hunk of the patch, or a turn and tool call of the transcript."""
@@ -67,7 +67,7 @@ class CriterionJudgement(_Judgement):
 
 
 class JudgeIdentity(Record):
-    """Who judged: verdicts of different judges are not comparable."""
+    """The judge: verdicts of different judges are not comparable."""
 
     model: str
     prompt_version: str
@@ -79,7 +79,7 @@ class _JudgedDetails(Record):
     parts: int = 1
     """Pieces in which the transcript was read; more than one where it did not fit into the judge's context."""
     notes: tuple[SafeText, ...] = ()
-    """What the judge did not see in full, and what else limits the verdicts, in sentences."""
+    """Limits of the verdicts, in sentences, such as what the judge did not see in full."""
 
 
 class FulfillmentDetails(_JudgedDetails):
@@ -89,7 +89,7 @@ class FulfillmentDetails(_JudgedDetails):
 
     @property
     def by_name(self) -> dict[str, CriterionJudgement]:
-        """By criterion; a text that occurs twice in a suite is numbered."""
+        """Judgements by criterion; a text that occurs twice in a suite is numbered."""
         named: dict[str, CriterionJudgement] = {}
         for judged in self.criteria:
             name, copies = str(judged.criterion), 1
@@ -101,7 +101,7 @@ class FulfillmentDetails(_JudgedDetails):
 
 
 class ToolUse(Record):
-    """How often a session called a tool, and how often that went wrong."""
+    """Calls of one tool in a session, and how many went wrong."""
 
     tool: SafeText
     """Named as in `EfficiencyDetails.tool_calls`."""
@@ -112,13 +112,13 @@ class ToolUse(Record):
 
 
 class ToolRemark(_Judgement):
-    """What the judge says of one tool."""
+    """Remark of the judge on one tool."""
 
     tool: SafeText
 
 
 class RuleVerdict(StrEnum):
-    """What became of a rule. Rules have no call that could be counted: without a judge nothing is known of them."""
+    """Verdict on a rule. Rules have no call that could be counted: without a judge nothing is known of them."""
 
     FOLLOWED = "followed"
     BROKEN = "broken"
@@ -131,7 +131,7 @@ class RuleJudgement(_Judgement):
     """One rule or CLAUDE.md file that the session had."""
 
     rule: SafeText
-    """Its file."""
+    """File of the rule."""
     verdict: RuleVerdict
 
 
@@ -141,7 +141,7 @@ class ToolUsageDetails(_JudgedDetails):
     used: dict[str, int] = {}
     """Calls by tool, named as in `EfficiencyDetails.tool_calls`."""
     uses: tuple[ToolUse, ...] = ()
-    """The same with errors and denials, the most used first."""
+    """Calls by tool with errors and denials, the most used first."""
     missed: tuple[ToolRemark, ...] = ()
     """Tools that were available, should have been used, and were not."""
     misused: tuple[ToolRemark, ...] = ()
@@ -155,6 +155,6 @@ class ToolUsageDetails(_JudgedDetails):
     """Tools on which there is no finding that counts. What was offered is in one of these six."""
     rules: tuple[RuleJudgement, ...] = ()
     not_loaded: tuple[ManifestEntry, ...] = ()
-    """What the project has and the session had not, each with the reason; what only waited for a file is not here."""
+    """Items of the project that the session had not, with the reason; without those that only waited for a file."""
     manifest: tuple[ManifestEntry, ...] = ()
     """Everything that the project has, without its text."""

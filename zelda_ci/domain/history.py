@@ -13,23 +13,23 @@ class StoredRun(RunOutline):
     """One stored run, in short; a number that was not computed is absent."""
 
     outcome: Outcome
-    """What the run means: how its session ended, and what criteria and commands showed."""
+    """Meaning of the run: how its session ended, and what criteria and commands showed."""
     scores: dict[Metric, float] = {}
     """0 to 100, of the metrics that have one."""
     cost_usd: float | None = None
-    """Of the session."""
+    """Cost of the session."""
     judge_cost_usd: float | None = None
-    """Of its judges; absent where none was asked."""
+    """Cost of the judges; absent where none was asked."""
     cost_known: bool = True
     """False where no list price of a model is known and a cost is a guess."""
     turns: int | None = None
     numbers: dict[Measure, float] | None = None
-    """Of the metrics that are numbers and have no score."""
+    """Values of the metrics that are numbers and have no score."""
     commit: str | None = None
 
     @property
     def whole_cost_usd(self) -> float | None:
-        """Of session and judges together; absent where neither reached a model."""
+        """Cost of session and judges together; absent where neither reached a model."""
         costs = [cost for cost in (self.cost_usd, self.judge_cost_usd) if cost is not None]
         return sum(costs) if costs else None
 

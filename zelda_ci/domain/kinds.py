@@ -32,7 +32,7 @@ class ItemKind(StrEnum):
 
 
 class Shown(StrEnum):
-    """What the model sees of something that it may call."""
+    """Part that the model sees of something that it may call."""
 
     DESCRIPTION = "description"
     NAME = "name"
@@ -47,17 +47,17 @@ class Kind:
     """One row of the table."""
 
     word: str
-    """For people."""
+    """Word for people."""
     files: tuple[str, ...]
     """Names of its files, wherever they lie; a kind with a folder has the endings of the files in it."""
     used: Literal["called", "followed", "run", "in force"]
-    """When a session has used it."""
+    """Way in which a session uses it."""
     felt: Literal["callers", "touchers", "all"] = "all"
-    """Whom a change of its text concerns, where nothing but the text changed."""
+    """Suites that a change of its text concerns, where nothing but the text changed."""
     folder: str = ""
-    """In `.claude`, and in plugins at their top."""
+    """Folder in `.claude`, and in plugins at their top."""
     own_folder: bool = False
-    """Whether each lies in a folder of its own."""
+    """True where each lies in a folder of its own."""
     listed: tuple[str, ...] = ()
     """Lists of Claude Code's first message that name it."""
     call: Literal["Skill", "Agent", "mcp", ""] = ""
@@ -114,12 +114,12 @@ _NAMES = frozenset({*KINDS[ItemKind.MCP_SERVER].files, SKILL_FILE})
 
 
 def is_memory(name: str) -> bool:
-    """Whether a file is called as CLAUDE.md files are, in whatever case."""
+    """True where a file is called as CLAUDE.md files are, in whatever case."""
     return name.lower() in _MEMORY_NAMES
 
 
 def may_steer(path: str) -> bool:
-    """Whether a file's name or place says that it steers, or may steer, Claude Code."""
+    """True where a file's name or place says that it steers, or may steer, Claude Code."""
     *folders, name = path.split("/")
     return is_memory(name) or name in _NAMES or any(part.lower().startswith(CLAUDE) for part in (*folders, name))
 
@@ -143,7 +143,7 @@ def agent(name: object) -> str:
 
 
 def server(name: str) -> str:
-    """What the names of an MCP server's tools begin with, before the last two underscores."""
+    """Begin of the names of an MCP server's tools, without the last two underscores."""
     return f"mcp__{_plain(name)}"
 
 

@@ -50,9 +50,9 @@ class Scale:
     amount: float
     share: float = 0.0
     varies: bool = False
-    """Whether it differs between any two sessions, changed or not: then a single trial says nothing."""
+    """True where it differs between any two sessions, changed or not: then a single trial says nothing."""
     of_the_hour: bool = False
-    """Whether the load of machine and API goes into it: only trials of one job can be compared in it."""
+    """True where the load of machine and API goes into it: only trials of one job can be compared in it."""
     tolerated_drop: float | None = None
     """The user's own limit for the worse direction, in place of the amount."""
 
@@ -63,7 +63,7 @@ class Scale:
         return max(self.amount, self.share * abs(baseline))
 
     def is_worse(self, change: float) -> bool:
-        """Whether a change of this sign is for the worse."""
+        """True where a change of this sign is for the worse."""
         return change < 0 if self.better == "higher" else change > 0
 
     def tolerating(self, drop: float | None) -> "Scale":
@@ -77,17 +77,17 @@ PASS_RATE = Scale("higher", 10.0)
 
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """How the values of a number are written."""
+    """Format of the values of a number."""
 
     write: Callable[[float], str]
     brief: Callable[[float], str]
-    """In a narrow column."""
+    """Writes a value in a narrow column."""
     difference: Callable[[float], str]
     """A difference without its sign."""
     relative: bool = True
-    """Whether a change is also given in percent of what it was."""
+    """True where a change is also given in percent of what it was."""
     brief_relative: bool = True
-    """Whether a narrow column gives a change in percent and nothing else."""
+    """True where a narrow column gives a change in percent and nothing else."""
 
 
 def _counted(write: Callable[[float], str], noun: str) -> Callable[[float], str]:
@@ -109,7 +109,7 @@ TESTS = NumberFormat(numbers.average, numbers.whole, numbers.average, brief_rela
 
 
 class StoredMetric(Protocol):
-    """As much of a metric's result as its row reads."""
+    """The part of a metric's result that its row reads."""
 
     @property
     def score(self) -> float | None: ...
@@ -120,7 +120,7 @@ class StoredMetric(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GateLimit:
-    """What the documentation shows as the limits that a suite's gate may set for a score."""
+    """Limits that the documentation shows for the gate of a score."""
 
     example_minimum: float
     example_tolerance: float
@@ -139,9 +139,9 @@ class MeasureSpec:
     unit: NumberFormat = POINTS
     scale: Scale
     read: Callable[[StoredMetric], float | None] = lambda result: result.score
-    """Its value in a stored result; nothing where it was not computed."""
+    """Reads the value in a stored result; None where it was not computed."""
     limit: GateLimit | None = None
-    """Of scores alone, which are points of 100."""
+    """Example limits; scores alone have them, which are points of 100."""
 
     @property
     def heading(self) -> str:
@@ -149,7 +149,7 @@ class MeasureSpec:
         return self.label.capitalize()
 
     def number(self, result: StoredMetric) -> float | None:
-        """The value; nothing where it was not computed, or cannot be meant."""
+        """The value; None where it was not computed or is not plausible."""
         try:
             value = self.read(result)
             return float(value) if value is not None and abs(value) < MAX_PLAUSIBLE else None
@@ -170,18 +170,18 @@ class MetricSpec:
     """One row: how a metric is switched on and computed, and the numbers it gives."""
 
     module: str
-    """In `zelda_ci.metrics`; its function `create` makes the evaluator."""
+    """Module in `zelda_ci.metrics`; its function `create` makes the evaluator."""
     switch: str
-    """What the documentation says of its switch, in a sentence."""
+    """Sentence of the documentation about its switch."""
     judged: bool
-    """Whether it asks a judge. These are computed last and side by side, and again by `zelda rejudge`."""
+    """True where it asks a judge. These are computed last and side by side, and again by `zelda rejudge`."""
     details: type[Record]
-    """What its evaluator stores."""
+    """Record that its evaluator stores."""
     measures: Mapping[Measure, MeasureSpec]
 
 
 def values(evaluations: Mapping[Metric, StoredMetric]) -> dict[Measure, float]:
-    """Every number that a run has, without those that cannot be meant."""
+    """All measures of a run; implausible values are left out."""
     known = ((measure, evaluations.get(METRIC_OF[measure]), spec) for measure, spec in MEASURES.items())
     found = {measure: spec.number(result) for measure, result, spec in known if result is not None}
     return {measure: value for measure, value in found.items() if value is not None}

@@ -20,7 +20,7 @@ FULL_SCORE = 100.0
 
 @total_ordering
 class Outcome(Enum):
-    """What a run comes to. Of several the greatest holds: what weighs more hides what weighs less.
+    """Outcome of a run. Of several the greatest holds: what weighs more hides what weighs less.
 
     | run                                                             | outcome     | exit code |
     |-----------------------------------------------------------------|-------------|-----------|
@@ -48,7 +48,7 @@ class Outcome(Enum):
         return EXIT_CODES[self]
 
     def __lt__(self, other: "Outcome") -> bool:
-        """Whether it weighs less."""
+        """True where it weighs less."""
         return ORDER[self] < ORDER[other]
 
 
@@ -57,7 +57,7 @@ EXIT_CODES = dict(zip(Outcome, (0, 0, 1, 2, 2, 130), strict=True))
 
 
 def run_outcome(run: RunResult) -> Outcome:
-    """What one run means: the worst of how its session ended and its evaluation went. A pass needs a met criterion."""
+    """Outcome of one run: the worst of how its session ended and its evaluation went. A pass needs a met criterion."""
     incomplete = (Outcome.INCOMPLETE for result in run.evaluations.values() if result.failed)
     criteria = _criteria_outcome(run)
     worst = max(_status_outcome(run.status), correctness_outcome(run), criteria, *incomplete)
@@ -65,12 +65,12 @@ def run_outcome(run: RunResult) -> Outcome:
 
 
 def measured_words(runs: Iterable[RunResult]) -> str:
-    """What is known of runs that only measured: tests that were there before do not say that the task is done."""
+    """Words for runs that only measured: tests that were there before do not say that the task is done."""
     return "your tests pass" if Outcome.PASSED in map(correctness_outcome, runs) else "nothing was checked"
 
 
 def correctness_outcome(run: RunResult) -> Outcome:
-    """What build, tests and coverage showed: everybody who calls a run good or bad asks here.
+    """Outcome of build, tests and coverage: everybody who calls a run good or bad asks here.
 
     The commands decide. A score says how much of the code is right, and may be high where a command failed.
     """
@@ -90,7 +90,7 @@ def failed_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
 
 
 def only_measures(suite: ResolvedSuite) -> bool:
-    """Whether nothing is asked of a suite's runs that could pass or fail."""
+    """True where nothing is asked of a suite's runs that could pass or fail."""
     judged = suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and suite.criteria
     commands = suite.build_command or suite.test_command
     tested = suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and commands
@@ -98,7 +98,7 @@ def only_measures(suite: ResolvedSuite) -> bool:
 
 
 def batch_outcome(batch: BatchResult) -> Outcome:
-    """What an invocation means as a whole."""
+    """Outcome of an invocation as a whole."""
     cut_short = (Outcome.INTERRUPTED,) if batch.interrupted else ()
     # Runs that did not pass have ended it because that was wanted; a refused one is broken itself.
     unpaid = (Outcome.INCOMPLETE,) if batch.unpaid and not batch.ended else ()

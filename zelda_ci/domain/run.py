@@ -38,22 +38,22 @@ class Versions(Record):
 
 
 class Failure(Record):
-    """Why a run did not complete."""
+    """Reason why a run did not complete."""
 
     code: str
     message: SafeText
     hint: SafeText | None = None
-    """What to do next, where the one who failed knows."""
+    """Next step for the user, where one is known."""
 
 
 class JudgeUsage(ApiUsage):
-    """What the judges used, apart from the session."""
+    """Usage of the judges, apart from the session."""
 
     notices: tuple[SafeText, ...] = ()
-    """What the user should know of the judge, such as the end of its model's life."""
+    """Remarks on the judge, such as the end of its model's life."""
 
     def after(self, earlier: "JudgeUsage | None") -> "JudgeUsage":
-        """With what an earlier judging of the same run used."""
+        """Sum with what an earlier judging of the same run used."""
         if earlier is None:
             return self
         models = {name: earlier.models.get(name, ModelUsage()).with_more(use) for name, use in self.models.items()}
@@ -110,13 +110,13 @@ class RunResult(RunOutline):
     unknown_metrics: tuple[str, ...] = ()
     """Keys of metrics that a newer Zelda has computed; their results are left out."""
     steering: tuple[UnitUse, ...] | None = None
-    """What the session had of the files that steer it; absent where not all of it is known."""
+    """Files that steer the session and what became of each; absent where not all is known."""
     touched: tuple[SafeText, ...] | None = None
     """Files of the tested tree that it read, wrote or named, from the top; absent where not all are known."""
     isolation: IsolationReport | None = None
-    """Absent where no workspace was made, and in results of older versions."""
+    """Absent where no workspace was made."""
     fingerprint: Fingerprint | None = None
-    """What its outcome may depend on; absent where no workspace was made, and in results of older versions."""
+    """Digests of what its outcome may depend on; absent where no workspace was made."""
 
     @model_validator(mode="before")
     @classmethod
@@ -150,31 +150,31 @@ class BatchResult(Record):
     planned: int | None = None
     """Runs that it was to make; absent where that is not known any more."""
     runs: tuple[RunResult, ...]
-    """Of the head: what is tested."""
+    """Runs of the head, which is tested."""
     base_runs: tuple[RunResult, ...] = ()
-    """Of the base, which ran beside them."""
+    """Runs of the base, beside those of the head."""
     arms: tuple[SuiteArms, ...] = ()
-    """How far each suite came, where trials were added as they were needed or a budget was kept."""
+    """Progress of each suite, where trials were added as they were needed or a budget was kept."""
     base: BaseSide | None = None
     """The commit that runs beside the head; absent where none was asked for."""
     ended: str | None = None
-    """What ended it, so that nothing more was begun, such as a refused key; absent where nothing did."""
+    """Reason why nothing more was begun, such as a refused key; absent without one."""
     budget_usd: float | None = None
-    """What sessions and judges of both sides may cost together; absent where nobody set a limit."""
+    """Limit of the cost of sessions and judges of both sides; absent without one."""
     notes: tuple[SafeText, ...] = ()
-    """What of submodules and of Git LFS was not in the tested tree, in sentences."""
+    """Sentences on submodules and files of Git LFS that were not in the tested tree."""
     failing_before: dict[str, SafeText] = {}
-    """By suite, what of its build and tests failed on the tested commit before any session, in a sentence."""
+    """Sentences by suite on build and tests that failed on the tested commit before any session."""
 
     @property
     def cost_usd(self) -> float:
-        """Of sessions and judges of both sides together."""
+        """Cost of sessions and judges of both sides together."""
         runs = (*self.runs, *self.base_runs)
         return sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run in runs)
 
     @property
     def is_planned_by_looks(self) -> bool:
-        """Whether trials were added as they were needed, until each suite was decided."""
+        """True where trials were added as they were needed, until each suite was decided."""
         if self.base is None:
             return False
         # Where the number of trials is fixed, only suites are listed for which the money did not suffice.
@@ -187,24 +187,24 @@ class BatchResult(Record):
 
 
 class Pool(Record):
-    """What a run stores beside its own results: the trials of earlier runs, so that one artifact has them all."""
+    """Trials of earlier runs, stored beside a run's own results, so that one artifact has them all."""
 
     schema_version: Literal[1] = 1
     suites: dict[str, Fingerprint] = {}
     """Every suite of the tested commit, also those that were not run."""
     trials: tuple[RunResult, ...] = ()
-    """Of earlier runs; those of the run itself are its results."""
+    """Trials of earlier runs; those of the run itself are its results."""
 
 
 class CountedTrials(Record, Generic[_Trial]):
-    """Everything stored that counts before any trial of the present run; no trial counts twice."""
+    """Stored trials that count before any trial of the present run; none counts twice."""
 
     head: tuple[_Trial, ...] = ()
-    """Of the head itself, by earlier runs: they add up."""
+    """Trials of the head itself, by earlier runs: they add up."""
     base: tuple[_Trial, ...] = ()
-    """Of the base commit, by the same runs: they were made beside those of the head."""
+    """Trials of the base commit, by the same runs: they were made beside those of the head."""
     stored: tuple[_Trial, ...] = ()
-    """Of the base's state, at any time, on any platform: they say whether the head's first trials are as expected."""
+    """Trials of the base's state, at any time, on any platform: they say what to expect of the head's first trials."""
 
     @property
     def all(self) -> tuple[_Trial, ...]:
@@ -221,7 +221,7 @@ StoredTrials = CountedTrials[RunResult]
 
 
 class StoredComparison(CountedTrials[str]):
-    """What the comparison of an invocation's two sides rests on: the ids of the earlier runs that were counted."""
+    """Basis of the comparison of an invocation's two sides: the ids of the earlier runs that were counted."""
 
     batch: BatchResult
     """Without its runs, which are stored one by one."""

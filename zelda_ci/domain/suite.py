@@ -37,7 +37,7 @@ A_WEEK = 604_800
 
 
 def has_port(address: str) -> bool:
-    """Whether the port of an address, where one is given, exists."""
+    """True where the port of an address can exist, or none is given."""
     try:
         return urlsplit(address).port != 0
     except ValueError:
@@ -45,7 +45,7 @@ def has_port(address: str) -> bool:
 
 
 def _checked(message: LiteralString, is_good: Callable[[Any], object]) -> AfterValidator:
-    """What values must be beyond their type, as an error says it."""
+    """Check of a value beyond its type, with the message of its error."""
 
     def check(value: Any) -> Any:
         if not is_good(value):
@@ -319,7 +319,7 @@ Access = Literal["open", "none"]
 
 
 class NetworkSettings(Setting):
-    """Whether each phase may reach the network."""
+    """Network access by phase."""
 
     setup: Annotated[Access, _network("setup", "the setup command")] = Field("open", description="The setup command.")
     session: Annotated[Access, _network("session", "the session's own tools")] = Field(
@@ -389,7 +389,7 @@ class GateSettings(Setting):
 
 
 class SharedSettings(Record):
-    """What the project's configuration settles for all suites, and each suite may settle for itself."""
+    """Settings that the project's configuration gives to all suites, and each suite may give itself."""
 
     judge_model: Annotated[
         JudgeModelId,
@@ -497,7 +497,7 @@ ALWAYS_RED = "Criteria like acceptanceCriteria, and the check is red where one f
 
 
 class SuiteText(Record):
-    """What a suite says about itself."""
+    """Text of a suite."""
 
     name: str
     file: str
@@ -519,4 +519,4 @@ class ResolvedSuite(SharedSettings, SuiteText):
     """One suite with every value settled; made by `config`, read by everybody, stored with each result."""
 
     gateway_url: str | None = None
-    """Of its project."""
+    """Gateway of the project."""

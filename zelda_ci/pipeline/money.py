@@ -11,14 +11,13 @@ from zelda_ci.domain.arms import Forecast, SuiteForecast, TrialPrice
 from zelda_ci.domain.history import StoredRun, at_a_glance
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
+from zelda_ci.domain.trials import DoneReason, TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import StorageError
 from zelda_ci.storage.history import RunHistory
 
 # Newest trials of a suite that say what one costs; older ones may be of another prompt or model.
 MAX_PRICED = 20
 # Why suites get no further trial.
-BUDGET, ENDED = "budget", "ended"
 
 
 def prices(runs: Iterable[StoredRun]) -> dict[str, TrialPrice]:
@@ -107,9 +106,9 @@ class Purse:
         return left > 0 and sum(map(self.price, suites)) <= left
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> DoneReason:
         """Why a suite gets no further trial."""
-        return ENDED if self.closed else BUDGET
+        return DoneReason.ENDED if self.closed else DoneReason.BUDGET
 
     @property
     def is_in_the_dark(self) -> bool:

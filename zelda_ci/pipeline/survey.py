@@ -11,7 +11,6 @@ from pathlib import Path
 
 from zelda_ci.config import files as files_of
 from zelda_ci.config.detect import (
-    PYTHON_PROGRAMS,
     ProjectKind,
     Proposal,
     kinds,
@@ -20,12 +19,13 @@ from zelda_ci.config.detect import (
     read,
 )
 from zelda_ci.config.files import NEW_ONES, find_root, listed, top_of
-from zelda_ci.config.init import WORDS, ProjectFacts, printed, seen_from
+from zelda_ci.config.init import WORDS, printed, seen_from
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import Check
 from zelda_ci.domain.kinds import KINDS, ItemKind
 from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
 from zelda_ci.execution.doctor import refusals
+from zelda_ci.execution.manifest.plugins import IS_MOD, SWITCHED_OFF
 from zelda_ci.execution.manifest.scan import scan_folder
 from zelda_ci.redact import Redactor
 
@@ -61,11 +61,6 @@ class Survey:
         """The project's, from the top."""
         return _below(self.root, self.top)
 
-    @property
-    def facts(self) -> ProjectFacts:
-        """What a first suite is written for."""
-        return ProjectFacts(self.files, self.folder)
-
     def proposals(self) -> dict[str, Proposal]:
         """The commands to try, by the key they stand under."""
         main = next(iter(self.kinds), None)
@@ -84,7 +79,7 @@ class Survey:
     def programs(self) -> tuple[str, ...]:
         """Folders in which the setup command installs programs."""
         main = next(iter(self.kinds), None)
-        return (PYTHON_PROGRAMS,) if main and main.language == "Python" and main.setup else ()
+        return main.programs if main else ()
 
     def sentences(self) -> Iterator[str]:
         """What was found, for people."""
@@ -140,12 +135,21 @@ def survey(folder: Path, redact: Redactor) -> Survey:
 
 
 def refused_settings(folder: Path, redact: Redactor) -> tuple[RefusedSetting, ...]:
-    """What Claude Code does not load of the settings files of a project as they lie there, by its own word."""
+    """What is not loaded of the settings files and plugins of a project as they lie there."""
     root = folder.resolve()
     try:
-        return scan_folder(top_of(root) or root, root, redact, refusals).refused
+        return not_loaded(top_of(root) or root, root, redact)
     except OSError:  # a session will say what of the folder cannot be read
         return ()
+
+
+def not_loaded(top: Path, folder: Path, redact: Redactor) -> tuple[RefusedSetting, ...]:
+    """What Claude Code refuses of settings files, by its own word, and plugins that a project wants and cannot have."""
+    found = scan_folder(top, folder, redact, refusals)
+    plugins = [item for item in found.items if item.kind is ItemKind.PLUGIN and item.problem]
+    wanted = [item for item in plugins if item.problem not in (SWITCHED_OFF, IS_MOD)]
+    lost = (RefusedSetting(file=it.file, key=it.name, problem=it.problem or redact("")) for it in wanted)
+    return (*found.refused, *lost)
 
 
 def settings_checks(folder: Path, redact: Redactor) -> Iterator[Check]:

@@ -101,7 +101,7 @@ def render_fork_notice() -> str:
 def render_not_loaded(sentences: Iterable[str]) -> str:
     """What is refused, which no session is needed for; empty where everything is loaded."""
     lines = "".join(f"- {escape_markdown(sentence(each))}.\n" for each in sentences)
-    return f"### Zelda: a settings file is not loaded\n\n{lines}\n" if lines else ""
+    return f"### Zelda: a settings file or plugin is not loaded\n\n{lines}\n" if lines else ""
 
 
 def render_nothing_to_run(notes: Iterable[str], label: str) -> str:

@@ -27,7 +27,7 @@ class UnreadableError(StorageError):
 
 
 class Provisional(Record):
-    """What will be true of a run if nothing more is heard of it."""
+    """Result of a run if nothing more is recorded."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     result: RunResult
@@ -101,7 +101,7 @@ def decode_record(line: bytes) -> SessionRecord | None:
 
 
 def summarize_run(data: bytes, name: str) -> StoredRun:
-    """What a list shows of a result: the same as `at_a_glance` of the whole result, without reading what it leaves out.
+    """Read what a list shows of a result: as `at_a_glance` of the whole, without reading what it leaves out.
 
     Args:
         data: The whole file.

@@ -30,7 +30,7 @@ def keep(results_dir: Path, comparison: StoredComparison) -> None:
 
 
 def read(results_dir: Path, batch_id: str) -> StoredComparison | None:
-    """What the comparison of a batch rests on; nothing where it compared nothing, or where that cannot be read."""
+    """Read what the comparison of a batch rests on; None where it compared nothing, or that cannot be read."""
     # A result may come from elsewhere: an id is no path that leads elsewhere.
     if Path(batch_id).name == batch_id:
         with suppress(StorageError):

@@ -130,7 +130,7 @@ class _OpenTurn:
 
 
 class _Log:
-    """What has been heard so far; one dictionary look-up per record."""
+    """Records so far; one dictionary look-up per record."""
 
     def __init__(self) -> None:
         self.started: Started | None = None

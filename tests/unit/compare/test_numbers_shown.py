@@ -29,7 +29,7 @@ from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ModelUsage, SessionStatus
 from zelda_ci.domain.test_run import CorrectnessDetails, CoverageSummary, RunnerCounts, TestSummary
-from zelda_ci.domain.trials import DoneReason, FixedTrials, TrialPlan
+from zelda_ci.domain.trials import DoneReason, TrialPlan
 
 COUNTS = RunnerCounts(format="pytest", source="summary", passed=3, failed=1, errored=2, skipped=4)
 MEASURED = CorrectnessDetails(
@@ -97,7 +97,7 @@ def test_the_fewest_and_the_most_trials_that_will_run_are_told() -> None:
         SuiteTrials("begun", head=made("P", "F", "P", suite="begun")),
         SuiteTrials("done", head=made("P", "P", "P", suite="done")),
         SuiteTrials("alone", has_base=False),
-        SuiteTrials("fixed", plan=FixedTrials(trials=2)),
+        SuiteTrials("fixed", plan=2),
     ]
     assert trials_to_come(plan, suites) == {
         "new": (3, 32), "begun": (9, 29), "done": (0, 0), "alone": (3, 16), "fixed": (4, 4),

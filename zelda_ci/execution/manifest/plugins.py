@@ -92,6 +92,8 @@ def _of_marketplace(findings: ScanFindings, plugin: str, settings: ClaudeSetting
     root = _inside(_in(folder, source)) if isinstance(source, str) else None
     if root is None:
         return Plugin(plugin, file, problem=OUTSIDE)
+    if not findings.tree.exists(root):
+        return Plugin(plugin, file, problem=f"its folder {root} does not exist")
     manifest = json_object(findings, _in(root, PLUGIN_MANIFEST))
     about = {**{key: value for key, value in entry.items() if key != "source"}, **manifest}
     mod_file = _mod_file(findings.tree, root, manifest, entry)

@@ -256,7 +256,7 @@ def certainty(comparison: Comparison) -> Iterator[Row]:
     if both and all(SAME_FILES in suite.notes for suite in both):
         yield Row("Noise", (Cell(SAME_FILES, Tone.WARN),))
     elif comparison.single_trial:
-        advice = (Cell(NOT_PROVEN, Tone.WARN),) if comparison.counts.changed else ()
+        advice = (Cell(NOT_PROVEN, Tone.WARN),) if comparison.counts.get(Verdict.CHANGED) else ()
         yield Row("Noise", (Cell(NOISE, Tone.WARN), *advice))
     elif family.hypotheses:
         tested = f"{format_count(family.hypotheses, 'question')} tested together"
@@ -265,8 +265,7 @@ def certainty(comparison: Comparison) -> Iterator[Row]:
     if comparison.mixed:
         mixed = "the sides differ in more than the steering files; such rows never turn the check red"
         yield Row("Mixed", (Cell(mixed, Tone.WARN),))
-    counts = comparison.counts.model_dump()
-    words = ((count, verdict_words(Verdict(name))) for name, count in counts.items())
+    words = ((count, verdict_words(verdict)) for verdict, count in comparison.counts.items())
     yield Row("Verdicts", tuple(Cell(f"{count} {word}") for count, word in words if count))
 
 

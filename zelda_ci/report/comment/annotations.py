@@ -56,7 +56,7 @@ def _of_all(report: CiReport) -> Iterator[SuiteAnnotation]:
     for reason in report.gate.reasons:
         if reason.suite is None:
             is_file = isinstance(reason, NotLoaded)
-            title = "Zelda: a settings file" if is_file else "Zelda: worse over all suites together"
+            title = "Zelda: not loaded" if is_file else "Zelda: worse over all suites together"
             file = reason.file if isinstance(reason, NotLoaded) and reason.file.isprintable() else None
             yield SuiteAnnotation("error", file, 1 if file else None, title, sentence(gate_sentence(reason)))
 
