@@ -180,7 +180,8 @@ def _quoted(data: bytes, position: int) -> tuple[int, int] | None:
     if not opening:
         return None
     end = data.find(opening[1], opening.end(), opening.end() + MAX_LENGTH)
-    return (opening.end(), end) if end >= 0 and data.find(b"\n", opening.end(), end) < 0 else (position, position)
+    # Without an end in its line it is no value, for less than nothing is too short.
+    return opening.end(), end if data.find(b"\n", opening.end(), end) < 0 else -1
 
 
 def _bare(data: bytes, position: int, before: bytes, runs: Counter[int]) -> tuple[int, int] | None:

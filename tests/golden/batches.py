@@ -22,11 +22,11 @@ from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, ChangeSummary, Failure, RunResult, TestedSource, Versions
+from zelda_ci.domain.run import BatchResult, Failure, RunResult, Versions
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, Usage
 from zelda_ci.domain.suite import NetworkSettings, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, CoverageSummary, RunnerCounts, TestSummary
-from zelda_ci.domain.workspace import IsolationReport, SettingFinding
+from zelda_ci.domain.workspace import ChangeSummary, IsolationReport, SettingFinding, TestedSource
 from zelda_ci.redact import Redactor
 from zelda_ci.report.model import RunFiles
 

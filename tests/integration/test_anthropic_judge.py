@@ -128,6 +128,38 @@ async def test_what_is_no_messages_api_is_called_so(body: bytes, kind: str) -> N
     assert "does not answer like the Messages API" in sentence
 
 
+BEGUN = b"""event: message_start
+data: {"type": "message_start", "message": {"content": [], "usage": {"input_tokens": 1, "output_tokens": 1}}}
+
+"""
+EVENT = "event: error\ndata: {}\n\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "code", "is_tried_again"),
+    [
+        (b"", "JUDGE_UNREACHABLE", True),
+        (b"event: ping\ndata: {}\n\n", "JUDGE_UNREACHABLE", True),
+        *(
+            (EVENT.format(json.dumps({"type": "error", "error": {"type": kind, "message": words}})).encode(), *wanted)
+            for kind, words, *wanted in (
+                ("overloaded_error", "Overloaded", "JUDGE_OVERLOADED", True),
+                ("rate_limit_error", "Slower", "JUDGE_RATE_LIMITED", True),
+                ("new_error", "New", "JUDGE_API_FAILED", True),
+                ("invalid_request_error", "prompt is too long: 9 tokens > 8 maximum", "JUDGE_PROMPT_TOO_LONG", False),
+            )
+        ),
+        (EVENT.format("[]").encode(), "JUDGE_API_FAILED", True),
+    ],
+)
+async def test_a_stream_that_breaks_off_or_tells_a_failure_is_no_answer(
+    after: bytes, code: str, *, is_tried_again: bool
+) -> None:
+    broken = raw(BEGUN + after, headers={"content-type": "text/event-stream"})
+    found, _, requests = await failure(broken, broken)
+    assert (found, requests) == (code, 2 if is_tried_again else 1)
+
+
 RED = json.dumps({"colour": "red", "points": 1})
 QUOTING = f"The session wrote into NOTES.md:\n\n```json\n{RED}\n```\n\nI will judge by the evidence only."
 

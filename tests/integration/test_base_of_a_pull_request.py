@@ -102,7 +102,7 @@ def test_the_base_is_fetched_with_the_token_and_without_what_is_not_read(tmp_pat
     loaded = configuration.load(head.path)
     with served(tmp_path / "served") as url:
         settings = read_base(base, source(head, url, TOKEN), loaded, Redactor())
-        assert settings.config.history_depth == 7
+        assert settings.project.config.history_depth == 7
         assert set(settings.suites) == {"zelda/test-a.yaml"}
         assert 0 < GitServer.sent < 100_000
         for token in (None, "ghs_fakeAndNobodys"):

@@ -27,7 +27,7 @@ WORKSPACE = Workspace(
     HERE,
     HERE,
     "0" * 40,
-    WorkspaceSource("copy", None, None, dirty=False),
+    WorkspaceSource(kind="copy"),
     Confinement((), {}),
 )
 BOTH: dict[str, Any] = {"buildCommand": "make", "testCommand": ["make", "test"], "commandTimeoutSeconds": 7}

@@ -9,7 +9,7 @@ import pytest
 from tests.support.baselines import NAME, NOW, World, five_commits, look, store
 from tests.support.github_clients import api_of, artifacts_of
 from tests.support.github_server import Artifact, Run
-from zelda_ci.ci.earlier_runs import earlier_results, lost_attempts, own_run
+from zelda_ci.ci.earlier_runs import earlier_results, lost_attempts
 from zelda_ci.domain.ci import BaselineState
 from zelda_ci.errors import ArtifactError
 from zelda_ci.github.artifacts import ZIP
@@ -96,9 +96,7 @@ def case_of(world: World, *, attempt: int = 2) -> Any:
 
 
 def earlier(world: World) -> list[int]:
-    own = own_run(case_of(world))
-    assert own
-    return earlier_results(api_of(world.github), own, lambda each: each.provenance.run_id)
+    return [each.provenance.run_id for each in earlier_results(case_of(world))]
 
 
 def test_another_job_of_the_same_run_is_no_earlier_run(world: World) -> None:

@@ -14,13 +14,13 @@ from tests.support.baselines import JOB, NAME, NOW, STORED_AS, STORED_AT, World,
 from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, Repository, Run
 from zelda_ci.ci.baseline import BatchBaseline, pooled_baseline, stored_for
-from zelda_ci.ci.baseline_search import MAX_FURTHER, Search, find_baseline
+from zelda_ci.ci.baseline_search import Search, find_baseline
 from zelda_ci.ci.outputs import json_of
 from zelda_ci.ci.stored_artifacts import POOL, PROVENANCE, RESULTS
-from zelda_ci.ci.stored_results import read_stored
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.run import BatchResult, Pool, RunResult, TestedSource
+from zelda_ci.domain.run import BatchResult, Pool, RunResult
 from zelda_ci.domain.trials import PoolSettings, Side
+from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.storage.codec import encode_pool
 
 OWN = Fingerprint(outcome="steering", platform="Claude 1", tree="code")
@@ -34,8 +34,8 @@ class PoolWorld(World):
         return self.repository.add_run(self.commits[commit], **how)
 
     def look(self) -> BatchBaseline:
-        search = Search(self.commits[4], "main", JOB, self.repository.id, self.own.id, further=MAX_FURTHER)
-        return pooled_baseline(find_baseline(api_of(self.github), search, read=read_stored, now=NOW), NOW)
+        search = Search(self.commits[4], "main", JOB, self.repository.id, self.own.id)
+        return pooled_baseline(*find_baseline(api_of(self.github), search, NOW), NOW)
 
     def pooled(self) -> list[str]:
         return sorted(run.run_id for run in self.look().pool.trials)

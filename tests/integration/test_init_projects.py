@@ -100,9 +100,12 @@ def test_in_a_subfolder_it_says_what_it_does_and_asks_at_a_terminal(tmp_path):
 def test_new_adds_a_suite_about_a_skill_or_a_rule_and_names_what_there_is(tmp_path):
     project = repository(tmp_path, NODE)
     for order, wanted in (
-        (["api/health", "--skill", "rest-endpoint"], "The occasion: adding an endpoint."),
+        (
+            ["api/health", "--skill", "rest-endpoint"],
+            '"Creates a REST endpoint. Use when adding an endpoint."',
+        ),
         (["checked", "--rule", "api"], 'All changes keep to this sentence of .claude/rules/api.md: "Always validate'),
-        (["plain"], "Find one exported function of this project that no test covers yet"),
+        (["plain"], "Find one public function of this project that no test covers yet"),
     ):
         done = zelda(project, "new", *order)
         assert done.returncode == 0, done.stderr

@@ -140,4 +140,4 @@ def test_a_result_that_lost_its_tests_is_a_regression_although_all_that_are_left
     store_pair(project, [with_tests(50)], [with_tests(1)])
     done = zelda(project, "compare")
     assert done.returncode == 1
-    assert "alpha: number of tests that ran went from 50 to 1" in " ".join(done.stdout.split())
+    assert "alpha: tests run went from 50 to 1" in " ".join(done.stdout.split())

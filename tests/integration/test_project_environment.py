@@ -61,7 +61,7 @@ REFUSED = {
     "{LD_PRELOAD: x.so}": "3:9: execution.env: LD_PRELOAD is a variable that a session never gets",
     "{CLAUDE_CODE_USE_BEDROCK: '1'}": "3:9: execution.env: CLAUDE_CODE_USE_BEDROCK would lead sessions to another",
     "{HTTPS_PROXY: 'http://x'}": "3:9: execution.env: HTTPS_PROXY belongs to Claude Code or Zelda",
-    "{NPM_TOKEN: abcdef}": "3:9: NPM_TOKEN looks like a credential, which does not belong in a file: set NPM_TOKEN",
+    "{NPM_TOKEN: abcdef}": "3:9: execution.env: NPM_TOKEN looks like a credential: set NPM_TOKEN where",
     "{DB: 'postgres://me:hunter2@host/x'}": "3:13: execution.env.DB holds a credential, which does not belong in a",
     "{PORT: 8080}": "3:15: execution.env.PORT must be text: put 8080 in quotes",
     "{'A B': x}": "3:9: execution.env: A B must be the name of an environment variable, without a value",

@@ -202,7 +202,7 @@ async def test_an_answer_that_is_cut_is_asked_for_in_halves() -> None:
 async def test_hostile_text_stays_inside_its_fence_in_the_very_prompt(hostile: str, tmp_path: Path) -> None:
     patch = tmp_path / "changes.patch"
     patch.write_text(f"diff --git a/x b/x\n+{hostile}\n", "utf-8")
-    changes = Changes((safe("x"),), 1, 0, patch, 10)
+    changes = Changes(files=(safe("x"),), insertions=1, patch=patch, patch_bytes=10)
     happened = [
         record.model_copy(update={"output": safe(hostile)}) if isinstance(record, ToolReturned) else record
         for record in records("Read a.py", '"Done."')

@@ -16,7 +16,7 @@ def test_at_one_trial_on_a_side_nothing_that_merely_varies_is_red_or_a_headline(
     for _, compared in equal_sides(each, 8):
         found = compared.comparison
         assert compared.gate.exit_code == 0
-        assert (found.counts.regressed, found.counts.improved) == (0, 0)
+        assert found.counts[Verdict.REGRESSED] == found.counts[Verdict.IMPROVED] == 0
         assert not {row.verdict for row in rows(found)} & {Verdict.REGRESSED, Verdict.IMPROVED}
         moved.append(any(abs(row.change or 0) > 10 for row in rows(found) if row.measure is Measure.EFFICIENCY))
     # The simulation must be able to fail: nearly every comparison holds a drop or rise beyond the old threshold.

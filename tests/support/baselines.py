@@ -1,18 +1,19 @@
 """Stored results on the GitHub of a test, and the one call that looks for them."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
+from tests.builders import result
 from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, GitHubServer, Repository, Run
-from zelda_ci.ci.baseline_search import Search, StoredBaseline, find_baseline
-from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS, JobIdentity, Opened
-from zelda_ci.domain.ci import Provenance
-from zelda_ci.errors import StorageError
+from zelda_ci.ci.baseline_search import Search, find_baseline
+from zelda_ci.ci.outputs import json_of
+from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS, JobIdentity
+from zelda_ci.domain.ci import BaselineOrigin, Provenance
+from zelda_ci.domain.run import batch_of
 
 NAME = "zelda-results"
 STORED_AS = f"{NAME}.zelda.1"
@@ -69,26 +70,24 @@ def provenance(run: Run, **lies: Any) -> bytes:
 
 
 def store(run: Run, results: str = "results", lies: dict[str, Any] | None = None, **more: Any) -> Artifact:
-    """What a run stores; `more` are fields of the artifact, and its `name`."""
+    """What a run stores; `results` names them, `more` are fields of the artifact, and its `name`."""
     members = {
         PROVENANCE: provenance(run, **(lies or {})),
-        RESULTS: json.dumps({"results": results}).encode(),
+        RESULTS: json_of(batch_of([result(results)])),
         "runs/one/transcript.json": b"{}",
     }
     name = more.pop("name", STORED_AS)
     return run.repository.add_artifact(name, members, run=run, **{"created_at": STORED_AT, **more})
 
 
-def look(
-    github: GitHubServer, own: Run, wanted: str | None, branch: str = "main", job: JobIdentity = JOB
-) -> StoredBaseline[str]:
+class Found(NamedTuple):
+    """Where the results come from, and how they are named."""
+
+    origin: BaselineOrigin
+    results: str | None
+
+
+def look(github: GitHubServer, own: Run, wanted: str | None, branch: str = "main", job: JobIdentity = JOB) -> Found:
     """The lookup of a pull request's run."""
-    search = Search(wanted, branch, job, github.repository.id, own.id)
-    return find_baseline(api_of(github), search, read=_read, now=NOW)
-
-
-def _read(stored: Opened) -> str:
-    try:
-        return str(json.loads(stored.results)["results"])
-    except (ValueError, KeyError, TypeError):
-        raise StorageError("The results are damaged.") from None
+    origin, found = find_baseline(api_of(github), Search(wanted, branch, job, github.repository.id, own.id), NOW)
+    return Found(origin, found[0].batch.runs[0].run_id if found else None)

@@ -185,7 +185,7 @@ def all_cases() -> tuple[JudgeCase, ...]:
     return tuple(
         JudgeCase.model_validate({"trap": file.stem, **case})
         for file in sorted(FOLDER.glob("*.yaml"))
-        for case in yaml.safe_load(file.read_text("utf-8"))
+        for case in yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
     )
 
 
@@ -277,7 +277,8 @@ def _changes(tree: Path, folder: Path) -> Changes:
     size, cut = store_patch(raw, target, (), safe, complete=True)
     counted = list(_counted(_git(tree, *DIFF, "--numstat", "-z", "HEAD").decode()))
     added, removed = (sum(int(count[side]) for count in counted if count[side] != "-") for side in (0, 1))
-    return Changes(tuple(safe(name) for _, _, name in sorted(counted)), added, removed, target, size, cut)
+    files = tuple(safe(name) for _, _, name in sorted(counted))
+    return Changes(files=files, insertions=added, deletions=removed, patch=target, patch_bytes=size, truncated=cut)
 
 
 def _counted(numbers: str) -> Iterator[tuple[str, str, str]]:

@@ -11,7 +11,7 @@ from zelda_ci.ci import inputs
 from zelda_ci.cli.options import Amount, Whole
 from zelda_ci.config.source import plain_value
 from zelda_ci.domain.suite import JudgeSettings, ResolvedSuite
-from zelda_ci.domain.trials import FixedTrials, TrialPlan, plan_of
+from zelda_ci.domain.trials import TrialPlan, plan_of
 from zelda_ci.errors import ConfigError
 from zelda_ci.overrides import SOURCES, Given, Overrides, apply, read
 
@@ -47,9 +47,9 @@ def test_trials_can_be_given_in_every_form_that_the_files_know() -> None:
         apply(SUITE, read("input", {"trials": '{"looks": [6, 3]}'}.get))
 
 
-PLANS: dict[str, TrialPlan | FixedTrials] = {
+PLANS: dict[str, TrialPlan | int] = {
     "adaptive": TrialPlan(),
-    "7": FixedTrials(trials=7),
+    "7": 7,
     '{"first": 2, "looks": [4, 8], "budgetUsd": 5}': TrialPlan(first=2, looks=(4, 8), budget_usd=5),
     "{first: 2, looks: [4, 8], budgetUsd: 5}": TrialPlan(first=2, looks=(4, 8), budget_usd=5),
 }

@@ -34,7 +34,8 @@ from zelda_ci.ci.settings import ActionSettings, environment, read_action_settin
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config import project
-from zelda_ci.config.project import LoadedProject, find_root
+from zelda_ci.config.files import find_root
+from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch

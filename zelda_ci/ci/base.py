@@ -16,8 +16,8 @@ import anyio
 
 from zelda_ci.ci.nested import NestedRepository, repository_top
 from zelda_ci.config import trust
-from zelda_ci.config.discovery import DEFAULT_TEST_DIR, is_suite
 from zelda_ci.config.document import MAX_FILE_BYTES
+from zelda_ci.config.files import DEFAULT_TEST_DIR, is_suite
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.config.trust import BaseSettings, KeyChange, SettledProject

@@ -7,12 +7,11 @@ from datetime import datetime
 from pathlib import Path
 
 from zelda_ci.ci import baseline_words as words
-from zelda_ci.ci.baseline_search import MAX_FURTHER, Search, StoredBaseline, find_baseline
+from zelda_ci.ci.baseline_search import Search, find_baseline
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.earlier_runs import earlier_results, own_run
+from zelda_ci.ci.earlier_runs import earlier_results
 from zelda_ci.ci.event import BaselineTarget, default_branch
-from zelda_ci.ci.stored_artifacts import identity_of
-from zelda_ci.ci.stored_results import StoredResults, read_stored
+from zelda_ci.ci.stored_artifacts import StoredResults, identity_of
 from zelda_ci.compare.drift import merged
 from zelda_ci.compare.pool import (
     TrialPool,
@@ -138,9 +137,8 @@ def resolve_baseline(case: CiContext, target: BaselineTarget | None, own_run_id:
         job=identity_of(case.settings, case.evaluated),
         repository_id=case.settings.context.repository_id,
         own_run_id=own_run_id,
-        further=MAX_FURTHER,
     )
-    baseline = _find(case, case.api, search)
+    baseline = pooled_baseline(*find_baseline(case.api, search, case.now()), case.now())
     if baseline.origin.state in _NOTHING_USABLE:
         baseline = _of_default_branch(case, case.api, search, baseline.origin) or baseline
     if baseline.origin.state is BaselineState.NONE_YET:
@@ -152,10 +150,6 @@ def restored(pinned: PinnedPlan) -> BatchBaseline:
     """The baseline that was found when a plan was made."""
     pool = grouped(pinned.trials[key] for key in pinned.pool if key in pinned.trials)
     return BatchBaseline(pinned.baseline, pinned.results, pool, pinned.references, pinned.nights, pinned.damage)
-
-
-def _find(case: CiContext, api: Api, search: Search) -> BatchBaseline:
-    return pooled_baseline(find_baseline(api, search, read=read_stored, now=case.now()), case.now())
 
 
 # Where the base of a pull request has nothing, as the branches of other pull requests, which store none that counts.
@@ -171,16 +165,17 @@ def _of_default_branch(case: CiContext, api: Api, search: Search, missing: Basel
     if search.branch == default or case.settings.baseline_branch:
         return None
     case.log.say(f"{missing.sentence}. The default branch, {default}, is searched.")
+    base = search.branch
     try:
-        commit = merge_base(api, default, search.commit or search.branch)
+        commit = merge_base(api, default, search.commit or base)
     except GitHubError as problem:
-        case.log.say(f"The commit of {default} on which {search.branch} is based is not known: {problem.message}")
+        case.log.say(f"The commit of {default} on which {base} is based is not known: {problem.message}")
         return None
-    baseline = _find(case, api, replace(search, branch=default, commit=commit))
+    search = replace(search, branch=default, commit=commit)
+    baseline = pooled_baseline(*find_baseline(api, search, case.now()), case.now())
     if baseline.results is None:
         return None
-    origin = words.in_place_of(baseline.origin, search.branch, case.now())
-    return replace(baseline, origin=origin)
+    return replace(baseline, origin=words.in_place_of(baseline.origin, base, case.now()))
 
 
 def earlier_trials(
@@ -202,11 +197,10 @@ def earlier_trials(
     Raises:
         GitHubError: GitHub did not tell.
     """
-    own = own_run(case)
-    if case.api is None or own is None or not heads:
+    if not heads:
         return ()
     now, here = case.now(), {(run.batch_id, run.run_id) for run in made}
-    stored = [run for each in earlier_results(case.api, own, read_stored) for run in each.trials]
+    stored = [run for each in earlier_results(case) for run in each.trials]
     found = {(run.batch_id, run.run_id): run for run in stored if is_usable(run) and run.finished_at <= now}
     mine = _by_suite(run for key, run in found.items() if key not in here)
     counted = (run for name, head in heads.items() for run in _counted_for(mine.get(name, ()), head, base))
@@ -266,12 +260,11 @@ def pool_to_store(case: CiContext, result: CiResult) -> Pool:
     return Pool(suites={**result.planned, **heads_of(batch.runs)}, trials=carried)
 
 
-def pooled_baseline(found: StoredBaseline[StoredResults], now: datetime) -> BatchBaseline:
-    """The baseline with the trials of all that was read."""
-    nearest = found.results
-    if nearest is None:
-        return BatchBaseline(found.origin, None)
-    sources = (nearest, *found.further)
+def pooled_baseline(origin: BaselineOrigin, sources: Sequence[StoredResults], now: datetime) -> BatchBaseline:
+    """The baseline with the trials of all that was read, the nearest first."""
+    if not sources:
+        return BatchBaseline(origin, None)
+    nearest = sources[0]
     # Of each suite, the limits that the newest run has, which is the base's own configuration.
     newest = sorted((run for source in sources for run in source.own_trials), key=_by_age)
     settings = {run.suite: run.config.pool for run in newest}
@@ -279,7 +272,7 @@ def pooled_baseline(found: StoredBaseline[StoredResults], now: datetime) -> Batc
     references = {**nearest.pool.suites, **heads_of(nearest.batch.runs)}
     histories = [source.nights for source in sources if source.nights]
     nights = merged(histories, now)
-    return BatchBaseline(found.origin, nearest.batch, pool, references, nights, nearest.damage)
+    return BatchBaseline(origin, nearest.batch, pool, references, nights, nearest.damage)
 
 
 def given(case: CiContext) -> BatchBaseline | None:

@@ -7,7 +7,7 @@ seconds only, so this is the last that is done, and as small as it can be.
 from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.baseline import pool_to_store
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.earlier_runs import own_run
+from zelda_ci.ci.earlier_runs import pull_request_of
 from zelda_ci.ci.event import number
 from zelda_ci.ci.outputs import json_of, provenance
 from zelda_ci.ci.stored_artifacts import MAX_MEMBER_BYTES, POOL, PROVENANCE, RESULTS
@@ -45,5 +45,5 @@ def store_trials(case: CiContext, result: CiResult) -> None:
 
 def _counts_later(case: CiContext) -> bool:
     """Whether a later run could count these trials: of a fork's, its author would choose them."""
-    own, event = own_run(case), case.settings.event
-    return own is not None and number(event, "pull_request", "head", "repo", "id") == own.repository_id
+    of = number(case.settings.event, "pull_request", "head", "repo", "id")
+    return pull_request_of(case) is not None and of == case.settings.context.repository_id

@@ -53,11 +53,6 @@ class AcceptCriteria:
 
 
 @dataclass(frozen=True)
-class AskWhy:
-    """What made a result worse."""
-
-
-@dataclass(frozen=True)
 class AskHelp:
     """Which commands there are."""
 
@@ -65,7 +60,7 @@ class AskHelp:
     """What was not understood; empty where help is all that was asked for."""
 
 
-Command = RunAgain | RunCommit | AcceptCriteria | AskWhy | AskHelp
+Command = RunAgain | RunCommit | AcceptCriteria | AskHelp
 
 
 def is_command(body: str) -> bool:
@@ -92,8 +87,6 @@ def _parsed(words: Sequence[str], paragraph: str) -> Command:
             return _rerun(words[1:])
         case "run":
             return _run(words[1:])
-        case "why":
-            return AskWhy()
         case verb:
             return AskHelp("" if verb == "help" else f"There is no command {_shown(words[0])}.")
 

@@ -15,8 +15,7 @@ from zelda_ci.ci.baseline import BatchBaseline, of_chosen
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.evaluate import compare_beside
 from zelda_ci.ci.event import BaselineTarget, number, text
-from zelda_ci.ci.stored_artifacts import Opened, artifacts_of_run, is_results_name, opened
-from zelda_ci.ci.stored_results import StoredResults, read_stored
+from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, is_results_name, read_stored
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.trials import Side
@@ -53,12 +52,11 @@ def comment(case: CiContext) -> int:
         pull_request = of_workflow_run(api, case.settings.event, contents.provenance.pull_request)
         if pull_request is None:
             return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
-        stored_results = read_stored(contents)
-        if stored_results.batch.interrupted:
+        if contents.batch.interrupted:
             _nothing(case, "That run was cancelled: what it stored is for the next run of the pull request.")
             continue
         of_job = replace(case, evaluated=contents.provenance)
-        result = _findings(of_job, stored_results, artifact)
+        result = _findings(of_job, contents, artifact)
         result.told_apart_by = of_job.job if len(stored) > 1 else ""
         _report(of_job, api, result, pull_request)
     return 0
@@ -81,7 +79,7 @@ def _api(case: CiContext) -> Api:
     return case.api
 
 
-def _stored(case: CiContext, api: Api) -> list[tuple[Artifact, Opened]]:
+def _stored(case: CiContext, api: Api) -> list[tuple[Artifact, StoredResults]]:
     """The newest results of each job of the run, as each says of itself.
 
     Raises:
@@ -90,9 +88,9 @@ def _stored(case: CiContext, api: Api) -> list[tuple[Artifact, Opened]]:
     name = case.settings.artifact_name
     listed = artifacts_of_run(api, _run_id(case))
     named = [each for each in listed if not each.expired and is_results_name(each.name, name)]
-    found: dict[str | None, tuple[Artifact, Opened]] = {}
+    found: dict[str | None, tuple[Artifact, StoredResults]] = {}
     for artifact in named[:MAX_OPENED]:
-        contents = opened(api, artifact)
+        contents = read_stored(api, artifact)
         if contents.provenance.artifact == name:
             found.setdefault(contents.provenance.job, (artifact, contents))
     return [*found.values()][:MAX_JOBS]

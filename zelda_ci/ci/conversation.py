@@ -15,7 +15,6 @@ from zelda_ci.ci.acceptances import AcceptanceRecord, hidden_line, may_write, re
 from zelda_ci.ci.commands import (
     AcceptCriteria,
     AskHelp,
-    AskWhy,
     Command,
     RunAgain,
     RunCommit,
@@ -24,8 +23,7 @@ from zelda_ci.ci.commands import (
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import number, text
 from zelda_ci.ci.settings import ActionSettings
-from zelda_ci.ci.stored_artifacts import Opened, opened
-from zelda_ci.ci.stored_results import read_stored
+from zelda_ci.ci.stored_artifacts import StoredResults, read_stored
 from zelda_ci.compare.acceptance import failing_criteria
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
 from zelda_ci.github.api import Api
@@ -209,8 +207,6 @@ class _Commands:
         """Do it, as far as it does not have to wait for the answer."""
         if isinstance(command, AskHelp):
             return Response(replies.helping(command.problem), is_done=not command.problem)
-        if isinstance(command, AskWhy):
-            return Response(replies.WHY)
         pull = understand(PullRequest, self.api.get(f"pulls/{self.asked.pull_request}"))
         if pull.state != "open":
             return Response(replies.CLOSED)
@@ -256,7 +252,9 @@ class _Commands:
         own = self.case.settings.context.repository_id
         runs = list(self._runs(pull))
         results = (each for run in runs if _is_own(run, own) for each in self._results(run, pull))
-        failing = next((found for each in results if (found := _failing(each, command.suite)) is not None), None)
+        failing = next(
+            (found for each in results if (found := failing_criteria(each.own_trials, command.suite)) is not None), None
+        )
         if failing is None:
             is_foreign = any(not _is_own(run, own) for run in runs)
             return Response(replies.foreign_results() if is_foreign else replies.nothing_stored(command.suite))
@@ -303,25 +301,18 @@ class _Commands:
                 if run.event in EVENTS:
                     yield run
 
-    def _results(self, run: WorkflowRun, pull: PullRequest) -> Iterator[Opened]:
+    def _results(self, run: WorkflowRun, pull: PullRequest) -> Iterator[StoredResults]:
         """What a run has stored of this pull request's head, the newest first."""
         listed = self.api.pages(f"actions/runs/{run.id}/artifacts", key="artifacts", limit=1)
         artifacts = sorted((understand(Artifact, each) for each in listed), key=lambda each: each.id, reverse=True)
         wanted = (run.id, self.case.settings.context.repository_id, pull.number, pull.head.sha)
         for artifact in [each for each in artifacts if not each.expired][:MAX_ARTIFACTS]:
             # What somebody else's step has stored is no results.
-            with suppress(ArtifactError):
-                stored = opened(self.api, artifact)
+            with suppress(ArtifactError, StorageError):
+                stored = read_stored(self.api, artifact)
                 told = stored.provenance
                 if (told.run_id, told.repository_id, told.pull_request, told.head_sha) == wanted:
                     yield stored
-
-
-def _failing(stored: Opened, suite: str) -> Mapping[int, str] | None:
-    try:
-        return failing_criteria(read_stored(stored).own_trials, suite)
-    except StorageError:
-        return None
 
 
 def _is_own(run: WorkflowRun, repository_id: int) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zelda_ci.ci.settings import ActionSettings
-from zelda_ci.config.repository import top_of
+from zelda_ci.config.files import top_of
 from zelda_ci.errors import ConfigError
 from zelda_ci.workspace.git import ask, read_commit
 

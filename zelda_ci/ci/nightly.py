@@ -9,7 +9,7 @@ from zelda_ci.ci.inputs import Nightly
 from zelda_ci.ci.publish import comment_key
 from zelda_ci.compare.drift import night_of, watch, with_night
 from zelda_ci.domain.ci import BaselineState
-from zelda_ci.domain.nights import Drift, IssueAuthor, NightlyHistory
+from zelda_ci.domain.nights import Drift, NightlyHistory
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
 from zelda_ci.github.issues import KeptIssue, close_issue, find_issues, open_issue, update_issue
@@ -75,8 +75,7 @@ class _DriftIssue:
 
     def keep(self) -> NightlyHistory:
         """The history with what is known of the issue."""
-        author = self._now.author
-        ours = find_issues(self._api, self._key, author.login if author else None)
+        ours = find_issues(self._api, self._key, self._now.author)
         numbers = {issue.number for issue in ours}
         drifts = [_accepted(drift, numbers) for drift in self._now.drifts]
         told = [drift for drift in drifts if not drift.accepted]
@@ -87,7 +86,7 @@ class _DriftIssue:
         for spare in ours[1:]:
             close_issue(self._api, spare, self._key, render_drifts(words.kept_elsewhere(issue.url)))
         kept = (drift if drift.accepted else drift.replace(issue=issue.number) for drift in drifts)
-        return self._now.replace(drifts=tuple(kept), author=IssueAuthor(login=issue.author))
+        return self._now.replace(drifts=tuple(kept), author=issue.author)
 
     def _write(self, found: KeptIssue | None, told: Sequence[Drift]) -> KeptIssue:
         title, body = render_title(words.issue_title(told)), self._body(told)

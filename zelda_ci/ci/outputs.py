@@ -16,7 +16,6 @@ from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.files.ownership import make_folder
@@ -38,7 +37,8 @@ def step_outputs(result: CiResult) -> dict[str, str]:
     }
     if result.comparison:
         counts = result.comparison.counts
-        outputs |= {"regressions": str(counts.regressed), "improvements": str(counts.improved)}
+        found = {"regressions": counts[Verdict.REGRESSED], "improvements": counts[Verdict.IMPROVED]}
+        outputs |= {name: str(count) for name, count in found.items()}
     return {name: value for name, value in outputs.items() if value}
 
 
@@ -86,7 +86,6 @@ COMPARISON = "comparison.json"
 REPORT = "report.html"
 JUNIT = "junit.xml"
 FOLDER = "ci"
-INVALID = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,7 @@ def provenance(case: CiContext, batch: BatchResult, base_commit: str | None) -> 
 
 def _is_complete(batch: BatchResult) -> bool:
     """Whether the results may be a baseline: nothing was cut short, something is valid, all of it was judged."""
-    valid = batch.planned == 0 or any(run.status not in INVALID for run in batch.runs)
+    valid = batch.planned == 0 or any(run.status.is_valid for run in batch.runs)
     judged = all(run_outcome(run) is not Outcome.INCOMPLETE for run in batch.runs)
     return valid and judged and not batch.interrupted and not batch.ended
 

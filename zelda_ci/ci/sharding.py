@@ -14,14 +14,13 @@ from zelda_ci.ci.evaluate import PushPlan
 from zelda_ci.ci.outputs import Files, json_of, provenance, write
 from zelda_ci.ci.stored_artifacts import PROVENANCE
 from zelda_ci.ci.stored_parts import PLAN, kept_trials, part_name, plan_name, received
-from zelda_ci.compare.shards import differences
+from zelda_ci.compare.shards import difference
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, batch_outcome
-from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials, empty_batch
+from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.shards import (
     PinnedPlan,
-    PinnedTrials,
     ShardOf,
     ShardPart,
     ShardPlan,
@@ -73,10 +72,7 @@ def _pinned(case: CiContext, plan: ShardPlan, planned: PushPlan) -> PinnedPlan:
         trials.update(named)
         return tuple(named)
 
-    counted = {
-        name: PinnedTrials(head=keys(each.head), base=keys(each.base), stored=keys(each.stored))
-        for name, each in (planned.stored or {}).items()
-    }
+    counted = {name: each.each(keys) for name, each in (planned.stored or {}).items()}
     pool = keys(found.pool.trials)
     return PinnedPlan(
         plan=plan,
@@ -102,12 +98,7 @@ def restored(pinned: PinnedPlan) -> PushPlan:
     def runs(keys: Iterable[str]) -> tuple[RunResult, ...]:
         return tuple(pinned.trials[key] for key in keys)
 
-    stored = None
-    if pinned.counted is not None:
-        stored = {
-            name: StoredTrials(head=runs(each.head), base=runs(each.base), stored=runs(each.stored))
-            for name, each in pinned.counted.items()
-        }
+    stored = None if pinned.counted is None else {name: each.each(runs) for name, each in pinned.counted.items()}
     found = baseline.restored(pinned)
     return PushPlan(found, pinned.fingerprints, pinned.known, stored, pinned.knows_earlier, pinned.remarks)
 
@@ -120,8 +111,8 @@ def agreed(ours: ShardPlan, case: CiContext) -> ShardPlan:
     """
     if case.pinned is None or ours == case.pinned.plan:
         return ours
-    why = "; ".join(differences(case.pinned.plan, ours))
-    raise StorageError(f"This job would plan otherwise than the one before it. {_capital(why)}.", code="OTHER_PLAN")
+    why = difference(case.pinned.plan, ours)
+    raise StorageError(f"This job would plan otherwise than the one before it. {why}", code="OTHER_PLAN")
 
 
 # --- a shard ---------------------------------------------------------------------------------------------------------
@@ -251,7 +242,3 @@ def _origin(case: CiContext) -> Provenance:
 
 def _listed(title: str, lines: Iterable[str]) -> str:
     return f"### {title}\n\n" + "".join(f"- {escape_markdown(line)}\n" for line in lines)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -8,11 +8,16 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT, ActionSettings
+from zelda_ci.compare.pool import CLOCK_DIFFERENCE
 from zelda_ci.domain.ci import Provenance
-from zelda_ci.errors import ArtifactError
+from zelda_ci.domain.nights import NightlyHistory
+from zelda_ci.domain.run import BatchResult, Pool, RunResult
+from zelda_ci.domain.trials import Side
+from zelda_ci.errors import ArtifactError, StorageError
 from zelda_ci.github.api import Api
 from zelda_ci.github.archives import read_members
 from zelda_ci.github.schemas import Artifact, WorkflowRun, understand
+from zelda_ci.storage import codec
 
 PROVENANCE = "zelda-ci.json"
 RESULTS = "zelda-results.json"
@@ -29,6 +34,7 @@ PAGES_OF_ARTIFACTS = 10
 MAX_ARCHIVE_BYTES = 256 << 20
 MAX_MEMBER_BYTES = 64 << 20
 MAX_MEMBERS = 20_000
+MAX_HISTORY_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -91,16 +97,32 @@ def is_results_name(name: str, artifact: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Opened:
-    """What an artifact holds, as bytes."""
+class StoredResults:
+    """What one artifact holds."""
 
     provenance: Provenance
-    results: bytes
-    pool: bytes | None = None
-    """Trials of earlier runs; absent where GitHub could not be asked for them."""
-    stored_at: datetime | None = None
-    nights: bytes | None = None
+    batch: BatchResult
+    pool: Pool
+    """Trials of earlier runs."""
+    knows_earlier: bool
+    """Whether these were known when it was stored: GitHub could be asked for them."""
+    stored_at: datetime | None
+    nights: NightlyHistory | None
     """What suites showed night by night; absent where no scheduled run was before it."""
+    damage: str
+    """Why its history cannot be read, if it has one."""
+
+    @property
+    def trials(self) -> Iterator[RunResult]:
+        """Of the run and of earlier ones, on both sides; none that is newer than the artifact."""
+        latest = self.stored_at + CLOCK_DIFFERENCE if self.stored_at else None
+        runs = (*self.batch.runs, *self.batch.base_runs, *self.pool.trials)
+        return (run for run in runs if latest is None or run.finished_at <= latest)
+
+    @property
+    def own_trials(self) -> Iterator[RunResult]:
+        """Those of the files that were tested."""
+        return (run for run in self.trials if run.side is Side.HEAD)
 
 
 @dataclass(frozen=True)
@@ -158,11 +180,12 @@ def distrust_of_provenance(provenance: Provenance, run: WorkflowRun) -> str | No
     return None
 
 
-def opened(api: Api, artifact: Artifact) -> Opened:
+def read_stored(api: Api, artifact: Artifact) -> StoredResults:
     """What an artifact tells of itself, and its results, nothing of it believed yet.
 
     Raises:
         ArtifactError: It holds no such things.
+        StorageError: They cannot be read, or hold no run.
         GitHubError: GitHub did not give it.
     """
     blob = api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
@@ -175,15 +198,22 @@ def opened(api: Api, artifact: Artifact) -> Opened:
     )
     for name in (PROVENANCE, RESULTS):
         refuse(None if name in members else f"it holds no {name}")
-    origin = _provenance(members[PROVENANCE])
-    return Opened(origin, members[RESULTS], members.get(POOL), artifact.created_at, members.get(NIGHTS))
-
-
-def _provenance(data: bytes) -> Provenance:
     try:
-        return Provenance.model_validate_json(data)
+        provenance = Provenance.model_validate_json(members[PROVENANCE])
     except ValidationError:
         raise ArtifactError(f"its {PROVENANCE} cannot be read", code="BASELINE_REFUSED") from None
+    batch = codec.decode(BatchResult, members[RESULTS], RESULTS)
+    pool = codec.decode(Pool, members[POOL], POOL) if POOL in members else Pool()
+    # A push that changed nothing that a suite depends on has run none, and of a pull request all may have run before.
+    if not batch.runs and not pool.suites and not pool.trials:
+        raise StorageError("it holds no run", code="NO_RUNS")
+    nights, damage = None, ""
+    try:
+        nights = codec.decode(NightlyHistory, members[NIGHTS], NIGHTS) if NIGHTS in members else None
+    except StorageError as problem:
+        # Results are worth keeping without it.
+        damage = problem.message
+    return StoredResults(provenance, batch, pool, POOL in members, artifact.created_at, nights, damage)
 
 
 def refuse(reason: str | None) -> None:

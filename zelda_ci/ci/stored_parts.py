@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.earlier_runs import own_run
+from zelda_ci.ci.earlier_runs import pull_request_of
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.ci.stored_artifacts import artifacts_of_run, identity_of
 from zelda_ci.compare.pool import is_usable
@@ -148,7 +148,7 @@ def kept_trials(case: CiContext, shard: ShardOf, plan: ShardPlan) -> tuple[RunRe
     Raises:
         GitHubError: GitHub did not tell.
     """
-    if own_run(case) is None or case.settings.context.run_attempt == 1:
+    if pull_request_of(case) is None or case.settings.context.run_attempt == 1:
         return ()
     stem = f"{identity_of(case.settings).stem}.{shard.file_stem}"
     for artifact in _artifacts(case, rf"{re.escape(stem)}\.[0-9]+"):

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from zelda_ci.ci import baseline
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.earlier_runs import own_run
+from zelda_ci.ci.earlier_runs import pull_request_of
 from zelda_ci.ci.inputs import CommentWhen
 from zelda_ci.ci.outputs import JUNIT, REPORT, Files, json_of, provenance, result_members, transcript_members, write
 from zelda_ci.ci.publish import report_of
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
 from zelda_ci.ci.stored_artifacts import (
+    MAX_HISTORY_BYTES,
     MAX_MEMBER_BYTES,
     NIGHTS,
     POOL,
@@ -22,7 +23,6 @@ from zelda_ci.ci.stored_artifacts import (
     identity_of,
     is_results_name,
 )
-from zelda_ci.ci.stored_results import MAX_HISTORY_BYTES
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.artifacts import ArtifactService, Uploaded
@@ -57,7 +57,7 @@ def store_results(case: CiContext, files: Files, result: CiResult) -> None:
     write(files.provenance, json_of(origin))
     trials = {POOL: encode_pool(baseline.pool_to_store(case, result), MAX_MEMBER_BYTES)}
     write(files.pool, trials[POOL])
-    if own_run(case) and not result.knows_earlier:
+    if pull_request_of(case) and not result.knows_earlier:
         # It does not carry the trials of those before it, which therefore have to be read as well.
         del trials[POOL]
     if case.decision.is_of_base and result.nights.nights:

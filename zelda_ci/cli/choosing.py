@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from zelda_ci import app
-from zelda_ci.config import discovery
+from zelda_ci.config import files
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import containing, last_failed, select
 from zelda_ci.domain.history import StoredRun
+from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ConfigError
 from zelda_ci.storage.history import RunHistory
 
 MAX_NAMED = 5
-GOOD = {"passed", "measured"}
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def select_in(folder: Path, selection: Selection, *, all_projects: bool) -> Chos
     if not all_projects:
         loaded = app.load(folder, selection.names)
         return Chosen(((loaded, _narrowed(loaded, selection)),))
-    roots = list(discovery.projects(folder.resolve()))
+    roots = list(files.projects(folder.resolve()))
     if not roots:
         hint = "A project has a zelda.config.yaml, or suites in zelda/. `zelda init` makes one."
         raise ConfigError(f"There is no project in {folder} or below.", hint=hint, code="NO_SUITES")
@@ -92,4 +92,4 @@ def _passed(history: RunHistory) -> dict[str, bool]:
         runs = newest.setdefault(run.suite, [])
         if not runs or runs[0].batch_id == run.batch_id:
             runs.append(run)
-    return {suite: all(run.outcome in GOOD for run in runs) for suite, runs in newest.items()}
+    return {suite: all(run.outcome <= Outcome.PASSED for run in runs) for suite, runs in newest.items()}

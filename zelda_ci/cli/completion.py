@@ -12,8 +12,8 @@ from click.shell_completion import (
 )
 
 from zelda_ci.cli.commands import zelda
-from zelda_ci.config import discovery
-from zelda_ci.config.project import examine, find_root, results_folder
+from zelda_ci.config import files
+from zelda_ci.config.project import examine, results_folder
 from zelda_ci.config.selection import usual_name
 from zelda_ci.errors import ZeldaError
 from zelda_ci.storage.history import RunHistory
@@ -73,8 +73,8 @@ def suites(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Comp
     if examination.project:
         names = [suite.resolved.name for suite in examination.project.suites]
     else:
-        root = find_root(folder)
-        names = [usual_name(path.name) for path in discovery.suite_files(root, discovery.DEFAULT_TEST_DIR)]
+        root = files.find_root(folder)
+        names = [usual_name(path.name) for path in files.suite_files(root, files.DEFAULT_TEST_DIR)]
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
@@ -87,6 +87,6 @@ def runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Comple
     batches = {run.batch_id: f"batch of {run.started_at:%Y-%m-%d %H:%M} UTC" for run in stored}
     items = {"latest": "the newest", "latest~1": "the one before"} if stored else {}
     items |= {f"latest:{run.suite}": f"the newest of {run.suite}" for run in stored}
-    items |= {**batches, **{run.run_id: run.outcome for run in stored}}
+    items |= {**batches, **{run.run_id: run.outcome.value for run in stored}}
     offered = [CompletionItem(name, help=meaning) for name, meaning in items.items() if name.startswith(incomplete)]
     return offered[:MAX_OFFERED]

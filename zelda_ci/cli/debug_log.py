@@ -97,7 +97,8 @@ def _folder(cwd: Path, argv: Sequence[str], *, anywhere: bool) -> Path | None:
 def _results_dir(folder: Path) -> Path:
     """Of the project that a folder belongs to, whatever is wrong with its configuration."""
     with one_at_a_time("zelda_ci.config.project"):
-        from zelda_ci.config.project import DEFAULT_RESULTS_DIR, find_root, results_folder  # noqa: PLC0415
+        from zelda_ci.config.files import DEFAULT_RESULTS_DIR, find_root  # noqa: PLC0415
+        from zelda_ci.config.project import results_folder  # noqa: PLC0415
 
     try:
         return results_folder(folder)

@@ -11,7 +11,8 @@ from zelda_ci.cli.compare import configured_gates
 from zelda_ci.cli.output import echo
 from zelda_ci.cli.report import typed_path
 from zelda_ci.cli.sides import ComparedSides
-from zelda_ci.config.project import find_root, results_folder
+from zelda_ci.config.files import find_root
+from zelda_ci.config.project import results_folder
 from zelda_ci.domain.numbers import brief_count
 from zelda_ci.domain.run import batch_of
 from zelda_ci.domain.trials import Side

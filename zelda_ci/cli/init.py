@@ -15,8 +15,8 @@ from zelda_ci.cli import report
 from zelda_ci.cli.command_trials import Trial, untried
 from zelda_ci.cli.output import echo
 from zelda_ci.config import init as scaffold
-from zelda_ci.config.discovery import suite_files
 from zelda_ci.config.environment import EnvironmentSettings, read_environment
+from zelda_ci.config.files import suite_files
 from zelda_ci.config.init import CommandLine, FileDraft, FirstSuite, about, first_suite, subjects
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.config.secret_files import find_secrets
@@ -183,7 +183,7 @@ def _first_suite(found: Survey, *, asks: bool) -> FirstSuite:
             echo(f"  {index}  {about(item, found.folder)}", err=True)
         last = min(len(choices), MAX_CHOICES)
         number = click.prompt("Number", type=click.IntRange(1, last), default=1, err=True)
-    return first_suite(choices[number - 1] if choices else None, found.facts)
+    return first_suite(choices[number - 1] if choices else None, found.files, found.folder)
 
 
 def _suite_draft(root: Path, values: ProjectConfig, suite: FirstSuite) -> FileDraft:

@@ -10,7 +10,8 @@ import click
 from zelda_ci.cli import options
 from zelda_ci.cli.options import Moment
 from zelda_ci.cli.output import echo
-from zelda_ci.config.project import find_root, results_folder
+from zelda_ci.config.files import find_root
+from zelda_ci.config.project import results_folder
 from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.redact import Redactor

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from zelda_ci.cli import debug_log
 from zelda_ci.cli.output import echo
-from zelda_ci.config.project import find_root
-from zelda_ci.config.repository import NEW_ONES, listed
+from zelda_ci.config.files import NEW_ONES, find_root, listed
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, ZeldaError
 
 SECONDS = 1.0

@@ -20,7 +20,6 @@ from zelda_ci.compare.schedule import SuiteTrials, looks_of_all, reason_to_end
 from zelda_ci.compare.sides import SuiteSide, sides
 from zelda_ci.domain.comparison import (
     Comparison,
-    Counts,
     CriterionDelta,
     Delta,
     FamilySize,
@@ -34,7 +33,7 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.trials import DoneReason, FixedTrials, Plan
+from zelda_ci.domain.trials import DoneReason, Plan
 
 GRAVITY = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
 
@@ -91,7 +90,7 @@ def compare_trials(plan: Plan, suites: Sequence[SuiteTrials]) -> Comparison:
     all_looks = looks_of_all(plan, suites)
     found = [
         _Suite(_at_once(looks))
-        if isinstance(trials.plan or plan, FixedTrials)
+        if isinstance(trials.plan or plan, int)
         else _Suite(looks.whole, looks, reason_to_end(trials, looks, plan))
         for trials, looks in zip(suites, all_looks, strict=True)
     ]
@@ -311,7 +310,7 @@ def _seen_on_one_side(old: Counter[str], new: Counter[str], side: Counter[str]) 
     )
 
 
-def count_verdicts(suites: Iterable[SuiteComparison]) -> Counts:
+def count_verdicts(suites: Iterable[SuiteComparison]) -> dict[Verdict, int]:
     """Criteria and measures of all suites by verdict."""
-    verdicts = Counter(delta.verdict.value for suite in suites for delta in (*suite.measures, *suite.criteria))
-    return Counts(**verdicts)
+    counts = Counter(delta.verdict for suite in suites for delta in (*suite.measures, *suite.criteria))
+    return {verdict: counts[verdict] for verdict in Verdict}

@@ -8,7 +8,7 @@ from zelda_ci.compare.multiplicity import significant
 from zelda_ci.compare.questions import Question
 from zelda_ci.compare.sides import mean, summarize
 from zelda_ci.domain.comparison import Verdict
-from zelda_ci.domain.measure_spec import PASS_RATE
+from zelda_ci.domain.measures import PASS_RATE
 
 SINGLE_TRIAL = "1 trial: differences may be noise"
 ONE_TRIAL_PROVES_NOTHING = "one trial on a side proves no change: set `trials: adaptive`, or more trials"

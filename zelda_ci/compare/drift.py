@@ -13,7 +13,7 @@ from functools import lru_cache
 from zelda_ci.compare.exact_tests import OneSided, permutation_test
 from zelda_ci.compare.multiplicity import Hypothesis, adjust, significant
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
-from zelda_ci.compare.sides import INVALID, read_metrics
+from zelda_ci.compare.sides import read_metrics
 from zelda_ci.domain.fingerprint import PLATFORM
 from zelda_ci.domain.nights import (
     MAX_ROWS,
@@ -53,7 +53,7 @@ def night_of(runs: Sequence[RunResult]) -> Night | None:
     """The row of the runs of one night; nothing where none of them says anything."""
     by_suite: dict[str, list[RunResult]] = {}
     for run in runs:
-        if run.fingerprint and run.status not in INVALID and run_outcome(run) is not Outcome.INCOMPLETE:
+        if run.fingerprint and run.status.is_valid and run_outcome(run) is not Outcome.INCOMPLETE:
             by_suite.setdefault(run.suite, []).append(run)
     if not by_suite:
         return None

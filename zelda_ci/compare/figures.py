@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from zelda_ci.compare.sides import RunMetrics, mean
 from zelda_ci.domain.comparison import FigureDelta
 from zelda_ci.domain.details import EfficiencyDetails
-from zelda_ci.domain.measure_spec import MAX_PLAUSIBLE
+from zelda_ci.domain.measures import MAX_PLAUSIBLE
 from zelda_ci.domain.session import Usage
 
 TOOL_CALLS = "toolCalls."

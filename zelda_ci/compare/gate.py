@@ -6,7 +6,7 @@ from typing import assert_never
 from zelda_ci.compare.exact_tests import fisher_exact
 from zelda_ci.compare.intervals import of_pass_rates
 from zelda_ci.compare.multiplicity import ALPHA, significant
-from zelda_ci.compare.sides import INVALID, LIMITS, RunMetrics, SuiteSide, mean, mostly, sides, summarize
+from zelda_ci.compare.sides import LIMITS, RunMetrics, SuiteSide, mean, mostly, sides, summarize
 from zelda_ci.domain.comparison import (
     BUDGET_ENDED,
     BelowMinimum,
@@ -146,9 +146,9 @@ def _not_judged(heads: Mapping[str, SuiteSide]) -> Iterator[NotJudged]:
 
 def _not_compared(batch: BatchResult) -> Iterator[NotJudged]:
     """Suites that look worse and whose base could not be run: without it nobody knows whether they are."""
-    for suite in (each.suite for each in batch.arms if each.reason == DoneReason.FAILED):
+    for suite in (each.suite for each in batch.arms if each.reason is DoneReason.FAILED):
         base = [run for run in batch.base_runs if run.suite == suite]
-        if failed := [run for run in base if run.status in INVALID]:
+        if failed := [run for run in base if not run.status.is_valid]:
             problem = failed[-1].failure.message if failed[-1].failure else "they ended early"
             reason = f"sessions of the base failed, so nothing could be compared: {problem}"
             yield NotJudged(suite=suite, trials=len(failed), of=len(base), reason=reason)

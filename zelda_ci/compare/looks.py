@@ -17,7 +17,7 @@ from zelda_ci.compare.questions import Pair, Question, QuestionKey, Sample, ask_
 from zelda_ci.compare.sides import SuiteSide
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.suite import ScoreLimits
-from zelda_ci.domain.trials import FixedTrials, Plan
+from zelda_ci.domain.trials import Plan
 
 # One-sided p-values above which a number of the head looks as the other trials lead to expect. They carry no error:
 # whoever stops calls nothing. Of a few trials that passed, a small p-value cannot be had, so the limit is higher.
@@ -109,8 +109,8 @@ def looks_of(plan: Plan, *, has_base: bool) -> tuple[Look, ...]:
         plan: The suite's.
         has_base: Whether trials of the base can be run: without them nothing is tested.
     """
-    if isinstance(plan, FixedTrials):
-        return (Look(plan.trials, plan.trials * has_base, float(has_base)),)
+    if isinstance(plan, int):
+        return (Look(plan, plan * has_base, float(has_base)),)
     first, *later = plan.counts
     weight = 1 / len(later) if has_base else 0.0
     return (Look(first, 0, 0.0), *(Look(count, count * has_base, weight) for count in later))

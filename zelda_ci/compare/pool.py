@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from operator import attrgetter
 
-from zelda_ci.compare.sides import INVALID
 from zelda_ci.domain.ci import PoolSummary
 from zelda_ci.domain.fingerprint import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -79,20 +78,9 @@ def pool_of(groups: Iterable[Iterable[RunResult]], settings: SettingsOf, now: da
 
     A trial that several sources hold counts once. Of one state of a suite the newest are kept, whatever they show.
     """
-    limits: dict[str, PoolSettings] = {}
-    found: dict[Key, dict[tuple[str, str], RunResult]] = {}
-    for run in (run for group in groups for run in group):
-        if run.fingerprint is None:
-            continue
-        if (limit := limits.get(run.suite)) is None:
-            limit = limits[run.suite] = settings(run.suite)
-        if is_valid(run) and is_recent(run, limit, now):
-            group = found.setdefault((run.suite, run.fingerprint.outcome), {})
-            group.setdefault((run.batch_id, run.run_id), run)
-    kept = {
-        key: tuple(sorted(group.values(), key=_by_age, reverse=True)[: limits[key[0]].max_trials])
-        for key, group in found.items()
-    }
+    limits = cache(settings)
+    counted = (run for group in groups for run in group if is_valid(run) and is_recent(run, limits(run.suite), now))
+    kept = {key: group[: limits(key[0]).max_trials] for key, group in grouped(counted).groups.items()}
     return TrialPool({key: group for key, group in kept.items() if group})
 
 
@@ -107,7 +95,7 @@ def grouped(trials: Iterable[RunResult]) -> TrialPool:
 
 def is_valid(run: RunResult) -> bool:
     """Whether a run says something of the tested files."""
-    return run.fingerprint is not None and run.status not in INVALID
+    return run.fingerprint is not None and run.status.is_valid
 
 
 def is_usable(run: RunResult) -> bool:

@@ -14,8 +14,7 @@ from zelda_ci.compare.exact_tests import OneSided, Tails, fisher_exact, permutat
 from zelda_ci.compare.multiplicity import significant
 from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean, mostly
 from zelda_ci.domain.details import CriterionVerdict
-from zelda_ci.domain.measure_spec import PASS_RATE, Scale
-from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.measures import MEASURES, PASS_RATE, Measure, Scale
 from zelda_ci.domain.suite import ScoreLimits
 
 Method = Literal["threshold", "fisherExact", "permutation"]

@@ -8,9 +8,9 @@ from itertools import count, islice
 from zelda_ci.compare.compatibility import session_obstacles
 from zelda_ci.compare.looks import Look, SuiteLooks, interleaved, looks_of
 from zelda_ci.compare.overall import look_worse, missing_of_base
-from zelda_ci.compare.sides import INVALID, RunMetrics, SuiteSide, read_metrics
+from zelda_ci.compare.sides import RunMetrics, SuiteSide, read_metrics
 from zelda_ci.domain.run import StoredTrials
-from zelda_ci.domain.trials import DoneReason, FixedTrials, Plan, Side, TrialPlan
+from zelda_ci.domain.trials import DoneReason, Plan, Side, TrialPlan
 
 # Trials of a side that may fail before nothing more is tried.
 MAX_FAILED = 3
@@ -146,7 +146,7 @@ def _looks(suite: SuiteTrials, plan: Plan, share: float) -> SuiteLooks:
 def reason_to_end(trials: SuiteTrials, looks: SuiteLooks, plan: Plan) -> DoneReason | None:
     """Why a suite has no further look: decided on the same trials in the same order, whenever it is asked."""
     plan = trials.plan or plan
-    if isinstance(plan, FixedTrials):
+    if isinstance(plan, int):
         return _obstacle(trials, looks)
     if looks.has_regressed:
         return DoneReason.REGRESSED
@@ -182,4 +182,4 @@ def _numbered(first: Wanted, made: Sequence[RunMetrics], wanted: int) -> list[Wa
 
 
 def _failed(trials: Sequence[RunMetrics]) -> int:
-    return sum(trial.run.status in INVALID for trial in trials)
+    return sum(not trial.run.status.is_valid for trial in trials)

@@ -1,10 +1,9 @@
 """Suites dealt out to several machines: whole ones, the longest first, alike wherever it is computed. Pure."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from statistics import median
 
-from zelda_ci.compare.sides import INVALID
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.shards import PlannedSuite, ShardPlan
@@ -41,7 +40,7 @@ def trial_seconds(runs: Iterable[RunResult], *, replayed: bool) -> dict[str, flo
     """By suite, how long a trial takes, by the median of the newest; failed and interrupted ones say nothing."""
     found: dict[str, dict[tuple[str, str], RunResult]] = {}
     for run in runs:
-        if run.replayed is replayed and run.status not in INVALID:
+        if run.replayed is replayed and run.status.is_valid:
             found.setdefault(run.suite, {})[run.batch_id, run.run_id] = run
     newest = {
         suite: sorted(each.values(), key=lambda run: (run.finished_at, run.run_id), reverse=True)[:MAX_TIMED]
@@ -62,7 +61,7 @@ def expected_to_take(per_trial: Mapping[str, float], trials: Mapping[str, int]) 
     """
     known = [per_trial[suite] for suite in trials if suite in per_trial]
     usual = median(known) if known else GUESSED_SECONDS
-    return {suite: round(per_trial.get(suite, usual) * count, 1) for suite, count in trials.items()}
+    return {suite: per_trial.get(suite, usual) * count for suite, count in trials.items()}
 
 
 def loads_of(plan: ShardPlan) -> tuple[float, ...]:
@@ -103,49 +102,36 @@ def digest_of_trials(runs: Iterable[RunResult]) -> str:
     return hashlib.sha256("\n".join(keys).encode()).hexdigest() if keys else ""
 
 
-def differences(ours: ShardPlan, other: ShardPlan) -> tuple[str, ...]:
-    """In what two plans differ, each in half a sentence that says what to do; what explains the rest comes first."""
-    named = (
-        ("zelda", "version of Zelda", "install the same version in all jobs"),
-        ("commit", "tested commit", "check out the same commit in all jobs"),
-        ("tree", "tested files", "check out the same files in all jobs"),
-        ("base", "base", "name the same commit as the base in all jobs"),
-        ("shards", "number of shards", "give all jobs the same number of shards"),
-        ("budget_usd", "budget", "give all jobs the same budget"),
-    )
-    found = [
-        f"{what}: {_said(getattr(ours, key))} and {_said(getattr(other, key))} ({fix})"
-        for key, what, fix in named
-        if getattr(ours, key) != getattr(other, key)
-    ]
-    return tuple(found) or _differing_suites(ours, other)
+_STORED = "something was stored meanwhile: pin the plan, or give all jobs the same stored runs"
+
+# What plans may differ in, and what to do about it; what explains the rest comes first.
+_OF_PLANS = {
+    "zelda": ("version of Zelda", "install the same version in all jobs"),
+    "commit": ("tested commit", "check out the same commit in all jobs"),
+    "tree": ("tested files", "check out the same files in all jobs"),
+    "base": ("base", "name the same commit as the base in all jobs"),
+    "shards": ("number of shards", "give all jobs the same number of shards"),
+    "budget_usd": ("budget", "give all jobs the same budget"),
+}
+_OF_SUITES = {
+    "name": ("choice", "choose the same suites in all jobs"),
+    "settings": ("settings", "give all jobs the same options, inputs and variables"),
+    "stored": ("stored trials", _STORED),
+    "trials": ("stored trials", _STORED),
+    "seconds": ("stored durations", _STORED),
+}
 
 
-def _differing_suites(ours: ShardPlan, other: ShardPlan) -> tuple[str, ...]:
-    here, there = ({suite.name: suite for suite in plan.suites} for plan in (ours, other))
-    if here.keys() != there.keys():
-        names = ", ".join(sorted(here.keys() ^ there.keys()))
-        return (f"suites: {names} only in one of them (choose the same suites in all jobs)",)
-    for key, what, fix in (
-        ("settings", "settings", "give all jobs the same options, inputs and variables"),
-        ("stored", "stored trials", PIN),
-        ("trials", "stored trials", PIN),
-        ("seconds", "stored durations", PIN),
-    ):
-        if changed := [name for name in here if getattr(here[name], key) != getattr(there[name], key)]:
-            return (f"{what} of {_listed(changed)} ({fix})",)
-    return ("the order of the suites (run the same files in all jobs)",) if ours != other else ()
-
-
-PIN = "something was stored meanwhile: pin the plan, or give all jobs the same stored runs"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
-
-
-def _said(value: object) -> str:
-    if value is None:
-        return "none"
-    return value[:12] if isinstance(value, str) else str(value)
+def difference(ours: ShardPlan, other: ShardPlan) -> str:
+    """The first in what two plans differ, as a sentence that says what to do; empty where they are alike."""
+    for key, (what, fix) in _OF_PLANS.items():
+        values = [getattr(plan, key) for plan in (ours, other)]
+        if values[0] != values[1]:
+            one, two = ("none" if value is None else str(value)[:12] for value in values)
+            return f"Different {what}: {one} and {two} ({fix})."
+    for key, (what, fix) in _OF_SUITES.items():
+        here, there = ({suite.name: getattr(suite, key) for suite in plan.suites} for plan in (ours, other))
+        if names := sorted(name for name in {**here, **there} if here.get(name) != there.get(name)):
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            return f"Different {what} of {', '.join(names[:3])}{more} ({fix})."
+    return "Different order of the suites (run the same files in all jobs)." if ours != other else ""

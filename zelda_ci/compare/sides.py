@@ -106,10 +106,6 @@ def summarize(values: Sequence[float]) -> TrialStatistics | None:
     )
 
 
-# Statuses of runs that broke for reasons outside the tested files. A session that ended at a limit is not among them:
-# the limit is part of the suite, and running into it is how the session went.
-INVALID = frozenset({SessionStatus.FAILED, SessionStatus.INTERRUPTED})
-
 # Statuses of sessions that ended at a limit of their suite.
 LIMITS = frozenset({SessionStatus.MAX_TURNS, SessionStatus.BUDGET_EXCEEDED, SessionStatus.TIMED_OUT})
 
@@ -129,7 +125,7 @@ class SuiteSide:
     @cached_property
     def readings(self) -> tuple[RunMetrics, ...]:
         """The valid trials, oldest first."""
-        return tuple(trial for trial in self._ordered if trial.run.status not in INVALID)
+        return tuple(trial for trial in self._ordered if trial.run.status.is_valid)
 
     def first(self, trials: int) -> "SuiteSide":
         """So many valid trials, the oldest."""

@@ -1,16 +1,15 @@
 """The values of a file against its model: every problem at its place, in a sentence."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from zelda_ci.config.merge import NO_COMMAND, Layer
-from zelda_ci.config.messages import ConfigProblem, config_problem, shown
-from zelda_ci.config.schema import Config, unknown
+from zelda_ci.config.merge import NO_COMMAND, Layer, Model
+from zelda_ci.config.messages import MAX_PER_FILE, ConfigProblem, config_problem, nearest, shown
+from zelda_ci.config.schema import unknown
 from zelda_ci.config.source import Ambiguous, Path, Source, plain_value
-from zelda_ci.config.words import nearest
 from zelda_ci.domain import variables
 from zelda_ci.domain.suite import (
     MODEL_ID,
@@ -24,8 +23,13 @@ from zelda_ci.domain.suite import (
     WEB_ADDRESS,
     MetricSwitches,
 )
+from zelda_ci.named_secrets import is_secret_name
 
-Model = TypeVar("Model", bound=Config)
+KEPT_ELSEWHERE = (
+    "which does not belong in a file: keep it in an environment variable (Zelda itself reads ANTHROPIC_API_KEY, and "
+    "PORTKEY_API_KEY for the gateway)"
+)
+LOOKS_SECRET = f"looks like a credential, {KEPT_ELSEWHERE}"
 
 # pydantic's kinds of errors in our words; what is in braces is the error's context.
 _WANTED = {
@@ -58,7 +62,7 @@ PATTERNS = {
 }
 
 
-def check(model: type[Model], source: Source, file: str) -> tuple[Model, Iterator[ConfigProblem]]:
+def check(model: type[Model], source: Source) -> tuple[Model, Iterator[ConfigProblem]]:
     """The top-level keys of a file that are right, and what is wrong with the others."""
     values = source.values
     try:
@@ -66,13 +70,13 @@ def check(model: type[Model], source: Source, file: str) -> tuple[Model, Iterato
     except ValidationError as error:
         found = _by_place(values, error)
     wrong = {path[0] for path in found}
-    kept = {key: value for key, value in values.items() if key not in wrong}
     places = {path: source.keys[path] if _is_about_key(errors) else source.at[path] for path, errors in found.items()}
+    # To guess what was meant takes a while, and nobody reads thousands of guesses.
     problems = (
-        config_problem(file, places[path], _sentence(model, source.value(path), source.texts.get(path), path, errors))
-        for path, errors in found.items()
+        config_problem(source.file, places[path], _sentence(model, source, path, errors, guesses=at < MAX_PER_FILE))
+        for at, (path, errors) in enumerate(found.items())
     )
-    return _validated(model, kept), problems
+    return _validated(model, {key: value for key, value in values.items() if key not in wrong}), problems
 
 
 def problem_of(model: type[BaseModel], path: tuple[str, ...], value: Any) -> str | None:
@@ -85,7 +89,7 @@ def problem_of(model: type[BaseModel], path: tuple[str, ...], value: Any) -> str
     except ValidationError as error:
         found = _by_place(values, error)
         place, errors = max(found.items(), key=lambda item: len(item[0]))
-        return _sentence(model, Source(values).value(place), None, place, errors)
+        return _sentence(model, Source(values=values), place, errors)
     return None
 
 
@@ -118,23 +122,29 @@ def _is_about_key(errors: list[Any]) -> bool:
     return any(error["type"] == "extra_forbidden" or error["loc"][-1] == "[key]" for error in errors)
 
 
-def _sentence(model: type[BaseModel], value: Any, text: str | None, path: Path, errors: list[Any]) -> str:
+def _sentence(model: type[BaseModel], source: Source, path: Path, errors: list[Any], *, guesses: bool = True) -> str:
+    *level, last = map(str, path)
     name = ".".join(step for step in path if isinstance(step, str))
     for step in path:
         name = f"item {step + 1} of {name}" if isinstance(step, int) else name
     if errors[0]["loc"][-1] == "[key]":
-        name = f"{'.'.join(map(str, path[:-1]))}: {shown(str(path[-1]))}"
+        name = f"{'.'.join(level)}: {shown(last)}"
     if errors[0]["type"] == "extra_forbidden":
-        return unknown(str(path[-1]), tuple(map(str, path[:-1])), model)
+        is_secret = is_secret_name(last) and isinstance(source.value(path), str)
+        if is_secret:
+            return f"{shown(last)} {LOOKS_SECRET}"
+        return unknown(last, tuple(level), model) if guesses else f"{shown(last)} is not a known key"
     # Of a union, the member that takes values of this kind says what is wrong with this one.
     exact = [error for error in errors if not error["type"].endswith("_type") and error["type"] != "literal_error"]
     if own := [error["msg"] for error in exact if error["type"] not in _WANTED]:
         return f"{name} {own[-1]}"
     errors = exact or errors
-    *others, last = dict.fromkeys(map(_wanted, errors))
-    wanted = f"{', '.join(others)} or {last}" if others else last
+    *others, wanted = dict.fromkeys(map(_wanted, errors))
+    wanted = f"{', '.join(others)} or {wanted}" if others else wanted
     words = [word for error in errors for word in re.findall("'([^']*)'", error.get("ctx", {}).get("expected", ""))]
-    return f"{name} must be {wanted}{_instead(value, text, {error['type'] for error in errors}, words)}"
+    value = source.value(path)
+    written = source.texts.get(path, value.text if isinstance(value, Ambiguous) else str(value))
+    return f"{name} must be {wanted}{_instead(value, shown(written), {error['type'] for error in errors}, words)}"
 
 
 def _wanted(error: Any) -> str:
@@ -144,9 +154,8 @@ def _wanted(error: Any) -> str:
     return _WANTED[error["type"]].format(**context).replace("'", "")
 
 
-def _instead(value: Any, text: str | None, kinds: set[str], words: list[str]) -> str:
+def _instead(value: Any, written: str, kinds: set[str], words: list[str]) -> str:
     """What is there instead, and how to mend it."""
-    text = shown(value.text if isinstance(value, Ambiguous) else text or str(value))
     match value:
         case None | "":
             return ", not empty"
@@ -162,64 +171,56 @@ def _instead(value: Any, text: str | None, kinds: set[str], words: list[str]) ->
         case str():
             return ", not text" if any(kind.endswith("_type") for kind in kinds) else ""
         case _ if "string_type" in kinds:
-            return f": put {text} in quotes"
+            return f": put {written} in quotes"
         case Ambiguous() if kinds & {"int_type", "float_type"}:
-            return f", not {text}: write it in plain digits"
+            return f", not {written}: write it in plain digits"
         case _:
-            return f", not {text}"
+            return f", not {written}"
 
 
 # What is measured or written while the tests run.
 OF_TESTS = ("coverageThreshold", "testReport", "coverageReport")
 
 
-def untested(project: Layer, suites: Sequence[Layer], *, complete: bool) -> Iterator[ConfigProblem]:
-    """Such keys without a testCommand; in the project's file they may be meant for those suites that have one.
+def across(project: Layer[Any], suites: Sequence[Layer[Any]], *, complete: bool) -> Iterator[ConfigProblem]:
+    """Keys that mean nothing beside others, of this file or of the other one.
 
     Args:
         project: The project's file.
         suites: The suites' files.
         complete: Whether these are all of them, or some could not be used.
     """
-    for suite in suites:
-        if not (_tests(suite) if "testCommand" in suite.places else _tests(project)):
-            yield from _without_tests(suite, "the suite has no testCommand")
-    if complete and suites and not _tests(project) and not any(map(_tests, suites)):
-        yield from _without_tests(project, "no suite has a testCommand")
-
-
-def switched_off(project: Layer, suites: Sequence[Layer]) -> Iterator[ConfigProblem]:
-    """Suites of which nothing would be computed: what they cost would show nothing."""
     everything = {field.alias for field in MetricSwitches.model_fields.values()}
     for suite in suites:
-        switches = {**_group(project, "metrics"), **_group(suite, "metrics")}
+        # A key of the project that concerns tests may be meant for those suites that have a command.
+        if not (_tests(suite) if "testCommand" in suite.places else _tests(project)):
+            yield from _without_tests(suite, "the suite has no testCommand")
+        switches = {**(project.values().get("metrics") or {}), **(suite.values().get("metrics") or {})}
         if {name for name, on in switches.items() if on is False} == everything:
             layer = suite if "metrics" in suite.places else project
             yield config_problem(
                 layer.file, layer.places["metrics"], "metrics are all off: leave at least one of them on"
             )
+    if complete and suites and not _tests(project) and not any(map(_tests, suites)):
+        yield from _without_tests(project, "no suite has a testCommand")
+    for layer in (project, *suites):
+        execution = layer.config.execution
+        for name in execution.env:
+            has_value = name in execution.variables
+            why = variables.refusal(name, has_value=has_value)
+            if why is None and has_value and is_secret_name(name):
+                why = f"looks like a credential: set {name} where Zelda is started, and leave the value out here"
+            if why:
+                place = layer.places.get(f"execution.env.{name}") or layer.places.get("execution.env")
+                yield config_problem(layer.file, place, f"execution.env: {name} {why}")
 
 
-def _group(layer: Layer, key: str) -> dict[str, Any]:
-    return layer.values().get(key) or {}
-
-
-def _tests(layer: Layer) -> bool:
+def _tests(layer: Layer[Any]) -> bool:
     """Whether the file gives a command; one that is wrong is told about elsewhere."""
     return "testCommand" in layer.places and layer.values().get("testCommand") not in ((), NO_COMMAND)
 
 
-def _without_tests(layer: Layer, why: str) -> Iterator[ConfigProblem]:
+def _without_tests(layer: Layer[Any], why: str) -> Iterator[ConfigProblem]:
     for key in OF_TESTS:
         if key in layer.places and layer.values().get(key) not in {None, ()}:
             yield config_problem(layer.file, layer.places[key], f"{key} has no effect: {why}")
-
-
-def refused_variables(layers: Iterable[Layer]) -> Iterator[ConfigProblem]:
-    """Variables that no session gets, whatever a file says."""
-    for layer in layers:
-        execution = layer.config.execution
-        for name in execution.env:
-            if why := variables.refusal(name, has_value=name in execution.variables):
-                place = layer.places.get(f"execution.env.{name}") or layer.places.get("execution.env")
-                yield config_problem(layer.file, place, f"execution.env: {name} {why}")

@@ -4,7 +4,7 @@ What pays for the models is found by the variables that Claude Code itself reads
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -57,64 +57,49 @@ def find_credential(environ: Mapping[str, str], passed: Mapping[str, Secret]) ->
     Raises:
         ConfigError: The one that was asked for cannot be had, or lacks something.
     """
-    base_url = _address(environ, "ANTHROPIC_BASE_URL")
+
+    def found(*names: str) -> dict[str, Secret]:
+        return {name: Secret(environ[name]) for name in names if environ.get(name)}
+
+    def is_on(name: str) -> bool:
+        """As Claude Code reads a switch."""
+        return environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"}
+
+    def missing(what: str, hint: str) -> ConfigError:
+        return ConfigError(f"{what}.", hint=hint, code="CREDENTIAL_MISSING")
+
+    direct, bedrock, vertex = (environ.get(name, "").rstrip("/") or None for name in ADDRESSES)
     if key := passed.get("ANTHROPIC_API_KEY"):
-        return ModelCredential("anthropic", {"ANTHROPIC_API_KEY": key}, base_url)
-    if other := next((name for name in OTHER_PLATFORMS if _is_on(environ, name)), None):
-        raise _missing_credential(f"{other} is set, and Zelda does not know that platform", HOW)
-    if _is_on(environ, BEDROCK):
-        return _bedrock(environ)
-    if _is_on(environ, VERTEX):
-        return _vertex(environ)
-    secrets = _secrets(environ, API_TOKENS)
-    return ModelCredential("anthropic", dict([*secrets.items()][:1]), base_url) if secrets else None
-
-
-def _bedrock(environ: Mapping[str, str]) -> ModelCredential:
-    if region := environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION"):
-        address = _address(environ, "ANTHROPIC_BEDROCK_BASE_URL")
-        secrets = _secrets(environ, [BEDROCK_TOKEN]) or _secrets(environ, AWS_KEYS)
-        if BEDROCK_TOKEN in secrets or secrets.keys() >= set(AWS_KEYS[:2]):
-            return ModelCredential("bedrock", secrets, address, region=region)
-        raise _missing_credential(
-            f"{BEDROCK} is set, but neither {BEDROCK_TOKEN} nor AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY",
-            "Zelda reads AWS credentials from variables only, not from profiles, SSO or roles: "
-            'eval "$(aws configure export-credentials --format env)" sets them.',
-        )
-    raise _missing_credential(f"{BEDROCK} is set, but not AWS_REGION", "Set AWS_REGION to the region of your models.")
-
-
-def _vertex(environ: Mapping[str, str]) -> ModelCredential:
-    project = environ.get("ANTHROPIC_VERTEX_PROJECT_ID") or environ.get("GOOGLE_CLOUD_PROJECT")
-    region, secrets = environ.get("CLOUD_ML_REGION"), _secrets(environ, GOOGLE_TOKENS)
-    if not (project and region):
-        missing = "CLOUD_ML_REGION" if project else "ANTHROPIC_VERTEX_PROJECT_ID"
-        raise _missing_credential(f"{VERTEX} is set, but not {missing}", f"Set {missing} as Claude Code wants it.")
-    if not secrets:
-        raise _missing_credential(
-            f"{VERTEX} is set, but not CLOUDSDK_AUTH_ACCESS_TOKEN",
-            "Zelda takes an access token (good for an hour), not credential files of Google Cloud: "
-            'export CLOUDSDK_AUTH_ACCESS_TOKEN="$(gcloud auth print-access-token)"',
-        )
-    address = _address(environ, "ANTHROPIC_VERTEX_BASE_URL")
-    return ModelCredential("vertex", secrets, address, region=region, project=project)
-
-
-def _secrets(environ: Mapping[str, str], names: Sequence[str]) -> dict[str, Secret]:
-    return {name: Secret(environ[name]) for name in names if environ.get(name)}
-
-
-def _address(environ: Mapping[str, str], name: str) -> str | None:
-    return environ.get(name, "").rstrip("/") or None
-
-
-def _is_on(environ: Mapping[str, str], name: str) -> bool:
-    """As Claude Code reads a switch."""
-    return environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"}
-
-
-def _missing_credential(message: str, hint: str) -> ConfigError:
-    return ConfigError(f"{message}.", hint=hint, code="CREDENTIAL_MISSING")
+        return ModelCredential("anthropic", {"ANTHROPIC_API_KEY": key}, direct)
+    if other := next(filter(is_on, OTHER_PLATFORMS), None):
+        raise missing(f"{other} is set, and Zelda does not know that platform", HOW)
+    if is_on(BEDROCK):
+        region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
+        secrets = found(BEDROCK_TOKEN) or found(*AWS_KEYS)
+        if not region:
+            raise missing(f"{BEDROCK} is set, but not AWS_REGION", "Set AWS_REGION to the region of your models.")
+        if BEDROCK_TOKEN not in secrets and not secrets.keys() >= set(AWS_KEYS[:2]):
+            raise missing(
+                f"{BEDROCK} is set, but neither {BEDROCK_TOKEN} nor AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY",
+                "Zelda reads AWS credentials from variables only, not from profiles, SSO or roles: "
+                'eval "$(aws configure export-credentials --format env)" sets them.',
+            )
+        return ModelCredential("bedrock", secrets, bedrock, region=region)
+    if is_on(VERTEX):
+        project = environ.get("ANTHROPIC_VERTEX_PROJECT_ID") or environ.get("GOOGLE_CLOUD_PROJECT")
+        region, secrets = environ.get("CLOUD_ML_REGION"), found(*GOOGLE_TOKENS)
+        if not (project and region):
+            lacking = "CLOUD_ML_REGION" if project else "ANTHROPIC_VERTEX_PROJECT_ID"
+            raise missing(f"{VERTEX} is set, but not {lacking}", f"Set {lacking} as Claude Code wants it.")
+        if not secrets:
+            raise missing(
+                f"{VERTEX} is set, but not CLOUDSDK_AUTH_ACCESS_TOKEN",
+                "Zelda takes an access token (good for an hour), not credential files of Google Cloud: "
+                'export CLOUDSDK_AUTH_ACCESS_TOKEN="$(gcloud auth print-access-token)"',
+            )
+        return ModelCredential("vertex", secrets, vertex, region=region, project=project)
+    secrets = found(*API_TOKENS)
+    return ModelCredential("anthropic", dict([*secrets.items()][:1]), direct) if secrets else None
 
 
 _AWS_HARMLESS = re.compile(
@@ -169,15 +154,19 @@ def read_environment(
         ConfigError: values that cannot be used, all at once; the values themselves are not shown.
     """
     passed = passed or {}
-    problems = [*_problems({name: value for name, value in environ.items() if name not in passed})]
-    if problems:
-        raise ConfigError(
-            "\n".join(problems), hint="Set it again, without what does not belong.", code="ENVIRONMENT_INVALID"
-        )
+    given = {name: value for name, value in environ.items() if value and name not in passed}
+    wrong = {name: found for name, check in _CHECKS.items() if name in given and (found := check(given[name]))}
+    if wrong:
+        message = "\n".join(f"The environment variable {name} {why}." for name, why in wrong.items())
+        raise ConfigError(message, hint="Set it again, without what does not belong.", code="ENVIRONMENT_INVALID")
+    # Whose key it is, and where the environment itself sends it.
+    usual = {PORTKEY_HOST, urlsplit(environ.get("PORTKEY_GATEWAY_URL", "")).hostname or PORTKEY_HOST}
+    hosts = set(re.findall(r"[^\s,]+", environ.get("ZELDA_GATEWAY_HOSTS", "").lower()))
+    key = passed.get("PORTKEY_API_KEY") or (Secret(given["PORTKEY_API_KEY"]) if "PORTKEY_API_KEY" in given else None)
     return EnvironmentSettings(
-        portkey_api_key=passed.get("PORTKEY_API_KEY") or _secret(environ, "PORTKEY_API_KEY"),
+        portkey_api_key=key,
         portkey_routing={name: environ[variable] for variable, name in _ROUTING.items() if environ.get(variable)},
-        gateway_hosts=_hosts(environ) or (None if trusts_files else _hosts_of_the_key(environ)),
+        gateway_hosts=frozenset(hosts) or (None if trusts_files else frozenset(usual)),
         unsafe=environ.get("ZELDA_UNSAFE") == "1",
         environ=environ,
         _secrets=(*passed.values(), *map(Secret, dict.fromkeys(_worth_masking(environ)))),
@@ -185,82 +174,39 @@ def read_environment(
     )
 
 
-def _secret(environ: Mapping[str, str], name: str) -> Secret | None:
-    return Secret(environ[name]) if environ.get(name) else None
+def _check(fits: Callable[[str], object], otherwise: str) -> Callable[[str], str | None]:
+    """A function that says what makes a text unfit; None where nothing does."""
+
+    def check(value: str) -> str | None:
+        if value != value.strip():
+            return "begins or ends with blanks or a line break, as after a careless paste"
+        if value[0] == value[-1] and value[0] in "'\"":
+            return "is in quotes, which have become part of it"
+        return None if fits(value) else otherwise
+
+    return check
 
 
-def _hosts(environ: Mapping[str, str]) -> frozenset[str]:
-    return frozenset(filter(None, re.split(r"[\s,]+", environ.get("ZELDA_GATEWAY_HOSTS", "").lower())))
-
-
-def _hosts_of_the_key(environ: Mapping[str, str]) -> frozenset[str]:
-    """Whose key it is, and where the environment itself sends it."""
-    return frozenset({PORTKEY_HOST, urlsplit(environ.get("PORTKEY_GATEWAY_URL", "")).hostname or PORTKEY_HOST})
-
-
-def key_problem(value: str) -> str | None:
-    """What makes a text unfit to be sent as a key; None where nothing does."""
-    if value != value.strip():
-        return "begins or ends with blanks or a line break, as after a careless paste"
-    if value[0] == value[-1] and value[0] in "'\"":
-        return "is in quotes, which have become part of it"
-    if not re.fullmatch(r"[\x21-\x7e]+", value):
-        return "holds blanks or characters that no key has"
-    return None
-
-
-def _address_problem(value: str) -> str | None:
-    if value != value.strip():
-        return "begins or ends with blanks or a line break, as after a careless paste"
-    if not re.fullmatch(WEB_ADDRESS, value) or not has_port(value):
-        return "is not an http:// or https:// address without user name, query and fragment"
-    return None
-
-
-def _folder_problem(value: str) -> str | None:
-    if value != value.strip() or not value.isprintable():
-        return "begins or ends with blanks, or holds a line break"
-    return None if Path(value).is_absolute() else "is not an absolute path"
-
-
-_CHECKS: dict[str, Callable[[str], str | None]] = {
-    **dict.fromkeys((*API_TOKENS, BEDROCK_TOKEN, *AWS_KEYS, *GOOGLE_TOKENS), key_problem),
-    **dict.fromkeys(ADDRESSES, _address_problem),
-    "PORTKEY_API_KEY": key_problem,
-    "PORTKEY_GATEWAY_URL": _address_problem,
-    "PORTKEY_PROVIDER": key_problem,
-    "PORTKEY_VIRTUAL_KEY": key_problem,
-    "PORTKEY_CONFIG": key_problem,
-    "ZELDA_WORKSPACES": _folder_problem,
+key_problem = _check(re.compile(r"[\x21-\x7e]+").fullmatch, "holds blanks or characters that no key has")
+_address_problem = _check(
+    lambda value: re.fullmatch(WEB_ADDRESS, value) and has_port(value),
+    "is not an http:// or https:// address without user name, query and fragment",
+)
+_KEYS = (*API_TOKENS, BEDROCK_TOKEN, *AWS_KEYS, *GOOGLE_TOKENS, "PORTKEY_API_KEY", *_ROUTING)
+_CHECKS: Mapping[str, Callable[[str], str | None]] = {
+    **dict.fromkeys(_KEYS, key_problem),
+    **dict.fromkeys((*ADDRESSES, "PORTKEY_GATEWAY_URL"), _address_problem),
+    "ZELDA_WORKSPACES": _check(lambda value: value.isprintable() and value[0] == "/", "is not an absolute path"),
 }
-
-
-def _problems(environ: Mapping[str, str]) -> Iterator[str]:
-    for name, check in _CHECKS.items():
-        value = environ.get(name)
-        wrong = check(value) if value else None
-        if wrong:
-            yield f"The environment variable {name} {wrong}."
+# Of an address, as databases and package registries use it.
+_PASSWORD = re.compile(r"://[^\s/?#@:]*:([^\s/?#]+)@")
 
 
 def _worth_masking(environ: Mapping[str, str]) -> Iterator[str]:
     for name, value in environ.items():
         is_named = not _AWS_HARMLESS.fullmatch(name) if name.startswith("AWS_") else is_secret_name(name)
-        if is_named and len(value) >= MIN_SECRET_LENGTH:
-            yield value
-        password = _password_in(value)
-        if password and len(password) >= MIN_SECRET_LENGTH:
-            yield password
-
-
-def _password_in(value: str) -> str | None:
-    """Of an address with user name and password, as databases and package registries use."""
-    if "://" not in value or "@" not in value:
-        return None
-    try:
-        return urlsplit(value).password
-    except ValueError:
-        return None
+        passwords = _PASSWORD.findall(value)
+        yield from (each for each in (*([value] if is_named else []), *passwords) if len(each) >= MIN_SECRET_LENGTH)
 
 
 MAX_WORD_BYTES = 100

@@ -1,18 +1,19 @@
 """Defaults, project and suite become one: the nearest value wins, key by key, and says where it came from."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
-from zelda_ci.config import schema
-from zelda_ci.config.messages import Position
-from zelda_ci.config.schema import Config
+from zelda_ci.config.messages import ConfigProblem, Position, config_problem
+from zelda_ci.config.schema import Config, SuiteConfig, keys
+from zelda_ci.config.source import Source
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.suite import ResolvedSuite
 
 # Another way to write an empty list.
 NO_COMMAND = "none"
 _COMMANDS = ("setupCommand", "buildCommand", "testCommand")
+Model = TypeVar("Model", bound=Config)
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,15 @@ DEFAULT = Origin()
 
 
 @dataclass(frozen=True)
-class Layer:
-    """What one file gives: its values and, by dotted key, where they stand."""
+class Layer(Generic[Model]):
+    """What one file says; with problems, it holds the top-level keys that are right."""
 
     file: str
-    config: Config
-    places: Mapping[str, Position]
+    config: Model
+    source: Source = field(default_factory=lambda: Source(values={}))
+    places: Mapping[str, Position] = field(default_factory=dict)
+    """By dotted key where those with a value stand."""
+    problems: tuple[ConfigProblem, ...] = ()
 
     def values(self) -> dict[str, Any]:
         """The keys that were given, at every level, and no others."""
@@ -48,16 +52,19 @@ class Layer:
         place = self.places.get(key)
         return Origin(self.file, place.line) if place else None
 
+    def problem(self, key: str, message: str) -> ConfigProblem:
+        """Something wrong with the value of a top-level key, or with its default."""
+        return config_problem(self.file, self.source.at.get((key,)), f"{key} {message}")
+
 
 @dataclass(frozen=True)
-class Identity:
-    """Name and prompt of a suite, with the file and line they come from."""
+class SuiteFile:
+    """A suite as its file gives it; usable only without problems."""
 
-    file: str
     name: str
-    name_origin: Origin
     prompt: str
     prompt_origin: Origin
+    layer: Layer[SuiteConfig]
 
 
 @dataclass(frozen=True)
@@ -72,19 +79,22 @@ class LoadedSuite:
     """Whether it is to run without those that do not say so."""
 
 
-def resolve(identity: Identity, *layers: Layer) -> LoadedSuite:
-    """Merge the layers, the strongest first."""
-    values: dict[str, Any] = {}
-    for layer in reversed(layers):
-        values = _merged(values, layer.values())
-    settled = {key: value for key, value in values.items() if key in _RESOLVED and not _no_command(key, value)}
-    settled |= {"file": identity.file, "name": identity.name, "prompt": identity.prompt}
-    own = layers[0].config
-    skip, only = getattr(own, "skip", None), getattr(own, "only", False)
-    return LoadedSuite(ResolvedSuite.model_validate(settled), dict(_origins(identity, layers)), skip, only)
-
-
-_RESOLVED = frozenset(field.alias for field in ResolvedSuite.model_fields.values())
+def resolve(suite: SuiteFile, project: Layer[Any]) -> LoadedSuite:
+    """Merge the project's file and the suite's, which is the stronger one."""
+    own, layers = suite.layer, (suite.layer, project)
+    settled = {"file": own.file, "name": suite.name, "prompt": suite.prompt}
+    origins = {"name": own.origin("name") or Origin(own.file), "prompt": suite.prompt_origin}
+    known = {field.alias for field in ResolvedSuite.model_fields.values()}
+    for key, value in _merged(project.values(), own.values()).items():
+        if key in known - settled.keys() and not (key in _COMMANDS and value in ((), NO_COMMAND)):
+            settled[key] = value
+    provenance = {
+        key.dotted: origins.get(key.dotted)
+        or next(filter(None, (layer.origin(key.dotted) for layer in layers)), DEFAULT)
+        for key in keys(ResolvedSuite)
+        if key.group is None and key.name != "file"
+    }
+    return LoadedSuite(ResolvedSuite.model_validate(settled), provenance, own.config.skip, own.config.only)
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -96,22 +106,10 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return {**below, **above, **both}
 
 
-def _no_command(key: str, value: Any) -> bool:
-    return key in _COMMANDS and value in ((), NO_COMMAND)
-
-
-def _origins(identity: Identity, layers: tuple[Layer, ...]) -> Iterator[tuple[str, Origin]]:
-    settled = {"name": identity.name_origin, "prompt": identity.prompt_origin}
-    for key in schema.keys(ResolvedSuite):
-        if key.group is None and key.name != "file":
-            given = (layer.origin(key.dotted) for layer in layers)
-            yield key.dotted, settled.get(key.dotted) or next(filter(None, given), DEFAULT)
-
-
 R = TypeVar("R", bound=Record)
 
 
 def with_value(record: R, path: tuple[str, ...], value: object) -> R:
     """A copy with another value in a field, which is named by its path through the groups."""
-    field, *inner = path
-    return record.replace(**{field: with_value(getattr(record, field), tuple(inner), value) if inner else value})
+    name, *inner = path
+    return record.replace(**{name: with_value(getattr(record, name), tuple(inner), value) if inner else value})

@@ -1,7 +1,9 @@
-"""Problems in the user's files: the position, and one sentence each."""
+"""Problems in the user's files: the position, one sentence each, and the word that was probably meant."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
@@ -10,6 +12,9 @@ from zelda_ci.redact import Redactor
 
 MAX_SHOWN_LENGTH = 60
 MAX_PER_FILE = 100
+_ALIKE = 0.74
+_MISTYPED = 0.85
+_TELLING_LENGTH = 4
 
 
 @dataclass(frozen=True, order=True)
@@ -52,6 +57,11 @@ def config_problem(file: str, position: Position | None, message: str) -> Config
     return ConfigProblem(printable(clean(file)), line, column, printable(clean(message)))
 
 
+@cache
+def _redactor() -> Redactor:
+    return Redactor()
+
+
 def ordered(problems: Iterable[ConfigProblem]) -> tuple[ConfigProblem, ...]:
     """By file, then by place; each once, and no file takes the whole screen."""
     ranked = sorted(set(problems), key=lambda it: (it.file, it.line or 0, it.column or 0, it.message))
@@ -69,11 +79,38 @@ def shown(text: str) -> str:
     return text if len(text) <= MAX_SHOWN_LENGTH else f"{text[: MAX_SHOWN_LENGTH - 3]}..."
 
 
-@cache
-def _redactor() -> Redactor:
-    return Redactor()
-
-
 def printable(text: str) -> str:
     """Text on one line that cannot move the cursor: control characters as escape sequences."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def folded(word: str) -> str:
+    """Letters and digits alone, small."""
+    return "".join(char for char in word.lower() if char.isalnum())
+
+
+def nearest(word: str, choices: Iterable[str]) -> str | None:
+    """The choice that is most like a word, or a part of which is: `timeout` means `timeoutSeconds`."""
+    sought = folded(word[:MAX_SHOWN_LENGTH])
+    matcher = SequenceMatcher(b=sought, autojunk=False)
+
+    def ratio(text: str) -> float:
+        matcher.set_seq1(text)
+        is_like = matcher.real_quick_ratio() > _ALIKE and matcher.quick_ratio() > _ALIKE
+        return matcher.ratio() if is_like else 0.0
+
+    best, likeness = None, _ALIKE
+    for choice in choices:
+        words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", choice)
+        parts = ["".join(words[a:b]).lower() for a in range(len(words)) for b in range(a + 1, len(words) + 1)]
+        telling = [part for part in parts if min(len(part), len(sought)) >= _TELLING_LENGTH]
+        # A part is less than the whole.
+        found = max([ratio(folded(choice)), *(0.95 * ratio(part) for part in telling)])
+        if found > likeness:
+            best, likeness = choice, found
+    return best
+
+
+def is_alike(word: str, choice: str) -> bool:
+    """Whether one is the other but for a letter or so."""
+    return SequenceMatcher(None, folded(word), folded(choice), autojunk=False).ratio() > _MISTYPED

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from posixpath import basename, dirname, join, normpath
 
-from zelda_ci.config.discovery import is_suite
+from zelda_ci.config.files import is_suite, upwards
 from zelda_ci.config.messages import Rejected
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE, ProjectKeys
@@ -73,11 +73,11 @@ class OwnFiles:
         for folder, settings in tree.projects(project, tested).items():
             for test_dir, results_dir in settings:
                 withheld |= {join(folder, CONFIG_FILE), join(folder, DEFAULTS.results_dir)}
-                withheld |= {results for results in [_inside(folder, results_dir)] if _lies_in(results, folder)}
+                withheld |= {results for results in [_plain(join(folder, results_dir))] if _lies_in(results, folder)}
                 suites, others = tree.suites(folder, test_dir)
                 withheld |= suites
                 beside |= others if folder == project else set()
-        named = {_inside(project, name) for name in self.files if not _steers(name)}
+        named = {_plain(join(project, name)) for name in self.files if not _steers(name)}
         withheld |= named | {name for folder in named for name in tree.directly(folder) if name.endswith(".json")}
         withheld |= set(tree.recordings())
         withheld -= {folder for folder in named if tree.directly(folder)}
@@ -91,7 +91,7 @@ class _Tree:
         self._listing = listing
         self._below: dict[str, list[str]] = {}
         for file in listing.files:
-            for folder in _above(file):
+            for folder in upwards(dirname(file)):
                 self._below.setdefault(folder, []).append(file)
 
     def holds(self, path: str) -> bool:
@@ -112,22 +112,27 @@ class _Tree:
                 texts = self._listing.texts.get(file, ())
                 projects.setdefault(folder, set()).update(map(_places, texts))
             elif is_suite(name):
-                for above in _above(file):
+                for above in upwards(dirname(file)):
                     if basename(above) == DEFAULTS.test_dir:
                         projects.setdefault(dirname(above), set()).add(default)
         return projects
 
     def suites(self, project: str, test_dir: str) -> tuple[set[str], set[str]]:
         """What of a project's folder of suites is withheld, and which files of it are neither suites nor prompts."""
-        given = _inside(project, test_dir)
+        given = _plain(join(project, test_dir))
         withheld, beside = set[str](), set[str]()
         for folder in self._resolved(given):
             below = self._below.get(folder, [])
-            suites = {file for file in below if _is_suite_of(file, folder, project)}
+            # At any depth, since one that was put away still says what is expected; but among code, only at the top.
+            suites = {it for it in below if is_suite(basename(it)) and (folder != project or dirname(it) == folder)}
             own = {real for file in suites for real in (file, *self._resolved(file))}
             own |= {prompt for file in suites for prompt in self._prompts(file, project)}
             withheld |= own
-            if suites and folder != project and self._is_kept_for_suites(folder, own, test_dir):
+            others = map(basename, {*self.directly(folder)} - own)
+            usual = normpath(test_dir) == DEFAULTS.test_dir
+            # A whole folder goes; where code lies among suites it is not theirs alone.
+            is_theirs = all(_NOTE.fullmatch(it) or (usual and _TEXT.fullmatch(it)) for it in others)
+            if suites and folder != project and is_theirs and ".claude" not in folder.split("/"):
                 withheld |= {folder, given}
                 beside |= {file for file in below if file not in own and not _NOTE.fullmatch(basename(file))}
         return withheld, beside
@@ -138,14 +143,6 @@ class _Tree:
             if file.endswith(_RECORDING_OF_A_JUDGE) and any(b'"exchanges"' in text for text in texts):
                 yield file
                 yield f"{file.removesuffix(_RECORDING_OF_A_JUDGE)}.json"
-
-    def _is_kept_for_suites(self, folder: str, own: set[str], test_dir: str) -> bool:
-        """Whether a whole folder goes: where code lies among suites it is not theirs alone."""
-        if ".claude" in folder.split("/"):
-            return False
-        beside = {*self.directly(folder)} - own
-        usual = normpath(test_dir) == DEFAULTS.test_dir
-        return all(_NOTE.fullmatch(name) or (usual and _TEXT.fullmatch(name)) for name in map(basename, beside))
 
     def _prompts(self, suite: str, project: str) -> Iterator[str]:
         for text in self._listing.texts.get(suite, ()):
@@ -165,7 +162,7 @@ class _Tree:
             if here in seen or here.startswith(("../", "/")) or here == "..":
                 continue
             seen.add(here)
-            link = next((part for part in (*reversed(_above(here)), here) if part in self._listing.links), None)
+            link = next((part for part in reversed(upwards(here)) if part in self._listing.links), None)
             if link is None or here in self._below:
                 paths.add(here)
             if link is not None:
@@ -173,15 +170,6 @@ class _Tree:
                 targets = self._listing.links[link]
                 waiting += [_plain(join(dirname(link), target, rest)) for target in targets if target[:1] != "/"]
         return paths
-
-
-def _above(path: str) -> list[str]:
-    """Every folder that holds it, the nearest first; the top is the empty name."""
-    folders = []
-    while path:
-        path = dirname(path)
-        folders.append(path)
-    return folders
 
 
 def _places(text: bytes) -> tuple[str, str]:
@@ -199,21 +187,12 @@ def _values(text: bytes, *names: str) -> dict[str, str]:
     return {name: value for name, value in texts.items() if value.strip()}
 
 
-def _inside(project: str, given: str) -> str:
-    return _plain(join(project, given))
-
-
 def _plain(path: str) -> str:
     return normpath(path) if normpath(path) != "." else ""
 
 
 def _lies_in(path: str, folder: str) -> bool:
     return path.startswith(f"{folder}/") if folder else path not in {"", ".."} and not path.startswith(("../", "/"))
-
-
-def _is_suite_of(file: str, folder: str, project: str) -> bool:
-    """Below the folder at any depth, since one that was put away still says what is expected."""
-    return is_suite(basename(file)) and (folder != project or dirname(file) == folder)
 
 
 def _steers(file: str) -> bool:

@@ -1,76 +1,18 @@
-"""The configuration of a project: where it is, what it says, and which suites a command means."""
+"""The configuration of a project: what it says, and everything that is wrong with it."""
 
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import cache
 from pathlib import Path
 
-from zelda_ci.config import check, document, suite_file
-from zelda_ci.config.discovery import ENDINGS, is_project, lookalikes, names, projects, suite_files
-from zelda_ci.config.document import ConfigDocument, lies_in
-from zelda_ci.config.merge import Layer, LoadedSuite, resolve
+from zelda_ci.config import check, document, files, suite_file
+from zelda_ci.config.files import find_root, lies_in
+from zelda_ci.config.merge import Layer, LoadedSuite, SuiteFile, resolve
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, shown
-from zelda_ci.config.repository import TrackedFiles, top_of
-from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, ProjectKeys
+from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.config.selection import is_meant, usual_name
-from zelda_ci.config.suite_file import SuiteFile
 from zelda_ci.errors import ConfigError
-
-DEFAULT_RESULTS_DIR = str(ProjectKeys().results_dir)
-MAX_NAMED = 5
-_MISNAMED = frozenset(
-    {
-        "zelda.config.yaml",  # in another case
-        "zelda.config.yml",
-        "zelda.config.json",
-        "zelda-config.yaml",
-        "zelda_config.yaml",
-        "zelda.yaml",
-        "zelda.yml",
-        ".zelda.yaml",
-        ".zelda.yml",
-    }
-)
-
-
-def find_root(folder: Path) -> Path:
-    """The project's folder: the given one or the nearest above it, up to git's top, that holds Zelda's files.
-
-    Where none does it is the given one.
-    """
-    start = folder.resolve()
-    top = top_of(start) or start
-    return next((it for it in (start, *start.parents) if it.is_relative_to(top) and is_project(it)), start)
-
-
-def misnamed_config(root: Path) -> ConfigProblem | None:
-    """A file that was probably meant to be the project's configuration; it would silently be ignored."""
-    name = next((name for name in names(root) if name.lower() in _MISNAMED and name != CONFIG_FILE), None)
-    if name is None:
-        return None
-    advice = f"rename it to {CONFIG_FILE}, or, if it is not Zelda's, put an empty {CONFIG_FILE} beside it"
-    return config_problem(name, None, f"is not read: {advice}")
-
-
-def no_suites(root: Path, test_dir: str) -> ConfigProblem:
-    """Says how to make one: zero suites is never green."""
-    if below := list(islice((path for path in projects(root) if path != root), MAX_NAMED + 1)):
-        listing = ", ".join(path.relative_to(root).as_posix() for path in below[:MAX_NAMED])
-        more = " and more" if len(below) > MAX_NAMED else ""
-        message = (
-            f"there are projects below: {listing}{more}. `zelda run --all-projects` runs them; --project takes one"
-        )
-        return config_problem(test_dir, None, f"holds no suites, but {message}")
-    exists = os.path.isdir(root / test_dir)  # noqa: PTH112 - never raises
-    what = "holds no suites" if exists else "does not exist, so there are no suites"
-    message = f"{what}: write one to {test_dir}/test-<name>.yaml, or let `zelda init` make an example"
-    almost = [name for name in names(root / test_dir) if name.endswith(ENDINGS)]
-    if almost:
-        message += f" ({almost[0]} is none: the name must begin with test-)"
-    elif similar := lookalikes(root, test_dir):
-        message += f" ({similar[0]})"
-    return config_problem(test_dir, None, message)
 
 
 @dataclass(frozen=True)
@@ -78,13 +20,21 @@ class LoadedProject:
     """A project whose configuration is right: every suite resolved, in the order of their files."""
 
     root: Path
-    results_dir: Path
-    layer: Layer
+    layer: Layer[ProjectConfig]
     """What the project's file gives."""
-    config: ProjectConfig
     suites: tuple[LoadedSuite, ...]
     notices: tuple[str, ...] = ()
     """What the user should know and that stops nothing: files that are no suites, broken suites nobody asked for."""
+
+    @property
+    def config(self) -> ProjectConfig:
+        """The project's settings."""
+        return self.layer.config
+
+    @property
+    def results_dir(self) -> Path:
+        """Where results are stored."""
+        return self.root / self.config.results_dir
 
 
 @dataclass(frozen=True)
@@ -161,103 +111,75 @@ def examine(folder: Path, asked_for: Sequence[str] = ()) -> Examination:
         return Examination(None, (config_problem(str(folder), None, "is not a folder"),))
     root = find_root(folder)
     config = _read_config(root)
-    suites, problems = _read_suites(root, config)
-    notices: tuple[str, ...] = ()
+    tracked, suites, problems = cache(lambda: files.tracked(root)), list[SuiteFile](), list[ConfigProblem]()
+    for path in files.suite_files(root, config.config.test_dir):
+        try:
+            suites.append(suite_file.load_suite(path, root, tracked))
+            problems += suites[-1].layer.problems
+        except Rejected as exc:
+            problems += exc.problems
+    problems += _shared_names(suites)
+    left_out: tuple[ConfigProblem, ...] = ()
     if problems and asked_for and not config.problems:
-        suites, problems, notices = _without_others(suites, problems, asked_for)
+        called = {suite.layer.file: suite.name for suite in suites}
+        broken = {problem.file for problem in problems}
+        wanted = {
+            file
+            for file in broken
+            if any(is_meant(name, called.get(file) or usual_name(file), file) for name in asked_for)
+        }
+        suites = [suite for suite in suites if suite.layer.file not in broken - wanted]
+        left_out = ordered(problem for problem in problems if problem.file not in wanted)
+        problems = [problem for problem in problems if problem.file in wanted]
     problems += config.problems
-    layers = [suite.layer for suite in suites]
-    problems += (*check.untested(config.layer, layers, complete=not (problems or notices)),)
-    problems += (*check.switched_off(config.layer, layers),)
-    problems += (*check.refused_variables([config.layer, *layers]),)
+    problems += check.across(config, [suite.layer for suite in suites], complete=not (problems or left_out))
     if problems:
         return Examination(None, ordered(problems))
     if not suites:
-        return Examination(None, (no_suites(root, config.config.test_dir),), "NO_SUITES")
-    made = [each for suite in suites for each in suite.combinations()]
-    resolved = tuple(resolve(each.identity, each.layer, config.layer) for each in made)
-    results_dir = root / config.config.results_dir
-    notices += lookalikes(root, config.config.test_dir)
-    return Examination(LoadedProject(root, results_dir, config.layer, config.config, resolved, notices))
+        return Examination(None, (files.no_suites(root, config.config.test_dir),), "NO_SUITES")
+    resolved = tuple(resolve(each, config) for suite in suites for each in suite_file.combinations(suite))
+    notices = (f"left out, since it is broken: {problem}" for problem in left_out)
+    return Examination(
+        LoadedProject(root, config, resolved, (*notices, *files.lookalikes(root, config.config.test_dir)))
+    )
 
 
-def _without_others(
-    suites: tuple[SuiteFile, ...], problems: tuple[ConfigProblem, ...], asked_for: Sequence[str]
-) -> tuple[tuple[SuiteFile, ...], tuple[ConfigProblem, ...], tuple[str, ...]]:
-    """Sound suites, the problems of those that names mean, and a notice for every other file that is broken."""
-    called = {suite.identity.file: suite.identity.name for suite in suites}
-    broken = {problem.file for problem in problems}
-    wanted = {
-        file for file in broken if any(is_meant(name, called.get(file) or usual_name(file), file) for name in asked_for)
-    }
-    sound = tuple(suite for suite in suites if suite.identity.file not in broken - wanted)
-    left_out = ordered(problem for problem in problems if problem.file not in wanted)
-    notices = tuple(f"left out, since it is broken: {problem}" for problem in left_out)
-    return sound, tuple(problem for problem in problems if problem.file in wanted), notices
-
-
-def _read_config(root: Path) -> ConfigDocument[ProjectConfig]:
+def _read_config(root: Path) -> Layer[ProjectConfig]:
     path = root / CONFIG_FILE
-    if not os.path.lexists(path):
-        misnamed = misnamed_config(root)
-        config = document.empty(CONFIG_FILE, ProjectConfig, *filter(None, [misnamed]))
-    else:
-        try:
-            config = document.load_document(path, CONFIG_FILE, ProjectConfig)
-        except Rejected as exc:
-            return document.empty(CONFIG_FILE, ProjectConfig, *exc.problems)
+    try:
+        config = (
+            document.load_document(path, CONFIG_FILE, ProjectConfig)
+            if os.path.lexists(path)
+            else Layer(CONFIG_FILE, ProjectConfig(), problems=tuple(files.misnamed_config(root)))
+        )
+    except Rejected as exc:
+        return Layer(CONFIG_FILE, ProjectConfig(), problems=exc.problems)
     return replace(config, problems=(*config.problems, *folder_problems(config, root)))
 
 
-def folder_problems(config: ConfigDocument[ProjectConfig], root: Path) -> Iterator[ConfigProblem]:
+def folder_problems(layer: Layer[ProjectConfig], root: Path) -> Iterator[ConfigProblem]:
     """Folders that the configuration names must lie in the project, links followed, and not be each other."""
-    test_dir, results_dir = root / config.config.test_dir, root / config.config.results_dir
+    test_dir, results_dir = root / layer.config.test_dir, root / layer.config.results_dir
     if not lies_in(test_dir, root):
-        yield config.problem("testDir", "leads out of the project through a symbolic link")
+        yield layer.problem("testDir", "leads out of the project through a symbolic link")
     elif os.path.exists(test_dir) and not os.path.isdir(test_dir):  # noqa: PTH110, PTH112 - never raise
-        yield config.problem("testDir", "is not a folder")
-    if not lies_in(results_dir, root) or lies_in(root, results_dir) or _is_taken(results_dir, root, test_dir):
-        yield config.problem("resultsDir", "must be a folder of its own in the project, outside .git")
-    elif link := _link_on_the_way(results_dir, root):
+        yield layer.problem("testDir", "is not a folder")
+    is_same = lies_in(results_dir, test_dir) and lies_in(test_dir, results_dir)
+    is_own = not is_same and ".git" not in results_dir.relative_to(root).parts
+    steps = [step for step in (*reversed(results_dir.parents), results_dir) if root in step.parents]
+    if not (is_own and lies_in(results_dir, root)) or lies_in(root, results_dir):
+        yield layer.problem("resultsDir", "must be a folder of its own in the project, outside .git")
+    elif link := next((step for step in steps if step.is_symlink()), None):
         place = link.relative_to(root).as_posix()
-        yield config.problem("resultsDir", f"leads through {place}, a symbolic link, and Zelda writes through none")
+        yield layer.problem("resultsDir", f"leads through {place}, a symbolic link, and Zelda writes through none")
 
 
-def _link_on_the_way(path: Path, root: Path) -> Path | None:
-    """The first link below the root that leads to a path."""
-    steps = [path, *path.parents]
-    return next((step for step in reversed(steps[: steps.index(root)]) if step.is_symlink()), None)
-
-
-def _is_taken(results_dir: Path, root: Path, test_dir: Path) -> bool:
-    same = lies_in(results_dir, test_dir) and lies_in(test_dir, results_dir)
-    return same or ".git" in results_dir.relative_to(root).parts
-
-
-def _read_suites(
-    root: Path, config: ConfigDocument[ProjectConfig]
-) -> tuple[tuple[SuiteFile, ...], tuple[ConfigProblem, ...]]:
-    tracked = TrackedFiles(root)
-    suites: list[SuiteFile] = []
-    problems: list[ConfigProblem] = []
-    for path in suite_files(root, config.config.test_dir):
-        try:
-            suites.append(suite_file.load_suite(path, root, tracked))
-        except Rejected as exc:
-            problems += exc.problems
-    problems += (problem for suite in suites for problem in suite.problems)
-    return tuple(suites), (*problems, *_shared_names(suites))
-
-
-def _shared_names(suites: list[SuiteFile]) -> Iterator[ConfigProblem]:
+def _shared_names(suites: Sequence[SuiteFile]) -> Iterator[ConfigProblem]:
     """Names become folder names, and some file systems do not tell upper from lower case."""
     taken: dict[str, str] = {}
-    made = [each for suite in suites for each in ([suite] if suite.problems else suite.combinations())]
-    for suite in made:
-        name, file = suite.identity.name, suite.identity.file
-        first = taken.setdefault(name.casefold(), file)
-        if first != file:
-            place = suite.layer.places.get("name")
-            yield config_problem(
-                file, place, f"the name {shown(name)} is that of {first} already: every suite needs its own"
-            )
+    for suite in suites:
+        for made in (suite,) if suite.layer.problems else suite_file.combinations(suite):
+            first = taken.setdefault(made.name.casefold(), made.layer.file)
+            if first != made.layer.file:
+                message = f"the name {shown(made.name)} is that of {first} already: every suite needs its own"
+                yield config_problem(made.layer.file, made.layer.places.get("name"), message)

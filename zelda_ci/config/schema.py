@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from zelda_ci import __version__
-from zelda_ci.config.messages import shown
-from zelda_ci.config.words import folded, nearest
+from zelda_ci.config.messages import folded, is_alike, nearest, shown
 from zelda_ci.domain import suite
 from zelda_ci.domain.base import Setting
 from zelda_ci.domain.keys import HEAD, UNDECIDED, KeyDecision, KeySources, base
@@ -230,41 +229,33 @@ def group_of(annotation: Any) -> type[BaseModel] | None:
 
 
 _FEW = 8
+_OTHER_FILE: dict[type[BaseModel], tuple[type[BaseModel], str]] = {
+    ProjectConfig: (SuiteConfig, "a suite (test-*.yaml)"),
+    SuiteConfig: (ProjectConfig, CONFIG_FILE),
+}
 
 
 def unknown(name: str, level: tuple[str, ...], model: type[BaseModel]) -> str:
     """A sentence about a key that does not exist at this level, with the best guess at what was meant."""
-    every = keys(model)
-    here = _names_at(level, model)
-    as_one_word = folded("".join((*level, name)))
-    elsewhere = (key.dotted for key in every if key.path[:-1] != level and folded(key.dotted) == as_one_word)
-    if level and (other := next(elsewhere, None)):
-        return f"{shown(name)} is not a known key (did you mean {other}?)"
-    if groups := [".".join(key.path[:-1]) for key in every if key.name == name]:
+    every, group = keys(model), model
+    for step in level:
+        fields = group.model_fields.values()
+        group = next(
+            (found for field in fields if field.alias == step and (found := group_of(field.annotation))), Setting
+        )
+    here = [str(field.alias) for field in group.model_fields.values()]
+    joined = [key.name for key in every if folded(key.dotted) == folded("".join((*level, name)))]
+    # Whoever writes `model` means the one of every run before those of a matrix.
+    groups = sorted((".".join(key.path[:-1]) for key in every if key.name == name), key=lambda group: group == "matrix")
+    mistyped = next((key for key in here if is_alike(name, key)), None) if groups else None
+    if groups and not joined and not mistyped:
         where = "at the top level" if "" in groups else f"under {' or '.join(groups)}"
         return f"{shown(name)} is not a known key here: it belongs {where}"
-    for other_model, file in _OTHER_FILE.get(model, {}).items():
-        if not level and any(key.path == (name,) for key in keys(other_model)):
-            return f"{name} is not a known key here: it belongs in {file}"
-    near = nearest(name, here)
-    if near is None and (inner := nearest(name, [key.name for key in every])):
-        near = next(key.dotted for key in every if key.name == inner)
-    if near:
-        return f"{shown(name)} is not a known key (did you mean {near}?)"
-    choice = f" of {'.'.join(level)}; it has {', '.join(here)}" if len(here) <= _FEW else ""
+    other, file = _OTHER_FILE.get(model, (Setting, ""))
+    if not level and any(key.path == (name,) for key in keys(other)):
+        return f"{name} is not a known key here: it belongs in {file}"
+    names = {**{key.name: key.dotted for key in reversed(every)}, **{name: name for name in here}}
+    if near := next(iter(joined), mistyped) or nearest(name, here) or nearest(name, [key.name for key in every]):
+        return f"{shown(name)} is not a known key (did you mean {names[near]}?)"
+    choice = f" of {'.'.join(level)}; it has {', '.join(here)}" if 0 < len(here) <= _FEW else ""
     return f"{shown(name) or 'an empty word'} is not a known key{choice}"
-
-
-_OTHER_FILE: dict[type[BaseModel], dict[type[BaseModel], str]] = {
-    ProjectConfig: {SuiteConfig: "a suite (test-*.yaml)"},
-    SuiteConfig: {ProjectConfig: CONFIG_FILE},
-}
-
-
-def _names_at(level: tuple[str, ...], model: type[BaseModel]) -> list[str]:
-    """The keys of a group; none where there is none."""
-    group: type[BaseModel] | None = model
-    for step in level:
-        fields = group.model_fields.values() if group else ()
-        group = next((group_of(field.annotation) for field in fields if field.alias == step), None)
-    return [str(field.alias) for field in group.model_fields.values()] if group else []

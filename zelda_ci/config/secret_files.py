@@ -7,8 +7,7 @@ import base64
 import binascii
 import os
 import re
-from collections import deque
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -16,7 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from zelda_ci import named_secrets
-from zelda_ci.config.repository import top_of
+from zelda_ci.config.files import top_of
 from zelda_ci.files import untrusted
 from zelda_ci.redact import LONG_SECRET, MIN_SECRET_LENGTH, Secret
 
@@ -73,60 +72,36 @@ def find_secrets(root: Path, environ: Mapping[str, str], passed_on: Iterable[str
     named = [environ[name] for name in passed_on if name in environ]
     texts = [*map(_env_values, _texts(_env_files(root))), *map(_git_values, _texts(_git_files(root, environ)))]
     values = [*named, *(value for secrets in texts for value in secrets)]
-    candidates = dict.fromkeys(secret for value in values for secret in _worth_masking(value))
-    secrets = _bounded(candidates)
-    return FoundSecrets((*secrets.secrets, *map(Secret, _committed(root, candidates))), secrets.left_out)
+    known = dict.fromkeys(secret for value in values for secret in _worth_masking(value))
+    kept = [
+        *_within((value for value in known if len(value) <= LONG_SECRET), MAX_CHARACTERS),
+        *_within((value for value in known if len(value) > LONG_SECRET), MAX_LONG_CHARACTERS),
+    ]
+    committed = (value for value in dict.fromkeys(_committed(root)) if len(value) <= LONG_SECRET and value not in known)
+    tree = _within(committed, MAX_TREE_CHARACTERS)
+    return FoundSecrets(tuple(map(Secret, (*kept, *tree))), len(known) - len(kept))
 
 
-def _committed(root: Path, candidates: Container[str]) -> Iterator[str]:
-    """What files of the tree name a secret: a session may print it without the name."""
-    room = MAX_TREE_CHARACTERS
-    for value in dict.fromkeys(_named(top_of(root) or root)):
-        if len(value) <= min(room, LONG_SECRET) and value not in candidates:
-            room -= len(value)
+def _within(values: Iterable[str], characters: int) -> Iterator[str]:
+    for value in values:
+        if len(value) <= characters:
+            characters -= len(value)
             yield value
 
 
-def _named(top: Path) -> Iterator[str]:
-    room = MAX_TREE_BYTES
-    for file in islice(_likely_files(top), MAX_TREE_FILES):
-        for text in _texts([file]):
-            room -= len(text)
-            if room < 0:
-                return
-            yield from named_secrets.values(text)
-            if _is_env(file.name):
-                yield from (secret for value in _env_values(text) for secret in _worth_masking(value))
-
-
-def _likely_files(top: Path) -> Iterator[Path]:
-    """Those near the top first."""
-    waiting, seen = deque([top]), 0
-    while waiting and seen < MAX_ENTRIES:
-        try:
-            entries = sorted(os.scandir(waiting.popleft()), key=lambda entry: entry.name)
-        except OSError:
-            continue
-        seen += len(entries)
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name not in _FOREIGN:
-                    waiting.append(Path(entry.path))
-            elif _LIKELY.fullmatch(entry.name) and not entry.name.endswith(_EXAMPLES):
-                yield Path(entry.path)
-
-
-def _bounded(values: Iterable[str]) -> FoundSecrets:
-    room = {False: MAX_CHARACTERS, True: MAX_LONG_CHARACTERS}
-    taken, left_out = list[Secret](), 0
-    for value in values:
-        is_long = len(value) > LONG_SECRET
-        if len(value) > room[is_long]:
-            left_out += 1
-            continue
-        room[is_long] -= len(value)
-        taken.append(Secret(value))
-    return FoundSecrets(tuple(taken), left_out)
+def _committed(root: Path) -> Iterator[str]:
+    """What files of the tree name a secret, those near its top first: a session may print it without the name."""
+    top, room = top_of(root) or root, MAX_TREE_BYTES
+    names = (name for name, _ in untrusted.tree(top, MAX_ENTRIES, leave_out=_FOREIGN).files)
+    likely = (it for it in names if _LIKELY.fullmatch(it.rpartition("/")[2]) and not it.endswith(_EXAMPLES))
+    for name in islice(likely, MAX_TREE_FILES):
+        text = next(_texts([top / name]), "")
+        room -= len(text)
+        if room < 0:
+            return
+        yield from named_secrets.values(text)
+        for value in _env_values(text) if _is_env(name.rpartition("/")[2]) else ():
+            yield from _worth_masking(value)
 
 
 def _worth_masking(value: str) -> Iterator[str]:
@@ -181,11 +156,8 @@ def _in_header(value: str) -> Iterator[str]:
 
 
 def _env_files(root: Path) -> Iterator[Path]:
-    try:
-        names = sorted(entry.name for entry in islice(os.scandir(root), 10_000) if entry.name.startswith(".env"))
-    except OSError:
-        return
-    yield from (root / name for name in names if _is_env(name))
+    with suppress(OSError):
+        yield from sorted(root / entry.name for entry in islice(os.scandir(root), 10_000) if _is_env(entry.name))
 
 
 def _is_env(name: str) -> bool:

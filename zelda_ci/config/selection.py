@@ -1,14 +1,13 @@
 """Which suites a command means: by name, file, folder, glob, tag, text, and how they ended last time."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 import re2
 
 from zelda_ci.config.merge import LoadedSuite
-from zelda_ci.config.messages import printable, shown
-from zelda_ci.config.words import nearest
+from zelda_ci.config.messages import nearest, printable, shown
 from zelda_ci.domain import globs
 from zelda_ci.errors import ConfigError
 
@@ -32,7 +31,12 @@ def select(
     names, tags = list(names), list(tags)
     # Where a suite has this very name, no folder and no file of that name is meant.
     exact = {suite.resolved.name for suite in suites}
-    meant = [{it.resolved.name for it in suites if _is_named(name, it, exact)} for name in names]
+    meant = [
+        {name}
+        if name in exact
+        else {it.resolved.name for it in suites if is_meant(name, it.resolved.name, it.resolved.file)}
+        for name in names
+    ]
     strangers = [_unknown_suite(name, suites) for name, found in zip(names, meant, strict=True) if not found]
     if strangers:
         strangers += [f"{told}." for told in notices if any(PurePosixPath(name).stem in told for name in names)]
@@ -65,7 +69,12 @@ def containing(suites: Sequence[LoadedSuite], pattern: str) -> tuple[LoadedSuite
         raise ConfigError(
             message, hint="Put a backslash before signs that are meant as they are.", code="USAGE"
         ) from None
-    chosen = tuple(suite for suite in suites if any(map(expression.search, _texts(suite))))
+    chosen = tuple(
+        suite
+        for suite in suites
+        for it in (suite.resolved,)
+        if any(map(expression.search, (it.name, it.description or "", *it.tags, it.prompt, *it.criteria)))
+    )
     if not chosen:
         message = f"No suite contains {shown(pattern)}: names, descriptions, tags, prompts and criteria were searched."
         raise ConfigError(message, code="NO_SUITE_SELECTED")
@@ -92,29 +101,24 @@ def last_failed(suites: Sequence[LoadedSuite], passed: Mapping[str, bool]) -> tu
 
 
 def is_meant(name: str, suite: str, file: str) -> bool:
-    """Whether a name that was given means the suite of this name, in this file."""
-    *folders, _ = (str(path) for path in reversed([PurePosixPath(file), *PurePosixPath(file).parents[:-1]]))
-    path = "/".join(part for part in PurePosixPath(name).parts if part not in {".", "..", "/"})
-    # A matrix puts its values behind the suite's name.
-    is_named = name == suite or suite.startswith(f"{name}.")
-    if is_named or (path and any(_end_alike(path, each) for each in (file, *folders))):
-        return True
+    """Whether a name that was given means the suite of this name, in this file: by name, path, folder or glob."""
+    path = PurePosixPath(file)
     # `api/list` for `zelda/api/test-list.yaml`, wherever the folder of suites lies.
-    named = [file, str(PurePosixPath(file).with_name(usual_name(file)))]
-    tails = [tail for each in named for tail in _tails(each) if "/" in name or "/" not in tail]
-    if "/" in name and name in tails:
+    files = (path, path.parent / usual_name(file))
+    given = "/".join(part for part in PurePosixPath(name).parts if part not in {".", "..", "/"})
+    folders = path.parents[:-1]
+    is_path = given in _tails(*files, *folders) - {usual_name(file)}
+    is_longer = any(f"/{given}".endswith(f"/{place}") for place in (path, *folders))
+    # A matrix puts its values behind the suite's name.
+    if name == suite or suite.startswith(f"{name}.") or is_path or is_longer:
         return True
-    return bool(_GLOB.search(name)) and any(globs.matches([name.removeprefix("./")], it) for it in (suite, *tails))
+    spelled = [suite, *(each for each in _tails(*files) if "/" in name or "/" not in each)]
+    return bool(_GLOB.search(name)) and any(globs.matches([name.removeprefix("./")], each) for each in spelled)
 
 
-def _tails(path: str) -> Iterator[str]:
-    parts = path.split("/")
-    return ("/".join(parts[start:]) for start in range(len(parts)))
-
-
-def _end_alike(one: str, other: str) -> bool:
-    """Whether the shorter of two paths is the end of the longer one."""
-    return f"/{one}".endswith(f"/{other}") or f"/{other}".endswith(f"/{one}")
+def _tails(*paths: PurePosixPath) -> set[str]:
+    """Paths as they are called from each folder on the way to them."""
+    return {"/".join(path.parts[start:]) for path in paths for start in range(len(path.parts))}
 
 
 def usual_name(file: str) -> str:
@@ -122,19 +126,8 @@ def usual_name(file: str) -> str:
     return PurePosixPath(file).stem.removeprefix("test-")
 
 
-def _texts(suite: LoadedSuite) -> Iterable[str]:
-    it = suite.resolved
-    return (it.name, it.description or "", *it.tags, it.prompt, *it.criteria)
-
-
-def _is_named(name: str, suite: LoadedSuite, exact: set[str]) -> bool:
-    if name in exact:
-        return name == suite.resolved.name
-    return is_meant(name, suite.resolved.name, suite.resolved.file)
-
-
 def _unknown_suite(name: str, suites: Sequence[LoadedSuite]) -> str:
-    if set("*?{") & set(name):
+    if _GLOB.search(name):
         return f'No suite matches "{printable(shown(name))}".'
     near = nearest(name, [suite.resolved.name for suite in suites] + [suite.resolved.file for suite in suites])
     guess = f" (did you mean {near}?)" if near else ""

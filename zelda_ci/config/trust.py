@@ -11,13 +11,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from zelda_ci.config import document
-from zelda_ci.config.check import Model
-from zelda_ci.config.discovery import suite_files
-from zelda_ci.config.document import ConfigDocument
-from zelda_ci.config.merge import DEFAULT, Identity, Layer, LoadedSuite, Origin, resolve, with_value
+from zelda_ci.config.document import load_document
+from zelda_ci.config.files import find_root, suite_files
+from zelda_ci.config.merge import DEFAULT, Layer, LoadedSuite, Model, Origin, SuiteFile, resolve, with_value
 from zelda_ci.config.messages import ConfigProblem, Rejected, ordered
-from zelda_ci.config.project import Examination, LoadedProject, find_root, folder_problems
+from zelda_ci.config.project import Examination, LoadedProject, folder_problems
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import Source
 from zelda_ci.domain.keys import HEAD, Decider, KeyDecision
@@ -36,10 +34,8 @@ class BaseSettings:
     """The settings of the base, whatever else is wrong with its files."""
 
     commit: str
-    config: ProjectConfig
-    layer: Layer
-    """Of the project's file."""
-    suites: Mapping[str, Layer]
+    project: Layer[ProjectConfig]
+    suites: Mapping[str, Layer[SuiteConfig]]
     """By path in the repository."""
     problems: tuple[ConfigProblem, ...] = ()
     """What cannot be read of the settings that count."""
@@ -103,38 +99,27 @@ def base_settings(folder: Path, top: Path, commit: str, wanted: Iterable[str]) -
         wanted: Suites of the pull request, by path in the repository; the base may lack them.
     """
     root = find_root(folder)
-    project, problems = _base_document(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
-    suites, wanted = {}, frozenset(wanted)
-    for path in filter(lambda path: (top / path).exists(), wanted):
-        suite, more = _base_document(top / path, path, SuiteConfig)
-        suites[path] = suite.layer
-        problems += more
-    held = (os.path.relpath(file, top) for file in suite_files(root, str(project.config.test_dir)))
+    project = _base_layer(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
+    wanted = frozenset(wanted)
+    suites = {path: _base_layer(top / path, path, SuiteConfig) for path in wanted if (top / path).exists()}
+    problems = (*project.problems, *(problem for layer in suites.values() for problem in layer.problems))
+    held = (os.path.relpath(file, top) for file in suite_files(root, project.config.test_dir))
     gone = sorted({Path(file).as_posix() for file in held} - wanted)
     # Names need not be text.
     shown = (os.fsencode(file).decode("utf-8", "backslashreplace") for file in gone)
-    return BaseSettings(commit, project.config, project.layer, suites, problems, tuple(shown))
+    return BaseSettings(commit, project, suites, problems, tuple(shown))
 
 
-def _base_document(
-    path: Path, file: str, model: type[Model]
-) -> tuple[ConfigDocument[Model], tuple[ConfigProblem, ...]]:
-    """What a file gives, and what is wrong with the part of it that counts."""
-    if not os.path.lexists(path):
-        return document.empty(file, model), ()
+def _base_layer(path: Path, file: str, model: type[Model]) -> Layer[Model]:
+    """What a file gives, with the problems of that part of it that counts."""
     try:
-        read = document.load_document(path, file, model)
+        read = load_document(path, file, model) if os.path.lexists(path) else Layer(file, model())
     except Rejected as exc:
-        return document.empty(file, model), exc.problems
-    return read, tuple(it for it in read.problems if _concerns_what_counts(it, read.source))
-
-
-def _concerns_what_counts(problem: ConfigProblem, source: Source) -> bool:
-    """Whether it is one of a key that counts, or of the file as a whole."""
-    line = problem.line or 0
-    above = [(at.line, str(path[0])) for path, at in source.keys.items() if len(path) == 1 and at.line <= line]
+        return Layer(file, model(), problems=exc.problems)
     counting = {name.partition(".")[0] for name, decision in DECISIONS.items() if decision.by is not Decider.HEAD}
-    return not above or max(above)[1] in counting
+    tops = [(at.line, str(path[0])) for path, at in read.source.keys.items() if len(path) == 1]
+    above = {it: max((top for top in tops if top[0] <= (it.line or 0)), default=None) for it in read.problems}
+    return replace(read, problems=tuple(it for it, top in above.items() if top is None or top[1] in counting))
 
 
 def settle(head: LoadedProject, top: Path, base: BaseSettings) -> SettledProject:
@@ -152,17 +137,12 @@ def settle(head: LoadedProject, top: Path, base: BaseSettings) -> SettledProject
         )
     paths = places(head, top)
     suites = tuple(_settled(it, paths[it.resolved.name], base) for it in head.suites)
-    wanted = head.config.results_dir
-    config = head.config.replace(results_dir=base.config.results_dir)
-    if problems := tuple(
-        folder_problems(replace(document.empty(CONFIG_FILE, ProjectConfig), config=config), head.root)
-    ):
+    config = head.config.replace(results_dir=base.project.config.results_dir)
+    settled = replace(head, layer=replace(head.layer, config=config), suites=tuple(it.suite for it in suites))
+    if problems := tuple(folder_problems(replace(settled.layer, source=Source()), head.root)):
         raise Examination(None, ordered(problems)).error()
-    settled = replace(
-        head, results_dir=head.root / config.results_dir, config=config, suites=tuple(it.suite for it in suites)
-    )
-    place = head.layer.origin("resultsDir") or base.layer.origin("resultsDir") or DEFAULT
-    changes = (KeyChange("resultsDir", place),) if config.results_dir != wanted else ()
+    place = head.layer.origin("resultsDir") or base.project.origin("resultsDir") or DEFAULT
+    changes = (KeyChange("resultsDir", place),) if config != head.config else ()
     return SettledProject(settled, suites, changes, base.gone)
 
 
@@ -174,19 +154,19 @@ def _settled(head: LoadedSuite, path: str, base: BaseSettings) -> SettledSuite:
         path: Of its file in the repository.
         base: The settings of the base.
     """
-    own = base.suites.get(path)
-    layers = [layer for layer in (own, base.layer) if layer]
-    suite = head.resolved
-    identity = Identity(suite.file, suite.name, DEFAULT, suite.prompt, DEFAULT)
-    trusted = resolve(identity, *layers)
+    suite, own = head.resolved, base.suites.get(path)
+    layer = own or Layer(suite.file, SuiteConfig())
+    trusted = resolve(SuiteFile(suite.name, suite.prompt, DEFAULT, layer), base.project)
     changes: list[KeyChange] = []
     judging: list[KeyChange] = []
     origins = dict(head.provenance)
     for key in keys(ResolvedSuite):
-        if key.group or (decision := DECISIONS.get(key.dotted, HEAD)).by is Decider.HEAD:
-            continue
+        decision = HEAD if key.group else DECISIONS.get(key.dotted, HEAD)
         is_judging = decision.by is Decider.JUDGING
-        if is_judging and _is_its_own(key.dotted, head, is_new=own is None):
+        # Where nothing that was agreed on is changed by it, the pull request decides how a suite is judged.
+        is_new = own is None and origins.get(key.dotted, DEFAULT).file == suite.file
+        is_free = is_new or (key.dotted == "coverageThreshold" and suite.test_command is None)
+        if decision.by is Decider.HEAD or (is_judging and is_free):
             continue
         wanted, counting = (attrgetter(".".join(key.attributes))(each.resolved) for each in (head, trusted))
         if decision.by is Decider.LOWER:
@@ -194,22 +174,14 @@ def _settled(head: LoadedSuite, path: str, base: BaseSettings) -> SettledSuite:
         if counting != wanted:
             suite = with_value(suite, key.attributes, counting)
             loosens = is_judging and lets_more_pass(key.dotted, wanted, counting)
-            change = KeyChange(key.dotted, _place(key.dotted, head, trusted), loosens)
-            (judging if is_judging else changes).append(change)
+            given = [side.provenance.get(key.dotted, DEFAULT) for side in (head, trusted)]
+            place = next((each for each in given if each != DEFAULT), DEFAULT)
+            (judging if is_judging else changes).append(KeyChange(key.dotted, place, loosens))
             origins[key.dotted] = trusted.provenance[key.dotted]
-    settled_suite = replace(head, resolved=suite, provenance=origins)
     if head.skip != trusted.skip:
         changes.append(KeyChange("skip", Origin(suite.file)))
-    settled_suite = replace(settled_suite, skip=trusted.skip)
-    return SettledSuite(settled_suite, own is None, tuple(changes), tuple(judging))
-
-
-def _is_its_own(key: str, head: LoadedSuite, *, is_new: bool) -> bool:
-    """Whether the pull request decides how a suite is judged: where nothing that was agreed on is changed by it."""
-    suite = head.resolved
-    if key == "coverageThreshold" and suite.test_command is None:
-        return True
-    return is_new and head.provenance.get(key, DEFAULT).file == suite.file
+    settled = replace(head, resolved=suite, provenance=origins, skip=trusted.skip)
+    return SettledSuite(settled, own is None, tuple(changes), tuple(judging))
 
 
 def lets_more_pass(key: str, wanted: Any, given: Any) -> bool:
@@ -227,8 +199,3 @@ def lets_more_pass(key: str, wanted: Any, given: Any) -> bool:
     if isinstance(wanted, int | float) and isinstance(given, int | float):
         return wanted > given if lower_is_stricter else wanted < given
     return False
-
-
-def _place(key: str, head: LoadedSuite, base: LoadedSuite) -> Origin:
-    places = (side.provenance.get(key, DEFAULT) for side in (head, base))
-    return next((place for place in places if place != DEFAULT), DEFAULT)

@@ -6,22 +6,22 @@ from typing import Literal
 from pydantic import computed_field
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.trials import TrialSetting
+from zelda_ci.domain.trials import DoneReason, TrialSetting
 from zelda_ci.redact import SafeText
 
 
 class TrialPrice(Record):
-    """What one trial of a suite costs, judge included, in US dollars."""
+    """Price of one trial of a suite, judge included, in US dollars."""
 
     usual: float
     most: float
-    """Of those that are stored; the next one may cost more."""
+    """The dearest stored trial; the next one may cost more."""
     trials: int
-    """Stored trials that say so."""
+    """Number of stored trials that the price rests on."""
 
 
 class SuiteForecast(Record):
-    """How many sessions a suite may take, and what one costs."""
+    """Number and price of the sessions that a suite may take."""
 
     suite: str
     fewest: int
@@ -29,7 +29,7 @@ class SuiteForecast(Record):
     price: TrialPrice | None = None
     """Absent where no trial is stored."""
     limit_usd: float | None = None
-    """At which a session of it is ended, judge not included; absent where the suite has no `maxCostUsd`."""
+    """Cost at which a session of the suite is ended, judge not included; absent without `maxCostUsd`."""
 
 
 class Forecast(Record):
@@ -39,7 +39,7 @@ class Forecast(Record):
     suites: tuple[SuiteForecast, ...]
     budget_usd: float | None = None
     replayed: bool = False
-    """Whether the models' words come from a recording, so that nothing is spent."""
+    """True where the models' words come from a recording, so that nothing is spent."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -65,19 +65,18 @@ class Forecast(Record):
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """Suites of which nothing is stored."""
+        """Suites without a stored trial."""
         return tuple(suite.suite for suite in self.suites if suite.price is None)
 
 
 class SuiteArms(Record):
-    """How far the two sides of a suite came, and why no further; told as it happens, too."""
+    """Progress of the two sides of a suite, and why it ended; also an event."""
 
     suite: str
     head: int
     """Trials of this invocation."""
     base: int = 0
-    reason: str
-    """`asExpected`, `regressed`, `planEnded`, `notProven`, `noBase`, `failed`, `budget`, `ended` or `interrupted`."""
+    reason: DoneReason
     unpaid: int = 0
     """Trials that were wanted and not begun: the money was gone, or the invocation was ended."""
     trials: TrialSetting | None = None
@@ -88,11 +87,11 @@ class BaseSide(Record):
     """The commit whose files run beside those of the head."""
 
     wanted: str
-    """As it was asked for."""
+    """The commit as the user named it."""
     commit: str | None = None
-    """Absent where it could not be had."""
+    """Hash of the commit; absent where it could not be read."""
     problem: SafeText | None = None
-    """Why not."""
+    """Reason why it could not be read."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +106,6 @@ class MoreTrials:
     look: int
     """The one to come, from 1."""
     looks: int
-    """At most."""
+    """Number of looks at most."""
     missed: tuple[tuple[str, int, int], ...] = ()
-    """Criteria that the head did not always meet: how often not, of how many trials."""
+    """Criteria that the head did not always meet: name, failures, trials."""

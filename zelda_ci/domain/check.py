@@ -19,21 +19,21 @@ class Check(Record):
     message: SafeText | None = None
     hint: str | None = None
     origin: str | None = None
-    """Where the command stands: file and line."""
+    """File and line of the command."""
     suites: tuple[str, ...] = ()
-    """Those that it concerns; empty where it is all."""
+    """Names of the suites that it concerns; empty for all."""
     failing: SafeText | None = None
-    """What of the project's build or tests fails before any session, where that stops no run."""
+    """Failure of the project's build or tests before any session, where that stops no run."""
     output: SafeText | None = None
     """The last lines of what a command printed, where it did not do well."""
     seconds: float = 0.0
     cost_usd: float = 0.0
     remembered: bool = False
-    """Whether it was tried earlier, on the same commit with the same settings."""
+    """True where it was tried earlier, on the same commit with the same settings."""
 
 
 class CheckReport(Record):
-    """All of one invocation."""
+    """All checks of one invocation."""
 
     schema_version: int = 1
     checks: tuple[Check, ...]
@@ -41,20 +41,20 @@ class CheckReport(Record):
 
     @property
     def failures(self) -> tuple[Check, ...]:
-        """What has to be mended first."""
+        """Checks that failed."""
         return tuple(check for check in self.checks if check.status == "failed")
 
     @property
     def failing(self) -> dict[str, SafeText]:
-        """By suite, what of its build and tests fails before any session."""
+        """Failing build and tests before any session, by suite."""
         return {suite: check.failing for check in self.checks if check.failing for suite in check.suites}
 
     @property
     def warnings(self) -> tuple[Check, ...]:
-        """What one should know."""
+        """Checks with a warning."""
         return tuple(check for check in self.checks if check.status == "warning")
 
     @property
     def exit_code(self) -> int:
-        """That of a configuration that cannot be used, or success."""
+        """2 where a check failed, else 0."""
         return 2 if self.failures else 0

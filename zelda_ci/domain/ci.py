@@ -10,7 +10,7 @@ from zelda_ci.domain.comparison import AcceptedReason, NotLoaded
 
 
 class Provenance(Record):
-    """Where the results of an artifact come from; untrusted until it agrees with what GitHub says of its run."""
+    """Origin of the results of an artifact; untrusted until it agrees with what GitHub says of its run."""
 
     schema_version: Literal[1] = 1
     repository: str
@@ -19,7 +19,7 @@ class Provenance(Record):
     sha: str
     """The commit that was really tested: of a pull request, usually the merge commit."""
     head_sha: str
-    """Of a pull request, its head; else the same as `sha`."""
+    """Head commit of the pull request; otherwise the same as `sha`."""
     base_sha: str | None = None
     """The commit that the results should be compared with; absent where there is none."""
     base_branch: str | None = None
@@ -33,21 +33,21 @@ class Provenance(Record):
     job: str | None = None
     """Id of the job in its workflow; the jobs of a matrix share it."""
     artifact: str | None = None
-    """What the input artifact-name or comment-id says; the name of the artifact itself holds job and attempt, too."""
+    """Value of the input artifact-name or comment-id; the artifact's own name holds job and attempt, too."""
     folder: str | None = None
-    """Of the project, below the workspace; `.` where it is the workspace."""
+    """Folder of the project below the workspace; `.` for the workspace itself."""
     batch_id: str
     complete: bool = True
     """False where the run was cut short or not judged completely: such results are nobody's baseline."""
     created_at: AwareDatetime
     accepted: tuple[AcceptedReason, ...] = ()
-    """What would have turned the check red, had nobody with write access accepted it on the pull request."""
+    """Findings that would have turned the check red, had nobody with write access accepted them on the pull request."""
     refused: tuple[NotLoaded, ...] = ()
     """Settings files that Claude Code refuses and did not refuse on the base."""
 
 
 class PoolSummary(Record):
-    """What a pool rests on."""
+    """Size and age of a pool of stored trials."""
 
     trials: int
     per_suite: int
@@ -59,7 +59,7 @@ class PoolSummary(Record):
 
 
 class BaselineState(StrEnum):
-    """Whether there is something to compare with, and if not, why not."""
+    """State of the baseline: found, or the reason why there is none."""
 
     FOUND = "found"
     NONE_YET = "noneYet"
@@ -68,7 +68,7 @@ class BaselineState(StrEnum):
     NOT_PERMITTED = "notPermitted"
     """The token may not read artifacts."""
     INVALID = "invalid"
-    """What was found could not be trusted or read."""
+    """A baseline was found and could not be trusted or read."""
     UNREACHABLE = "unreachable"
     OFF = "off"
     """Nobody asked for a comparison, or the event has nothing to compare with."""
@@ -79,7 +79,7 @@ class BaselineOrigin(Record):
 
     state: BaselineState
     sentence: str
-    """For people: which baseline, or why none and what to do."""
+    """Sentence for people: which baseline, or why none and what to do."""
     branch: str | None = None
     stands_for: str | None = None
     """The base branch of a pull request that has stored nothing, where `branch` is the one on which it is based."""
@@ -90,11 +90,11 @@ class BaselineOrigin(Record):
     commit: str | None = None
     """The commit whose results were taken."""
     behind: int | None = None
-    """How many commits `commit` is behind `wanted`; absent where that is not known."""
+    """Number of commits by which `commit` is behind `wanted`; absent where that is not known."""
     created_at: AwareDatetime | None = None
     run_id: int | None = None
     artifact_id: int | None = None
     trials: int | None = None
     """Most trials that any suite of it has."""
     pool: PoolSummary | None = None
-    """What the stored trials rest on, where those of several runs are counted together."""
+    """Size and age of the pool, where stored trials of several runs are counted together."""

@@ -14,7 +14,7 @@ from zelda_ci.redact import SafeText
 
 
 class Verdict(StrEnum):
-    """What a comparison says about one measure or criterion."""
+    """Verdict of a comparison on one measure or criterion."""
 
     REGRESSED = "regressed"
     CHANGED = "changed"
@@ -38,7 +38,7 @@ class TrialStatistics(Record):
 
 
 class Trials(Record):
-    """What became of the runs of one suite on one side."""
+    """Runs of one suite on one side, by what became of them."""
 
     run_ids: tuple[str, ...]
     valid: int
@@ -49,12 +49,12 @@ class Trials(Record):
     """Valid runs in which not everything was judged: they count only for what was."""
     statuses: dict[SessionStatus, int]
     replayed: int = 0
-    """How many of the valid runs took the model's words from a cassette."""
+    """Number of valid runs that took the model's words from a cassette."""
     models: tuple[str, ...] = ()
     """Session models asked for by the valid runs."""
     commits: tuple[str, ...] = ()
     dirty: bool = False
-    """Whether any run tested a tree that differed from its commit."""
+    """True where a run tested a tree that differed from its commit."""
 
 
 class Delta(Record):
@@ -62,14 +62,14 @@ class Delta(Record):
 
     verdict: Verdict
     reasons: tuple[str, ...] = ()
-    """Why the verdict is no firmer than it is, in short sentences."""
+    """Reasons why the verdict is no firmer, in short sentences."""
     better: Literal["higher", "lower"]
     baseline: TrialStatistics | None = None
     candidate: TrialStatistics | None = None
     change: float | None = None
     """Candidate mean minus baseline mean; absent where the sides are not comparable."""
     change_percent: float | None = None
-    """Of the baseline mean; absent where that is zero."""
+    """Change in percent of the baseline mean; absent where that is zero."""
     effect: Literal["better", "worse", "same"] | None = None
     """The meaning of the change's sign, whether or not it is more than noise."""
     threshold: float | None = None
@@ -84,11 +84,11 @@ class Delta(Record):
     """95 % confidence interval of the change, of this number by itself; absent where a side has one trial, or nothing
     varies."""
     gates: bool = False
-    """Whether a gate on regressions counts this verdict."""
+    """True where a gate on regressions counts this verdict."""
 
     @property
     def is_tested(self) -> bool:
-        """Whether the verdict counts for that of the suite: other numbers are shown beside what is tested."""
+        """True where the verdict counts for that of the suite: other numbers are shown beside what is tested."""
         return self.change is None or self.method is not None
 
 
@@ -138,16 +138,16 @@ class FigureDelta(Record):
 
 
 class TrialSources(Record):
-    """What the verdict on one suite rests on, where trials were added as they were needed."""
+    """Trials that the verdict on one suite rests on, where trials were added as they were needed."""
 
     head: int
     """Trials of the candidate that count."""
     base: int = 0
-    """Of the base, run in the same job, side by side with those."""
+    """Trials of the base, run in the same job, side by side with the candidate's."""
     stored: int = 0
-    """Of the base, made before: they only said what to expect of the first trials."""
+    """Trials of the base made before: they only said what to expect of the first trials."""
     ended: DoneReason | None = None
-    """Why no more were made; absent where more were wanted than could be made."""
+    """Reason why no more were made; absent where more were wanted than could be made."""
 
 
 class SuiteComparison(Record):
@@ -160,13 +160,13 @@ class SuiteComparison(Record):
     baseline: Trials | None = None
     candidate: Trials | None = None
     reasons: tuple[str, ...] = ()
-    """Why the sides cannot be compared as a whole; empty when they can."""
+    """Reasons why the sides cannot be compared as a whole; empty when they can."""
     notes: tuple[str, ...] = ()
     """Differences worth knowing that do not stand in the way."""
     measures: tuple[MeasureDelta, ...] = ()
     criteria: tuple[CriterionDelta, ...] = ()
     figures: tuple[FigureDelta, ...] = ()
-    """What else was measured; empty where one side has no valid run of the suite."""
+    """Other numbers; empty where one side has no valid run of the suite."""
     tools: ToolDelta = ToolDelta()
     sources: TrialSources | None = None
     """Absent where the number of trials was fixed."""
@@ -180,19 +180,6 @@ class FamilySize(Record):
     """Chance that a comparison of two equal sides claims any regression."""
 
 
-class Counts(Record):
-    """Criteria and measures of all suites by verdict."""
-
-    regressed: int = 0
-    changed: int = 0
-    """Seen, and not proven: a side has one trial."""
-    improved: int = 0
-    unchanged: int = 0
-    inconclusive: int = 0
-    new: int = 0
-    removed: int = 0
-
-
 SAME_FILES = "both sides tested the same files with the same settings: what differs is noise"
 
 
@@ -202,7 +189,8 @@ class Comparison(Record):
     schema_version: Literal[1] = 1
     verdict: Verdict
     """The gravest of all suites and of the overall numbers."""
-    counts: Counts
+    counts: dict[Verdict, int]
+    """Criteria and measures of all suites by verdict."""
     single_trial: bool
     """True where some suite has one trial on a side: what differs there is `changed`, which proves nothing."""
     mixed: bool = False
@@ -243,7 +231,7 @@ class NotRun(Record):
     trials: int
     made: int
     why: str = BUDGET_ENDED
-    """What had happened before."""
+    """Reason why they were not begun."""
 
 
 class _Evaluation(Record):
@@ -258,11 +246,11 @@ class BelowMinimum(_Evaluation):
     minimum: float
     mean: float | None = None
     reason: str | None = None
-    """Why there is no score."""
+    """Reason why there is no score."""
 
 
 class _FailedTrials(_Evaluation):
-    """At least half of the trials that count."""
+    """At least half of the trials that count failed in this."""
 
     trials: int
     of: int
@@ -290,7 +278,7 @@ class NotLoaded(Record):
     kind: Literal["notLoaded"] = "notLoaded"
     suite: None = None
     file: str
-    """From the top of the repository."""
+    """Path from the top of the repository."""
     effect: str
     """What became of it and what has no effect, in words that follow "is"."""
 
@@ -303,16 +291,16 @@ GateReason = Regression | NotJudged | NotRun | NotLoaded | Evaluation
 
 
 class Acceptance(Record):
-    """That somebody who may write takes one failing criterion of a pull request for what it is."""
+    """Acceptance of one failing criterion of a pull request by somebody with write access."""
 
     suite: str
     criterion: str
     """Its text when it was accepted: a criterion that has another text since is not accepted."""
     by: str
-    """The login of who said so."""
+    """Login of the person who accepts it."""
     because: SafeText
     url: str | None = None
-    """Of the comment that says it."""
+    """Address of the comment that accepts it."""
     at: AwareDatetime
 
 
@@ -324,7 +312,7 @@ class AcceptedReason(Record):
 
 
 class Uncounted(StrEnum):
-    """Why a failure does not turn the check red."""
+    """Reason why a failure does not turn the check red."""
 
     ON_BASE = "onBase"
     """It fails on the base, too."""
@@ -340,19 +328,19 @@ class UncountedReason(Record):
     reason: GateReason
     because: Uncounted
     baseline: TrialStatistics | None = None
-    """Where it is not proven, the outcomes of the base: 100 for each trial that does not fail in this, else 0."""
+    """Outcomes of the base, where it is not proven: 100 for each trial that does not fail in this, else 0."""
     interval: tuple[float, float] | None = None
-    """And the 95 % confidence interval of the change."""
+    """95 % confidence interval of the change, where it is not proven."""
 
 
 class GateResult(Record):
-    """What the gate says: red with reasons, green without."""
+    """Result of the gate: red with reasons, green without."""
 
     reasons: tuple[GateReason, ...] = ()
     uncounted: tuple[UncountedReason, ...] = ()
-    """What fails, and is neither proven to be worse than on the base nor must hold whatever the base does."""
+    """Failures that are neither proven to be worse than on the base nor must hold whatever the base does."""
     accepted: tuple[AcceptedReason, ...] = ()
-    """What somebody has accepted on this pull request: listed, and no reason."""
+    """Findings that somebody has accepted on this pull request: listed, and no reason."""
 
     @property
     def exit_code(self) -> Literal[0, 1, 2]:

@@ -27,10 +27,10 @@ class EvalContext:
     earlier: Mapping[Metric, EvalResult] = field(default_factory=dict)
     """Results of the evaluators that ran before this one."""
     checks: tuple[SafeText, ...] = ()
-    """What build and tests said, each as one finished text that a judge can read."""
+    """Output of build and tests, each as one finished text that a judge can read."""
     unready: SafeText | None = None
-    """Why build and tests cannot be run, though it is the session's work that they would judge."""
+    """Reason why build and tests cannot be run, though it is the session's work that they would judge."""
     images: Path | None = None
     """Folder with the images that tools returned."""
     manifest: ToolsManifest | None = None
-    """What the project offered, and what of it the session had; absent where nobody looked."""
+    """Items that the project offered, and which of them the session had; absent where nobody looked."""

@@ -13,7 +13,7 @@ class EfficiencyDetails(Record):
     """Raw numbers behind the efficiency score."""
 
     counted_by: Literal["claudeCode", "proxy", "transcript"] = "claudeCode"
-    """Where tokens and cost come from: Claude Code's last result message, the model proxy, or the responses heard."""
+    """Source of tokens and cost: Claude Code's last result message, the model proxy, or the transcript's responses."""
     usage: Usage
     models: dict[str, ModelUsage]
     cost_usd: float
@@ -33,7 +33,7 @@ class EfficiencyDetails(Record):
 
 
 class CriterionVerdict(StrEnum):
-    """Whether a criterion is met, as far as that is known."""
+    """Verdict on a criterion."""
 
     PASS = "PASS"  # noqa: S105 - a verdict, not a password
     FAIL = "FAIL"
@@ -44,18 +44,14 @@ class CriterionVerdict(StrEnum):
 
 
 class Citation(Record):
-    """Where a verdict can be checked."""
+    """Place at which a verdict can be checked."""
 
     where: SafeText
     """File and lines of the final tree, a hunk of the patch, or a turn and tool call of the transcript."""
     quote: SafeText | None = None
 
 
-class CriterionJudgement(Record):
-    """One acceptance criterion of one run."""
-
-    criterion: SafeText
-    verdict: CriterionVerdict
+class _Judgement(Record):
     reasoning: SafeText
     evidence: tuple[Citation, ...] = ()
     """Citations that were looked up and found."""
@@ -63,27 +59,37 @@ class CriterionJudgement(Record):
     """Votes by verdict, where there were several and they differed; those that do not count as `notJudged`."""
 
 
+class CriterionJudgement(_Judgement):
+    """One acceptance criterion of one run."""
+
+    criterion: SafeText
+    verdict: CriterionVerdict
+
+
 class JudgeIdentity(Record):
-    """Who judged: verdicts of different judges are not comparable."""
+    """The judge: verdicts of different judges are not comparable."""
 
     model: str
     prompt_version: str
 
 
-class FulfillmentDetails(Record):
-    """Details of the metric `requirementFulfillment`, criteria in the suite's order."""
-
+class _JudgedDetails(Record):
     judge: JudgeIdentity | None = None
-    criteria: tuple[CriterionJudgement, ...] = ()
     votes: int = 1
     parts: int = 1
     """Pieces in which the transcript was read; more than one where it did not fit into the judge's context."""
     notes: tuple[SafeText, ...] = ()
-    """What the judge did not see in full, and what else limits the verdicts, in sentences."""
+    """Limits of the verdicts, in sentences, such as what the judge did not see in full."""
+
+
+class FulfillmentDetails(_JudgedDetails):
+    """Details of the metric `requirementFulfillment`, criteria in the suite's order."""
+
+    criteria: tuple[CriterionJudgement, ...] = ()
 
     @property
     def by_name(self) -> dict[str, CriterionJudgement]:
-        """By criterion; a text that occurs twice in a suite is numbered."""
+        """Judgements by criterion; a text that occurs twice in a suite is numbered."""
         named: dict[str, CriterionJudgement] = {}
         for judged in self.criteria:
             name, copies = str(judged.criterion), 1
@@ -95,7 +101,7 @@ class FulfillmentDetails(Record):
 
 
 class ToolUse(Record):
-    """How often a session called a tool, and how often that went wrong."""
+    """Calls of one tool in a session, and how many went wrong."""
 
     tool: SafeText
     """Named as in `EfficiencyDetails.tool_calls`."""
@@ -105,19 +111,14 @@ class ToolUse(Record):
     denied: int = 0
 
 
-class ToolRemark(Record):
-    """What the judge says of one tool."""
+class ToolRemark(_Judgement):
+    """Remark of the judge on one tool."""
 
     tool: SafeText
-    reasoning: SafeText
-    evidence: tuple[Citation, ...] = ()
-    """Places that were looked up and found."""
-    split: dict[str, int] | None = None
-    """Votes by finding, where there were several and they differed; those that do not count as `notJudged`."""
 
 
 class RuleVerdict(StrEnum):
-    """What became of a rule. Rules have no call that could be counted: without a judge nothing is known of them."""
+    """Verdict on a rule. Rules have no call that could be counted: without a judge nothing is known of them."""
 
     FOLLOWED = "followed"
     BROKEN = "broken"
@@ -126,26 +127,21 @@ class RuleVerdict(StrEnum):
     """There is no finding that counts, or the judge was not asked."""
 
 
-class RuleJudgement(Record):
+class RuleJudgement(_Judgement):
     """One rule or CLAUDE.md file that the session had."""
 
     rule: SafeText
-    """Its file."""
+    """File of the rule."""
     verdict: RuleVerdict
-    reasoning: SafeText
-    evidence: tuple[Citation, ...] = ()
-    split: dict[str, int] | None = None
-    """As of tools."""
 
 
-class ToolUsageDetails(Record):
-    """Details of the metric `toolUsage`. What needs no judge is there without one."""
+class ToolUsageDetails(_JudgedDetails):
+    """Details of the metric `toolUsage`. Without a judge, only what needs none is filled."""
 
-    judge: JudgeIdentity | None = None
     used: dict[str, int] = {}
     """Calls by tool, named as in `EfficiencyDetails.tool_calls`."""
     uses: tuple[ToolUse, ...] = ()
-    """The same with errors and denials, the most used first."""
+    """Calls by tool with errors and denials, the most used first."""
     missed: tuple[ToolRemark, ...] = ()
     """Tools that were available, should have been used, and were not."""
     misused: tuple[ToolRemark, ...] = ()
@@ -159,11 +155,6 @@ class ToolUsageDetails(Record):
     """Tools on which there is no finding that counts. What was offered is in one of these six."""
     rules: tuple[RuleJudgement, ...] = ()
     not_loaded: tuple[ManifestEntry, ...] = ()
-    """What the project has and the session had not, each with the reason; what only waited for a file is not here."""
+    """Items of the project that the session had not, with the reason; without those that only waited for a file."""
     manifest: tuple[ManifestEntry, ...] = ()
     """Everything that the project has, without its text."""
-    parts: int = 1
-    """Pieces in which the judge read the transcript."""
-    votes: int = 1
-    notes: tuple[SafeText, ...] = ()
-    """What limits the assessment, in sentences."""

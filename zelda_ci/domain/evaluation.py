@@ -1,4 +1,4 @@
-"""What evaluators return."""
+"""Results of evaluators."""
 
 from typing import Annotated, Any
 
@@ -14,16 +14,16 @@ class EvalResult(Record):
 
     metric: Metric
     version: str
-    """Of the evaluator; results of different versions are not comparable."""
+    """Version of the evaluator; results of different versions are not comparable."""
     score: float | None = None
     """0 to 100."""
     reasoning: SafeText
     details: Annotated[SerializeAsAny[Record], WithJsonSchema({"type": "object"})]
-    """Of the kind that the metric's row names; without a field where nothing is known, or another Zelda wrote them."""
+    """Record of the kind that the metric's row names; empty where nothing is known, or another Zelda wrote it."""
     failed: bool = False
     """True where the evaluator could not do its work; being unscored because nothing was configured is no failure."""
     code: str | None = None
-    """Of that failure, like `JUDGE_AUTHENTICATION_FAILED`, where Zelda can explain it."""
+    """Code of that failure, like `JUDGE_AUTHENTICATION_FAILED`, where Zelda can explain it."""
 
     @field_validator("details", mode="before")
     @classmethod

@@ -20,7 +20,7 @@ Steers = Literal["itself", "drawn"]
 
 
 class Fingerprint(Record):
-    """What one trial's outcome may depend on; two that are equal may be pooled."""
+    """Digests of what one trial's outcome may depend on; trials with equal ones may be pooled."""
 
     outcome: str
     """Digest of everything apart from platform and project code."""
@@ -29,7 +29,7 @@ class Fingerprint(Record):
     tree: str
     """Digest of the project's own code: neither steering files nor Zelda's."""
     parts: dict[str, str] = {}
-    """By name, what `outcome` and `platform` were made of: it says what differs."""
+    """Parts that `outcome` and `platform` were made of, by name: they say what differs."""
 
     def differences(self, other: "Fingerprint") -> tuple[str, ...]:
         """Names of the parts that differ, and `tree`."""
@@ -43,7 +43,7 @@ class TreeFile:
     """A file of the tested tree."""
 
     path: str
-    """From the top of the tree, with forward slashes."""
+    """Path from the top of the tree, with forward slashes."""
     mode: str
     content: str
     """Git's name for its content."""

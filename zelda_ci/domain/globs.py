@@ -18,7 +18,7 @@ _UNCLOSED_BRACKET = re.compile(r"\[(?=[!^]?\]?[^\]]*$)")
 
 
 def matches(patterns: Iterable[str], path: str) -> bool:
-    """Whether one of the patterns covers a file, `path` being relative to where the patterns count from.
+    """True where one of the patterns covers a file, `path` being relative to where the patterns count from.
 
     As in `.gitignore`: a pattern without a slash counts at any depth, one that covers a folder covers what lies in it.
     What Claude Code does beyond that: braces list alternatives, case does not matter, `!` and `./` cover nothing, and a
@@ -28,7 +28,7 @@ def matches(patterns: Iterable[str], path: str) -> bool:
 
 
 def gitignore_patterns(lines: Iterable[str]) -> list[Any]:
-    """Those lines of a `.gitignore` that can be understood; git passes over the others too."""
+    """Patterns of the lines of a `.gitignore`, without those that cannot be read: git passes over them too."""
     return [pattern for line in lines for pattern in _understood(line) if pattern.include is not None]
 
 

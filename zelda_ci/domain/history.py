@@ -2,47 +2,34 @@
 
 from typing import Literal
 
-from pydantic import AwareDatetime
-
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.measures import LISTED, Measure, Metric, values
-from zelda_ci.domain.outcome import OutcomeWord, run_outcome
-from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.trials import Side
+from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.run import RunOutline, RunResult
 
 
-class StoredRun(Record):
+class StoredRun(RunOutline):
     """One stored run, in short; a number that was not computed is absent."""
 
-    run_id: str
-    batch_id: str
-    suite: str
-    trial: int = 1
-    status: SessionStatus
-    outcome: OutcomeWord
-    """What the run means: how its session ended, and what criteria and commands showed."""
-    started_at: AwareDatetime
-    finished_at: AwareDatetime
+    outcome: Outcome
+    """Meaning of the run: how its session ended, and what criteria and commands showed."""
     scores: dict[Metric, float] = {}
     """0 to 100, of the metrics that have one."""
     cost_usd: float | None = None
-    """Of the session."""
+    """Cost of the session."""
     judge_cost_usd: float | None = None
-    """Of its judges; absent where none was asked."""
+    """Cost of the judges; absent where none was asked."""
     cost_known: bool = True
     """False where no list price of a model is known and a cost is a guess."""
     turns: int | None = None
     numbers: dict[Measure, float] | None = None
-    """Of the metrics that are numbers and have no score."""
-    replayed: bool = False
+    """Values of the metrics that are numbers and have no score."""
     commit: str | None = None
-    side: Side = Side.HEAD
 
     @property
     def whole_cost_usd(self) -> float | None:
-        """Of session and judges together; absent where neither reached a model."""
+        """Cost of session and judges together; absent where neither reached a model."""
         costs = [cost for cost in (self.cost_usd, self.judge_cost_usd) if cost is not None]
         return sum(costs) if costs else None
 
@@ -71,21 +58,13 @@ def at_a_glance(run: RunResult) -> StoredRun:
     requested = run.api.requests > 0
     cost_known = details.cost_known if details else all(model.cost_known for model in run.api.models.values())
     return StoredRun(
-        run_id=run.run_id,
-        batch_id=run.batch_id,
-        suite=run.suite,
-        trial=run.trial,
-        status=run.status,
-        outcome=run_outcome(run).word,
-        started_at=run.started_at,
-        finished_at=run.finished_at,
+        **{name: getattr(run, name) for name in RunOutline.model_fields},
+        outcome=run_outcome(run),
         scores={metric: result.score for metric, result in run.evaluations.items() if result.score is not None},
         cost_usd=details.cost_usd if details else run.api.cost_usd if requested else None,
         judge_cost_usd=run.judge.cost_usd if run.judge else None,
         cost_known=cost_known and all(model.cost_known for model in (run.judge.models if run.judge else {}).values()),
         turns=details.turns if details else None,
         numbers={measure: value for measure, value in values(run.evaluations).items() if measure in LISTED} or None,
-        replayed=run.replayed,
         commit=run.source.commit if run.source else None,
-        side=run.side,
     )

@@ -5,6 +5,7 @@ Options, inputs, variables, the settings of a pull request and their tables in t
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Literal
 
 SourceKind = Literal["option", "input", "variable"]
@@ -12,20 +13,20 @@ SourceKind = Literal["option", "input", "variable"]
 
 @dataclass(frozen=True)
 class KeySources:
-    """Where a key can be given above the files, for all suites of a command."""
+    """Option, input and variable that give a key above the files, for all suites of a command."""
 
     option: str | None = None
     input: str | None = None
     variable: str | None = None
     commands: tuple[str, ...] = ("run", "check")
-    """Those that have the option."""
+    """Commands that have the option."""
     help: str | None = None
-    """Of option and input, where the description of the key does not fit."""
+    """Help of option and input, where the description of the key does not fit."""
     none: str | None = None
     """The word for an empty list."""
 
     def name(self, kind: SourceKind) -> str | None:
-        """Under which name it can be given in this way."""
+        """Name under which the key can be given in this way."""
         return {"option": self.option, "input": self.input, "variable": self.variable}[kind]
 
 
@@ -33,7 +34,7 @@ class Decider(StrEnum):
     """Whose value counts on a pull request, which anybody may have written."""
 
     BASE = "base"
-    """That of the commit that it is merged into: what gives rights, or says where credentials and results go."""
+    """Value of the commit that it is merged into: what gives rights, or says where credentials and results go."""
     LOWER = "lower"
     """The lower of the two: a pull request may spend less, not more."""
     JUDGING = "judging"
@@ -44,11 +45,11 @@ class Decider(StrEnum):
 
 @dataclass(frozen=True)
 class KeyDecision:
-    """Who decides about a key, or about all keys of a group, on a pull request."""
+    """Decision on whose value of a key, or of a group's keys, counts on a pull request."""
 
     by: Decider
     effect: str = ""
-    """What the pull request could have done with another value, to be read after "It"."""
+    """Effect that another value of the pull request would have had, to be read after "It"."""
 
 
 HEAD = KeyDecision(Decider.HEAD)
@@ -56,16 +57,4 @@ HEAD = KeyDecision(Decider.HEAD)
 UNDECIDED = KeyDecision(Decider.BASE, "would have changed a setting whose decision is missing")
 
 
-def base(effect: str) -> KeyDecision:
-    """The base decides."""
-    return KeyDecision(Decider.BASE, effect)
-
-
-def lower(effect: str) -> KeyDecision:
-    """The lower of the two counts."""
-    return KeyDecision(Decider.LOWER, effect)
-
-
-def judging(effect: str) -> KeyDecision:
-    """The base decides until the merge."""
-    return KeyDecision(Decider.JUDGING, effect)
+base, lower, judging = (partial(KeyDecision, by) for by in (Decider.BASE, Decider.LOWER, Decider.JUDGING))

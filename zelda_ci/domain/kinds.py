@@ -1,4 +1,4 @@
-"""The kinds of steering: where the files of each lie, when a session has them, what the model sees, who feels a change.
+"""The kinds of steering: where the files of each lie, when a session has used them, whom a change of them concerns.
 
 Everything that has to know one of these reads this table: the scan, what was loaded, coverage, selection, reports.
 """
@@ -32,7 +32,7 @@ class ItemKind(StrEnum):
 
 
 class Shown(StrEnum):
-    """What the model sees of something that it may call."""
+    """Part that the model sees of something that it may call."""
 
     DESCRIPTION = "description"
     NAME = "name"
@@ -47,25 +47,21 @@ class Kind:
     """One row of the table."""
 
     word: str
-    """For people."""
+    """Word for people."""
     files: tuple[str, ...]
     """Names of its files, wherever they lie; a kind with a folder has the endings of the files in it."""
-    sees: Literal["listing", "text", "effect"]
-    """What the model sees of it: an entry in a listing and the text once called; the text; or only what it does."""
     used: Literal["called", "followed", "run", "in force"]
-    """When a session has used it."""
+    """Way in which a session uses it."""
     felt: Literal["callers", "touchers", "all"] = "all"
-    """Whom a change of its text concerns, where nothing but the text changed."""
+    """Suites that a change of its text concerns, where nothing but the text changed."""
     folder: str = ""
-    """In `.claude`, and in plugins at their top."""
+    """Folder in `.claude`, and in plugins at their top."""
     own_folder: bool = False
-    """Whether each lies in a folder of its own."""
+    """True where each lies in a folder of its own."""
     listed: tuple[str, ...] = ()
     """Lists of Claude Code's first message that name it."""
     call: Literal["Skill", "Agent", "mcp", ""] = ""
     """The tool by which the model calls it; of servers, what the names of their tools begin with."""
-    loaded: str = "at the start"
-    """When, for people."""
 
 
 SKILL_FILE = "SKILL.md"
@@ -73,50 +69,31 @@ MEMORY_FILES, MEMORY_FALLBACKS, MEMORY_LOCAL = ("CLAUDE.md",), ("AGENTS.md",), (
 
 KINDS: Mapping[ItemKind, Kind] = {
     ItemKind.SKILL: Kind(
-        "skill", (SKILL_FILE,), "listing", "called", "callers",
+        "skill", (SKILL_FILE,), "called", "callers",
         folder="skills", own_folder=True, listed=("skills", "slash_commands"), call="Skill",
-        loaded="name and description at the start, or once a file that its `paths` name was touched; text once called",
     ),
     ItemKind.COMMAND: Kind(
-        "command", (".md",), "listing", "called", "callers",
-        folder="commands", listed=("slash_commands",), call="Skill",
-        loaded="name and description at the start, text once called",
+        "command", (".md",), "called", "callers", folder="commands", listed=("slash_commands",), call="Skill",
     ),
     ItemKind.AGENT: Kind(
-        "sub-agent", (".md",), "listing", "called", "callers", folder="agents", listed=("agents",), call="Agent",
-        loaded="name and description at the start, text once called; all of it where settings make it the main agent",
+        "sub-agent", (".md",), "called", "callers", folder="agents", listed=("agents",), call="Agent",
     ),
     ItemKind.WORKFLOW: Kind(
-        "workflow", (".js",), "listing", "called", folder="workflows", listed=("skills", "slash_commands"),
-        call="Skill", loaded="name and description at the start, code once called",
+        "workflow", (".js",), "called", folder="workflows", listed=("skills", "slash_commands"), call="Skill",
     ),
-    ItemKind.MCP_SERVER: Kind(
-        "MCP server", (".mcp.json",), "listing", "called", call="mcp", loaded="started with the session",
-    ),
-    ItemKind.RULE: Kind(
-        "rule", (".md",), "text", "followed", "touchers", folder="rules",
-        loaded="at the start, or once a file that its `paths` name was touched",
-    ),
+    ItemKind.MCP_SERVER: Kind("MCP server", (".mcp.json",), "called", call="mcp"),
+    ItemKind.RULE: Kind("rule", (".md",), "followed", "touchers", folder="rules"),
     ItemKind.MEMORY: Kind(
-        "CLAUDE.md file", (*MEMORY_FILES, *MEMORY_FALLBACKS, *MEMORY_LOCAL), "text", "followed", "touchers",
-        loaded="at the start; in folders further down once a file there was touched",
+        "CLAUDE.md file", (*MEMORY_FILES, *MEMORY_FALLBACKS, *MEMORY_LOCAL), "followed", "touchers",
     ),
-    ItemKind.HOOK: Kind(
-        "hook", ("hooks.json", "settings.json"), "effect", "run",
-        loaded="at the start; in the head of a skill or sub-agent once that was called",
-    ),
-    ItemKind.SETTINGS: Kind("settings", ("settings.json",), "effect", "in force"),
-    ItemKind.OUTPUT_STYLE: Kind(
-        "output style", (".md",), "text", "in force", folder="output-styles",
-        loaded="the one that `outputStyle` names, at the start",
-    ),
-    ItemKind.PLUGIN: Kind(
-        "plugin", ("plugin.json", "marketplace.json"), "effect", "in force", listed=("plugins",),
-    ),
-    ItemKind.MOD: Kind("mod", ("hooks.json",), "effect", "in force", loaded="never, unless `isolation.mods` allows it"),
-    ItemKind.LSP_SERVER: Kind("LSP server", (".lsp.json",), "effect", "in force", loaded="with its plugin; not judged"),
-    ItemKind.MONITOR: Kind("monitor", ("monitors.json",), "effect", "in force", loaded="with its plugin; not judged"),
-    ItemKind.PROGRAMS: Kind("programs", ("bin",), "effect", "in force", loaded="with its plugin; not judged"),
+    ItemKind.HOOK: Kind("hook", ("hooks.json", "settings.json"), "run"),
+    ItemKind.SETTINGS: Kind("settings", ("settings.json",), "in force"),
+    ItemKind.OUTPUT_STYLE: Kind("output style", (".md",), "in force", folder="output-styles"),
+    ItemKind.PLUGIN: Kind("plugin", ("plugin.json", "marketplace.json"), "in force", listed=("plugins",)),
+    ItemKind.MOD: Kind("mod", ("hooks.json",), "in force"),
+    ItemKind.LSP_SERVER: Kind("LSP server", (".lsp.json",), "in force"),
+    ItemKind.MONITOR: Kind("monitor", ("monitors.json",), "in force"),
+    ItemKind.PROGRAMS: Kind("programs", ("bin",), "in force"),
 }  # fmt: skip
 
 # What a session uses by calling it; the rest works without a call.
@@ -137,12 +114,12 @@ _NAMES = frozenset({*KINDS[ItemKind.MCP_SERVER].files, SKILL_FILE})
 
 
 def is_memory(name: str) -> bool:
-    """Whether a file is called as CLAUDE.md files are, in whatever case."""
+    """True where a file is called as CLAUDE.md files are, in whatever case."""
     return name.lower() in _MEMORY_NAMES
 
 
 def may_steer(path: str) -> bool:
-    """Whether a file's name or place says that it steers, or may steer, Claude Code."""
+    """True where a file's name or place says that it steers, or may steer, Claude Code."""
     *folders, name = path.split("/")
     return is_memory(name) or name in _NAMES or any(part.lower().startswith(CLAUDE) for part in (*folders, name))
 
@@ -166,7 +143,7 @@ def agent(name: object) -> str:
 
 
 def server(name: str) -> str:
-    """What the names of an MCP server's tools begin with, before the last two underscores."""
+    """Begin of the names of an MCP server's tools, without the last two underscores."""
     return f"mcp__{_plain(name)}"
 
 

@@ -12,7 +12,7 @@ class ManifestEntry(Record):
 
     kind: ItemKind
     name: SafeText
-    """As the session knows it; of rules and CLAUDE.md files, the file."""
+    """Name by which the session knows it; for rules and CLAUDE.md files, the file."""
     description: SafeText | None = None
     file: SafeText
     """Relative to the top of the tested tree, with forward slashes."""
@@ -20,11 +20,11 @@ class ManifestEntry(Record):
     on_demand: bool = False
     """True where it waited for a file to which it applies, and none was touched."""
     reason: SafeText | None = None
-    """Why it was not loaded."""
+    """Reason why it was not loaded."""
     note: SafeText | None = None
-    """What is unusual about it: a server that connected late or was lost, a sub-agent without CLAUDE.md files."""
+    """Remark on what is unusual: a server that connected late or was lost, a sub-agent without CLAUDE.md files."""
     shown: Shown | None = None
-    """What the model sees of it before a call, where it is something to call."""
+    """Part that the model sees of it before a call, where it is something to call."""
 
     @property
     def tool(self) -> str:
@@ -51,24 +51,24 @@ class ManifestItem(ManifestEntry):
     owner: SafeText | None = None
     """The call that a hook waits for, in the head of a skill or sub-agent; of parts of a plugin, the plugin."""
     text: SafeText | None = None
-    """What a rule, a CLAUDE.md file or the main agent says, as far as it is kept."""
+    """Text of a rule, a CLAUDE.md file or the main agent, as far as it is kept."""
     problem: SafeText | None = None
-    """Why, by the rules of its format, Claude Code does not load it."""
+    """Reason why, by the rules of its format, Claude Code does not load it."""
     shadowed: bool = False
     """True where another file of the same name takes its place."""
     tools: tuple[SafeText, ...] = ()
-    """Of a server: what it offered at any time of the session, and no rule withheld."""
+    """Tools that a server offered at any time of the session, and no rule withheld."""
     denied: tuple[SafeText, ...] = ()
-    """Rules of the project that deny its calls; of a server, those that may deny tools of it."""
+    """Rules of the project that deny its calls; for a server, those that may deny tools of it."""
 
     @property
     def is_followed(self) -> bool:
-        """Whether a session follows or breaks it, instead of calling it."""
+        """True where a session follows or breaks it, instead of calling it."""
         return self.kind in FOLLOWED or self.is_main
 
     @property
     def is_open(self) -> bool:
-        """Whether the model could have known of it, and called it."""
+        """True where the model could have known of it, and called it."""
         return self.shown not in (Shown.HIDDEN, Shown.DENIED)
 
 
@@ -76,21 +76,21 @@ class RefusedSetting(Record):
     """A settings file that Claude Code does not load, or an entry of it that it passes over."""
 
     file: SafeText
-    """From the top of the tree."""
+    """Path from the top of the tree."""
     key: SafeText
-    """Of the entry; empty where the whole file is not loaded."""
+    """Key of the entry; empty where the whole file is not loaded."""
     problem: SafeText
-    """In Claude Code's words, without the full stop."""
+    """Problem in Claude Code's words, without the full stop."""
     lost: str = ""
-    """What of the file has no effect, like `4 hooks and 2 deny rules`."""
+    """Parts of the file that have no effect, like `4 hooks and 2 deny rules`."""
 
     def concerns(self, entry: str) -> bool:
-        """Whether it is about an entry, something in it, or something around it."""
+        """True where it is about an entry, something in it, or something around it."""
         return not self.key or f"{entry}.".startswith(f"{self.key}.") or self.key.startswith(f"{entry}.")
 
     @property
     def effect(self) -> str:
-        """What became of it, without the name of the file."""
+        """Sentence on what became of it, without the name of the file."""
         verb = "has" if self.lost.startswith("1 ") and " and " not in self.lost else "have"
         lost = f"; {self.lost} {verb} no effect" if self.lost else ""
         entry = f", {self.key}" if self.key else ""
@@ -105,13 +105,13 @@ class ToolsManifest(Record):
     settings: tuple[ManifestItem, ...] = ()
     """Settings and output styles: nothing that a session uses well or badly, but it feels them."""
     refused: tuple[RefusedSetting, ...] = ()
-    """What Claude Code says that it does not load of the settings files, without a session."""
+    """Settings files and entries that Claude Code says it does not load, without a session."""
     notes: tuple[SafeText, ...] = ()
     """Files or limits that kept Zelda from seeing more, in sentences."""
     workspace: SafeText | None = None
-    """Where the tree lay, as the session's paths begin."""
+    """Folder of the tree, with which the session's paths begin."""
     folder: SafeText | None = None
-    """Where the session worked."""
+    """Folder in which the session worked."""
 
 
 # Begins the note on a server that the session had begun without.

@@ -6,26 +6,17 @@ A row has one or several measures: the numbers that runs are compared by. The fi
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeVar
+from typing import Literal, Protocol, TypeVar
 
+from zelda_ci.domain import numbers
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import EfficiencyDetails, FulfillmentDetails, ToolUsageDetails
-from zelda_ci.domain.measure_spec import (
-    COUNT,
-    POINTS,
-    SECONDS,
-    TESTS,
-    TURNS,
-    USD,
-    GateLimit,
-    MeasureSpec,
-    Scale,
-    StoredMetric,
-    written,
-)
 from zelda_ci.domain.test_run import CorrectnessDetails
+
+# Results may come from strangers; a larger number cannot be meant, and would upset the arithmetic.
+MAX_PLAUSIBLE = 1e15
 
 
 class Metric(StrEnum):
@@ -51,46 +42,154 @@ class Measure(StrEnum):
     DURATION = "durationSeconds"
 
 
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A change counts when it exceeds the larger of a fixed amount and a share of the baseline mean."""
+
+    better: Literal["higher", "lower"]
+    amount: float
+    share: float = 0.0
+    varies: bool = False
+    """True where it differs between any two sessions, changed or not: then a single trial says nothing."""
+    of_the_hour: bool = False
+    """True where the load of machine and API goes into it: only trials of one job can be compared in it."""
+    tolerated_drop: float | None = None
+    """The user's own limit for the worse direction, in place of the amount."""
+
+    def threshold(self, baseline: float, change: float) -> float:
+        """Largest change from this baseline, in the direction of `change`, that does not matter."""
+        if self.tolerated_drop is not None and self.is_worse(change):
+            return self.tolerated_drop
+        return max(self.amount, self.share * abs(baseline))
+
+    def is_worse(self, change: float) -> bool:
+        """True where a change of this sign is for the worse."""
+        return change < 0 if self.better == "higher" else change > 0
+
+    def tolerating(self, drop: float | None) -> "Scale":
+        """The scale with the user's limit, if there is one."""
+        return replace(self, tolerated_drop=drop)
+
+
+# Percent of trials: one trial of ten may go either way.
+PASS_RATE = Scale("higher", 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberFormat:
+    """Format of the values of a number."""
+
+    write: Callable[[float], str]
+    brief: Callable[[float], str]
+    """Writes a value in a narrow column."""
+    difference: Callable[[float], str]
+    """A difference without its sign."""
+    relative: bool = True
+    """True where a change is also given in percent of what it was."""
+    brief_relative: bool = True
+    """True where a narrow column gives a change in percent and nothing else."""
+
+
+def _counted(write: Callable[[float], str], noun: str) -> Callable[[float], str]:
+    return lambda value: f"{write(value)} {noun if value == 1 else noun + 's'}"
+
+
+POINTS = NumberFormat(
+    numbers.format_score,
+    numbers.format_score,
+    _counted(numbers.format_score, "point"),
+    relative=False,
+    brief_relative=False,
+)
+USD = NumberFormat(numbers.money, numbers.brief_money, numbers.money)
+COUNT = NumberFormat(numbers.whole, numbers.brief_count, numbers.whole)
+SECONDS = NumberFormat(numbers.duration, numbers.duration, numbers.duration)
+TURNS = NumberFormat(numbers.average, numbers.average, _counted(numbers.average, "turn"), brief_relative=False)
+TESTS = NumberFormat(numbers.average, numbers.whole, numbers.average, brief_relative=False)
+
+
+class StoredMetric(Protocol):
+    """The part of a metric's result that its row reads."""
+
+    @property
+    def score(self) -> float | None: ...
+
+    @property
+    def details(self) -> Record: ...
+
+
+@dataclass(frozen=True, slots=True)
+class GateLimit:
+    """Limits that the documentation shows for the gate of a score."""
+
+    example_minimum: float
+    example_tolerance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureSpec:
+    """One number: how it is read, judged, named and written."""
+
+    label: str
+    """Its name in a sentence."""
+    column: str
+    """Its name where a column has little room; empty where it has no column."""
+    listed: str | None = None
+    """Its column in a list of stored runs, if it has one there."""
+    unit: NumberFormat = POINTS
+    scale: Scale
+    read: Callable[[StoredMetric], float | None] = lambda result: result.score
+    """Reads the value in a stored result; None where it was not computed."""
+    limit: GateLimit | None = None
+    """Example limits; scores alone have them, which are points of 100."""
+
+    @property
+    def heading(self) -> str:
+        """Its name where a row begins with it."""
+        return self.label.capitalize()
+
+    def number(self, result: StoredMetric) -> float | None:
+        """The value; None where it was not computed or is not plausible."""
+        try:
+            value = self.read(result)
+            return float(value) if value is not None and abs(value) < MAX_PLAUSIBLE else None
+        except Exception:  # noqa: BLE001  # a fault in a row costs this number, not the report of a run that was paid for
+            return None
+
+
+def written(write: Callable[[float], str], value: float) -> str:
+    """The value as a row of the registry writes it; as a plain number where that fails."""
+    try:
+        return str(write(value))
+    except Exception:  # noqa: BLE001  # as above
+        return f"{value:g}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSpec:
     """One row: how a metric is switched on and computed, and the numbers it gives."""
 
     module: str
-    """In `zelda_ci.metrics`; its function `create` makes the evaluator."""
+    """Module in `zelda_ci.metrics`; its function `create` makes the evaluator."""
     switch: str
-    """What the documentation says of its switch, in a sentence."""
+    """Sentence of the documentation about its switch."""
     judged: bool
-    """Whether it asks a judge. These are computed last and side by side, and again by `zelda rejudge`."""
+    """True where it asks a judge. These are computed last and side by side, and again by `zelda rejudge`."""
     details: type[Record]
-    """What its evaluator stores."""
+    """Record that its evaluator stores."""
     measures: Mapping[Measure, MeasureSpec]
 
 
 def values(evaluations: Mapping[Metric, StoredMetric]) -> dict[Measure, float]:
-    """Every number that a run has, without those that cannot be meant."""
-    numbers_read = {
-        measure: spec.number(evaluations[METRIC_OF[measure]])
-        for measure, spec in MEASURES.items()
-        if METRIC_OF[measure] in evaluations
-    }
-    return {measure: value for measure, value in numbers_read.items() if value is not None}
+    """All measures of a run; implausible values are left out."""
+    known = ((measure, evaluations.get(METRIC_OF[measure]), spec) for measure, spec in MEASURES.items())
+    found = {measure: spec.number(result) for measure, result, spec in known if result is not None}
+    return {measure: value for measure, value in found.items() if value is not None}
 
 
-def own_measure(metric: str) -> MeasureSpec | None:
-    """The measure that carries the metric's own key."""
-    return next((spec for measure, spec in MEASURES.items() if measure.value == metric), None)
-
-
-def own_number(metric: Metric, result: StoredMetric) -> float | None:
-    """What a metric came to: its score, or its number where it has no scores."""
-    spec = own_measure(metric)
-    return spec.number(result) if spec and not spec.limit else result.score
-
-
-def write_own(metric: Metric, number: float) -> str:
-    """That number as the metric's row writes it."""
-    spec = own_measure(metric)
-    return written(spec.unit.write if spec else POINTS.write, number)
+def own_measure(metric: Metric) -> MeasureSpec:
+    """The measure that carries the metric's own key: its score, or its number where it has no scores."""
+    return MEASURES[Measure(metric.value)]
 
 
 class NumberDetails(Record):
@@ -107,20 +206,6 @@ def detail(kind: type[_Details], number: Callable[[_Details], float | None]) -> 
     return lambda result: number(result.details) if isinstance(result.details, kind) else None
 
 
-def _score(*, label: str, column: str, listed: str | None = None, scale: Scale, limit: GateLimit) -> MeasureSpec:
-    """The score of a metric."""
-    return MeasureSpec(
-        label=label,
-        heading=label.capitalize(),
-        column=column,
-        listed=listed,
-        unit=POINTS,
-        scale=scale,
-        read=lambda result: result.score,
-        limit=limit,
-    )
-
-
 # In the order of the configuration's keys and of the columns of lists.
 METRICS: Mapping[Metric, MetricSpec] = {
     Metric.EFFICIENCY: MetricSpec(
@@ -129,7 +214,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         judged=False,
         details=EfficiencyDetails,
         measures={
-            Measure.EFFICIENCY: _score(
+            Measure.EFFICIENCY: MeasureSpec(
                 label="efficiency",
                 column="Efficiency",
                 # Cost, turns and time go into it, so it moves as they do.
@@ -138,7 +223,6 @@ METRICS: Mapping[Metric, MetricSpec] = {
             ),
             Measure.COST: MeasureSpec(
                 label="session cost",
-                heading="Session cost",
                 column="Session cost",
                 unit=USD,
                 # Two sessions with the same task differ by a fifth easily; below a cent nobody cares.
@@ -147,7 +231,6 @@ METRICS: Mapping[Metric, MetricSpec] = {
             ),
             Measure.TOKENS: MeasureSpec(
                 label="tokens",
-                heading="Tokens",
                 column="Tokens",
                 unit=COUNT,
                 scale=Scale("lower", 1000.0, 0.2, varies=True),
@@ -155,7 +238,6 @@ METRICS: Mapping[Metric, MetricSpec] = {
             ),
             Measure.TURNS: MeasureSpec(
                 label="turns",
-                heading="Turns",
                 column="Turns",
                 unit=TURNS,
                 scale=Scale("lower", 1.0, 0.2, varies=True),
@@ -163,7 +245,6 @@ METRICS: Mapping[Metric, MetricSpec] = {
             ),
             Measure.DURATION: MeasureSpec(
                 label="session time",
-                heading="Session time",
                 column="Session time",
                 unit=SECONDS,
                 scale=Scale("lower", 10.0, 0.3, varies=True, of_the_hour=True),
@@ -177,7 +258,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         judged=True,
         details=FulfillmentDetails,
         measures={
-            Measure.REQUIREMENT_FULFILLMENT: _score(
+            Measure.REQUIREMENT_FULFILLMENT: MeasureSpec(
                 label="requirement fulfillment",
                 column="Fulfillment",
                 listed="Fulfil %",
@@ -192,7 +273,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         judged=True,
         details=ToolUsageDetails,
         measures={
-            Measure.TOOL_USAGE: _score(
+            Measure.TOOL_USAGE: MeasureSpec(
                 label="tool usage",
                 column="Tool usage",
                 listed="Tools %",
@@ -207,7 +288,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
         judged=False,
         details=CorrectnessDetails,
         measures={
-            Measure.FUNCTIONAL_CORRECTNESS: _score(
+            Measure.FUNCTIONAL_CORRECTNESS: MeasureSpec(
                 label="functional correctness",
                 column="Correctness",
                 listed="Correct %",
@@ -216,8 +297,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 limit=GateLimit(example_minimum=100, example_tolerance=0),
             ),
             Measure.TESTS: MeasureSpec(
-                label="number of tests that ran",
-                heading="Tests run",
+                label="tests run",
                 column="",
                 unit=TESTS,
                 # A session that writes tests writes more or fewer each time; that half of all are gone has a cause,
@@ -237,9 +317,7 @@ MEASURES: Mapping[Measure, MeasureSpec] = {
     measure: spec.measures[measure] for measure in Measure for spec in METRICS.values() if measure in spec.measures
 }
 METRIC_OF: Mapping[Measure, Metric] = {measure: metric for metric, spec in METRICS.items() for measure in spec.measures}
-SCORES: Mapping[Metric, MeasureSpec] = {
-    metric: own for metric in METRICS if (own := own_measure(metric)) is not None and own.limit
-}
+SCORES: Mapping[Metric, MeasureSpec] = {metric: own_measure(metric) for metric in METRICS if own_measure(metric).limit}
 # Columns in lists of numbers that are no scores.
 LISTED: Mapping[Measure, str] = {
     measure: spec.listed

@@ -1,4 +1,4 @@
-"""What suites showed night by night, and where that fell although nobody changed a file that steers."""
+"""Results of suites night by night, and checks that fell although nobody changed a file that steers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Count = Annotated[int, Field(ge=0, le=MAX_TRIALS)]
 
 
 class Passes(Record):
-    """How often something passed."""
+    """Number of passes among a number of trials."""
 
     passed: Count = 0
     trials: Count = 0
@@ -39,8 +39,8 @@ class Passes(Record):
         return f"{self.passed}/{self.trials}"
 
 
-def added(counts: Iterable[Passes]) -> Passes:
-    """All of them together; not validated, since a sum of possible ones is possible."""
+def summed(counts: Iterable[Passes]) -> Passes:
+    """Sum of passes; not validated, since a sum of possible ones is possible."""
     listed = list(counts)
     passed, trials = sum(each.passed for each in listed), sum(each.trials for each in listed)
     return Passes.model_construct(passed=passed, trials=trials)
@@ -57,9 +57,9 @@ class SuiteNight(Record):
     """Versions of what changes without a commit, by part: Claude Code, the answering models, the system."""
     trials: Count = 0
     whole: Passes = Passes()
-    """Trials that passed in everything, of those that could pass or fail."""
+    """Trials that passed in everything, among those that could pass or fail."""
     checks: dict[str, Passes] = {}
-    """By criterion; and build and tests together."""
+    """Passes by criterion, and of build and tests together."""
     cost_usd: float = Field(0.0, ge=0, allow_inf_nan=False)
 
 
@@ -85,21 +85,21 @@ class Drift(Record):
     """The first night that counts as after."""
     before: Passes
     after: Passes
-    """When it was found."""
+    """Passes after it fell, when it was found."""
     lately: Passes
-    """Of the newest nights."""
+    """Passes in the newest nights."""
     p: float = Field(ge=0, le=1, allow_inf_nan=False)
-    """Of the test that found it, corrected for everything that was tested in that night."""
+    """P value of the test that found it, corrected for everything that was tested in that night."""
     platform_before: dict[str, str] = {}
     platform_after: dict[str, str] = {}
     commit_before: str | None = None
     commit_after: str | None = None
     code_changed: bool = False
-    """Whether the project's own code is another one, too."""
+    """True where the project's own code changed, too."""
     issue: Annotated[int, Field(ge=1, le=LARGEST_NUMBER)] | None = None
-    """Number of the issue that tells of it; absent as long as none does."""
+    """Number of the issue about it; absent without one."""
     accepted: bool = False
-    """Whether somebody closed that issue: it is told no more, until it is over or the issue is opened again."""
+    """True where somebody closed that issue: it is reported no more, until it is over or the issue is opened again."""
 
 
 def nights_of(nights: Iterable[Night], drift: Drift) -> tuple[Night, ...]:
@@ -111,19 +111,14 @@ def nights_of(nights: Iterable[Night], drift: Drift) -> tuple[Night, ...]:
     )[-WINDOW:]
 
 
-class IssueAuthor(Record):
-    """Who wrote the issue, as GitHub answered: not every token may ask who it is."""
-
-    login: str = Field(min_length=1, max_length=MAX_LOGIN_LENGTH)
-
-
 class NightlyHistory(Record):
     """`history.json`: a row per night, the oldest first, and what is known to have fallen."""
 
     schema_version: Literal[1] = 1
     nights: tuple[Night, ...] = Field((), max_length=MAX_ROWS)
     drifts: tuple[Drift, ...] = Field((), max_length=MAX_ROWS)
-    author: IssueAuthor | None = None
+    author: Annotated[str, Field(min_length=1, max_length=MAX_LOGIN_LENGTH)] | None = None
+    """Login of the issue's author, as GitHub answered: not every token may ask who it is."""
 
 
 # Nights that are looked at together where the platform is what it was.
@@ -149,14 +144,14 @@ class Split:
     after: tuple[Night, ...]
 
     def of(self, nights: Sequence[Night], check: str) -> Passes:
-        """How often a check passed in these nights; of very many trials, in the newest of them."""
+        """Passes of a check in these nights; of very many trials, in the newest of them."""
         rows = [night.suites[self.suite].checks for night in nights]
         counts = [row[check] for row in reversed(rows) if check in row]
         sums = accumulate(count.trials for count in counts)
-        return added(count for count, trials in zip(counts, sums, strict=True) if trials <= MAX_COUNTED)
+        return summed(count for count, trials in zip(counts, sums, strict=True) if trials <= MAX_COUNTED)
 
     def rates(self, nights: Sequence[Night], check: str) -> tuple[float, ...]:
-        """Of each of these nights that has the check, the share of trials that passed."""
+        """Shares of trials that passed, one for each night that has the check."""
         rows = [night.suites[self.suite].checks for night in nights]
         return tuple(row[check].rate for row in rows if check in row and row[check].trials)
 
@@ -189,7 +184,7 @@ def split_nights(nights: Sequence[Night], suite: str) -> tuple[Split, ...]:
 
 
 def _changes(platforms: Sequence[Mapping[str, str]]) -> list[int]:
-    """Where the platform changed: the first change among the newest nights, else the last one not long ago."""
+    """Places where the platform changed: the first among the newest nights, else the last one not long ago."""
     nights = len(platforms)
     changes = [index for index in range(1, nights) if platforms[index] != platforms[index - 1]]
     lately = [index for index in changes if index >= nights - WINDOW]

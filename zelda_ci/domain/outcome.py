@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from enum import Enum
 from functools import total_ordering
-from typing import Literal, cast
+from typing import Literal
 
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import Metric
@@ -11,9 +11,6 @@ from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CorrectnessDetails
-
-# An outcome as files spell it.
-OutcomeWord = Literal["measured", "passed", "failed", "incomplete", "broken", "interrupted"]
 
 # What a criterion counts as that the evidence cannot decide.
 Undecided = Literal["fail", "ignore"]
@@ -23,7 +20,7 @@ FULL_SCORE = 100.0
 
 @total_ordering
 class Outcome(Enum):
-    """What a run comes to. Of several the greatest holds: what weighs more hides what weighs less.
+    """Outcome of a run. Of several the greatest holds: what weighs more hides what weighs less.
 
     | run                                                             | outcome     | exit code |
     |-----------------------------------------------------------------|-------------|-----------|
@@ -32,36 +29,35 @@ class Outcome(Enum):
     | out of turns, budget or time, or a criterion is not met         | failed      | 1         |
     | build, tests or coverage are not as the suite wants them        | failed      | 1         |
     | a criterion was not judged, or an evaluator failed              | incomplete  | 2         |
-    | the budget ended before all that was wanted had run           | incomplete  | 2         |
+    | the budget ended before all that was wanted had run             | incomplete  | 2         |
     | session failed, or what it changed could not be captured        | broken      | 2         |
     | interrupted, or the invocation was before all runs had begun    | interrupted | 130       |
     | no run at all: nothing was shown, and that must not look green  | broken      | 2         |
     """
 
-    MEASURED = -1
-    PASSED = 0
-    FAILED = 1
-    INCOMPLETE = 2
-    BROKEN = 3
-    INTERRUPTED = 4
-
-    @property
-    def word(self) -> OutcomeWord:
-        """As files spell it."""
-        return cast("OutcomeWord", self.name.lower())
+    MEASURED = "measured"
+    PASSED = "passed"
+    FAILED = "failed"
+    INCOMPLETE = "incomplete"
+    BROKEN = "broken"
+    INTERRUPTED = "interrupted"
 
     @property
     def exit_code(self) -> int:
-        """Of a command that ends with it."""
-        return 130 if self is Outcome.INTERRUPTED else min(max(self.value, 0), 2)
+        """Exit code of a command that ends with it."""
+        return EXIT_CODES[self]
 
     def __lt__(self, other: "Outcome") -> bool:
-        """Whether it weighs less."""
-        return bool(self.value < other.value)
+        """True where it weighs less."""
+        return ORDER[self] < ORDER[other]
+
+
+ORDER = {outcome: place for place, outcome in enumerate(Outcome)}
+EXIT_CODES = dict(zip(Outcome, (0, 0, 1, 2, 2, 130), strict=True))
 
 
 def run_outcome(run: RunResult) -> Outcome:
-    """What one run means: the worst of how its session ended and its evaluation went. A pass needs a met criterion."""
+    """Outcome of one run: the worst of how its session ended and its evaluation went. A pass needs a met criterion."""
     incomplete = (Outcome.INCOMPLETE for result in run.evaluations.values() if result.failed)
     criteria = _criteria_outcome(run)
     worst = max(_status_outcome(run.status), correctness_outcome(run), criteria, *incomplete)
@@ -69,12 +65,12 @@ def run_outcome(run: RunResult) -> Outcome:
 
 
 def measured_words(runs: Iterable[RunResult]) -> str:
-    """What is known of runs that only measured: tests that were there before do not say that the task is done."""
+    """Words for runs that only measured: tests that were there before do not say that the task is done."""
     return "your tests pass" if Outcome.PASSED in map(correctness_outcome, runs) else "nothing was checked"
 
 
 def correctness_outcome(run: RunResult) -> Outcome:
-    """What build, tests and coverage showed: everybody who calls a run good or bad asks here.
+    """Outcome of build, tests and coverage: everybody who calls a run good or bad asks here.
 
     The commands decide. A score says how much of the code is right, and may be high where a command failed.
     """
@@ -94,7 +90,7 @@ def failed_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
 
 
 def only_measures(suite: ResolvedSuite) -> bool:
-    """Whether nothing is asked of a suite's runs that could pass or fail."""
+    """True where nothing is asked of a suite's runs that could pass or fail."""
     judged = suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and suite.criteria
     commands = suite.build_command or suite.test_command
     tested = suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and commands
@@ -102,7 +98,7 @@ def only_measures(suite: ResolvedSuite) -> bool:
 
 
 def batch_outcome(batch: BatchResult) -> Outcome:
-    """What an invocation means as a whole."""
+    """Outcome of an invocation as a whole."""
     cut_short = (Outcome.INTERRUPTED,) if batch.interrupted else ()
     # Runs that did not pass have ended it because that was wanted; a refused one is broken itself.
     unpaid = (Outcome.INCOMPLETE,) if batch.unpaid and not batch.ended else ()

@@ -1,8 +1,8 @@
 """A finished run (one suite, one trial) and the batch of one invocation."""
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import AwareDatetime, Field, model_validator
 
@@ -16,7 +16,7 @@ from zelda_ci.domain.steering import UnitUse
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.trials import Side
-from zelda_ci.domain.workspace import IsolationReport
+from zelda_ci.domain.workspace import ChangeSummary, IsolationReport, TestedSource
 from zelda_ci.redact import SafeText
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -24,6 +24,8 @@ SCHEMA_VERSION: Literal[1] = 1
 MAX_METRIC_KEY_LENGTH = 60
 
 _Record = TypeVar("_Record", bound=Record)
+_Trial = TypeVar("_Trial")
+_Other = TypeVar("_Other")
 
 
 class Versions(Record):
@@ -35,46 +37,23 @@ class Versions(Record):
     python: str
 
 
-class TestedSource(Record):
-    """What was tested: the commit (absent outside git) and whether the user's tree differed from it."""
-
-    __test__ = False  # not a pytest class
-
-    kind: Literal["worktree", "copy"]
-    commit: str | None = None
-    branch: str | None = None
-    dirty: bool = False
-    parent: str | None = None
-    """The user's last commit, where what differed from it was tested too: the commit is one of Zelda's own then."""
-
-
-class ChangeSummary(Record):
-    """The size of what the session changed."""
-
-    files: tuple[SafeText, ...] = ()
-    insertions: int = 0
-    deletions: int = 0
-    patch_bytes: int = 0
-    truncated: bool = False
-
-
 class Failure(Record):
-    """Why a run did not complete."""
+    """Reason why a run did not complete."""
 
     code: str
     message: SafeText
     hint: SafeText | None = None
-    """What to do next, where the one who failed knows."""
+    """Next step for the user, where one is known."""
 
 
 class JudgeUsage(ApiUsage):
-    """What the judges used, apart from the session."""
+    """Usage of the judges, apart from the session."""
 
     notices: tuple[SafeText, ...] = ()
-    """What the user should know of the judge, such as the end of its model's life."""
+    """Remarks on the judge, such as the end of its model's life."""
 
     def after(self, earlier: "JudgeUsage | None") -> "JudgeUsage":
-        """With what an earlier judging of the same run used."""
+        """Sum with what an earlier judging of the same run used."""
         if earlier is None:
             return self
         models = {name: earlier.models.get(name, ModelUsage()).with_more(use) for name, use in self.models.items()}
@@ -90,10 +69,9 @@ class JudgeUsage(ApiUsage):
         )
 
 
-class RunResult(Record):
-    """One suite, one trial: everything that list and compare need; transcript and patch lie beside it."""
+class RunOutline(Record):
+    """A run: which it is, and how and when its session ended."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
     run_id: str
     batch_id: str
     """The same for all runs of one invocation."""
@@ -102,12 +80,20 @@ class RunResult(Record):
     """Its number among the trials of its side."""
     side: Side = Side.HEAD
     """Whose files it ran: those of the change, or those of the commit that this is compared with."""
-    look: int | None = Field(None, ge=1)
-    """The look of an adaptive plan for which it was made; absent where the number of trials was fixed."""
     status: SessionStatus
-    failure: Failure | None = None
     started_at: AwareDatetime
     finished_at: AwareDatetime
+    replayed: bool = False
+    """True where the model's words came from a cassette."""
+
+
+class RunResult(RunOutline):
+    """One suite, one trial: everything that list and compare need; transcript and patch lie beside it."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    look: int | None = Field(None, ge=1)
+    """The look of an adaptive plan for which it was made; absent where the number of trials was fixed."""
+    failure: Failure | None = None
     phase_seconds: dict[str, float] = {}
     """Wall seconds by phase: workspace, setup, session, evaluation."""
     versions: Versions
@@ -124,15 +110,13 @@ class RunResult(Record):
     unknown_metrics: tuple[str, ...] = ()
     """Keys of metrics that a newer Zelda has computed; their results are left out."""
     steering: tuple[UnitUse, ...] | None = None
-    """What the session had of the files that steer it; absent where not all of it is known."""
+    """Files that steer the session and what became of each; absent where not all is known."""
     touched: tuple[SafeText, ...] | None = None
     """Files of the tested tree that it read, wrote or named, from the top; absent where not all are known."""
     isolation: IsolationReport | None = None
-    """Absent where no workspace was made, and in results of older versions."""
-    replayed: bool = False
-    """True where the model's words came from a cassette."""
+    """Absent where no workspace was made."""
     fingerprint: Fingerprint | None = None
-    """What its outcome may depend on; absent where no workspace was made, and in results of older versions."""
+    """Digests of what its outcome may depend on; absent where no workspace was made."""
 
     @model_validator(mode="before")
     @classmethod
@@ -166,31 +150,31 @@ class BatchResult(Record):
     planned: int | None = None
     """Runs that it was to make; absent where that is not known any more."""
     runs: tuple[RunResult, ...]
-    """Of the head: what is tested."""
+    """Runs of the head, which is tested."""
     base_runs: tuple[RunResult, ...] = ()
-    """Of the base, which ran beside them."""
+    """Runs of the base, beside those of the head."""
     arms: tuple[SuiteArms, ...] = ()
-    """How far each suite came, where trials were added as they were needed or a budget was kept."""
+    """Progress of each suite, where trials were added as they were needed or a budget was kept."""
     base: BaseSide | None = None
     """The commit that runs beside the head; absent where none was asked for."""
     ended: str | None = None
-    """What ended it, so that nothing more was begun, such as a refused key; absent where nothing did."""
+    """Reason why nothing more was begun, such as a refused key; absent without one."""
     budget_usd: float | None = None
-    """What sessions and judges of both sides may cost together; absent where nobody set a limit."""
+    """Limit of the cost of sessions and judges of both sides; absent without one."""
     notes: tuple[SafeText, ...] = ()
-    """What of submodules and of Git LFS was not in the tested tree, in sentences."""
+    """Sentences on submodules and files of Git LFS that were not in the tested tree."""
     failing_before: dict[str, SafeText] = {}
-    """By suite, what of its build and tests failed on the tested commit before any session, in a sentence."""
+    """Sentences by suite on build and tests that failed on the tested commit before any session."""
 
     @property
     def cost_usd(self) -> float:
-        """Of sessions and judges of both sides together."""
+        """Cost of sessions and judges of both sides together."""
         runs = (*self.runs, *self.base_runs)
         return sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run in runs)
 
     @property
     def is_planned_by_looks(self) -> bool:
-        """Whether trials were added as they were needed, until each suite was decided."""
+        """True where trials were added as they were needed, until each suite was decided."""
         if self.base is None:
             return False
         # Where the number of trials is fixed, only suites are listed for which the money did not suffice.
@@ -203,47 +187,44 @@ class BatchResult(Record):
 
 
 class Pool(Record):
-    """What a run stores beside its own results: the trials of earlier runs, so that one artifact has them all."""
+    """Trials of earlier runs, stored beside a run's own results, so that one artifact has them all."""
 
     schema_version: Literal[1] = 1
     suites: dict[str, Fingerprint] = {}
     """Every suite of the tested commit, also those that were not run."""
     trials: tuple[RunResult, ...] = ()
-    """Of earlier runs; those of the run itself are its results."""
+    """Trials of earlier runs; those of the run itself are its results."""
 
 
-class StoredTrials(Record):
-    """Everything stored that counts for a suite, before any trial of the present run; no trial counts twice."""
+class CountedTrials(Record, Generic[_Trial]):
+    """Stored trials that count before any trial of the present run; none counts twice."""
 
-    head: tuple[RunResult, ...] = ()
-    """Of the head itself, by earlier runs: they add up."""
-    base: tuple[RunResult, ...] = ()
-    """Of the base commit, by the same runs: they were made beside those of the head."""
-    stored: tuple[RunResult, ...] = ()
-    """Of the base's state, at any time, on any platform: they say whether the head's first trials are as expected."""
+    head: tuple[_Trial, ...] = ()
+    """Trials of the head itself, by earlier runs: they add up."""
+    base: tuple[_Trial, ...] = ()
+    """Trials of the base commit, by the same runs: they were made beside those of the head."""
+    stored: tuple[_Trial, ...] = ()
+    """Trials of the base's state, at any time, on any platform: they say what to expect of the head's first trials."""
 
     @property
-    def all(self) -> tuple[RunResult, ...]:
-        """Whatever they may be used for."""
+    def all(self) -> tuple[_Trial, ...]:
+        """Trials of all three uses."""
         return (*self.head, *self.base, *self.stored)
 
+    def each(self, change: Callable[[Iterable[_Trial]], tuple[_Other, ...]]) -> "CountedTrials[_Other]":
+        """The same with each of the three changed."""
+        return CountedTrials(head=change(self.head), base=change(self.base), stored=change(self.stored))
 
-class StoredComparison(Record):
-    """What the comparison of an invocation's two sides rests on: enough to make it again from stored runs."""
+
+# Of one suite.
+StoredTrials = CountedTrials[RunResult]
+
+
+class StoredComparison(CountedTrials[str]):
+    """Basis of the comparison of an invocation's two sides: the ids of the earlier runs that were counted."""
 
     batch: BatchResult
     """Without its runs, which are stored one by one."""
-    head: tuple[str, ...] = ()
-    """Earlier runs that were counted, by id: of the head itself."""
-    base: tuple[str, ...] = ()
-    """Of the base, beside those of the head."""
-    stored: tuple[str, ...] = ()
-    """Of the base's state, at any time: they say what to expect."""
-
-    @property
-    def counted(self) -> frozenset[str]:
-        """The ids of all runs of other invocations."""
-        return frozenset((*self.head, *self.base, *self.stored))
 
 
 def empty_batch(now: AwareDatetime) -> BatchResult:

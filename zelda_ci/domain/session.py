@@ -28,7 +28,7 @@ class SessionImage(Record):
     """An image that a tool returned. It lies beside the transcript, in a file that its digest names."""
 
     media_type: MediaType
-    """By its first bytes, whatever the tool called it."""
+    """Type by its first bytes, whatever the tool called it."""
     size_bytes: NonNegativeInt
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -39,7 +39,7 @@ class SessionImage(Record):
 
 
 def media_type_of(data: bytes) -> MediaType | None:
-    """What an image is by its first bytes; nothing where it is none of the kinds that are known."""
+    """Type of an image by its first bytes; None for an unknown one."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -52,7 +52,7 @@ def media_type_of(data: bytes) -> MediaType | None:
 
 
 class SessionStatus(StrEnum):
-    """How a session ended. Only `completed` means that Claude Code itself called the work finished."""
+    """End of a session. Only `completed` means that Claude Code itself called the work finished."""
 
     COMPLETED = "completed"
     MAX_TURNS = "maxTurns"
@@ -60,6 +60,11 @@ class SessionStatus(StrEnum):
     TIMED_OUT = "timedOut"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether a session says something of the tested files: running into a limit of its suite is how it went."""
+        return self not in {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 
 
 class Usage(Record):
@@ -71,17 +76,12 @@ class Usage(Record):
     cache_write_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-        )
+        return Usage(**{kind: getattr(self, kind) + getattr(other, kind) for kind in Usage.model_fields})
 
     @property
     def total(self) -> int:
         """Tokens of all four kinds."""
-        return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+        return sum(getattr(self, kind) for kind in Usage.model_fields)
 
 
 class ModelUsage(Usage):
@@ -92,7 +92,7 @@ class ModelUsage(Usage):
     """False where no list price of the model is known and the cost is a guess."""
 
     def with_more(self, other: "ModelUsage") -> "ModelUsage":
-        """Both together."""
+        """Sum of both."""
         known = self.cost_known and other.cost_known
         return ModelUsage(**dict(self + other), cost_usd=self.cost_usd + other.cost_usd, cost_known=known)
 
@@ -133,7 +133,7 @@ class ServersReported(_Happened):
 
 
 class PluginError(Record):
-    """Why Claude Code did not load a plugin, or a part of it."""
+    """Reason why Claude Code did not load a plugin, or a part of it."""
 
     plugin: SafeText
     message: SafeText
@@ -153,7 +153,7 @@ class Started(_Happened):
     agents: tuple[SafeText, ...] = ()
     slash_commands: tuple[SafeText, ...] = ()
     plugins: tuple[SafeText, ...] = Field(default=(), exclude_if=_is_empty)
-    """As settings name them: `name@marketplace`."""
+    """Plugins as settings name them: `name@marketplace`."""
     plugin_errors: tuple[PluginError, ...] = Field(default=(), exclude_if=_is_empty)
 
 
@@ -184,7 +184,7 @@ class ToolCalled(_InThread):
 
 
 class ToolReturned(_InThread):
-    """What a tool call gave back."""
+    """Result of a tool call."""
 
     type: Literal["toolReturned"] = "toolReturned"
     id: SafeText
@@ -253,7 +253,7 @@ class Ended(_Happened):
     is_error: bool
     terminal_reason: SafeText | None = None
     stop_reason: SafeText | None = None
-    """Of the last model response; `refusal` explains an error."""
+    """Stop reason of the last model response; `refusal` explains an error."""
     api_error_status: int | None = None
     turns: int = 0
     api_seconds: float = 0.0
@@ -289,7 +289,7 @@ class ToolCall(Record):
     output: SafeText | None = None
     is_error: bool = False
     images: tuple[SessionImage, ...] = Field(default=(), exclude_if=_is_empty)
-    """Of those that it returned, the ones that were kept, in order."""
+    """Returned images that were kept, in order."""
     denied: bool = False
     started_at: float
     """Seconds since the session was started."""
@@ -340,11 +340,11 @@ class SessionTranscript(Record):
     started_at: datetime
     status: SessionStatus
     reason: SafeText | None = None
-    """Why the session did not complete, in a sentence; absent when it did."""
+    """Reason why the session did not complete, in a sentence; absent when it did."""
     wall_seconds: float
     started: Started | None = None
     mcp_servers: tuple[McpServerState, ...] = ()
-    """Each with the last that was heard of it."""
+    """Last known state of each server."""
     entries: tuple[Entry, ...] = ()
     ended: Ended | None = None
 
@@ -360,17 +360,17 @@ class SessionTranscript(Record):
 
 
 class ApiUsage(Record):
-    """What the model proxy counted on the wire, independent of what Claude Code reports."""
+    """Usage as the model proxy counted it on the wire, independent of what Claude Code reports."""
 
     requests: int = 0
     retries: int = 0
     """Requests that repeat an earlier one whose answer was an error or broke off."""
     errors: dict[str, int] = {}
-    """HTTP status, or `connection`, → how often."""
+    """Number of errors by HTTP status, or `connection`."""
     models: dict[str, ModelUsage] = {}
     api_seconds: float = 0.0
     wait_seconds: float = 0.0
-    """In which requests waited because the API limits them; part neither of `apiSeconds` nor of the session's time."""
+    """Seconds that requests waited for the API's limits; part neither of `apiSeconds` nor of the session's time."""
     throttled: int = 0
     """Refusals (429, 529) after which the proxy sent a request again; part neither of `retries` nor of `errors`."""
 

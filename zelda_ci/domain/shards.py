@@ -9,7 +9,7 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials
+from zelda_ci.domain.run import BatchResult, CountedTrials, RunResult, StoredTrials
 
 # More than any repository has jobs to spare: GitHub starts 256 of a matrix at most.
 MAX_SHARDS = 256
@@ -30,7 +30,7 @@ class ShardOf(Record):
 
     @property
     def file_stem(self) -> str:
-        """How its part is called, without an ending."""
+        """Name of its part, without an ending."""
         return f"shard-{self.number}-of-{self.shards}"
 
 
@@ -55,7 +55,7 @@ class PlannedSuite(Record):
     trials: int
     """The fewest that will run."""
     seconds: float
-    """How long these are expected to take, one after the other."""
+    """Seconds that these are expected to take, one after the other."""
     settings: str
     """SHA-256 of the suite as it runs."""
     stored: str = ""
@@ -63,52 +63,44 @@ class PlannedSuite(Record):
 
 
 class ShardPlan(Record):
-    """Who runs what. All shards of a run have the same one, or they are none of one run."""
+    """Plan of who runs what: the shards of one run have equal plans."""
 
     schema_version: Literal[1] = 1
     zelda: str
     """Version."""
     commit: str | None = None
-    """What is tested; absent outside git."""
+    """Tested commit; absent outside git."""
     tree: str | None = None
-    """Its files, as git hashes them."""
+    """Git's hash of the tested tree."""
     base: str | None = None
     """The commit that runs beside it, as far as that is known beforehand."""
     shards: ShardNumber
     budget_usd: float | None = None
-    """Of all shards together."""
+    """Budget of all shards together."""
     suites: tuple[PlannedSuite, ...]
-    """In the order in which they are told."""
+    """Suites in the order in which they are reported."""
 
     def suites_of(self, shard: int) -> tuple[PlannedSuite, ...]:
-        """Those that a shard runs."""
+        """Suites that a shard runs."""
         return tuple(suite for suite in self.suites if suite.shard == shard)
 
     def names_of(self, shard: int) -> tuple[str, ...]:
-        """Their names."""
+        """Names of the suites that a shard runs."""
         return tuple(suite.name for suite in self.suites_of(shard))
 
 
 class ShardPart(Record):
-    """What a shard hands in, beside its results: enough to know where it belongs."""
+    """Part that a shard hands in beside its results: enough to know where it belongs."""
 
     schema_version: Literal[1] = 1
     shard: ShardNumber
     plan: ShardPlan
     platform: str
-    """On which it ran, such as `debian 13 x86_64`."""
+    """Platform on which it ran, such as `debian 13 x86_64`."""
     origin: Provenance | None = None
     """The job that made it, in a GitHub workflow; absent elsewhere."""
     counted: dict[str, StoredTrials] = {}
-    """By suite; outside of GitHub, where nobody else knows them."""
-
-
-class PinnedTrials(Record):
-    """The stored trials that count for a suite, by key in the plan's `trials`."""
-
-    head: tuple[str, ...] = ()
-    base: tuple[str, ...] = ()
-    stored: tuple[str, ...] = ()
+    """Stored trials by suite; outside of GitHub, where nobody else knows them."""
 
 
 class PinnedPlan(Record):
@@ -119,20 +111,20 @@ class PinnedPlan(Record):
     origin: Provenance
     """The job that made it."""
     notes: tuple[str, ...] = ()
-    """What is not run, and why."""
+    """Sentences on what is not run, and why."""
     baseline: BaselineOrigin
     results: BatchResult | None = None
-    """Of the base's nearest commit; absent where there are none."""
+    """Results of the base's nearest commit; absent where there are none."""
     references: dict[str, Fingerprint] = {}
-    """By suite, its state in the base."""
+    """State in the base by suite."""
     nights: NightlyHistory = NightlyHistory()
     damage: str = ""
     pool: tuple[str, ...] = ()
     """The trusted trials of the base branch, by key in `trials`."""
-    counted: dict[str, PinnedTrials] | None = None
-    """By suite; absent where the number of trials is fixed."""
+    counted: dict[str, CountedTrials[str]] | None = None
+    """Stored trials by suite, as keys in `trials`; absent where the number of trials is fixed."""
     trials: dict[str, RunResult] = {}
-    """By invocation and run, each once."""
+    """Stored trials by invocation and run, each once."""
     fingerprints: dict[str, Fingerprint] = {}
     known: dict[str, int] = {}
     """Suites that need not run, with the number of their stored trials."""

@@ -13,13 +13,13 @@ class Unit(Record):
 
     kind: ItemKind
     path: SafeText
-    """Of its file, from the top of the tested tree; a skill's is its SKILL.md."""
+    """Path of its file from the top of the tested tree; of a skill, the SKILL.md."""
     name: SafeText
-    """As the session knows it; of rules and CLAUDE.md files, the file."""
+    """Name by which the session knows it; for rules and CLAUDE.md files, the file."""
 
 
 class UnitUse(Record):
-    """What became of a unit in one session."""
+    """Use of a unit in one session."""
 
     unit: Unit
     loaded: bool = False
@@ -31,11 +31,11 @@ class UnitUse(Record):
     broken: bool = False
     """The judge says that a rule was broken, or a tool misused or its instructions ignored."""
     problem: SafeText | None = None
-    """Of a plugin that the project wants: why the session has it not, or not all of it."""
+    """Reason why the session lacks a plugin that the project wants, or a part of it."""
 
 
 class SuiteUse(Record):
-    """In how many trials of a suite a unit played which part."""
+    """Number of a suite's trials in which a unit was loaded, used, missed or broken."""
 
     suite: str
     loaded: int = 0
@@ -49,27 +49,27 @@ class UnitCoverage(Record):
 
     unit: Unit
     touched: bool
-    """Whether a suite used, missed or broke it; of what works without a call, whether one had it."""
+    """True where a suite used, missed or broke it, or had it where it works without a call."""
     suites: tuple[SuiteUse, ...] = ()
 
 
 class SuiteCoverage(Record):
-    """A suite of which trials tell."""
+    """A suite with trials that show what it used."""
 
     suite: str
     trials: int
     touches: bool
-    """Whether it used, missed or broke anything."""
+    """True where it used, missed or broke anything."""
 
 
 class SteeringCoverage(Record):
-    """Which suites felt which of the files that steer: what none of them touches comes first."""
+    """Coverage of the files that steer by suites: what none of them touches comes first."""
 
     schema_version: Literal[1] = 1
     units: tuple[UnitCoverage, ...] = ()
     suites: tuple[SuiteCoverage, ...] = ()
     unknown: tuple[str, ...] = ()
-    """Suites that were run, and none of whose trials tells."""
+    """Suites that were run without a trial that shows what it used."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class SteeringChange:
     """A file that steers Claude Code and that the pull request changes."""
 
     path: str
-    """From the top of the repository."""
+    """Path from the top of the repository."""
     line: int | None = None
     """The first that differs, as the head has it; absent where the file is gone, or its text is not known."""
     suites: frozenset[str] | None = None
-    """That may feel it; absent: all."""
+    """Suites that it may concern; None for all."""
     is_gone: bool = False
 
     def concerns(self, suite: str) -> bool:
-        """Whether a suite may feel it."""
+        """True where it may concern a suite."""
         return self.suites is None or suite in self.suites

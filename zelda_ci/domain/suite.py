@@ -4,14 +4,14 @@ Descriptions, limits and examples of the fields are the one source of the JSON S
 `zelda init` writes, of the tables in docs/configuration.md and of the sentences in error messages.
 """
 
+import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, LiteralString, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 from pydantic_core import PydanticCustomError
 
-from zelda_ci.domain import setting_checks
 from zelda_ci.domain.base import Record, Setting
 from zelda_ci.domain.keys import HEAD, KeySources, base, judging, lower
 from zelda_ci.domain.measures import METRICS, SCORES, Measure, Metric
@@ -26,8 +26,10 @@ VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 VALUE = r"^[^\x00]*$"
 SHELL = r"^(\S*/)?(ba)?sh$|^\S+ +\S"
 WEB_ADDRESS = r"^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?$"
+_USER_AND_PASSWORD = re.compile(r"://[^\s/@:]*:[^\s/@$]+@")
 
-MODEL_CREDENTIALS = setting_checks.MODEL_CREDENTIALS
+# Variables that never reach a session: the model proxy holds the key in its stead.
+MODEL_CREDENTIALS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "PORTKEY_API_KEY")
 
 JUDGE_CHOICE = base("would have chosen who judges, and through a gateway at which provider")
 DEFAULT_MODEL = "claude-sonnet-5-5"
@@ -35,17 +37,30 @@ A_WEEK = 604_800
 
 
 def has_port(address: str) -> bool:
-    """Whether the port of an address, where one is given, exists."""
+    """True where the port of an address can exist, or none is given."""
     try:
         return urlsplit(address).port != 0
     except ValueError:
         return False
 
 
-def _reachable(address: str) -> str:
-    if not has_port(address):
-        raise PydanticCustomError("no_port", "must have a port from 1 to 65535, or none")
-    return address
+def _checked(message: LiteralString, is_good: Callable[[Any], object]) -> AfterValidator:
+    """Check of a value beyond its type, with the message of its error."""
+
+    def check(value: Any) -> Any:
+        if not is_good(value):
+            raise PydanticCustomError("setting", message)
+        return value
+
+    return AfterValidator(check)
+
+
+def _is_inside(path: str) -> bool:
+    return not path.startswith(("/", "~")) and ".." not in path.split("/") and "\\" not in path and path.isprintable()
+
+
+def _is_program_folder(path: str) -> bool:
+    return not (path.startswith("~") or ".." in path.split("/") or {":", "\\"} & {*path}) and path.isprintable()
 
 
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
@@ -59,21 +74,61 @@ Name = Annotated[str, Field(pattern=NAME)]
 RequestKey = Annotated[str, Field(pattern=REQUEST_KEY)]
 ModelId = Annotated[str, Field(pattern=MODEL_ID)]
 JudgeModelId = Annotated[str, Field(pattern=NO_BLANKS)]
-WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS), AfterValidator(_reachable)]
-Variable = Annotated[str, Field(pattern=VARIABLE), AfterValidator(setting_checks.not_a_model_credential)]
-ProjectPath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(setting_checks.inside)]
-VariableValue = Annotated[str, Field(pattern=VALUE), AfterValidator(setting_checks.not_a_credential)]
-ProgramFolder = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(setting_checks.program_folder)]
-AbsolutePath = Annotated[str, Field(pattern=NOT_BLANK), AfterValidator(setting_checks.absolute)]
-SourcePath = Annotated[ProjectPath, AfterValidator(setting_checks.outside_git)]
+WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS), _checked("must have a port from 1 to 65535, or none", has_port)]
+Variable = Annotated[
+    str,
+    Field(pattern=VARIABLE),
+    _checked(
+        "must not be passed on: sessions never hold the key itself", lambda it: it.upper() not in MODEL_CREDENTIALS
+    ),
+]
+VariableValue = Annotated[
+    str,
+    Field(pattern=VALUE),
+    _checked(
+        "holds a credential, which does not belong in a file: leave the value out, to pass on yours",
+        lambda value: not _USER_AND_PASSWORD.search(value),
+    ),
+]
+ProjectPath = Annotated[
+    Text,
+    _checked("must be a path inside the project, with forward slashes, not absolute and without '..'", _is_inside),
+]
+ProgramFolder = Annotated[
+    Text,
+    _checked(
+        "must be a folder of the project, such as .venv/bin, or an absolute one of the machine; without '..', '~' "
+        "and ':'",
+        _is_program_folder,
+    ),
+]
+AbsolutePath = Annotated[Text, _checked("must be absolute: begin it with a slash", lambda it: it.startswith("/"))]
+# Some file systems do not tell upper from lower case.
+SourcePath = Annotated[
+    ProjectPath,
+    _checked(
+        "must not lead into .git, where git keeps what is its own", lambda it: ".git" not in it.lower().split("/")
+    ),
+]
+# One text stands for a list of one.
 Globs = Annotated[
     tuple[SourcePath, ...],
-    BeforeValidator(setting_checks.listed, json_schema_input_type=SourcePath | tuple[SourcePath, ...]),
+    BeforeValidator(
+        lambda value: (value,) if isinstance(value, str) else value,
+        json_schema_input_type=SourcePath | tuple[SourcePath, ...],
+    ),
 ]
 # A shell line, or the arguments of one program.
-Command = Annotated[Text | tuple[str, ...], AfterValidator(setting_checks.startable)]
+Command = Annotated[
+    Text | tuple[str, ...],
+    _checked("must begin with the program to start", lambda it: isinstance(it, str) or not it or it[0].strip()),
+]
 Shell = Annotated[str, Field(pattern=SHELL)] | Annotated[tuple[Text, ...], Field(min_length=2)]
-Votes = Annotated[Literal[1, 3, 5], BeforeValidator(setting_checks.no_boolean, json_schema_input_type=Literal[1, 3, 5])]
+# To Python, True equals 1, so that a choice among numbers would take it.
+Votes = Annotated[
+    Literal[1, 3, 5],
+    BeforeValidator(lambda value: None if isinstance(value, bool) else value, json_schema_input_type=Literal[1, 3, 5]),
+]
 
 
 class ExecutionSettings(Setting):
@@ -184,6 +239,11 @@ class ExecutionSettings(Setting):
 _Group = TypeVar("_Group", bound=Setting)
 
 
+def _group(kind: type[Setting]) -> Any:
+    """A group of keys, described as its class is."""
+    return Field(default_factory=kind, description=kind.__doc__)
+
+
 def _with_fields(fields: Mapping[Metric, Any]) -> Callable[[type[_Group]], type[_Group]]:
     """Give a group of settings a key per metric."""
 
@@ -259,7 +319,7 @@ Access = Literal["open", "none"]
 
 
 class NetworkSettings(Setting):
-    """Whether each phase may reach the network."""
+    """Network access by phase."""
 
     setup: Annotated[Access, _network("setup", "the setup command")] = Field("open", description="The setup command.")
     session: Annotated[Access, _network("session", "the session's own tools")] = Field(
@@ -287,7 +347,7 @@ class IsolationSettings(Setting):
         tuple[AbsolutePath, ...],
         KeySources("--read-paths", "read-paths", "ZELDA_READ_PATHS", none="none"),
     ] = Field((), description="More folders that the session and the commands may read.", examples=[["/opt/toolchain"]])
-    network: NetworkSettings = Field(default_factory=NetworkSettings, description="Network access by phase.")
+    network: NetworkSettings = _group(NetworkSettings)
     mods: bool = Field(
         default=False,
         description="Whether plugins may run code inside Claude Code, which can forge what a session did.",
@@ -329,7 +389,7 @@ class GateSettings(Setting):
 
 
 class SharedSettings(Record):
-    """What the project's configuration settles for all suites, and each suite may settle for itself."""
+    """Settings that the project's configuration gives to all suites, and each suite may give itself."""
 
     judge_model: Annotated[
         JudgeModelId,
@@ -355,18 +415,13 @@ class SharedSettings(Record):
         "the head after which the sides are compared), budgetUsd.",
         examples=[{"first": 3, "looks": [6, 10, 16]}],
     )
-    execution: ExecutionSettings = Field(
-        default_factory=ExecutionSettings, description="How the Claude Code session is run."
-    )
-    metrics: Annotated[MetricSwitches, judging("would have switched off what shows that it is worse")] = Field(
-        default_factory=MetricSwitches, description="Which metrics are computed."
+    execution: ExecutionSettings = _group(ExecutionSettings)
+    metrics: Annotated[MetricSwitches, judging("would have switched off what shows that it is worse")] = _group(
+        MetricSwitches
     )
     efficiency_targets: Annotated[
         EfficiencyTargets, judging("would have moved the targets that its scores are measured by")
-    ] = Field(
-        default_factory=EfficiencyTargets,
-        description="What an efficient session may use; reaching a target gives full marks for that part.",
-    )
+    ] = _group(EfficiencyTargets)
     setup_command: Annotated[Command | None, HEAD] = Field(
         None, description="Run in the workspace before the session: a shell line, or a list.", examples=["npm ci"]
     )
@@ -419,21 +474,21 @@ class SharedSettings(Record):
     history_depth: Annotated[PositiveInt, base("would have shown the session more of the history")] = Field(
         1, description="Commits of history that the session sees."
     )
-    judge: JudgeSettings = Field(default_factory=JudgeSettings, description="How the judge is asked.")
+    judge: JudgeSettings = _group(JudgeSettings)
     undecided: Annotated[
         Literal["fail", "ignore"], judging("would have said what becomes of criteria that the judge cannot decide")
     ] = Field(
         "fail",
         description="How a criterion counts that the evidence cannot decide: fail means not met, ignore leaves it out.",
     )
-    isolation: Annotated[IsolationSettings, base("would have changed how session and commands are confined")] = Field(
-        default_factory=IsolationSettings, description="How strictly session and commands are confined."
+    isolation: Annotated[IsolationSettings, base("would have changed how session and commands are confined")] = _group(
+        IsolationSettings
     )
     gate: Annotated[
         GateSettings, judging("would have changed its own gate, limits included, and which changes concern no suite")
-    ] = Field(default_factory=GateSettings, description="What turns the check red.")
-    pool: Annotated[PoolSettings, base("would have chosen the stored trials that it is compared with")] = Field(
-        default_factory=PoolSettings, description="Which stored trials of the base are counted together."
+    ] = _group(GateSettings)
+    pool: Annotated[PoolSettings, base("would have chosen the stored trials that it is compared with")] = _group(
+        PoolSettings
     )
 
 
@@ -442,7 +497,7 @@ ALWAYS_RED = "Criteria like acceptanceCriteria, and the check is red where one f
 
 
 class SuiteText(Record):
-    """What a suite says about itself."""
+    """Text of a suite."""
 
     name: str
     file: str
@@ -464,4 +519,4 @@ class ResolvedSuite(SharedSettings, SuiteText):
     """One suite with every value settled; made by `config`, read by everybody, stored with each result."""
 
     gateway_url: str | None = None
-    """Of its project."""
+    """Gateway of the project."""

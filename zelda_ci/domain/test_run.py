@@ -35,7 +35,7 @@ class CommandResult(Record):
     """The line of `output` that stands for what is missing; never stored."""
 
     def in_brief(self, redact: Redactor) -> "CommandResult":
-        """With the last lines of the output only, as it is stored."""
+        """The result with the last lines of its output only, as it is stored."""
         lines = self.output[-LAST_CHARACTERS:].splitlines()[-LAST_LINES:]
         return self.replace(output=redact("\n".join(lines)), gap=None)
 
@@ -55,7 +55,7 @@ class RunnerCounts(Record):
     skipped: int = 0
     """Skipped, pending, ignored, to do, or failing as expected."""
     flaky: int = 0
-    """Of the passed: those that passed on a retry, as far as the format tells."""
+    """Tests among the passed that passed on a retry, as far as the format tells."""
     failures: tuple[SafeText, ...] = ()
     """Names of the first failed or errored tests."""
 
@@ -66,20 +66,20 @@ class RunnerCounts(Record):
 
 
 class TestSummary(Record):
-    """What is known about one test command; no runner means that no format was recognised."""
+    """Numbers of one test command; no runner means that no format was recognised."""
 
     __test__ = False  # not a pytest class
 
     runners: tuple[RunnerCounts, ...] = ()
     note: SafeText | None = None
-    """Why nothing was recognised and how to get counts, or what to know about the numbers."""
+    """Sentence on why nothing was recognised and how to get counts, or on the numbers."""
     unclear: tuple[SafeText, ...] = ()
-    """What tells of a failure, or of a run without an end, and could not be counted: then there are no numbers, and
+    """Signs of a failure, or of a run without an end, that could not be counted: then there are no numbers, and
     whatever the exit code says, it is no pass."""
 
     @property
     def recognised(self) -> bool:
-        """Whether the numbers mean anything."""
+        """True where a format was recognised."""
         return bool(self.runners)
 
     @property
@@ -123,32 +123,32 @@ class TestSummary(Record):
 
 
 class CoverageSummary(Record):
-    """How much of the code the tests reached, in percent; without `lines` nothing was recognised."""
+    """Share of the code that the tests reached, in percent; without `lines` nothing was recognised."""
 
     format: str | None = None
     lines: float | None = None
     branches: float | None = None
     note: str | None = None
-    """Why nothing was recognised, and how to get a number."""
+    """Sentence on why nothing was recognised, and how to get a number."""
 
 
 class CorrectnessDetails(Record):
     """Raw numbers behind the functional correctness score. What is not configured, or was not reached, is absent."""
 
     passed: bool
-    """Whether the code was built, its tests ran and passed, and the coverage threshold was reached."""
+    """True where the code was built, its tests ran and passed, and the coverage threshold was reached."""
     shortfalls: tuple[str, ...] = ()
-    """Why it did not pass, one sentence each."""
+    """Reasons why it did not pass, one sentence each."""
     build: CommandResult | None = None
     test: CommandResult | None = None
     """Not run where the build failed."""
     tests: TestSummary | None = None
     coverage: CoverageSummary | None = None
     coverage_threshold: float | None = None
-    """In percent of lines."""
+    """Threshold in percent of lines."""
     parts: dict[str, float] = {}
     """Score 0 to 100 of each part that is configured: `build`, `tests`, `coverage`."""
     weights: dict[str, float] = {}
     """Share of each part in the score; together 100."""
     notes: tuple[str, ...] = ()
-    """What to know about the numbers."""
+    """Remarks on the numbers."""

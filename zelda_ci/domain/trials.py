@@ -1,4 +1,4 @@
-"""How often suites run: a number of trials, or a plan that adds trials where they are needed."""
+"""Trials of suites: a number, or a plan that adds trials where they are needed."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, Self
@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from zelda_ci.domain.base import Record, Setting
+from zelda_ci.domain.base import Setting
 
 MAX_TRIALS = 1000
 MAX_LOOKS = 10
@@ -15,7 +15,7 @@ TrialCount = Annotated[int, Field(ge=1, le=MAX_TRIALS)]
 
 
 class Side(StrEnum):
-    """Which commit's files a trial runs: those of the change, or those that it is compared with."""
+    """Side of a trial: the files of the change, or those that it is compared with."""
 
     HEAD = "head"
     BASE = "base"
@@ -41,7 +41,7 @@ class TrialPlan(Setting):
 
     @model_validator(mode="after")
     def _compares(self) -> Self:
-        """With the first trials alone, no suite would ever run beside the base."""
+        """Check for a look above the first trials: without one, no suite would ever run beside the base."""
         if self.first >= self.looks[-1]:
             message = "must have a look above first: first is {first}, and the last look {last}"
             raise PydanticCustomError("no_look", message, {"first": self.first, "last": self.looks[-1]})
@@ -53,14 +53,8 @@ class TrialPlan(Setting):
         return (self.first, *(look for look in self.looks if look > self.first))
 
 
-class FixedTrials(Record):
-    """As many trials on each side, whatever they show."""
-
-    trials: TrialCount
-
-
-Plan = TrialPlan | FixedTrials
-ADAPTIVE: Literal["adaptive"] = "adaptive"
+# A number stands for as many trials on each side, whatever they show.
+Plan = TrialPlan | int
 
 # What the key `trials` may say.
 TrialSetting = TrialCount | Literal["adaptive"] | TrialPlan
@@ -68,22 +62,16 @@ TrialSetting = TrialCount | Literal["adaptive"] | TrialPlan
 
 def plan_of(setting: TrialSetting) -> Plan:
     """The plan that a suite's `trials` stands for."""
-    match setting:
-        case int():
-            return FixedTrials(trials=setting)
-        case TrialPlan():
-            return setting
-        case _:
-            return TrialPlan()
+    return TrialPlan() if setting == "adaptive" else setting
 
 
 def trials_alone(setting: TrialSetting) -> int:
-    """How often a suite runs where nothing is compared: once, unless a number says otherwise."""
+    """Number of trials where nothing is compared: one, unless the setting is a number."""
     return setting if isinstance(setting, int) else 1
 
 
 class DoneReason(StrEnum):
-    """Why a suite has no further trials."""
+    """Reason why a suite has no further trials."""
 
     AS_EXPECTED = "asExpected"
     """Nothing looks worse than the stored trials, or those of the base, lead to expect."""
@@ -99,6 +87,12 @@ class DoneReason(StrEnum):
     """Something looks worse, and there is nothing to compare it with."""
     FAILED = "failed"
     """Too many trials of a side failed for reasons outside the tested files."""
+    BUDGET = "budget"
+    """The money was gone."""
+    ENDED = "ended"
+    """Something ended the invocation, such as a refused key or a limit on failed runs."""
+    INTERRUPTED = "interrupted"
+    """The user ended it."""
 
 
 class PoolSettings(Setting):

@@ -36,7 +36,7 @@ INSTEAD = {
 
 
 def refusal(name: str, *, has_value: bool = False) -> str | None:
-    """Why a variable cannot be given to a session, to be read after its name; nothing where it can.
+    """Reason why a variable cannot be given to a session, to be read after its name; None where it can.
 
     Args:
         name: Of the variable.

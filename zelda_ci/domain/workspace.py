@@ -17,7 +17,7 @@ PHASES: tuple[CommandPhase, ...] = get_args(CommandPhase)
 
 @dataclass(frozen=True)
 class Confinement:
-    """How every process of a run is started: through a supervisor that ends all its descendants, behind walls.
+    """Start of every process of a run: through a supervisor that ends all its descendants, behind walls.
 
     Where the caller cannot choose a child's environment (the Agent SDK adds Zelda's own), the supervisor replaces it
     with exactly the JSON object in a file.
@@ -28,17 +28,17 @@ class Confinement:
     """Complete: built from an allow-list, never Zelda's own."""
     level: IsolationLevel = "none"
     options: tuple[str, ...] = ()
-    """Of the supervisor."""
+    """Options of the supervisor."""
     starts: Mapping[CommandPhase, tuple[str, ...]] = field(default_factory=dict)
-    """What comes between supervisor and program, and gives up rights."""
+    """Words between supervisor and program that give up rights, by phase."""
     shell_prefix: Path | None = None
     """A program for `CLAUDE_CODE_SHELL_PREFIX`; absent where the level has no walls between shells and the CLI."""
     shell: Path | None = None
     """The same under the name of the shell, for `CLAUDE_CODE_SHELL`: it starts login shells without the prefix."""
     socket: Path | None = None
-    """Where the model proxy's socket appears to the session; absent where there is none."""
+    """Path at which the session finds the model proxy's socket; absent where there is none."""
     session_variables: Mapping[str, str] = field(default_factory=dict)
-    """What else a session's program needs in its environment, to be closed to the processes that it starts."""
+    """Variables for the session's program alone, closed to the processes that it starts."""
     uid: int | None = None
     """The user and group that everything runs as and that owns the run's folders; absent where it is Zelda's own."""
 
@@ -63,43 +63,47 @@ class Confinement:
 
 @dataclass(frozen=True)
 class Parts:
-    """Of what a commit only names, what is there and what is not; by path, from the top of the tree."""
+    """Parts of the tree that a commit only names, by path from its top: present and missing."""
 
     present: frozenset[str] = frozenset()
     missing: Mapping[str, str] = field(default_factory=dict)
-    """Why, in a few words; empty where it was never checked out."""
+    """Missing parts with the reason in a few words; empty where it was never checked out."""
 
 
 @dataclass(frozen=True)
 class NamedContents:
-    """What the tested commit only names: submodules by their commits, and files of Git LFS by their hashes."""
+    """Contents that the tested commit only names: submodules by their commits, files of Git LFS by their hashes."""
 
     submodules: Parts = Parts()
     lfs: Parts = Parts()
     changed: tuple[str, ...] = ()
     """Submodules whose checkout differs from the commit that is tested."""
     key: str = ""
-    """The same for two that have the same contents; empty where there are none."""
+    """Key that is equal for equal contents; empty where there are none."""
 
 
-@dataclass(frozen=True)
-class WorkspaceSource:
-    """What is tested: the commit, absent outside git, and whether files differed from it."""
+class TestedSource(Record):
+    """Tested state: the commit (absent outside git) and whether the user's tree differed from it."""
+
+    __test__ = False  # not a pytest class
 
     kind: Literal["worktree", "copy"]
-    commit: str | None
-    branch: str | None
-    dirty: bool
+    commit: str | None = None
+    branch: str | None = None
+    dirty: bool = False
+    parent: str | None = None
+    """The user's last commit, where what differed from it was tested too: the commit is one of Zelda's own then."""
+
+
+class WorkspaceSource(TestedSource):
+    """Tested state with the facts that no result stores."""
+
     changed: tuple[str, ...] = ()
     """The files that differed, a new folder as one."""
-    parent: str | None = None
-    """The user's last commit, where those files are tested too: the commit is one of Zelda's own then."""
-
     left_out: tuple[str, ...] = ()
-    """Of those files, what may hold credentials."""
-
+    """Changed files that may hold credentials and are left out."""
     contents: NamedContents = NamedContents()
-    """What of submodules and of Git LFS is in the tested tree."""
+    """Submodules and files of Git LFS in the tested tree."""
 
     @property
     def shown(self) -> str:
@@ -115,17 +119,17 @@ class Listing:
     texts: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
     """Every version of the files that a `SuiteFinder` reads."""
     links: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Where symbolic links point, in every version."""
+    """Targets of symbolic links, in every version."""
 
 
 @dataclass(frozen=True)
 class Withheld:
-    """What no session gets to see: suites say what a result is judged by."""
+    """Files that no session sees: suites say what a result is judged by."""
 
     paths: frozenset[str] = frozenset()
     """Files, and folders with all that is in them."""
     beside: tuple[str, ...] = ()
-    """Files of the project among them that are no suites, but lie in a folder of suites."""
+    """Other files in the suites' folders that are hidden with them."""
 
 
 class SuiteFinder(Protocol):
@@ -133,7 +137,7 @@ class SuiteFinder(Protocol):
 
     @property
     def key(self) -> str:
-        """The same for two that find the same."""
+        """Key that is equal for two finders that find the same."""
         ...
 
     @property
@@ -142,11 +146,11 @@ class SuiteFinder(Protocol):
         ...
 
     def reads(self, name: str) -> bool:
-        """Whether a file of this name is needed in `Listing.texts`."""
+        """True where a file of this name is needed in `Listing.texts`."""
         ...
 
     def find(self, listing: Listing, project: str) -> Withheld:
-        """What belongs to the suites of every project; that of this folder is the one that is tested."""
+        """Find what belongs to the suites of every project; that of this folder is the one that is tested."""
         ...
 
 
@@ -160,7 +164,7 @@ class Workspace:
     root: Path
     """Top of the checked-out tree."""
     path: Path
-    """Where session and commands work: `root`, or the project's subfolder of it."""
+    """Folder in which session and commands work: `root`, or the project's subfolder of it."""
     home: Path
     tmp: Path
     git_dir: Path
@@ -169,38 +173,40 @@ class Workspace:
     source: WorkspaceSource
     confinement: Confinement
     notes: tuple[SafeText, ...] = ()
-    """What the workspace cannot show of the tested state, in sentences: submodules, content filters, …"""
+    """Sentences on what the workspace cannot show of the tested state: submodules, content filters, …"""
 
     def status_file(self, phase: CommandPhase) -> Path:
-        """Where the supervisor says whether a program of this phase began: beyond the reach of all that is confined."""
+        """File in which the supervisor says whether a program of this phase began, out of reach of the confined."""
         return self.base / f"{phase}.status"
 
 
-@dataclass(frozen=True)
-class Changes:
-    """What a session changed, against the start state.
+class ChangeSummary(Record):
+    """The size of what a session changed, against the start state. Counts are of all files that were read."""
 
-    `patch` is a redacted `git diff --binary`, readable as UTF-8 with replaced bytes. Counts are of all files that were
-    read; where `truncated`, files that were too large, or not readable, or did not fit are named without their content.
-    """
-
-    files: tuple[SafeText, ...]
-    insertions: int
-    deletions: int
-    patch: Path
-    patch_bytes: int
+    files: tuple[SafeText, ...] = ()
+    insertions: int = 0
+    deletions: int = 0
+    patch_bytes: int = 0
     truncated: bool = False
+    """True where files that were too large, or not readable, or did not fit are named without their content."""
+
+
+class Changes(ChangeSummary):
+    """Changes of a session with the facts that no result stores."""
+
+    patch: Path
+    """A redacted `git diff --binary`, readable as UTF-8 with replaced bytes."""
     ignored: "IgnoredFiles | None" = None
     """Absent where the run is judged again."""
 
 
 @dataclass(frozen=True)
 class PluginPins:
-    """What Zelda sets above the project's settings, so that a session has its own plugins, and no others."""
+    """Settings above the project's, so that a session has its own plugins, and no others."""
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     installs: bool = False
-    """Whether Claude Code has to take in plugins of a marketplace in the repository, before the session begins."""
+    """True where Claude Code has to take in plugins of a marketplace in the repository, before the session begins."""
     findings: tuple["SettingFinding", ...] = ()
 
 
@@ -215,7 +221,7 @@ class SettingFinding(Record):
     setting: SafeText
     """The key, like `env.ANTHROPIC_BASE_URL` or `apiKeyHelper`; its value is not shown."""
     effect: str
-    """What it would have done, and what became of it, in one sentence."""
+    """Sentence on its effect, and what became of it."""
 
 
 class TreeChange(Record):
@@ -227,25 +233,25 @@ class TreeChange(Record):
 
 
 class IgnoredFiles(Record):
-    """What the session added, changed and removed of files that git ignores: no patch shows it.
+    """Changes of a session to files that git ignores: no patch shows it.
 
     Paths count from the top of the tree; a new folder ends with a slash and stands for all that is in it.
     """
 
     changes: tuple[TreeChange, ...] = ()
-    """At most 50; build and tests did not find them, but what setup makes."""
+    """Differences, at most 50; build and tests did not find them, but what setup makes."""
     more: int = 0
     """Differences beyond those listed."""
     kept: tuple[SafeText, ...] = ()
-    """At most 50 that build and tests found as the session left them, since `keepIgnored` names them."""
+    """Files, at most 50, that build and tests found as the session left them, since `keepIgnored` names them."""
 
 
 class IsolationReport(Record):
-    """How session and commands of a run were confined."""
+    """Isolation of a run's session and commands."""
 
     level: IsolationLevel
     reasons: tuple[str, ...] = ()
-    """Why it is no higher level, and what would help, in sentences; empty at `full`."""
+    """Sentences on why it is no higher level, and what would help; empty at `full`."""
     network: NetworkSettings = NetworkSettings()
     findings: tuple[SettingFinding, ...] = ()
     protected: tuple[SafeText, ...] = ()

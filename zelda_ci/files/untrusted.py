@@ -74,11 +74,16 @@ def refuse_links(folder: Path) -> None:
     """
     path = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow the links
     # The outermost: a link may lead into another repository.
-    above = [place for place in (path, *path.parents) if os.path.lexists(place / ".git")]
+    above = [*repositories(path)]
     steps = [place for place in (path, *path.parents) if above and place != above[-1] and above[-1] in place.parents]
     for place in reversed(steps):
         if place.is_symlink():
             raise LinkedFolderError(place)
+
+
+def repositories(folder: Path) -> Iterator[Path]:
+    """Tops of the repositories that a folder is in, the innermost first."""
+    return (place for place in (folder, *folder.parents) if os.path.lexists(place / ".git"))
 
 
 def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None, follow_link: bool = False) -> bytes:
@@ -171,6 +176,8 @@ class FileTree:
     files: tuple[tuple[str, int], ...] = ()
     """Regular files by path, with forward slashes, and their sizes: first those that are not deep, each level sorted.
     Bytes that are no UTF-8 are surrogates in a path, as Python has them."""
+    others: tuple[str, ...] = ()
+    """What is neither a regular file nor a folder, by path."""
     is_whole: bool = True
     """False where there is more than was looked at, or a folder could not be entered."""
 
@@ -184,6 +191,7 @@ def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> File
         leave_out: Names that are passed over, wherever they are.
     """
     files: list[tuple[str, int]] = []
+    others: list[str] = []
     waiting: deque[tuple[str, ...]] = deque([()])
     room, is_whole = max_entries, True
     while waiting:
@@ -204,11 +212,26 @@ def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> File
                 continue
             if is_regular(status):
                 files.append(("/".join(path), status.st_size))
-            elif stat.S_ISDIR(status.st_mode) and len(path) <= MAX_DEPTH:
+            elif not stat.S_ISDIR(status.st_mode):
+                others.append("/".join(path))
+            elif len(path) <= MAX_DEPTH:
                 waiting.append(path)
-            elif stat.S_ISDIR(status.st_mode):
+            else:
                 is_whole = False
-    return FileTree(tuple(files), is_whole)
+    return FileTree(tuple(files), tuple(others), is_whole)
+
+
+def read_below(top: Path, path: str, max_bytes: int) -> bytes:
+    """The content of a regular file by its path below a folder, at most one byte more than it may have.
+
+    Raises:
+        OSError: It is not there, no regular file, behind a link, unreadable, or the path leads elsewhere.
+    """
+    *folders, name = path.split("/")
+    if any(step in {"", ".", ".."} for step in (*folders, name)):
+        raise OSError(errno.EINVAL, "not a path inside the tree")
+    with entered(top, folders) as folder:
+        return read_head(name, max_bytes + 1, folder=folder)
 
 
 def is_regular(status: os.stat_result) -> bool:

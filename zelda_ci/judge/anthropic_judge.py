@@ -16,7 +16,7 @@ from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge import replies
 from zelda_ci.judge.base import CHARS_PER_TOKEN, A, JudgeAnswer, JudgeQuestion, estimated_tokens
 from zelda_ci.judge.conversation import IMAGES, OPTIONAL, Conversation, InvalidAnswerError, LookupLimits
-from zelda_ci.judge.replies import AttemptFailed, ModelReply, read_reply
+from zelda_ci.judge.replies import AttemptFailed, ModelReply
 from zelda_ci.redact import Redactor
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ LEFT_SHARE = 0.2
 # For less than this, looking things up makes no sense.
 LEAST_CHARACTERS = 2000
 
-# An answer is a few thousand tokens.
-MAX_REPLY_BYTES = 16 << 20
+# Of an answer, for telling who speaks where it is not the API.
+MAX_HEAD_BYTES = 4000
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,11 @@ class Backoff:
 
 
 @dataclass
-class _Tally:
-    """What a question has taken so far."""
+class _Asking:
+    """One question on its way to an answer, and what it has taken so far."""
 
+    begun: anyio.Event
+    """Set when the first answer begins: from then on others can read what the question has written into the cache."""
     usage: Usage = field(default_factory=Usage)
     cost_usd: float = 0.0
     attempts: int = 0
@@ -90,22 +92,17 @@ class _Tally:
     last: JudgeError | None = None
     left_out: frozenset[str] = frozenset()
     """What the last request did without."""
-    first_usd: float | None = None
+    first_usd: float = 0.0
     """Cost of the first reply, which no look-up has caused."""
+    head: bytes = b""
+    """How the last answer begins."""
+    listen: Callable[[], None] = lambda: None
+    """Called with every sign of life of the other side."""
 
-    @property
-    def later_usd(self) -> float:
-        """Cost of what came after it."""
-        return self.cost_usd - (self.first_usd or 0.0)
-
-
-@dataclass(frozen=True)
-class _Asking:
-    client: "AsyncAnthropic"
-    deadline: anyio.CancelScope
-    tally: _Tally
-    begun: anyio.Event
-    """Set when the first answer begins: from then on others can read what the question has written into the cache."""
+    def heard(self, piece: bytes) -> None:
+        self.head += piece[: MAX_HEAD_BYTES - len(self.head)]
+        self.begun.set()
+        self.listen()
 
 
 class AnthropicJudge:
@@ -152,16 +149,15 @@ class AnthropicJudge:
         """
         await anyio.to_thread.run_sync(preload)
         self._introduce()
-        tally, limit = _Tally(), self._access.timeout_seconds
-        talk = self._conversation(question, form)
-        begun = await self._alone_at_first(question)
+        talk, limit = self._conversation(question, form), self._access.timeout_seconds
+        asking = _Asking(await self._alone_at_first(question))
         try:
-            async with _connected(self._access) as client:
+            async with _connected(self._access, asking.heard) as client:
                 with self._access.time_limit(limit) as deadline:
-                    return await self._until_valid(_Asking(client, deadline, tally, begun), talk)
+                    return await self._until_valid(asking, talk, client, deadline)
         finally:
-            begun.set()
-        raise replies.too_late(limit, tally.last)
+            asking.begun.set()
+        raise replies.too_late(limit, asking.last)
 
     async def count_tokens(self, text: str) -> int | None:
         """Ask for the size of a text, which is free; nothing where the other side does not tell."""
@@ -209,66 +205,62 @@ class AnthropicJudge:
         calls = access.limits.calls if room >= LEAST_CHARACTERS else 0
         return replace(access.limits, calls=calls, characters=min(access.limits.characters, room))
 
-    async def _until_valid(self, asking: _Asking, talk: Conversation[A]) -> JudgeAnswer[A]:
-        tally = asking.tally
+    async def _until_valid(
+        self, asking: _Asking, talk: Conversation[A], client: "AsyncAnthropic", deadline: anyio.CancelScope
+    ) -> JudgeAnswer[A]:
         while True:
-            tally.attempts += 1
+            asking.attempts += 1
             try:
-                reply = await self._reply(asking, talk)
+                reply = await self._reply(asking, talk, client)
             except AttemptFailed as problem:
-                if not self._leave_out(problem, talk, tally):
-                    await self._wait(problem, asking)
+                if not self._leave_out(problem, talk, asking):
+                    await self._wait(problem, asking, deadline)
                 continue
-            if await anyio.to_thread.run_sync(talk.look_up, reply, tally.later_usd, abandon_on_cancel=True):
+            later_usd = asking.cost_usd - asking.first_usd
+            if await anyio.to_thread.run_sync(talk.look_up, reply, later_usd, abandon_on_cancel=True):
                 continue
             try:
                 value = talk.answer(reply)
             except InvalidAnswerError as problem:
                 talk.correct(reply, problem)
                 continue
-            return JudgeAnswer(value, tally.usage, tally.cost_usd, tally.attempts, talk.looked_up)
+            return JudgeAnswer(value, asking.usage, asking.cost_usd, asking.attempts, talk.looked_up)
 
-    async def _reply(self, asking: _Asking, talk: Conversation[Any]) -> ModelReply:
-        data, tally = await self._send(asking, talk), asking.tally
-        if failure := replies.in_stream(data, self._redact):
-            raise failure
-        reply = read_reply(data)
-        if reply is None:
-            raise replies.not_an_api(self._redact(data[:4000].decode("utf-8", "replace")))
+    async def _reply(self, asking: _Asking, talk: Conversation[Any], client: "AsyncAnthropic") -> ModelReply:
+        reply = await self._streamed(asking, talk, client)
         # Before the answer is looked at: one that cannot be used has been paid for as well.
-        tally.failed = 0
-        tally.usage += reply.tokens
-        tally.cost_usd += self._price(self.model, reply.usage)
-        if tally.first_usd is None:
-            tally.first_usd = tally.cost_usd
+        asking.failed = 0
+        asking.usage += reply.tokens
+        asking.cost_usd += self._price(self.model, reply.usage)
+        asking.first_usd = asking.first_usd or asking.cost_usd
         if problem := replies.of_stop(reply.stop_reason):
             raise problem
         return reply
 
-    async def _send(self, asking: _Asking, talk: Conversation[Any]) -> bytes:
+    async def _streamed(self, asking: _Asking, talk: Conversation[Any], client: "AsyncAnthropic") -> ModelReply:
         with one_at_a_time("anthropic"):
             import anthropic  # noqa: PLC0415 - preloaded
             import httpx2  # noqa: PLC0415 - its own client
 
-        asking.tally.left_out = frozenset(self._left_out)
+        asking.head = b""
+        asking.left_out = frozenset(self._left_out)
         try:
             with self._access.time_limit(seconds := self._patience(asking)) as silence:
-                async with asking.client.messages.with_streaming_response.create(
+                # Silence is noticed here, where it is known whether a request waits for a rate limit.
+                timeout = httpx2.Timeout(None, connect=self._access.timeout_seconds)
+                asking.listen = lambda: setattr(silence, "deadline", anyio.current_time() + seconds)
+                async with client.messages.stream(
                     model=self.model,
                     max_tokens=self._access.max_tokens,
-                    stream=True,
-                    # Silence is noticed here, where it is known whether a request waits for a rate limit.
-                    timeout=httpx2.Timeout(None, connect=self._access.timeout_seconds),
+                    timeout=timeout,
                     **talk.request(self._left_out),
-                ) as response:
-
-                    def heard() -> None:
-                        silence.deadline = anyio.current_time() + seconds
-                        asking.begun.set()
-
-                    return await _received(response.iter_bytes(), heard)
+                ) as stream:
+                    kinds = {event.type async for event in stream}
+                    message = stream.current_message_snapshot if "message_start" in kinds else None
         except anthropic.APIStatusError as problem:
             reason = self._redact(problem.api_message or problem.message)
+            if problem.status_code < 300:
+                raise replies.of_event(problem.body, reason) from problem
             raise replies.of_status(problem.status_code, dict(problem.response.headers), reason) from problem
         except anthropic.APITimeoutError as problem:
             raise replies.stalled() from problem
@@ -277,15 +269,22 @@ class AnthropicJudge:
         except Exception as problem:
             # The SDK lets through whatever a strange answer makes of it.
             raise replies.not_an_api(self._redact(f"{type(problem).__name__}: {problem}")) from problem
-        asking.tally.stalled += 1
-        raise replies.stalled()
+        if silence.cancelled_caught:
+            asking.stalled += 1
+            raise replies.stalled()
+        if message is None:
+            raise replies.not_an_api(self._redact(asking.head.decode("utf-8", "replace")))
+        if "message_stop" not in kinds:
+            raise replies.of_connection(self._redact("the answer broke off"))
+        blocks = tuple(block.to_dict() for block in message.content)
+        return ModelReply(blocks, message.stop_reason, message.usage.to_dict())
 
     def _patience(self, asking: _Asking) -> float:
         """Seconds of silence to bear: a part of what is left, and twice as long each time."""
         first = min(self._access.silence_seconds, self._access.timeout_seconds / 4)
-        return first * 2.0**asking.tally.stalled
+        return first * 2.0**asking.stalled
 
-    def _leave_out(self, problem: AttemptFailed, talk: Conversation[Any], tally: _Tally) -> bool:
+    def _leave_out(self, problem: AttemptFailed, talk: Conversation[Any], asking: _Asking) -> bool:
         """Whether a refusal names something that can be done without, which is left out from now on.
 
         Another question may have learned it meanwhile: what counts is what this request had.
@@ -293,22 +292,21 @@ class AnthropicJudge:
         if problem.status != 400:
             return False
         said = problem.error.message.lower()
-        named = {key for key, words in OPTIONAL.items() if any(word in said for word in words)} - tally.left_out
+        named = {key for key, words in OPTIONAL.items() if any(word in said for word in words)} - asking.left_out
         if not talk.has_images:
             named.discard(IMAGES)
         self._left_out |= named
         return bool(named)
 
-    async def _wait(self, problem: AttemptFailed, asking: _Asking) -> None:
+    async def _wait(self, problem: AttemptFailed, asking: _Asking, deadline: anyio.CancelScope) -> None:
         """Wait before the next attempt; where that is no use, tell the failure."""
-        tally = asking.tally
-        tally.failed += 1
+        asking.failed += 1
         # Of silence the deadline tells anyway; what was said before it tells more.
-        if tally.last is None or problem.error.code != replies.STALLED:
-            tally.last = problem.error
-        seconds = max(self._backoff.wait_seconds(tally.failed), problem.wait_seconds or 0.0)
-        is_too_long = anyio.current_time() + seconds >= asking.deadline.deadline
-        if not problem.again or is_too_long or tally.failed >= self._backoff.most_attempts:
+        if asking.last is None or problem.error.code != replies.STALLED:
+            asking.last = problem.error
+        seconds = max(self._backoff.wait_seconds(asking.failed), problem.wait_seconds or 0.0)
+        is_too_long = anyio.current_time() + seconds >= deadline.deadline
+        if not problem.again or is_too_long or asking.failed >= self._backoff.most_attempts:
             raise problem.error from problem
         await anyio.sleep(seconds)
 
@@ -326,9 +324,22 @@ def preload() -> None:
 
 
 @asynccontextmanager
-async def _connected(access: JudgeAccess) -> AsyncIterator["AsyncAnthropic"]:
+async def _connected(
+    access: JudgeAccess, heard: Callable[[bytes], None] = lambda _: None
+) -> AsyncIterator["AsyncAnthropic"]:
+    """The SDK's client; `heard` is told every piece of an answer, signs of life included, which the SDK keeps back."""
     with one_at_a_time("anthropic"):
         import anthropic.resources.messages  # noqa: PLC0415
+
+    async def listen(response: Any) -> None:
+        pieces = response.aiter_bytes
+
+        async def heard_bytes(size: int | None = None) -> AsyncIterator[bytes]:
+            async for piece in pieces(size):
+                heard(piece)
+                yield piece
+
+        response.aiter_bytes = heard_bytes
 
     client = anthropic.AsyncAnthropic(
         api_key=access.token,
@@ -342,6 +353,7 @@ async def _connected(access: JudgeAccess) -> AsyncIterator["AsyncAnthropic"]:
             mounts=dict.fromkeys(("http://", "https://", "all://")),
             # The SDK's default would take the token, and the transcript, wherever a server says.
             follow_redirects=False,
+            event_hooks={"response": [listen]},
         ),
     )
     try:
@@ -360,13 +372,3 @@ def _deprecation(model: str) -> list[str]:
     warnings.filterwarnings("ignore", message=r"The model '.*' is deprecated", category=DeprecationWarning)
     ends = DEPRECATED_MODELS.get(model)
     return [f"the judge's model {model} is deprecated and ends on {ends}: choose another judgeModel"] if ends else []
-
-
-async def _received(chunks: AsyncIterator[bytes], heard: Callable[[], None]) -> bytes:
-    data = bytearray()
-    async for chunk in chunks:
-        heard()
-        data += chunk
-        if len(data) > MAX_REPLY_BYTES:
-            break
-    return bytes(data)

@@ -190,24 +190,18 @@ class SessionLookups:
 
     def _file(self, path: str) -> tuple[str, str]:
         """The text of a file, and what limits it."""
-        data, is_whole = self._bytes(path)
-        if b"\0" in data:
-            raise _UnknownError("it is a binary file")
-        note = "" if is_whole else f" Only its first {MAX_FILE_BYTES // 1_000_000} MB can be read."
-        return self.redact(data.decode("utf-8", "replace")), note
-
-    def _bytes(self, path: str) -> tuple[bytes, bool]:
-        *folders, last = path.removeprefix("./").split("/")
-        if self.root is None or any(step in {"", ".", ".."} for step in (*folders, last)):
-            raise _UnknownError("there is no such file in the final workspace")
+        if self.root is None:
+            raise _UnknownError(GONE)
         try:
-            with untrusted.entered(self.root, folders) as folder:
-                data = untrusted.read_head(last, MAX_FILE_BYTES + 1, folder=folder)
+            data = untrusted.read_below(self.root, path.removeprefix("./"), MAX_FILE_BYTES)
         except FileNotFoundError:
             raise _UnknownError("there is no such file in the final workspace") from None
         except OSError as problem:
             raise _UnknownError(problem.strerror or "it cannot be read") from None
-        return data[:MAX_FILE_BYTES], len(data) <= MAX_FILE_BYTES
+        if b"\0" in data:
+            raise _UnknownError("it is a binary file")
+        note = f" Only its first {MAX_FILE_BYTES // 1_000_000} MB can be read." if len(data) > MAX_FILE_BYTES else ""
+        return self.redact(data[:MAX_FILE_BYTES].decode("utf-8", "replace")), note
 
     def _found_in_files(self, request: SearchFiles) -> tuple[str, str]:
         expression = _expression(request.pattern, is_regex=request.is_regex)

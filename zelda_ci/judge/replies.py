@@ -1,18 +1,16 @@
 """Replies of the judge's model, and why there was none: in sentences, with whether asking again may help."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import orjson
-
 from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import PromptTooLongError
-from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.redact import SafeText
 
 MAX_QUOTE_LENGTH = 300
 
@@ -120,19 +118,11 @@ def _too_long(message: str, words: str) -> PromptTooLongError:
     return PromptTooLongError(message, hint=_KINDS[413].hint, tokens=tokens, max_tokens=most)
 
 
-def in_stream(data: bytes, redact: Redactor) -> AttemptFailed | None:
-    """Why a stream that had begun has no whole message in it, if it has not."""
-    if not data.lstrip().startswith((b"event:", b"data:", b":")):
-        return None
-    kinds: set[str] = set()
-    for event in events(data):
-        kinds.add(str(event.get("type")))
-        if event.get("type") == "error" and isinstance(problem := event.get("error"), dict):
-            words = redact(str(problem.get("message") or ""))
-            return of_status(_STREAMED.get(str(problem.get("type")), 500), {}, words)
-    if "message_start" in kinds and "message_stop" not in kinds:
-        return of_connection(redact("the answer broke off"))
-    return None
+def of_event(body: object, words: SafeText) -> AttemptFailed:
+    """The failure that a stream tells of which had begun well; `words` is what the server wrote about it."""
+    told = body.get("error") if isinstance(body, dict) else None
+    kind = str(told.get("type")) if isinstance(told, dict) else ""
+    return of_status(_STREAMED.get(kind, 500), {}, words)
 
 
 def stalled() -> AttemptFailed:
@@ -156,7 +146,7 @@ def not_an_api(words: SafeText) -> AttemptFailed:
     return AttemptFailed(JudgeError(message, hint=hint, code="JUDGE_NOT_AN_API"), again=False)
 
 
-def of_stop(reason: str) -> AttemptFailed | None:
+def of_stop(reason: str | None) -> AttemptFailed | None:
     """The failure that a stop reason means; nothing where the answer is whole."""
     failures = {
         "refusal": ("JUDGE_REFUSED", "The judge refused to answer.", "Choose another judgeModel."),
@@ -218,8 +208,8 @@ class ModelReply:
     """What counts of one answer."""
 
     content: tuple[dict[str, Any], ...]
-    """Blocks as they came; every call of a tool in it is whole."""
-    stop_reason: str
+    """Blocks as they came."""
+    stop_reason: str | None
     usage: Mapping[str, Any]
 
     @property
@@ -241,85 +231,3 @@ class ModelReply:
     def _count(self, name: str) -> int:
         value = self.usage.get(name)
         return value if isinstance(value, int) and value > 0 else 0
-
-
-def read_reply(data: bytes) -> ModelReply | None:
-    """The reply, streamed or not; nothing where this is no message of the API."""
-    message = _json(data)
-    if message is None and b"data:" in data:
-        message = _from_events(data)
-    if message is None or not isinstance(content := message.get("content"), list):
-        return None
-    blocks = (block for block in content if isinstance(block, dict))
-    usage = message.get("usage")
-    return ModelReply(
-        tuple(block for block in map(_whole, blocks) if block),
-        str(message.get("stop_reason")),
-        usage if isinstance(usage, dict) else {},
-    )
-
-
-def _json(data: bytes | str) -> dict[str, Any] | None:
-    try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _whole(block: dict[str, Any]) -> dict[str, Any] | None:
-    """A block that can be used; some gateways give a call's input as a text."""
-    if block.get("type") != "tool_use":
-        return block
-    given = block.get("input")
-    values = given if isinstance(given, dict) else _json(given) if isinstance(given, str) else None
-    if not isinstance(block.get("id"), str) or not isinstance(block.get("name"), str):
-        return None
-    return {"type": "tool_use", "id": block["id"], "name": block["name"], "input": values or {}}
-
-
-def events(data: bytes) -> Iterator[dict[str, Any]]:
-    """The server-sent events in a stream that has ended."""
-    for line in data.splitlines():
-        if line.startswith(b"data:") and (event := _json(line[len(b"data:") :])):
-            yield event
-
-
-def _from_events(data: bytes) -> dict[str, Any] | None:
-    """The message that a stream tells; nothing where it begins with none or breaks off."""
-    message: dict[str, Any] = {}
-    blocks: dict[int, dict[str, Any]] = {}
-    is_over = False
-    for event in events(data):
-        match event:
-            case {"type": "message_start", "message": dict(start)}:
-                message = start
-            case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
-                blocks[index] = dict(block)
-            case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)} if index in blocks:
-                _grow(blocks[index], delta)
-            case {"type": "message_delta", "delta": dict(delta)} if message:
-                usage = {**(message.get("usage") or {}), **(event.get("usage") or {})}
-                message = {**message, **delta, "usage": usage}
-            case {"type": "message_stop"}:
-                is_over = True
-            case _:  # signs of life, ends of blocks, and what is new
-                pass
-    return {**message, "content": [blocks[index] for index in sorted(blocks)]} if message and is_over else None
-
-
-# What a delta adds to, by its type: its own field, and that of the block.
-_DELTAS = {
-    "text_delta": ("text", "text"),
-    "input_json_delta": ("partial_json", "input"),
-    "thinking_delta": ("thinking", "thinking"),
-    "signature_delta": ("signature", "signature"),
-}
-
-
-def _grow(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    source, target = _DELTAS.get(str(delta.get("type")), ("", ""))
-    if isinstance(piece := delta.get(source), str):
-        before = block.get(target)
-        # The input of a call begins as an empty object, and goes on as pieces of JSON.
-        block[target] = (before if isinstance(before, str) else "") + piece

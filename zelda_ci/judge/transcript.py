@@ -270,7 +270,7 @@ def findings_json(findings: Sequence[BaseModel], budget_chars: int) -> str:
 
 
 def _line(findings: Sequence[BaseModel], position: int, length: int) -> str:
-    finding = _short(findings[position].model_dump(mode="json"), length)
+    finding = _short(findings[position].model_dump(mode="json", by_alias=True), length)
     told = {"part": position + 1, "of": len(findings), "findings": finding}
     return marked(json.dumps(told, ensure_ascii=False))
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import zip_longest
 from types import ModuleType
 
 from pydantic import BaseModel
@@ -34,8 +35,9 @@ def ask_judge(switches: MetricSwitches) -> bool:
 
 def forms(switches: MetricSwitches) -> tuple[tuple[type[BaseModel], ...], ...]:
     """In which the judges of a suite answer: all in the end, all on a part; `FORMS` of their modules."""
-    modules = filter(None, (_module(metric) for metric in _switched_on(switches, judged=True)))
-    return tuple(zip(*(module.FORMS for module in modules if hasattr(module, "FORMS")), strict=False))
+    modules = map(_module, _switched_on(switches, judged=True))
+    groups = zip_longest(*(getattr(module, "FORMS", ()) for module in modules))
+    return tuple(tuple(filter(None, group)) for group in groups)
 
 
 def versions(switches: MetricSwitches) -> dict[str, str]:

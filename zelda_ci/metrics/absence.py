@@ -3,10 +3,10 @@
 What cannot be looked through is not known to be without it: then the claim does not hold, and the reason says why.
 """
 
-import os
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from zelda_ci.metrics.citable import bare_patch_lines
 from zelda_ci.metrics.quotes import Standing
 
 MAX_ENTRIES = 50_000
-MAX_DEPTH = 60
 MAX_FILE_BYTES = 20_000_000
 MAX_TOTAL_BYTES = 100_000_000
 MAX_PATTERN_LENGTH = 300
@@ -72,8 +71,6 @@ class LookedThrough:
             self._check(pattern.strip(), places.strip())
         except NotShownError as problem:
             return str(problem)
-        except OSError as problem:
-            return f"not everything could be looked through ({problem.strerror or 'it cannot be read'})"
         return None
 
     def _check(self, pattern: str, places: str) -> None:
@@ -183,25 +180,34 @@ def _decoded(data: bytes) -> Iterator[str]:
         yield data.decode("utf-16", "replace")
 
 
+def _matching(root: Path, patterns: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Regular files, and what is neither a file nor a folder, of all but git's own."""
+    tree = untrusted.tree(root, MAX_ENTRIES, leave_out=(".git",))
+    if not tree.is_whole:
+        raise NotShownError("there are too many files to look through, or folders that cannot be entered")
+    files = (path for path, _ in tree.files)
+    regular, others = ([path for path in paths if globs.matches(patterns, path)] for paths in (files, tree.others))
+    return regular, others
+
+
 def _no_file(root: Path, patterns: Sequence[str]) -> None:
-    for path, _, _ in _walked(root):
-        if globs.matches(patterns, path):
-            raise NotShownError(f"{spelled(path)[:MAX_NAME_LENGTH]} is there")
+    for path in itertools.chain(*_matching(root, patterns)):
+        raise NotShownError(f"{spelled(path)[:MAX_NAME_LENGTH]} is there")
 
 
 def _in_files(root: Path, patterns: Sequence[str], finds: Finds) -> None:
-    read = files = filled = 0
-    for path, folder, entry in _walked(root):
-        if not globs.matches(patterns, path):
-            continue
-        files += 1
+    files, others = _matching(root, patterns)
+    for path in others:
+        raise NotShownError(f"{spelled(path)[:MAX_NAME_LENGTH]} is a link or no regular file, and was not looked into")
+    read = filled = 0
+    for path in files:
         name = spelled(path)[:MAX_NAME_LENGTH]
-        if not entry.is_file(follow_symlinks=False):
-            raise NotShownError(f"{name} is a link or no regular file, and was not looked into")
         try:
-            data = untrusted.read(entry.name, MAX_FILE_BYTES, folder=folder)
+            data = untrusted.read_below(root, path, MAX_FILE_BYTES)
         except OSError as problem:
             raise NotShownError(f"{name} could not be looked through ({problem.strerror})") from None
+        if len(data) > MAX_FILE_BYTES:
+            raise NotShownError(f"{name} could not be looked through (it is too large)")
         read += len(data)
         filled += bool(data.strip())
         if finds(data):
@@ -210,27 +216,3 @@ def _in_files(root: Path, patterns: Sequence[str], finds: Finds) -> None:
             raise NotShownError("there is too much to look through; name fewer paths")
     if not filled:
         raise NotShownError("the files are empty" if files else "no file has such a path")
-
-
-def _walked(root: Path) -> Iterator[tuple[str, int, "os.DirEntry[str]"]]:
-    """Everything that is no folder, with the descriptor of its folder; git's own folder is left out.
-
-    Raises:
-        NotShownError: There is more than is looked at.
-        OSError: A folder cannot be opened.
-    """
-    seen = 0
-    waiting: list[tuple[str, ...]] = [()]
-    while waiting:
-        steps = waiting.pop()
-        with ExitStack() as stack:
-            folder = stack.enter_context(untrusted.entered(root, steps))
-            for entry in stack.enter_context(os.scandir(folder)):
-                seen += 1
-                if seen > MAX_ENTRIES or len(steps) > MAX_DEPTH:
-                    raise NotShownError("there are too many files to look through")
-                if entry.is_dir(follow_symlinks=False):
-                    if entry.name != ".git":
-                        waiting.append((*steps, entry.name))
-                elif not (entry.name == ".git" and not steps):
-                    yield "/".join((*steps, entry.name)), folder, entry

@@ -48,29 +48,20 @@ def read_files(root: Path, names: Sequence[str], redact: Redactor) -> FinalFiles
             files.left_out[name] = "too many files were changed"
             continue
         try:
-            data = _read(root, name)
+            data = untrusted.read_below(root, name, MAX_FILE_BYTES)
         except FileNotFoundError:
-            continue
-        except untrusted.TooLargeError:
-            files.left_out[name] = "larger than 1 MB"
             continue
         except OSError as problem:
             files.left_out[name] = problem.strerror or "cannot be read"
             continue
         total += len(data)
-        if b"\0" in data:
+        if len(data) > MAX_FILE_BYTES:
+            files.left_out[name] = "larger than 1 MB"
+        elif b"\0" in data:
             files.left_out[name] = "binary"
         else:
             files.texts[name] = redact(data.decode("utf-8", "replace"))
     return files
-
-
-def _read(root: Path, name: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
-    *folders, last = name.split("/")
-    if any(step in {"", ".", ".."} for step in (*folders, last)):
-        raise OSError(0, "not a path inside the work tree")
-    with untrusted.entered(root, folders) as folder:
-        return untrusted.read(last, max_bytes, folder=folder)
 
 
 PATCH_SHARE = 0.15
@@ -193,8 +184,8 @@ def _reader(context: EvalContext, redact: Redactor) -> Callable[[str], str | Non
     def read(name: str) -> str | None:
         for candidate in dict.fromkeys((name, f"{below}{name}")):
             with suppress(OSError):
-                data = _read(root, candidate, MAX_CITED_BYTES)
-                return None if b"\0" in data else redact(data.decode("utf-8", "replace"))
+                data = untrusted.read_below(root, candidate, MAX_CITED_BYTES)
+                return None if b"\0" in data or len(data) > MAX_CITED_BYTES else redact(data.decode("utf-8", "replace"))
         return None
 
     return functools.lru_cache(maxsize=100)(read)

@@ -1,91 +1,119 @@
 """Requirement fulfillment: whether the work meets the acceptance criteria, judged by vote and checked by citations."""
 
-import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails, JudgeIdentity
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import Judge, JudgeQuestion, Lookups
+from zelda_ci.judge.base import Judge, JudgeQuestion
 from zelda_ci.judge.lookups import lookups_of
-from zelda_ci.judge.prompts import render, repeated
-from zelda_ci.judge.transcript import (
-    EarlierFindings,
-    QueryResult,
-    TranscriptPart,
-    TranscriptQuery,
-    query_transcript,
-)
-from zelda_ci.metrics import verdicts
+from zelda_ci.judge.prompts import render
+from zelda_ci.judge.transcript import EarlierFindings, QueryResult, TranscriptPart
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
-from zelda_ci.metrics.evidence import Criterion
-from zelda_ci.metrics.gathering import JudgeEvidence, gather
-from zelda_ci.metrics.verdicts import DraftVerdict, PartFindings, Verdicts, not_judged
-from zelda_ci.metrics.voting import Ballot, batched, disagreements, numbered
+from zelda_ci.metrics.evidence import Citing, Criterion, look_up
+from zelda_ci.metrics.gathering import gather
+from zelda_ci.metrics.panel import NO_REASON, Draft, ItemAnswer, Panel, Text, VerdictCitation, not_judged, shortened
 from zelda_ci.redact import Redactor
 
 NAME = "requirement-fulfillment"
 PROMPT_VERSION = "4"
-# In which it answers: in the end, and on a part of a long transcript.
-FORMS = (Verdicts, PartFindings)
+
+_NUMBER = re.compile(r"\d{1,6}")
 
 
-@dataclass
-class Panel:
-    """One run's criteria before the judge."""
+def _number(value: Any) -> Any:
+    found = _NUMBER.findall(value) if isinstance(value, str) else []
+    return int(found[0]) if len(found) == 1 else value
 
-    judge: Judge
-    nonce: str
-    criteria: Mapping[int, Criterion]
-    """By number, from 1."""
-    evidence: JudgeEvidence
-    votes: int
-    lookups: Lookups | None = None
-    notes: list[str] = field(default_factory=list)
 
-    def reading(self) -> TranscriptQuery[PartFindings, Mapping[int, DraftVerdict]]:
-        """How the transcript is to be read."""
-        return TranscriptQuery(
-            nonce=self.nonce,
-            fixed_tokens=self._concluding(EarlierFindings("", is_whole=False), batched(tuple(self.criteria))[0]).tokens,
-            question=self._about_part,
-            finding=PartFindings,
-            finish=self._conclude,
-            merge=functools.partial(verdicts.merged, criteria=self.criteria, sources=self.evidence.sources),
-            can_look_up=self.lookups is not None,
-            check=functools.partial(verdicts.checked_findings, criteria=self.criteria, sources=self.evidence.sources),
-        )
+def _word(value: Any) -> Any:
+    """A verdict as it is called here: models write it in any case, with blanks or without."""
+    if not isinstance(value, str):
+        return value
+    word = re.sub(r"[\s_-]+", "_", value.strip(" .*`\"'")).upper()
+    return SPELLINGS.get(word, word)
 
-    async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, DraftVerdict]:
-        """Raises JudgeError where no question at all was answered."""
-        ballot = Ballot(
-            tuple(self.criteria),
-            self.votes,
-            functools.partial(self._ask, earlier),
-            lost=verdicts.not_judged,
-            settled=verdicts.settled,
-            notes=self.notes,
-        )
-        votes = await ballot.cast()
-        said = [{number: draft.verdict.value for number, draft in vote.items()} for vote in votes]
-        self.notes += disagreements(self.judge.model, said)
-        return {number: verdicts.decided([vote[number] for vote in votes]) for number in self.criteria}
 
-    async def _ask(
-        self, earlier: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str], vote: int
-    ) -> dict[int, DraftVerdict]:
-        """A vote on some criteria; raises JudgeError."""
-        question = replace(self._concluding(earlier, numbers), vote=vote)
-        if problems:
-            question = repeated(question, numbered(problems), self.nonce)
-        answer = (await self.judge.ask(question, Verdicts)).value
-        return verdicts.drafts_of(answer, {n: self.criteria[n] for n in numbers}, self.evidence.sources)
+SPELLINGS = {"PASSED": "PASS", "FAILED": "FAIL", "NOTJUDGED": "NOT_JUDGED", "NOEVIDENCE": "NO_EVIDENCE"}
 
-    def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
+
+def _places(value: Any) -> Any:
+    return [] if value is None else [value] if isinstance(value, dict) else value
+
+
+Number = Annotated[int, BeforeValidator(_number), Field(description="Number of the criterion.")]
+Places = Annotated[list[VerdictCitation], BeforeValidator(_places)]
+
+
+class CriterionAnswer(ItemAnswer):
+    """On one criterion; evidence first, then the reasoning, so that the verdict follows from them."""
+
+    number: Number
+    evidence: Places
+    reasoning: Text
+    verdict: Annotated[Literal["PASS", "FAIL", "UNDECIDED", "NOT_JUDGED"], BeforeValidator(_word)]
+
+
+class Verdicts(BaseModel):
+    """On all criteria of a question."""
+
+    criteria: list[CriterionAnswer]
+
+
+class Finding(ItemAnswer):
+    """What one part of a long transcript says about a criterion."""
+
+    number: Number
+    evidence: Places
+    reasoning: Text = Field(
+        validation_alias=AliasChoices("facts", "reasoning"),
+        serialization_alias="facts",
+        description="What later parts must know, also where this one does not decide.",
+    )
+    verdict: Annotated[Literal["PASS", "FAIL", "NO_EVIDENCE"], BeforeValidator(_word)] = Field(alias="finding")
+
+
+class PartFindings(BaseModel):
+    """On all criteria."""
+
+    criteria: list[Finding]
+
+
+# As the judge writes them.
+VERDICTS = {
+    "PASS": CriterionVerdict.PASS,
+    "FAIL": CriterionVerdict.FAIL,
+    "UNDECIDED": CriterionVerdict.UNDECIDED,
+    "NOT_JUDGED": None,
+}
+
+
+class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
+    """One run's criteria before the judge.
+
+    A PASS must prove itself. A FAIL may be without evidence, because what is absent cannot be quoted, and may rest on
+    the session's own words; but not on what is nowhere.
+    """
+
+    forms = (Verdicts, PartFindings)
+    words = VERDICTS
+    order = (CriterionVerdict.FAIL, CriterionVerdict.PASS)
+    nothing = "NO_EVIDENCE"
+    needs_proof = needs_evidence = frozenset({CriterionVerdict.PASS})
+    tie = CriterionVerdict.UNDECIDED
+
+    def objection(self, item: Criterion, answer: ItemAnswer, verdict: CriterionVerdict) -> str | None:
+        return NO_REASON if verdict is CriterionVerdict.UNDECIDED and not answer.reasoning.strip() else None
+
+    def look_up(self, item: Criterion, place: VerdictCitation) -> Citing:
+        return look_up(place.where, place.quote, self.evidence.sources, item)
+
+    def concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
         body = render(
             "fulfillment",
             **self._listed(numbers),
@@ -95,23 +123,21 @@ class Panel:
             can_look_up=self.lookups is not None,
         )
         common, own = self.evidence.before(earlier, self.nonce)
-        return JudgeQuestion(NAME, PROMPT_VERSION, self._system(), own, body, self.lookups, common)
+        return JudgeQuestion(NAME, PROMPT_VERSION, render("fulfillment-system"), own, body, self.lookups, common)
 
-    def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
-        body = render("fulfillment-part", part=part, **self._listed(tuple(self.criteria)))
+    def about_part(self, part: TranscriptPart) -> JudgeQuestion:
+        body = render("fulfillment-part", part=part, **self._listed(tuple(self.items)))
         common = self.evidence.before_part(part, self.nonce)
-        return JudgeQuestion(f"{NAME}-part", PROMPT_VERSION, self._system(), (), body, common=common)
+        return JudgeQuestion(f"{NAME}-part", PROMPT_VERSION, render("fulfillment-system"), (), body, common=common)
 
     def _listed(self, numbers: Sequence[int]) -> dict[str, Any]:
-        criteria = [(number, self.criteria[number].text) for number in numbers]
-        return {"criteria": criteria, "of_answer": [n for n in numbers if self.criteria[n].is_about_answer]}
+        criteria = [(number, self.items[number].text) for number in numbers]
+        return {"criteria": criteria, "of_answer": [n for n in numbers if self.items[n].is_about_answer]}
 
-    def _system(self) -> str:
-        return render("fulfillment-system")
 
+FORMS = CriteriaPanel.forms
 
 NOT_CONFIGURED = "Not configured: the suite has no acceptanceCriteria."
-BROKEN_OFF = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 
 MAX_NAMED = 5
 MAX_NAME_LENGTH = 100
@@ -138,40 +164,37 @@ class RequirementFulfillment:
         criteria = context.suite.criteria
         if not criteria:
             return Unscored(NOT_CONFIGURED)
-        if context.transcript.status in BROKEN_OFF:
+        if not context.transcript.status.is_valid:
             return Unscored("The session broke off, so its work was not judged.")
         panel = self._panel(context, criteria)
         try:
-            conclusion = await query_transcript(context.transcript, self._judge, panel.reading())
+            conclusion = await panel.judged(context.transcript)
         except JudgeError as problem:
-            conclusion = QueryResult(dict.fromkeys(panel.criteria, not_judged(problem)))
-        judgements = [draft.judgement(criteria[number - 1], self._redact) for number, draft in conclusion.value.items()]
-        notes = (*panel.evidence.notes, *conclusion.notes, *panel.notes, *_dropped(conclusion.value))
-        details = self._details(judgements, conclusion, notes, panel.votes)
+            conclusion = QueryResult(dict.fromkeys(panel.items, not_judged(problem)))
+        judgements = [
+            CriterionJudgement(
+                criterion=self._redact(criteria[number - 1]),
+                verdict=draft.verdict or CriterionVerdict.NOT_JUDGED,
+                **draft.told(self._redact),
+            )
+            for number, draft in conclusion.value.items()
+        ]
+        details = FulfillmentDetails(
+            judge=JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION),
+            criteria=tuple(judgements),
+            votes=panel.votes,
+            parts=conclusion.parts,
+            notes=tuple(map(self._redact, (*conclusion.notes, *_dropped(conclusion.value)))),
+        )
         return _outcome(judgements, details, counts_undecided=context.suite.undecided == "fail")
 
-    def _panel(self, context: EvalContext, criteria: Sequence[str]) -> Panel:
+    def _panel(self, context: EvalContext, criteria: Sequence[str]) -> CriteriaPanel:
         tokens = self._judge.context_tokens
         evidence = gather(context, self._redact, nonce=self._nonce, context_tokens=tokens)
         results = len(criteria) - len(context.suite.answer_criteria)
         numbered = {n: Criterion(text, n > results) for n, text in enumerate(criteria, start=1)}
         lookups = lookups_of(context, self._nonce, self._redact)
-        return Panel(self._judge, self._nonce, numbered, evidence, context.suite.judge.cast_votes, lookups)
-
-    def _details(
-        self,
-        judgements: Sequence[CriterionJudgement],
-        conclusion: QueryResult[Mapping[int, DraftVerdict]],
-        notes: Sequence[str],
-        votes: int,
-    ) -> FulfillmentDetails:
-        return FulfillmentDetails(
-            judge=JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION),
-            criteria=tuple(judgements),
-            votes=votes,
-            parts=conclusion.parts,
-            notes=tuple(map(self._redact, notes)),
-        )
+        return CriteriaPanel(self._judge, self._nonce, numbered, evidence, lookups, context.suite.judge.cast_votes)
 
 
 def create(services: JudgeServices) -> Evaluator:
@@ -201,7 +224,10 @@ def _unjudged(judgements: Sequence[CriterionJudgement]) -> str:
         if judgement.verdict is CriterionVerdict.NOT_JUDGED
     ]
     reasons = list(dict.fromkeys(str(judgement.reasoning) for _, judgement in missing))
-    named = [f"{number}. {_shortened(judgement.criterion)}" for number, judgement in missing[:MAX_NAMED]]
+    named = [
+        f"{number}. {shortened(' '.join(judgement.criterion.split()), MAX_NAME_LENGTH)}"
+        for number, judgement in missing[:MAX_NAMED]
+    ]
     if len(reasons) > 1:
         named = [f"{name} ({judgement.reasoning})" for name, (_, judgement) in zip(named, missing, strict=False)]
     more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
@@ -209,12 +235,7 @@ def _unjudged(judgements: Sequence[CriterionJudgement]) -> str:
     return f"{len(missing)} of {len(judgements)} criteria were not judged.{why} Not judged: {'; '.join(named)}{more}"
 
 
-def _shortened(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= MAX_NAME_LENGTH else f"{words[:MAX_NAME_LENGTH].rstrip()} ..."
-
-
-def _dropped(drafts: Mapping[int, DraftVerdict]) -> Iterator[str]:
+def _dropped(drafts: Mapping[int, Draft[CriterionVerdict]]) -> Iterator[str]:
     for number, draft in drafts.items():
-        if draft.is_judged and draft.dropped:
+        if draft.verdict and draft.dropped:
             yield f"Criterion {number}: a citation was left out. {' '.join(draft.dropped)}"

@@ -1,16 +1,13 @@
 """Tool usage: whether a session used well what the project offers; counted first, then judged, then computed."""
 
-import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import starmap
 from typing import Any, Final
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import (
-    Citation,
     JudgeIdentity,
     RuleJudgement,
     RuleVerdict,
@@ -21,123 +18,78 @@ from zelda_ci.domain.details import (
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown, skill
 from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.session import SessionStatus, SessionTranscript, UserSaid
+from zelda_ci.domain.session import SessionTranscript, UserSaid
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix, Judge, JudgeQuestion, Lookups
 from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.lookups import lookups_of
-from zelda_ci.judge.prompts import fence, mark_of, render, repeated
+from zelda_ci.judge.prompts import fence, mark_of, render
 from zelda_ci.judge.rendering import windowed
-from zelda_ci.judge.transcript import (
-    EarlierFindings,
-    QueryResult,
-    TranscriptPart,
-    TranscriptQuery,
-    query_transcript,
-)
+from zelda_ci.judge.transcript import EarlierFindings, QueryResult, TranscriptPart
 from zelda_ci.metrics import tool_claims
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
-from zelda_ci.metrics.gathering import JudgeEvidence, gather
-from zelda_ci.metrics.tool_claims import DraftFinding, Subject, ToolFindings, ToolObservations, Use
-from zelda_ci.metrics.voting import Ballot, batched, disagreements, numbered
+from zelda_ci.metrics.evidence import Citing
+from zelda_ci.metrics.gathering import gather
+from zelda_ci.metrics.panel import Draft, ItemAnswer, Panel, VerdictCitation, shortened
+from zelda_ci.metrics.tool_claims import Subject, ToolFindings, ToolObservations, Use, stored
 from zelda_ci.redact import Redactor
 
 NAME = "tool-usage"
 PROMPT_VERSION = "3"
-# In which it answers: in the end, and on a part of a long transcript.
-FORMS = (ToolFindings, ToolObservations)
 
 # Of the judge's context, for tools and rules together: they are sent again with every part of the transcript.
 OFFER_SHARE = 0.15
 
 MAX_DESCRIPTION_LENGTH = 600
-MAX_REASONING_LENGTH = 600
 MAX_NAME_LENGTH = 300
 
 
-@dataclass
-class ToolPanel:
+class ToolPanel(Panel[Subject, Use]):
     """One run's tools and rules before the judge."""
 
-    judge: Judge
-    nonce: str
-    known: Mapping[int, Subject]
-    """What is judged, by number."""
-    manifest: ToolsManifest
-    uses: Sequence[ToolUse]
-    evidence: JudgeEvidence
-    lookups: Lookups | None
-    votes: int
-    notes: list[str] = field(default_factory=list)
+    forms = (ToolFindings, ToolObservations)
+    words = tool_claims.FINDINGS
+    order = tool_claims.ORDER
+    nothing = "NOTHING_SEEN"
+    needs_proof = tool_claims.NEEDS_PROOF
+    needs_evidence = tool_claims.NEEDS_EVIDENCE
 
-    def reading(self) -> TranscriptQuery[ToolObservations, Mapping[int, DraftFinding]]:
-        """How the transcript is to be read."""
-        longest = max(batched(tuple(self.known)), key=lambda numbers: self._concluding(NOTHING, numbers).tokens)
-        sources = self.evidence.sources
-        return TranscriptQuery(
-            nonce=self.nonce,
-            fixed_tokens=self._concluding(NOTHING, longest).tokens,
-            question=self._about_part,
-            finding=ToolObservations,
-            finish=self._conclude,
-            merge=functools.partial(tool_claims.merged, known=self.known, sources=sources),
-            can_look_up=self.lookups is not None,
-            check=functools.partial(tool_claims.checked_observations, known=self.known, sources=sources),
-        )
+    def __init__(self, *known: Any, manifest: ToolsManifest, uses: Sequence[ToolUse]) -> None:
+        super().__init__(*known)
+        self._manifest, self._uses = manifest, uses
 
-    async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, DraftFinding]:
-        """Raises JudgeError where no question at all was answered."""
-        ballot = Ballot(
-            tuple(self.known),
-            self.votes,
-            functools.partial(self._ask, earlier),
-            lost=tool_claims.not_judged,
-            settled=tool_claims.settled,
-            notes=self.notes,
-        )
-        votes = await ballot.cast()
-        said = [{number: str(draft.finding or "notJudged") for number, draft in vote.items()} for vote in votes]
-        self.notes += disagreements(self.judge.model, said)
-        return {number: tool_claims.decided([vote[number] for vote in votes]) for number in self.known}
+    def objection(self, item: Subject, answer: ItemAnswer, verdict: Use) -> str | None:
+        return tool_claims.objection(item, answer, verdict)
 
-    async def _ask(
-        self, earlier: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str], vote: int
-    ) -> dict[int, DraftFinding]:
-        question = replace(self._concluding(earlier, numbers), vote=vote)
-        if problems:
-            question = repeated(question, numbered(problems), self.nonce)
-        answer = (await self.judge.ask(question, ToolFindings)).value
-        return tool_claims.drafts_of(answer, numbers, self.known, self.evidence.sources)
+    def look_up(self, item: Subject, place: VerdictCitation) -> Citing:
+        return tool_claims.look_up_in(place, item, self.evidence.sources)
 
-    def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
-        """About the session as a whole."""
+    def concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
         common, own = self.evidence.before(earlier, self.nonce)
-        asked = fence("asked", "\n".join(_named(number, self.known[number]) for number in numbers), self.nonce)
+        asked = fence("asked", "\n".join(_named(number, self.items[number]) for number in numbers), self.nonce)
         body = render("tool_usage", asked=asked, count=len(numbers), is_whole=earlier.is_whole)
-        return self._question(NAME, common, (*self._offer, *own), body)
+        return self._question(NAME, common, (*self._offer, *own), body, self.lookups)
 
-    def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
+    def about_part(self, part: TranscriptPart) -> JudgeQuestion:
         common = self.evidence.before_part(part, self.nonce)
-        question = self._question(f"{NAME}-part", common, self._offer, render("tool_usage_part", part=part))
-        return replace(question, lookups=None)
+        return self._question(f"{NAME}-part", common, self._offer, render("tool_usage_part", part=part))
 
-    def _question(self, name: str, common: CommonPrefix, own: tuple[str, ...], body: str) -> JudgeQuestion:
-        return JudgeQuestion(name, PROMPT_VERSION, render("tool_usage_system"), own, body, self.lookups, common)
+    def _question(
+        self, name: str, common: CommonPrefix, own: tuple[str, ...], body: str, lookups: Lookups | None = None
+    ) -> JudgeQuestion:
+        return JudgeQuestion(name, PROMPT_VERSION, render("tool_usage_system"), own, body, lookups, common)
 
     @cached_property
     def _offer(self) -> tuple[str, ...]:
         budget = int(self.judge.context_tokens * CHARS_PER_TOKEN * OFFER_SHARE)
-        tools = "\n".join(map(spelled, (*starmap(_tool, self.known.items()), *_absent(self.manifest)))) or "(none)"
-        counted = "\n".join(spelled(_use(use)) for use in self.uses) or "(none)"
-        rules = _rules(self.known, budget // 2, mark_of(self.nonce))
+        tools = "\n".join(map(spelled, (*starmap(_tool, self.items.items()), *_absent(self._manifest)))) or "(none)"
+        counted = "\n".join(spelled(_use(use)) for use in self._uses) or "(none)"
+        rules = _rules(self.items, budget // 2, mark_of(self.nonce))
         return (
             fence("tools", windowed(tools, budget // 2), self.nonce),
             fence("rules", windowed(rules, budget // 2), self.nonce),
             fence("counted-calls", windowed(counted, budget // 4), self.nonce),
         )
-
-
-NOTHING = EarlierFindings("", is_whole=False, outline="(none)")
 
 
 def _named(number: int, subject: Subject) -> str:
@@ -219,8 +171,6 @@ def _slashed(transcript: SessionTranscript, manifest: ToolsManifest | None) -> I
 # Characters of a description in the result: the whole is in the file.
 SHORT = 160
 
-BROKEN_OFF = frozenset({SessionStatus.FAILED, SessionStatus.INTERRUPTED})
-
 NO_TOOLS = "No tools available: there are no skills, commands, sub-agents, MCP servers, rules or CLAUDE.md files."
 
 
@@ -246,14 +196,14 @@ class ToolUsage:
         if context.manifest is None:
             # Nobody could look: silence about a session that ran its course would be taken for consent.
             unknown = "What the project offers is not known, so its use was not judged."
-            return Unscored(unknown, details, failed=context.transcript.status not in BROKEN_OFF)
+            return Unscored(unknown, details, failed=context.transcript.status.is_valid)
         if reason := _not_to_be_judged(context, manifest):
             return Unscored(reason, details)
         panel = self._panel(context, manifest, details.uses)
-        if not panel.known:
+        if not panel.items:
             return Unscored("Nothing of what the project offers is for the model to call or to follow.", details)
         try:
-            conclusion = await query_transcript(context.transcript, self._judge, panel.reading())
+            conclusion = await panel.judged(context.transcript)
         except JudgeError as problem:
             return Unscored(problem.message, details, failed=True)
         return self._judged(conclusion, panel, details)
@@ -263,37 +213,31 @@ class ToolUsage:
         evidence = gather(context, self._redact, nonce=self._nonce, context_tokens=tokens)
         lookups = lookups_of(context, self._nonce, self._redact)
         known, votes = tool_claims.subjects(manifest, uses), context.suite.judge.cast_votes
-        return ToolPanel(self._judge, self._nonce, known, manifest, uses, evidence, lookups, votes)
+        return ToolPanel(self._judge, self._nonce, known, evidence, lookups, votes, manifest=manifest, uses=uses)
 
     def _judged(
-        self, conclusion: QueryResult[Mapping[int, DraftFinding]], panel: ToolPanel, details: ToolUsageDetails
+        self, conclusion: QueryResult[Mapping[int, Draft[Use]]], panel: ToolPanel, details: ToolUsageDetails
     ) -> Outcome:
-        found = [(subject, conclusion.value[number]) for number, subject in panel.known.items()]
-        notes = (*panel.evidence.notes, *conclusion.notes, *panel.notes)
+        found = [(subject, conclusion.value[number]) for number, subject in panel.items.items()]
         judged = details.replace(
             **{name: tuple(self._remarks(found, use)) for name, use in LISTS.items()},
             rules=tuple(self._rule(subject, draft) for subject, draft in found if subject.is_rule),
             judge=JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION),
             votes=panel.votes,
             parts=conclusion.parts,
-            notes=(*details.notes, *map(self._redact, notes)),
+            notes=(*details.notes, *map(self._redact, conclusion.notes)),
         )
         return _outcome(found, judged)
 
-    def _remarks(self, found: Sequence[tuple[Subject, DraftFinding]], use: Use | None) -> Iterator[ToolRemark]:
+    def _remarks(self, found: Sequence[tuple[Subject, Draft[Use]]], use: Use | None) -> Iterator[ToolRemark]:
         for subject, draft in found:
-            if not subject.is_rule and draft.finding is use:
-                yield ToolRemark(tool=self._redact(draft.tool or subject.name), **self._told(draft))
+            if not subject.is_rule and draft.verdict is use:
+                missed = tool_claims.missed_tool(subject, draft.answer) if use is Use.MISSED else None
+                yield ToolRemark(tool=self._redact(missed or subject.name), **draft.told(self._redact, stored))
 
-    def _rule(self, subject: Subject, draft: DraftFinding) -> RuleJudgement:
-        verdict = RULE_VERDICTS[draft.finding] if draft.finding else RuleVerdict.NOT_JUDGED
-        return RuleJudgement(rule=self._redact(subject.name), verdict=verdict, **self._told(draft))
-
-    def _told(self, draft: DraftFinding) -> dict[str, Any]:
-        redact = self._redact
-        evidence = tuple(Citation(where=redact(place.where), quote=redact(place.quote)) for place in draft.evidence)
-        reasoning = redact(draft.reasoning[:MAX_REASONING_LENGTH])
-        return {"reasoning": reasoning, "evidence": evidence, "split": draft.split}
+    def _rule(self, subject: Subject, draft: Draft[Use]) -> RuleJudgement:
+        verdict = RULE_VERDICTS[draft.verdict] if draft.verdict else RuleVerdict.NOT_JUDGED
+        return RuleJudgement(rule=self._redact(subject.name), verdict=verdict, **draft.told(self._redact, stored))
 
 
 LISTS: Mapping[str, Use | None] = {
@@ -322,19 +266,22 @@ WORDS = {
 MAX_NAMED = 5
 
 
-def _outcome(found: Sequence[tuple[Subject, DraftFinding]], details: ToolUsageDetails) -> Outcome:
-    if missing := [(subject.name, draft) for subject, draft in found if draft.finding is None]:
+def _outcome(found: Sequence[tuple[Subject, Draft[Use]]], details: ToolUsageDetails) -> Outcome:
+    if missing := [(subject.name, draft) for subject, draft in found if draft.verdict is None]:
         named = "; ".join(f"{name} ({draft.reasoning})" for name, draft in missing[:MAX_NAMED])
         more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
         reason = f"{len(missing)} of {len(found)} tools and rules were not judged: {named}{more}"
         return Unscored(reason, details, failed=True)
-    findings = [draft.finding for _, draft in found if draft.finding]
+    findings = [draft.verdict for _, draft in found if draft.verdict]
     score = tool_claims.score(findings)
     if score is None:
         return Unscored("Nothing of what the project offers applies to what was done.", details)
     applying = sum(finding in WORDS for finding in findings)
     counts = [f"{findings.count(use)} {words}" for use, words in WORDS.items() if use in findings]
     return Scored(score, f"Of {applying} tools and rules that apply: {', '.join(counts)}.", details)
+
+
+FORMS = ToolPanel.forms
 
 
 def create(services: JudgeServices) -> Evaluator:
@@ -363,8 +310,8 @@ def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) ->
 def _entry(item: ManifestItem, redact: Redactor) -> ManifestEntry:
     """An item without what makes a result large."""
     facts = {name: getattr(item, name) for name in ManifestEntry.model_fields}
-    if item.description and len(item.description) > SHORT:
-        facts["description"] = redact(f"{item.description[: SHORT - 2].rstrip()} …")
+    if item.description:
+        facts["description"] = redact(shortened(item.description, SHORT))
     return ManifestEntry(**facts)
 
 
@@ -373,7 +320,7 @@ def _not_to_be_judged(context: EvalContext, manifest: ToolsManifest) -> str | No
     steering = [item for item in manifest.items if item.kind in CALLED | FOLLOWED]
     if not steering:
         return NO_TOOLS
-    if context.transcript.status in BROKEN_OFF:
+    if not context.transcript.status.is_valid:
         return "The session broke off, so its use of tools was not judged."
     if all(turn.synthetic for turn in context.transcript.turns):
         return "The model gave no response."

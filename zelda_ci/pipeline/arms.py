@@ -18,13 +18,11 @@ from zelda_ci.compare.sides import read_metrics
 from zelda_ci.domain.arms import MoreTrials, SuiteArms
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import Side, TrialPlan, plan_of
+from zelda_ci.domain.trials import DoneReason, Side, TrialPlan, plan_of
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.events import Emit
-from zelda_ci.pipeline.money import BUDGET, ENDED, Purse
+from zelda_ci.pipeline.money import Purse
 from zelda_ci.pipeline.tools import PlannedRun, label_of
-
-INTERRUPTED = "interrupted"
 
 
 class Rounds(Protocol):
@@ -77,7 +75,7 @@ class _Arms:
     """Trials that are planned and not over."""
     goes_on: bool = False
     """Whether it was not decided by its first look."""
-    reason: str | None = None
+    reason: DoneReason | None = None
 
     @property
     def way(self) -> int:
@@ -141,7 +139,7 @@ class AdaptiveRounds:
         idle = {name for name, arms in self._arms.items() if arms.reason is None and not arms.under_way}
         answer = self._asked(idle) if idle else NextTrials()
         for name, reason in answer.done.items():
-            self._end(name, reason.value)
+            self._end(name, reason)
         begun = self._planned(answer.wanted, keep=True)
         if not begun and not any(arms.under_way for arms in self._arms.values()):
             # What is left decides nothing, and is spent on what can be looked at.
@@ -151,7 +149,8 @@ class AdaptiveRounds:
     def _over_all(self) -> Sequence[PlannedRun]:
         """Once every suite is decided, the trials of the base that numbers over all suites need; all or none."""
         arms = self._arms.values()
-        if self._has_looked_over_all or any(each.under_way or each.reason in {None, BUDGET, ENDED} for each in arms):
+        open_ends = {None, DoneReason.BUDGET, DoneReason.ENDED}
+        if self._has_looked_over_all or any(each.under_way or each.reason in open_ends for each in arms):
             return []
         self._has_looked_over_all = True
         wanted = [trial for trial in trials_beside_all(TrialPlan(), self._states) if trial.suite in self._arms]
@@ -218,7 +217,7 @@ class AdaptiveRounds:
         if result:
             arms.take(result)
 
-    def _end(self, name: str, reason: str) -> None:
+    def _end(self, name: str, reason: DoneReason) -> None:
         arms = self._arms[name]
         if arms.reason is None:
             arms.reason = reason
@@ -227,12 +226,11 @@ class AdaptiveRounds:
     def ends(self) -> tuple[SuiteArms, ...]:
         """How far each suite came; one that nothing ended was interrupted."""
         unpaid = self._purse.unpaid
-        return tuple(
-            self._told(name, self._purse.reason if name in unpaid else arms.reason or INTERRUPTED, unpaid.get(name, 0))
-            for name, arms in self._arms.items()
-        )
+        reasons = {name: arms.reason or DoneReason.INTERRUPTED for name, arms in self._arms.items()}
+        reasons |= dict.fromkeys(unpaid, self._purse.reason)
+        return tuple(self._told(name, reason, unpaid.get(name, 0)) for name, reason in reasons.items())
 
-    def _told(self, name: str, reason: str, unpaid: int = 0) -> SuiteArms:
+    def _told(self, name: str, reason: DoneReason, unpaid: int = 0) -> SuiteArms:
         arms = self._arms[name]
         head, base = arms.made[Side.HEAD], arms.made[Side.BASE]
         return SuiteArms(suite=name, head=head, base=base, reason=reason, unpaid=unpaid, trials=arms.suite.trials)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from zelda_ci.compare.comparison import compare, compare_trials
@@ -159,13 +160,8 @@ def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, dict
     history = RunHistory(results_dir)
     with suppress(StorageError):
         whole = batch_of([history.result(run_id) for run_id in find_runs(history, batch_id)])
-        head, base, stored = ([history.result(name) for name in ids] for ids in (kept.head, kept.base, kept.stored))
-        counted = {
-            arms.suite: StoredTrials(
-                head=_of(arms.suite, head), base=_of(arms.suite, base), stored=_of(arms.suite, stored)
-            )
-            for arms in kept.batch.arms
-        }
+        found = kept.each(lambda ids: tuple(map(history.result, ids)))
+        counted = {arms.suite: found.each(partial(_of, arms.suite)) for arms in kept.batch.arms}
         return kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs), counted
     return None
 

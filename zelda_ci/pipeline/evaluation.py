@@ -59,7 +59,7 @@ def what_was_felt(
     run: RunResult, manifest: ToolsManifest | None, transcript: SessionTranscript, redact: Redactor
 ) -> Felt | None:
     """What a session felt of the files that steer it; nothing where that is not known, or the session broke off."""
-    if manifest is None or run.status in ABANDONED:
+    if manifest is None or not run.status.is_valid:
         return None
     judged = run.details(ToolUsageDetails)
     return felt_by(manifest, transcript, judged, run.changes.files if run.changes else (), redact)
@@ -86,7 +86,6 @@ def _command_output(name: str, done: CommandResult, redact: Redactor) -> SafeTex
     return redact(f"{name} `{done.command}` {how}. The end of what it printed:\n{done.output}")
 
 
-ABANDONED = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 MAX_NAMED = 50
 
 
@@ -97,7 +96,7 @@ async def protect(context: EvalContext, tools: Tools, state: RunState, emit: Emi
     """
     workspace, run_id = context.workspace, state.folder.run_id
     context = replace(context, checks=remarks(state.known.isolation, tools.redact))
-    if workspace is None or not _wants_checkout(context.suite) or context.transcript.status in ABANDONED:
+    if workspace is None or not _wants_checkout(context.suite) or not context.transcript.status.is_valid:
         return context
     try:
         checked = await tools.workspaces.check_out_again(workspace)
@@ -232,4 +231,4 @@ def _ordered(evaluations: dict[Metric, EvalResult]) -> dict[Metric, EvalResult]:
 
 
 def _changes(run: RunResult, stored: FinishedRun) -> Changes | None:
-    return Changes(**dict(run.changes), patch=stored.patch_file) if run.changes else None
+    return Changes(**dict(run.changes) | {"patch": stored.patch_file}) if run.changes else None

@@ -10,25 +10,21 @@ from zelda_ci.compare.schedule import of_stored, trials_to_come
 from zelda_ci.domain.arms import Forecast, SuiteForecast, TrialPrice
 from zelda_ci.domain.history import StoredRun, at_a_glance
 from zelda_ci.domain.run import RunResult, StoredTrials
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
+from zelda_ci.domain.trials import DoneReason, TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import StorageError
 from zelda_ci.storage.history import RunHistory
 
 # Newest trials of a suite that say what one costs; older ones may be of another prompt or model.
 MAX_PRICED = 20
-# What failed or was cut short costs less than a trial does.
-CUT_SHORT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 # Why suites get no further trial.
-BUDGET, ENDED = "budget", "ended"
 
 
 def prices(runs: Iterable[StoredRun]) -> dict[str, TrialPrice]:
     """What a trial of each suite costs, from stored runs, newest first; replays cost nothing and say nothing."""
     costs: dict[str, list[float]] = defaultdict(list)
     for run in runs:
-        if run.cost_usd is not None and not run.replayed and run.status not in CUT_SHORT:
+        if run.cost_usd is not None and not run.replayed and run.status.is_valid:
             costs[run.suite].append(run.whole_cost_usd or 0.0)
     newest = {suite: found[:MAX_PRICED] for suite, found in costs.items()}
     return {
@@ -110,9 +106,9 @@ class Purse:
         return left > 0 and sum(map(self.price, suites)) <= left
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> DoneReason:
         """Why a suite gets no further trial."""
-        return ENDED if self.closed else BUDGET
+        return DoneReason.ENDED if self.closed else DoneReason.BUDGET
 
     @property
     def is_in_the_dark(self) -> bool:
@@ -138,7 +134,7 @@ class Purse:
         self._under_way.remove(price)
         if run:
             self.spent_usd += cost_of(run)
-            if run.status not in CUT_SHORT:
+            if run.status.is_valid:
                 self._paid[run.suite].append(cost_of(run))
 
 

@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import ChangeSummary, Failure, RunResult, TestedSource
+from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace
@@ -192,9 +192,7 @@ class SuiteRun:
                 confined = confinement.isolation_report(
                     self.planned, workspace.confinement, self.tools.isolation_reasons
                 )
-                self.state.update(
-                    source=TestedSource.model_validate(workspace.source, from_attributes=True), isolation=confined
-                )
+                self.state.update(source=workspace.source, isolation=confined)
                 await self._look(workspace)
                 self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.tools.redact)
                 await anyio.to_thread.run_sync(self.state.folder.keep_steering, self.tree.lines)
@@ -315,14 +313,14 @@ class SuiteRun:
         except ZeldaError as exc:
             self._miss(f"What the session changed is not known: {exc.message}", exc.hint)
             return None
-        self.state.update(changes=ChangeSummary.model_validate(changes, from_attributes=True))
+        self.state.update(changes=changes)
         confinement.enter_ignored(self.state, changes.ignored)
         return changes
 
     def _miss(self, sentence: str, hint: str | None) -> None:
         """Enter that evidence is missing, unless the run is broken or cut short already."""
         self.emit(Warned(sentence[:1].lower() + sentence[1:], self.run_id))
-        if self.state.known.status not in {SessionStatus.FAILED, SessionStatus.INTERRUPTED}:
+        if self.state.known.status.is_valid:
             self.state.fail(ExecutionError(sentence, hint=hint, code="CHANGES_UNKNOWN"))
 
     def _fail(self, exc: ZeldaError) -> None:

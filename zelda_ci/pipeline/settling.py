@@ -22,10 +22,10 @@ def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str
     problems = list(dict.fromkeys(problem for suite in suites for problem in _refused_folders(suite, grounds)))
     if problems:
         raise ConfigError("\n".join(problems), hint=NARROW, code="READ_PATH_REFUSED")
-    setup = None
-    if detect.wants_setup(suites):
-        setup = detect.detect_setup(root, search_path(environ.get("PATH", os.defpath), root))
-    return list(detect.with_setup(suites, setup)) if setup else list(suites)
+    kind = None
+    if any(map(detect.says_nothing, suites)):
+        kind = detect.detect_setup(root, search_path(environ.get("PATH", os.defpath), root))
+    return [detect.with_setup(suite, kind) for suite in suites] if kind else list(suites)
 
 
 def _refused_folders(suite: LoadedSuite, grounds: PathPolicy) -> Iterator[str]:
@@ -38,9 +38,11 @@ def _refused_folders(suite: LoadedSuite, grounds: PathPolicy) -> Iterator[str]:
 
 def tell_setup(suites: Sequence[LoadedSuite], emit: Emit) -> None:
     """Of setup commands that nobody wrote: what runs, why, and how it is switched off."""
-    for command, origin in dict.fromkeys(
-        (str(suite.resolved.setup_command), str(suite.provenance[detect.SETUP]))
-        for suite in suites
-        if detect.is_detected(suite)
-    ):
-        emit(Warned(str(detect.DetectedSetup(command, origin))))
+    found = dict[str, None]()
+    for suite in suites:
+        origin = suite.provenance[detect.SETUP]
+        # A file without a line: a lock file.
+        if origin.file and origin.line is None:
+            found[f"{suite.resolved.setup_command} (found {origin}; `setupCommand: none` switches it off)"] = None
+    for command in found:
+        emit(Warned(f"setup: {command}"))

@@ -9,7 +9,7 @@ from zelda_ci import __version__
 from zelda_ci.compare.shards import (
     budget_of,
     deal,
-    differences,
+    difference,
     digest_of,
     digest_of_trials,
     expected_to_take,
@@ -185,8 +185,7 @@ def _most_common(parts: Sequence[PartFile]) -> ShardPlan:
 
 
 def _foreign(part: PartFile, wanted: ShardPlan) -> str:
-    why = "; ".join(differences(wanted, part.part.plan))
-    return f"{part.name} is of another plan. {why[:1].upper()}{why[1:]}."
+    return f"{part.name} is of another plan. {difference(wanted, part.part.plan)}"
 
 
 def _of_different_bases(parts: Sequence[PartFile]) -> Iterator[str]:

@@ -6,23 +6,20 @@ Nothing of it is run. Everything that is read may have been written by anybody, 
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.config import discovery
+from zelda_ci.config import files as files_of
 from zelda_ci.config.detect import (
-    MAX_MANIFEST_BYTES,
-    PYTHON_PROGRAMS,
     ProjectKind,
     Proposal,
     kinds,
     manifests,
     packages,
+    read,
 )
-from zelda_ci.config.init import WORDS, ProjectFacts, printed, seen_from
-from zelda_ci.config.project import find_root
-from zelda_ci.config.repository import NEW_ONES, listed, top_of
+from zelda_ci.config.files import NEW_ONES, find_root, listed, top_of
+from zelda_ci.config.init import WORDS, printed, seen_from
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import Check
 from zelda_ci.domain.kinds import KINDS, ItemKind
@@ -30,7 +27,6 @@ from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.plugins import IS_MOD, SWITCHED_OFF
 from zelda_ci.execution.manifest.scan import scan_folder
-from zelda_ci.files import untrusted
 from zelda_ci.redact import Redactor
 
 SILENT = "Correct it: in a session Claude Code says nothing of it."
@@ -65,11 +61,6 @@ class Survey:
         """The project's, from the top."""
         return _below(self.root, self.top)
 
-    @property
-    def facts(self) -> ProjectFacts:
-        """What a first suite is written for."""
-        return ProjectFacts(self.files, self.folder, self.kinds[0].language if self.kinds else "")
-
     def proposals(self) -> dict[str, Proposal]:
         """The commands to try, by the key they stand under."""
         main = next(iter(self.kinds), None)
@@ -88,7 +79,7 @@ class Survey:
     def programs(self) -> tuple[str, ...]:
         """Folders in which the setup command installs programs."""
         main = next(iter(self.kinds), None)
-        return (PYTHON_PROGRAMS,) if main and main.language == "Python" and main.setup else ()
+        return main.programs if main else ()
 
     def sentences(self) -> Iterator[str]:
         """What was found, for people."""
@@ -127,14 +118,14 @@ def survey(folder: Path, redact: Redactor) -> Survey:
     top = top_of(root)
     files = sorted(set(listed(top, *NEW_ONES) or ())) if top else list(_walked(root))
     place = _below(root, top or root)
-    texts = dict(_read(top or root, manifests(files, place)))
+    texts = read(top or root, manifests(files, place))
     found = kinds(files, texts, place)
     offered = scan_folder(top or root, root, redact, refusals)
     known = find_root(root.parent) if top and root != top else root
     return Survey(
         root,
         top or root,
-        known if known != root and discovery.is_project(known) else None,
+        known if known != root and files_of.is_project(known) else None,
         tuple(files),
         found,
         packages(files, place),
@@ -172,17 +163,11 @@ def _below(folder: Path, top: Path) -> str:
     return "" if folder == top else folder.relative_to(top).as_posix()
 
 
-def _read(top: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for name in names:
-        with suppress(OSError):
-            yield name, untrusted.read(top / name, MAX_MANIFEST_BYTES).decode("utf-8", "replace")
-
-
 def _walked(root: Path) -> Iterator[str]:
     """Files of a folder that is in no repository; links to folders are not followed."""
     count = 0
     for here, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in discovery.SKIPPED and not name.startswith("."))
+        folders[:] = sorted(name for name in folders if name not in files_of.SKIPPED and not name.startswith("."))
         for name in sorted(names):
             yield (Path(here) / name).relative_to(root).as_posix()
         count += len(names) + len(folders)

@@ -22,7 +22,7 @@ from zelda_ci.domain.comparison import (
 )
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import SCORES, Measure, Metric, own_number, write_own
+from zelda_ci.domain.measures import SCORES, Measure, Metric, own_measure, written
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -107,9 +107,9 @@ def _properties(run: RunResult, report: CiReport) -> Iterator[tuple[str, str]]:
     if commit:
         yield "commit", commit
     for metric, result in sorted(run.evaluations.items()):
-        number = own_number(metric, result)
-        if number is not None:
-            yield str(metric), write_own(metric, number)
+        spec = own_measure(metric)
+        if (number := spec.number(result)) is not None:
+            yield str(metric), written(spec.unit.write, number)
     if use := used(run):
         yield "costUsd", f"{use.cost_usd:.6f}"
         yield "tokens", str(use.tokens.total)
@@ -278,8 +278,9 @@ def _score_name(metric: Metric) -> str:
 
 
 def _metric(run: RunResult, result: EvalResult) -> TestCase:
-    number = own_number(result.metric, result)
-    value = "" if number is None else write_own(result.metric, number)
+    spec = own_measure(result.metric)
+    number = spec.number(result)
+    value = "" if number is None else written(spec.unit.write, number)
     text = " ".join(filter(None, (value and f"{value}{' of 100' * (result.metric in SCORES)}.", result.reasoning)))
     case = _case(run, _score_name(result.metric), output=text if value else "")
     if result.failed:

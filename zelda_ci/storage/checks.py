@@ -25,7 +25,7 @@ class CheckMemory:
         self._folder = results_dir / FOLDER
 
     def recall(self, key: str, max_seconds: float) -> Check | None:
-        """What an earlier check of the same found, unless that is too long ago."""
+        """Read what an earlier check of the same found, unless that is too long ago."""
         file = self._file(key)
         try:
             if time.time() - file.lstat().st_mtime > max_seconds:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC
 from operator import attrgetter
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
@@ -27,7 +27,7 @@ class UnreadableError(StorageError):
 
 
 class Provisional(Record):
-    """What will be true of a run if nothing more is heard of it."""
+    """Result of a run if nothing more is recorded."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     result: RunResult
@@ -53,7 +53,10 @@ def decode(model: type[_Stored], data: bytes, name: str) -> _Stored:
     try:
         return model.model_validate_json(data)
     except ValidationError as problem:
-        return _second_try(model, data, name, problem)
+        _check_is_ours(data, name)
+        # Keys of a foreign file are foreign text: spelled out, none of it acts on a terminal.
+        key = ascii(".".join(map(str, problem.errors()[0]["loc"])))[1:-1][:MAX_PLACE_LENGTH]
+        raise _foreign(f"{name} is not a file that Zelda wrote: {key} is missing or has an unexpected value.") from None
 
 
 def encode_pool(pool: Pool, max_bytes: int) -> bytes:
@@ -98,7 +101,7 @@ def decode_record(line: bytes) -> SessionRecord | None:
 
 
 def summarize_run(data: bytes, name: str) -> StoredRun:
-    """What a list shows of a result: the same as `at_a_glance` of the whole result, without reading what it leaves out.
+    """Read what a list shows of a result: as `at_a_glance` of the whole, without reading what it leaves out.
 
     Args:
         data: The whole file.
@@ -129,20 +132,7 @@ def _json(record: Record, *, indent: int | None = None, without: set[str] | None
     return record.model_dump_json(by_alias=True, exclude_none=True, exclude=without, indent=indent)
 
 
-def _second_try(model: type[_Stored], data: bytes, name: str, problem: ValidationError) -> _Stored:
-    tree = _parsed(data, name)
-    # Settings refuse unknown keys where users write them; in a result they tell of another version, and are ignored.
-    for place in [error["loc"] for error in problem.errors() if error["type"] == "extra_forbidden"]:
-        _drop(tree, place)
-    try:
-        return model.model_validate(tree)
-    except ValidationError as still:
-        # Keys of a foreign file are foreign text: spelled out, none of it acts on a terminal.
-        key = ascii(".".join(map(str, still.errors()[0]["loc"])))[1:-1][:MAX_PLACE_LENGTH]
-        raise _foreign(f"{name} is not a file that Zelda wrote: {key} is missing or has an unexpected value.") from None
-
-
-def _parsed(data: bytes, name: str) -> dict[str, Any]:
+def _check_is_ours(data: bytes, name: str) -> None:
     try:
         tree = orjson.loads(data)
     except orjson.JSONDecodeError as problem:
@@ -154,14 +144,7 @@ def _parsed(data: bytes, name: str) -> dict[str, Any]:
     if version > SCHEMA_VERSION:
         message = f"{name} was written by a newer Zelda (schema {version}, this one reads up to {SCHEMA_VERSION})."
         raise UnreadableError(message, hint="Update Zelda, or repeat the run.", code="RESULT_NEWER")
-    return dict(tree)
 
 
 def _foreign(message: str) -> UnreadableError:
     return UnreadableError(message, hint="Move it away, or make it anew with a run.", code="RESULT_FOREIGN")
-
-
-def _drop(tree: Any, place: tuple[int | str, ...]) -> None:
-    for step in place[:-1]:
-        tree = tree[step]
-    del tree[place[-1]]

@@ -30,7 +30,7 @@ def keep(results_dir: Path, comparison: StoredComparison) -> None:
 
 
 def read(results_dir: Path, batch_id: str) -> StoredComparison | None:
-    """What the comparison of a batch rests on; nothing where it compared nothing, or where that cannot be read."""
+    """Read what the comparison of a batch rests on; None where it compared nothing, or that cannot be read."""
     # A result may come from elsewhere: an id is no path that leads elsewhere.
     if Path(batch_id).name == batch_id:
         with suppress(StorageError):
@@ -43,7 +43,7 @@ def forget(results_dir: Path, run_ids: Collection[str], batch_ids: Collection[st
     """Remove comparisons that rest on runs or batches that are gone."""
     for path in (results_dir / COMPARISONS).glob("*.json"):
         kept = read(results_dir, path.stem)
-        if kept is None or path.stem in batch_ids or not kept.counted.isdisjoint(run_ids):
+        if kept is None or path.stem in batch_ids or not set(kept.all).isdisjoint(run_ids):
             # What cannot be removed is not shown either, since its runs are gone.
             with suppress(OSError):
                 path.unlink()

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import (
     AssistantSaid,
     Denied,
@@ -67,6 +68,21 @@ def assemble(
     )
 
 
+def transcript_of(
+    run: RunResult, prompt: SafeText, records: Sequence[SessionRecord], wall_seconds: float = 0.0
+) -> SessionTranscript:
+    """Fold the records of a run's session as far as they were heard; without a time, it lasted until the last."""
+    return assemble(
+        records,
+        run_id=run.run_id,
+        prompt=prompt,
+        started_at=run.started_at,
+        status=run.status,
+        reason=run.failure.message if run.failure else None,
+        wall_seconds=wall_seconds or (records[-1].at if records else 0.0),
+    )
+
+
 @dataclass
 class _OpenCall:
     called: ToolCalled
@@ -114,7 +130,7 @@ class _OpenTurn:
 
 
 class _Log:
-    """What has been heard so far; one dictionary look-up per record."""
+    """Records so far; one dictionary look-up per record."""
 
     def __init__(self) -> None:
         self.started: Started | None = None

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from pydantic import ValidationError
 from zelda_ci import __version__
 from zelda_ci.domain.history import History, SkippedRun, StoredRun
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.session import SessionStatus, SessionTranscript
+from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import StorageError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import read_file, write_whole
@@ -34,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class FileStamp(NamedTuple):
-    """What changes when a file does."""
+    """Stamp of a file, which changes when the file does."""
 
     mtime_ns: int
     ctime_ns: int
@@ -141,8 +142,10 @@ class RunHistory:
         # Only if something has changed, so that a list is a mere read for most of the time.
         if entries.keys() != indexed.keys() or any(indexed[name] is not entry for name, entry in entries.items()):
             self._index.write(entries)
-        runs = sorted((entry.run for entry in entries.values()), key=_age, reverse=True)
-        return History(runs=tuple(runs), skipped=tuple(sorted(skipped, key=_name)), unfinished=len(listing.unfinished))
+        runs = [entry.run for entry in entries.values()]
+        runs.sort(key=lambda run: (run.started_at.timestamp(), run.run_id), reverse=True)
+        skipped.sort(key=attrgetter("name"))
+        return History(runs=tuple(runs), skipped=tuple(skipped), unfinished=len(listing.unfinished))
 
     def names(self) -> tuple[str, ...]:
         """The ids of all runs that have a result."""
@@ -158,21 +161,19 @@ class RunHistory:
         Raises:
             StorageError: It cannot be read.
         """
-        path = self._runs / run_id / RESULT
-        return codec.decode(RunResult, read_file(path, MAX_RESULT_BYTES), str(path))
+        return FinishedRun(self.folder(run_id)).result()
 
     def transcript(self, run_id: str) -> SessionTranscript:
-        """What happened in the session of a run; errors as for `result`."""
-        path = self._runs / run_id / TRANSCRIPT
-        return codec.decode(SessionTranscript, read_file(path), str(path))
+        """Transcript of a run's session; errors as for `result`."""
+        return FinishedRun(self.folder(run_id)).transcript()
 
     def patch(self, run_id: str) -> bytes:
-        """What the session changed, empty where it is not known; errors as for `result`."""
+        """Patch of a run's session, empty where it is not known; errors as for `result`."""
         path = self._runs / run_id / PATCH
         return read_file(path) if path.exists() else b""
 
     def folder(self, run_id: str) -> Path:
-        """Where a run lies."""
+        """Folder of a run."""
         return self._runs / run_id
 
     def _scan(self) -> _Listing:
@@ -225,19 +226,11 @@ def _foreign(name: str, message: str) -> SkippedRun:
     return SkippedRun(name=name, code="RESULT_FOREIGN", message=f"{message}.")
 
 
-def _age(run: StoredRun) -> tuple[float, str]:
-    return (run.started_at.timestamp(), run.run_id)
-
-
-def _name(skipped: SkippedRun) -> str:
-    return skipped.name
-
-
 MAX_RECENT_RUNS = 5
 
 
 def expected_seconds(history: RunHistory, *, replayed: bool) -> dict[str, float]:
-    """How long a run of each suite takes, by the median of the newest; failed and interrupted ones say nothing.
+    """Seconds that a run of each suite takes, by the median of the newest; failed and interrupted ones say nothing.
 
     Args:
         history: Stored runs; where they cannot be read, nothing is expected.
@@ -249,7 +242,7 @@ def expected_seconds(history: RunHistory, *, replayed: bool) -> dict[str, float]
         return {}
     seconds: dict[str, list[float]] = {}
     for run in runs:
-        if run.replayed is replayed and run.status not in {SessionStatus.FAILED, SessionStatus.INTERRUPTED}:
+        if run.replayed is replayed and run.status.is_valid:
             seconds.setdefault(run.suite, []).append((run.finished_at - run.started_at).total_seconds())
     return {suite: median(newest[:MAX_RECENT_RUNS]) for suite, newest in seconds.items()}
 
@@ -262,7 +255,7 @@ class FinishedRun:
 
     @property
     def patch_file(self) -> Path:
-        """What the session changed; absent where it changed nothing."""
+        """Patch of the session; absent where it changed nothing."""
         return self.path / PATCH
 
     def result(self) -> RunResult:
@@ -271,11 +264,13 @@ class FinishedRun:
         Raises:
             StorageError: It cannot be read.
         """
-        return codec.decode(RunResult, read_file(self.path / RESULT), str(self.path / RESULT))
+        file = self.path / RESULT
+        return codec.decode(RunResult, read_file(file, MAX_RESULT_BYTES), str(file))
 
     def transcript(self) -> SessionTranscript:
         """Read the transcript; errors as for `result`."""
-        return codec.decode(SessionTranscript, read_file(self.path / TRANSCRIPT), str(self.path / TRANSCRIPT))
+        file = self.path / TRANSCRIPT
+        return codec.decode(SessionTranscript, read_file(file), str(file))
 
     def rewrite(self, result: RunResult) -> None:
         """Put another result in the place of the old one, whole.

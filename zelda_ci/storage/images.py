@@ -40,7 +40,7 @@ def image_files(run: Path) -> tuple[str, ...]:
 
 
 class ImageFolder:
-    """Where the images of one run are kept."""
+    """Folder of the images of one run."""
 
     def __init__(self, run: Path, redact: Redactor) -> None:
         self.path = run / IMAGES
@@ -66,7 +66,10 @@ class ImageFolder:
         if why := self._objection_to_text(data):
             return why
         image = SessionImage(media_type=media_type, size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
-        return self._stored_whole(image, data) or self._noted(image)
+        if why := self._store(image, data):
+            return why
+        self._named += 1
+        return image
 
     def _objection_to_text(self, data: bytes) -> str | None:
         text = b"\n".join(_TEXT.findall(data)).decode("ascii")
@@ -74,12 +77,8 @@ class ImageFolder:
             return "most of it is text"
         return "its metadata holds a secret" if self._redact(text) != text else None
 
-    def _noted(self, image: SessionImage) -> SessionImage:
-        self._named += 1
-        return image
-
-    def _stored_whole(self, image: SessionImage, data: bytes) -> str | None:
-        """Why it could not be stored; the same image is stored once."""
+    def _store(self, image: SessionImage, data: bytes) -> str | None:
+        """Store an image once; returns why that was not possible."""
         if image.sha256 in self._stored:
             return None
         if sum(self._stored.values()) + len(data) > MAX_TOTAL_BYTES:

@@ -1,4 +1,4 @@
-"""What a user calls a stored run, side or batch."""
+"""References to stored runs, sides and batches, as users write them."""
 
 import os
 import re
@@ -55,7 +55,7 @@ def find_run(history: RunHistory, reference: str) -> str:
 
 
 def _beginning(reference: str, names: Iterable[str]) -> list[str]:
-    """Those that begin so; of one that is so, nothing else."""
+    """Names that begin with a reference; an exact match alone."""
     found = sorted(name for name in names if reference and name.startswith(reference))
     return [reference] if reference in found else found
 

@@ -14,7 +14,7 @@ from zelda_ci.errors import StorageError, ZeldaError
 from zelda_ci.files import locks, ownership
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.redact import Redactor, SafeText
-from zelda_ci.storage.fold import assemble
+from zelda_ci.storage.fold import SYNTHETIC_MODEL, transcript_of
 from zelda_ci.storage.run_folder import JOURNAL, RESULT, InterruptedRun, Journal, RunFolder, is_run_id, log_name, run_id
 
 RUNS = "runs"
@@ -150,7 +150,9 @@ class RunState:
         match record:
             case Started():
                 self.update(versions=self.known.versions.replace(cli=record.cli_version))
-            case AssistantSaid() | ToolCalled() if record.parent_tool_call_id is None and record.model != "<synthetic>":
+            case AssistantSaid() | ToolCalled() if (
+                record.parent_tool_call_id is None and record.model != SYNTHETIC_MODEL
+            ):
                 self._responses.add(record.message_id)
             case _:
                 pass
@@ -166,15 +168,7 @@ class RunState:
 
     def transcript(self) -> SessionTranscript:
         """The session as far as it was heard."""
-        return assemble(
-            self.records,
-            run_id=self.folder.run_id,
-            prompt=self._prompt,
-            started_at=self.known.started_at,
-            status=self.known.status,
-            reason=self.known.failure.message if self.known.failure else None,
-            wall_seconds=self.wall_seconds or (self.records[-1].at if self.records else 0.0),
-        )
+        return transcript_of(self.known, self._prompt, self.records, self.wall_seconds)
 
     def store(self, transcript: SessionTranscript) -> RunResult:
         """Write result and transcript. Where that fails, the result says so and what was captured stays on disk."""

@@ -19,7 +19,7 @@ from zelda_ci.files import locks, ownership, untrusted
 from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
 from zelda_ci.redact import SafeText
 from zelda_ci.storage import codec
-from zelda_ci.storage.fold import assemble
+from zelda_ci.storage.fold import transcript_of
 from zelda_ci.storage.images import IMAGES
 
 MAX_NAME_LENGTH = 80
@@ -41,7 +41,7 @@ def run_id(suite: str, started_at: datetime, number: int = 1) -> str:
 
 
 def is_run_id(name: str) -> bool:
-    """Whether a folder of this name may be a run, and is no path that leads elsewhere."""
+    """True where a folder of this name may be a run, and is no path that leads elsewhere."""
     return _RUN_ID.fullmatch(name) is not None
 
 
@@ -110,11 +110,11 @@ class Journal:
             yield from file
 
     def is_empty(self) -> bool:
-        """Whether nothing was ever appended."""
+        """True where nothing was ever appended."""
         return os.fstat(self._open).st_size == 0
 
     def written_at(self) -> datetime:
-        """When the last line was appended."""
+        """Time at which the last line was appended."""
         return datetime.fromtimestamp(os.fstat(self._open).st_mtime, UTC)
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ def log_name(step: str) -> str:
 
 
 class RunFolder:
-    """Where a run writes. As long as this object is open, no other process takes the run for dead."""
+    """Folder that a run writes into. As long as this object is open, no other process takes the run for dead."""
 
     def __init__(self, path: Path, journal: Journal) -> None:
         self.path = path
@@ -164,7 +164,7 @@ class RunFolder:
 
     @property
     def patch_file(self) -> Path:
-        """For what the session changed; written by the workspace."""
+        """File of the session's changes; written by the workspace."""
         return self.path / PATCH
 
     def keep_manifest(self, manifest: ToolsManifest) -> None:
@@ -193,7 +193,7 @@ class RunFolder:
         self._journal.append(codec.encode(record))
 
     def records(self) -> Iterator[SessionRecord]:
-        """What was appended; a torn or foreign line is passed over."""
+        """Read what was appended; a torn or foreign line is passed over."""
         passed = 0
         for line in self._journal.lines():
             record = codec.decode_record(line)
@@ -219,7 +219,7 @@ class RunFolder:
         self.close()
 
     def interrupted_run(self) -> "InterruptedRun | None":
-        """What a killed run left here; what it left beside a result, or before it had anything to tell, is removed."""
+        """Rest of a killed run; what it left beside a result, or before any record, is removed."""
         announced = self.path / PROVISIONAL
         if self.result_file.is_file():
             self.tidy()
@@ -265,7 +265,7 @@ class RunFolder:
 
 
 def stored_manifest(folder: Path) -> ToolsManifest | None:
-    """What a run's folder says of what the project offered; nothing where nobody looked, or it cannot be read."""
+    """Read which items the project offered; None where nobody looked, or that cannot be read."""
     target = folder / MANIFEST
     try:
         return codec.decode(ToolsManifest, read_file(target), str(target))
@@ -274,7 +274,7 @@ def stored_manifest(folder: Path) -> ToolsManifest | None:
 
 
 def stored_steering(folder: Path) -> Mapping[str, Sequence[str]] | None:
-    """What a run's folder says of the lines of the files that steer; nothing where nobody knows."""
+    """Read the digests of the lines of the files that steer; None where nobody knows."""
     try:
         found = orjson.loads(read_file(folder / STEERING, MAX_STEERING_BYTES))
     except (StorageError, orjson.JSONDecodeError):
@@ -285,24 +285,14 @@ def stored_steering(folder: Path) -> Mapping[str, Sequence[str]] | None:
 
 @dataclass(frozen=True)
 class InterruptedRun:
-    """What a killed run left: its folder, locked for us, and what it announced."""
+    """Rest of a killed run: its folder, locked for us, and what it announced."""
 
     folder: RunFolder
     provisional: RunResult
-    """As announced; to be completed and given to `folder.finish`."""
+    """Result as announced; to be completed and given to `folder.finish`."""
     prompt: SafeText
     last_heard: datetime
 
     def transcript(self) -> SessionTranscript:
-        """The session as far as it was heard."""
-        records = tuple(self.folder.records())
-        failure = self.provisional.failure
-        return assemble(
-            records,
-            run_id=self.provisional.run_id,
-            prompt=self.prompt,
-            started_at=self.provisional.started_at,
-            status=self.provisional.status,
-            reason=failure.message if failure else None,
-            wall_seconds=records[-1].at if records else 0.0,
-        )
+        """The session as far as it was recorded."""
+        return transcript_of(self.provisional, self.prompt, tuple(self.folder.records()))

@@ -52,7 +52,7 @@ async def at(project: Project, order: BaseOrder, home: Path, plumbing: Git) -> P
         message = f"{project.folder} is no git repository, so there is no {order.ref} to compare with."
         raise WorkspaceError(message, hint="Make it one with git init, and commit.", code=UNAVAILABLE)
     commit = await _resolve(order, plumbing.within(project.folder))
-    source = replace(project.source, commit=commit, branch=None, dirty=False, changed=(), parent=None, left_out=())
+    source = project.source.replace(commit=commit, branch=None, dirty=False, changed=(), parent=None, left_out=())
     based = replace(project, source=source, objects=None, held=None)
     if not await _is_whole(plumbing.within(repository.common_dir, GIT_DIR=str(repository.common_dir)), commit):
         objects = home / repositories.BASES / commit

@@ -261,4 +261,4 @@ def _with_findings(before: WorkspaceSource, found: ContentsFinder, parts: TreePa
     was_clean = bool(before.changed) and not changed
     dirty = bool(found.changed) or (before.dirty and not was_clean)
     left_out = (*before.left_out, *found.left_out)
-    return replace(before, changed=changed, dirty=dirty, left_out=left_out, contents=contents)
+    return before.replace(changed=changed, dirty=dirty, left_out=left_out, contents=contents)

@@ -65,10 +65,10 @@ async def of_working_tree(
         # Not earlier, for the same reason as in `_stage`.
         repositories.borrow_from(draft, repository.common_dir / "objects")
         if tree == (await zelda_git("rev-parse", f"{head}^{{tree}}")).decode().strip():
-            return replace(project, source=replace(project.source, dirty=False, changed=(), left_out=left_out))
+            return replace(project, source=project.source.replace(dirty=False, changed=(), left_out=left_out))
         message = "The working tree as it was found"
         commit = (await zelda_git("commit-tree", "-p", head, "-m", message, tree)).decode().strip()
-        tested = replace(project.source, commit=commit, parent=head, dirty=False, left_out=left_out)
+        tested = project.source.replace(commit=commit, parent=head, dirty=False, left_out=left_out)
         await anyio.to_thread.run_sync(repositories.keep, draft, trees / commit)
         return replace(project, source=tested, objects=trees / commit)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import WorkspaceError
+from zelda_ci.files import untrusted
 from zelda_ci.process import git_settings
 from zelda_ci.workspace import git
 from zelda_ci.workspace.git import Git
@@ -159,7 +160,7 @@ def _bare(folder: Path) -> WorkspaceError:
 
 def _check_plain(folder: Path) -> None:
     """Refuse to copy what is a repository, only a damaged one."""
-    for place in (folder, *folder.parents):
+    for place in untrusted.repositories(folder):
         if os.path.lexists(place / ".git" / "HEAD"):
             raise WorkspaceError(
                 f"{place / '.git'} is not a repository that git can read.", hint="Try git status there."

@@ -282,7 +282,7 @@ class Workspaces:
                 hidden = await changes.hidden(staged, run.start.commit, run.folder, run.before)
         kept = hidden.chosen(spec(run.suite.keep_ignored, run.prefix.as_posix()))
         self._open[workspace.base] = replace(run, kept=tuple(kept))
-        return replace(summary, ignored=hidden.told(kept, self._redact))
+        return summary.replace(ignored=hidden.told(kept, self._redact))
 
     async def check_out_again(self, workspace: Workspace) -> clean_checkout.CheckedOut:
         """A fresh checkout of what the session changed, with the suite's protected files as they were committed.

@@ -21,11 +21,12 @@ from zelda_ci.domain.details import (
 )
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, RunResult, TestedSource, Versions
+from zelda_ci.domain.run import BatchResult, RunResult, Versions
 from zelda_ci.domain.session import SessionStatus, Usage
 from zelda_ci.domain.suite import ExecutionSettings, GateSettings, ResolvedSuite
 from zelda_ci.domain.test_run import CorrectnessDetails
-from zelda_ci.domain.trials import FixedTrials, Side
+from zelda_ci.domain.trials import Side
+from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.redact import Redactor
 
 redact = Redactor()
@@ -194,4 +195,4 @@ def compare_beside(base: Sequence[RunResult], head: Sequence[RunResult]) -> Comp
         return tuple(read_metrics(run) for run in runs if run.suite == suite)
 
     suites = [SuiteTrials(name, of(head, name), of(base, name)) for name in names]
-    return compare_trials(FixedTrials(trials=len(head) // len(names)), suites)
+    return compare_trials(len(head) // len(names), suites)

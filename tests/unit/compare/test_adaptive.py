@@ -19,7 +19,7 @@ from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Measure, Metric
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.domain.test_run import CorrectnessDetails, RunnerCounts, TestSummary
-from zelda_ci.domain.trials import DoneReason, FixedTrials, Side, TrialPlan
+from zelda_ci.domain.trials import DoneReason, Side, TrialPlan
 
 PLAN = TrialPlan()
 
@@ -187,7 +187,7 @@ def test_the_number_of_suites_shares_the_error():
 
 
 def test_suites_with_a_fixed_number_are_corrected_together_with_the_sum_of_their_shares():
-    fixed, passes = FixedTrials(trials=6), ["P"] * 6
+    fixed, passes = 6, ["P"] * 6
     fallen = SuiteTrials("alpha", made(*["F"] * 6), made(*passes, label="base"), plan=fixed)
     calm = SuiteTrials("beta", made(*passes), made(*passes, label="base"), plan=fixed)
     alone = first(compare_trials(PLAN, [fallen, calm]))
@@ -200,7 +200,7 @@ def test_suites_with_a_fixed_number_are_corrected_together_with_the_sum_of_their
 
 
 def test_a_fixed_number_is_compared_with_trials_of_the_job_and_never_with_stored_ones():
-    known = SuiteTrials("alpha", made(*["F"] * 9), stored=made(*["P"] * 20, label="old"), plan=FixedTrials(trials=9))
+    known = SuiteTrials("alpha", made(*["F"] * 9), stored=made(*["P"] * 20, label="old"), plan=9)
     found = compare_trials(PLAN, [known])
     assert (found.verdict, found.suites[0].verdict, found.suites[0].sources) == (Verdict.UNCHANGED, Verdict.NEW, None)
 

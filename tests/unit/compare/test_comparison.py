@@ -60,7 +60,7 @@ def test_a_difference_of_one_trial_is_changed_and_not_proven_and_says_what_would
     assert "`trials: adaptive`" in ONE_TRIAL_PROVES_NOTHING
     assert (two.method, two.effect, two.p_value, two.gates) == ("threshold", "worse", None, False)
     assert (found.single_trial, found.verdict) == (True, CHANGED)
-    assert (found.counts.regressed, found.counts.changed) == (0, 2)
+    assert (found.counts[Verdict.REGRESSED], found.counts[Verdict.CHANGED]) == (0, 2)
 
 
 @pytest.mark.parametrize(("old", "new"), [(1, 1), (10, 1), (1, 10)])
@@ -71,7 +71,7 @@ def test_one_trial_on_either_side_proves_no_change_in_either_direction(old, new,
     assert criterion(found).method == "threshold"
     assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is CHANGED
     assert overall(found, Measure.REQUIREMENT_FULFILLMENT).verdict is CHANGED
-    assert found.counts.regressed == found.counts.improved == 0
+    assert found.counts[Verdict.REGRESSED] == found.counts[Verdict.IMPROVED] == 0
 
 
 def scored(*results, label="a") -> list[RunResult]:
@@ -410,14 +410,17 @@ def test_swapping_the_sides_swaps_regressed_and_improved(seed, n):
     chance = random.Random(seed)
     old, new = random_side(chance, "a", n=n), random_side(chance, "b", n=n)
     there, back = compare(old, new), compare(new, old)
-    assert (there.counts.regressed, there.counts.improved) == (back.counts.improved, back.counts.regressed)
-    assert there.counts.inconclusive == back.counts.inconclusive
-    assert there.counts.changed == back.counts.changed
-    assert bool(there.counts.changed) == (n == 1)
+    assert (there.counts[Verdict.REGRESSED], there.counts[Verdict.IMPROVED]) == (
+        back.counts[Verdict.IMPROVED],
+        back.counts[Verdict.REGRESSED],
+    )
+    assert there.counts[Verdict.INCONCLUSIVE] == back.counts[Verdict.INCONCLUSIVE]
+    assert there.counts[Verdict.CHANGED] == back.counts[Verdict.CHANGED]
+    assert bool(there.counts[Verdict.CHANGED]) == (n == 1)
 
 
 def test_a_side_against_itself_is_unchanged_everywhere():
     side = random_side(random.Random(3), "a", n=6)
     found = compare(side, side)
     assert found.verdict is UNCHANGED
-    assert found.counts.unchanged == sum(len(suite.criteria) + len(suite.measures) for suite in found.suites)
+    assert found.counts[Verdict.UNCHANGED] == sum(len(suite.criteria) + len(suite.measures) for suite in found.suites)

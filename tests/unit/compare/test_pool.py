@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.builders import START, result
-from zelda_ci.compare.pool import TrialPool, pool_of, same_as, stored_trials, summarize_pool
-from zelda_ci.domain.fingerprint import Fingerprint
+from tests.builders import START, result, safe
+from zelda_ci.compare.pool import TrialPool, is_beside, is_usable, pool_of, same_as, stored_trials, summarize_pool
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.fingerprint import NAMED_FILES, STEERING, SUITE_FILES, Fingerprint
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import Pool, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.trials import PoolSettings, Side
@@ -92,6 +95,25 @@ def test_before_a_session_what_is_known_of_the_platform_decides(part: str) -> No
     assert same_as(runs, expected) == runs
     assert same_as(runs, other) == []
     assert same_as(runs, expected.replace(tree="else")) == []
+    assert is_beside(stored, expected)
+    assert not is_beside(stored, other)
+
+
+def test_beside_the_head_a_trial_of_the_base_may_differ_in_the_projects_files_alone() -> None:
+    own = OWN.replace(parts={**PARTS, "prompt": "p"})
+    for part in (STEERING, SUITE_FILES, NAMED_FILES, "models"):
+        assert is_beside(own.replace(parts={**own.parts, part: "x"}), own)
+    for parts in ({**own.parts, "prompt": "q"}, PARTS, {**own.parts, "new": "x"}):
+        assert not is_beside(own.replace(parts=parts), own)
+        assert not is_beside(own, own.replace(parts=parts))
+
+
+def test_a_trial_that_was_not_judged_whole_is_valid_and_of_no_use() -> None:
+    unjudged = EvalResult(
+        metric=Metric.TOOL_USAGE, version="1", score=None, reasoning=safe("away"), details=Record(), failed=True
+    )
+    runs = [trial("whole"), trial("part", evaluations={Metric.TOOL_USAGE: unjudged}), trial("x", fingerprint=None)]
+    assert [is_usable(run) for run in runs] == [True, False, False]
 
 
 def test_on_a_laptop_trials_are_told_apart_by_their_fingerprints() -> None:

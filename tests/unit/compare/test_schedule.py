@@ -11,7 +11,7 @@ from zelda_ci.compare.looks import looks_of
 from zelda_ci.compare.schedule import SuiteTrials, Wanted, next_trials
 from zelda_ci.compare.sides import RunMetrics, read_metrics, sides
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.trials import DoneReason, FixedTrials, Plan, Side, TrialPlan
+from zelda_ci.domain.trials import DoneReason, Plan, Side, TrialPlan
 
 PLAN = TrialPlan()
 
@@ -124,7 +124,7 @@ def test_trials_of_two_machines_with_one_id_are_two_and_one_that_is_given_twice_
 
 
 def test_a_number_is_the_fixed_design_and_stored_trials_stand_for_none_of_the_base():
-    plan = FixedTrials(trials=2)
+    plan = 2
     assert step(SuiteTrials("alpha"), plan) == [
         (Side.HEAD, 1), (Side.BASE, 1), (Side.HEAD, 2), (Side.BASE, 2),
     ]  # fmt: skip

@@ -128,10 +128,10 @@ def test_a_gateway_is_a_plain_web_address(value, tmp_path):
 
 
 def test_hundreds_of_problems_are_counted_not_all_shown(tmp_path):
-    lines = about_config(tmp_path, "".join(f"nonsense{number}: 1\n" for number in range(300)))
+    lines = about_config(tmp_path, "".join(f"maxTurnx{number}: 1\n" for number in range(250)))
     assert len(lines) == 101
-    assert lines[0] == "1:1: nonsense0 is not a known key"
-    assert lines[-1] == "has 200 more problems"
+    assert lines[0] == "1:1: maxTurnx0 is not a known key (did you mean execution.maxTurns?)"
+    assert lines[-1] == "has 150 more problems"
 
 
 MEANT = {
@@ -157,6 +157,8 @@ def test_an_unknown_key_is_told_with_what_was_probably_meant(text, meant, tmp_pa
 
 
 ELSEWHERE = {
+    "model: opus": "2:1: model is not a known key here: it belongs under execution or matrix",
+    "matrix: {models: [a]}": "2:10: models is not a known key (did you mean model?)",
     "maxTurns: 5": "2:1: maxTurns is not a known key here: it belongs under execution",
     "execution: {trials: 2}": "2:13: trials is not a known key here: it belongs at the top level",
     "execution: {costUsd: 2}": "2:13: costUsd is not a known key here: it belongs under efficiencyTargets",

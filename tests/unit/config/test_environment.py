@@ -49,7 +49,7 @@ def test_a_credential_that_came_in_another_way_stands_for_its_variable():
         ("ANTHROPIC_BASE_URL", "https://host/\n", PASTE),
         ("PORTKEY_GATEWAY_URL", "https://host/?key=hunter2", ADDRESS),
         ("ZELDA_WORKSPACES", "tmp/x", "is not an absolute path"),
-        ("ZELDA_WORKSPACES", "/tmp/x\n", "begins or ends with blanks, or holds a line break"),
+        ("ZELDA_WORKSPACES", "/tmp/x\n", PASTE),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named_but_not_shown(name, value, wrong):

@@ -19,12 +19,12 @@ def test_a_file_of_just_1_mb_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        (b"prompt: caf\xe9\n", "1:12: is not UTF-8 text: byte 0xe9 at offset 11; save it as UTF-8"),
-        (b"# \xc3\xa9\nprompt: \xc3\xa9\xff\n", "2:10: is not UTF-8 text: byte 0xff at offset 15; save it as UTF-8"),
-        (b"\xef\xbb\xbfprompt: \xff\n", "1:9: is not UTF-8 text: byte 0xff at offset 11; save it as UTF-8"),
-        (b"prompt: \xed\xa0\x80\n", "1:9: is not UTF-8 text: byte 0xed at offset 8; save it as UTF-8"),
-        ("prompt: x\n".encode("utf-16"), "1:1: is UTF-16 text; save it as UTF-8"),
-        (b"\xfe\xff\x00p", "1:1: is UTF-16 text; save it as UTF-8"),
+        (b"prompt: caf\xe9\n", "1:12: is not UTF-8 text (byte 0xe9); save it as UTF-8"),
+        (b"# \xc3\xa9\nprompt: \xc3\xa9\xff\n", "2:10: is not UTF-8 text (byte 0xff); save it as UTF-8"),
+        (b"\xef\xbb\xbfprompt: \xff\n", "1:9: is not UTF-8 text (byte 0xff); save it as UTF-8"),
+        (b"prompt: \xed\xa0\x80\n", "1:9: is not UTF-8 text (byte 0xed); save it as UTF-8"),
+        ("prompt: x\n".encode("utf-16"), "1:1: is not UTF-8 text (byte 0xff); save it as UTF-8"),
+        (b"\xfe\xff\x00p", "1:1: is not UTF-8 text (byte 0xfe); save it as UTF-8"),
         (b"prompt: a\x00b\n", "1:10: a text file cannot hold the character U+0000"),
         (b"# x\nprompt: \x1b[31mred\n", "2:9: a text file cannot hold the character U+001B"),
         (b"\x7fELF\x02\x01\x01", "1:1: a text file cannot hold the character U+007F"),

@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 from tests.unit.config.folder import loaded
 from zelda_ci.config.init import (
     EXAMPLE,
-    LANGUAGES,
     CommandLine,
-    ProjectFacts,
     config_text,
     first_suite,
     ignored,
+    quoted,
     subjects,
-    told_by,
 )
 from zelda_ci.config.project import examine
 from zelda_ci.domain.kinds import ItemKind, Shown
@@ -36,64 +34,48 @@ def skill(description: str, **more: Any) -> ManifestItem:
     return item(ItemKind.SKILL, "rest-endpoint", description=description, **more)
 
 
-def test_a_skill_gives_its_occasion_as_the_task_and_is_named_in_the_criteria_only(tmp_path):
-    found = first_suite(skill("How to add a REST endpoint. Use when the user asks to add a route."), ProjectFacts())
+def test_a_skill_gives_its_description_as_the_task_and_is_named_in_the_criteria_only(tmp_path):
+    found = first_suite(skill("How to add a REST endpoint. Use when the user asks to add a route."))
     (suite,) = loaded(tmp_path, test_x=found.text).suites
     assert (found.name, found.about) == ("rest-endpoint", "the skill rest-endpoint (rest-endpoint.md)")
-    assert "The occasion: add a route." in " ".join(suite.resolved.prompt.split())
-    assert "How to" not in found.text
+    quote = '"How to add a REST endpoint. Use when the user asks to add a route."'
+    assert quote in " ".join(suite.resolved.prompt.split())
     assert "rest-endpoint" not in suite.resolved.prompt
     called = "The skill rest-endpoint was called before the first file was changed."
     assert suite.resolved.acceptance_criteria[0] == called
 
 
-def test_a_rule_names_a_file_that_it_applies_to_and_its_first_order(tmp_path):
+def test_a_rule_names_a_file_that_it_applies_to_and_the_first_item_of_its_list(tmp_path):
     rule = item(
         ItemKind.RULE, ".claude/rules/api.md", text="# API\n\nWe like it.\n- **Always** validate. Then go.\n",
         paths=(SAFE("src/**/*.ts"),), base="packages/web",
     )  # fmt: skip
     files = ("packages/web/docs/a.ts", "packages/web/src/x y.ts", "packages/web/src/user.ts", "src/other.ts")
-    assert "in ../api/" not in first_suite(rule, ProjectFacts(files, "packages/api")).text
-    assert "function in src/user.ts that" in first_suite(rule, ProjectFacts(files, "packages/web")).text
-    found = first_suite(rule, ProjectFacts(files, language="TypeScript"))
+    assert "in ../api/" not in first_suite(rule, files, "packages/api").text
+    assert "function in src/user.ts that" in first_suite(rule, files, "packages/web").text
+    found = first_suite(rule, files)
     (suite,) = loaded(tmp_path, test_x=found.text).suites
     assert found.name == "api"
-    assert "Find one exported function in packages/web/src/user.ts that" in " ".join(suite.resolved.prompt.split())
+    assert "Find one public function in packages/web/src/user.ts that" in " ".join(suite.resolved.prompt.split())
     assert "validate" not in suite.resolved.prompt
-    assert 'this sentence of .claude/rules/api.md.md: "Always validate."' in suite.resolved.acceptance_criteria[-1]
+    quote = 'this sentence of .claude/rules/api.md.md: "Always validate. Then go."'
+    assert quote in suite.resolved.acceptance_criteria[-1]
 
 
 @pytest.mark.parametrize(
-    ("text", "order"),
+    ("text", "quote"),
     [
         ("Use tabs.", "Use tabs."),
-        ("# Always a heading\n\nTabs must be used! And more.", "Tabs must be used!"),
-        ("```\nalways in code\n```\n<!-- never here -->\n1. [ ] Add a test for v1.2. Ok", "Add a test for v1.2."),
+        ("# Always a heading\n\nTabs must be used! And more.", "Tabs must be used! And more."),
+        ("```\n- always in code\n```\n<!-- - never here -->\nText here.\n1. [ ] Add a test.", "Add a test."),
         ("| never | in a table |\n> never quoted\n@always/imports.md\n", None),
-        ("We have a shop.\nIt sells things.", None),
         ("Run", None),
-        ("Run tests with:\n```\nmake\n```\n", None),
+        ("Run tests with:\n```\nmake it\n```\n", None),
         ("```never closed\nAlways x.", None),
     ],
 )
-def test_of_a_rule_the_first_sentence_that_says_what_to_do_is_taken(text, order):
-    assert told_by(item(ItemKind.RULE, "x", text=text)) == order
-
-
-@pytest.mark.parametrize(
-    ("description", "occasion"),
-    [
-        ("Creates an endpoint. Use when asked.", None),
-        ("Use when adding validation or a new error: raises it.", "adding validation or a new error: raises it"),
-        ("Use this skill when the user wants to add an endpoint.", "add an endpoint"),
-        ("Use proactively for v1 migrations", "v1 migrations"),
-        ("How errors are raised and worded in this project.", None),
-        ("Use when", None),
-        ("", None),
-    ],
-)
-def test_of_a_description_the_occasion_is_taken_and_not_what_it_explains(description, occasion):
-    assert told_by(skill(description)) == occasion
+def test_of_a_text_the_first_item_of_a_list_or_the_first_line_is_quoted(text, quote):
+    assert quoted(item(ItemKind.RULE, "x", text=text)) == quote
 
 
 def problems_of(root: Path, name: str, text: str, config: str = "") -> list[str]:
@@ -139,32 +121,45 @@ def test_whatever_the_project_says_what_is_written_loads(tmp_path_factory, found
     ]
     config = config_text([fact, remark], commands)
     for subject in [*subjects(found), None]:
-        suite = first_suite(subject, ProjectFacts(tuple(files)))
+        suite = first_suite(subject, tuple(files))
         assert problems_of(folder, suite.name, suite.text, config) == []
         assert suite.text.isascii() or all(char.isprintable() for char in suite.text.replace("\n", ""))
 
 
 def test_a_skill_is_wanted_in_its_folder_called_where_only_people_call_it_and_shows_no_credential(tmp_path):
     ships = "Use when shipping a package."
-    (suite,) = loaded(
-        tmp_path / "a", test_x=first_suite(skill(ships, below="packages/web"), ProjectFacts()).text
-    ).suites
+    (suite,) = loaded(tmp_path / "a", test_x=first_suite(skill(ships, below="packages/web")).text).suites
     assert "small piece of work in packages/web," in suite.resolved.prompt
-    (suite,) = loaded(tmp_path / "b", test_x=first_suite(skill(ships, shown=Shown.HIDDEN), ProjectFacts()).text).suites
+    (suite,) = loaded(tmp_path / "b", test_x=first_suite(skill(ships, shown=Shown.HIDDEN)).text).suites
     assert suite.resolved.prompt.startswith("/rest-endpoint ")
-    secret = first_suite(skill(f"Use for -----BEGIN RSA PRIVATE KEY----- {'A' * 64}"), ProjectFacts())
+    secret = first_suite(skill(f"Use for -----BEGIN RSA PRIVATE KEY----- {'A' * 64}"))
     assert problems_of(tmp_path, secret.name, secret.text) == []
 
 
-@pytest.mark.parametrize("language", ["", *LANGUAGES])
-def test_the_example_is_a_task_in_words_of_the_language(language, tmp_path):
-    found = first_suite(None, ProjectFacts(language=language))
+def test_without_anything_to_quote_there_is_an_example(tmp_path):
+    found = first_suite(None)
     (suite,) = loaded(tmp_path, test_x=found.text).suites
     assert (found.name, found.about) == (EXAMPLE, None)
-    function, error = LANGUAGES.get(language, ("public function", "exception"))
-    assert suite.resolved.prompt.startswith(f"Find one {function} of this project")
-    assert f"on a result or an {error}," in suite.resolved.acceptance_criteria[1]
+    assert suite.resolved.prompt.startswith("Find one public function of this project")
     assert not set("{}") & set(suite.resolved.prompt)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"", b".zelda/\n"),
+        (b"node_modules/", b"node_modules/\n.zelda/\n"),
+        (b"a\r\nb", b"a\r\nb\r\n.zelda/\r\n"),
+        (b"\xff\xfe odd bytes\n", b"\xff\xfe odd bytes\n.zelda/\n"),
+        (b"# .zelda/\n.zelda-old/\n", b"# .zelda/\n.zelda-old/\n.zelda/\n"),
+        (b".zelda/\n!.zelda/\n", b".zelda/\n!.zelda/\n.zelda/\n"),
+    ],
+)
+def test_gitignore_gets_a_line_and_keeps_its_own(before, after, tmp_path):
+    (tmp_path / ".gitignore").write_bytes(before)
+    draft, _ = ignored(tmp_path, tmp_path, [".zelda"])
+    assert draft is not None
+    assert draft.content == after
 
 
 def test_folders_are_ignored_that_no_file_on_the_way_to_the_top_ignores(tmp_path):

@@ -120,7 +120,7 @@ def test_a_file_that_is_almost_a_suite_is_pointed_out(tmp_path):
     assert problems(make(tmp_path, rest=GOOD)) == [
         (
             "zelda: holds no suites: write one to zelda/test-<name>.yaml, or let `zelda init` make an example "
-            "(rest.yaml is none: the name must begin with test-)"
+            "(zelda/rest.yaml looks like a suite and is not run: call it zelda/test-rest.yaml)"
         )
     ]
 

@@ -24,7 +24,7 @@ def test_a_prompt_comes_from_inside_the_project(file, tmp_path):
     (tmp_path / "secret.md").write_text("x")
     assert problems(make(tmp_path / "root", test_a=f"promptFile: {file}\n")) in (
         [OUTSIDE],
-        [f"{PLACE}: . is a folder; it must be a regular file"],
+        [f"{PLACE} . is a folder; it must be a regular file"],
     )
 
 
@@ -35,20 +35,20 @@ def test_not_even_through_a_link(tmp_path):
     (root / "zelda/linked.md").symlink_to(tmp_path / "secret.md")
     assert problems(root) == [
         OUTSIDE,
-        "zelda/test-b.yaml:1:13: promptFile: zelda/linked.md is a symbolic link; it must be a regular file",
+        "zelda/test-b.yaml:1:13: promptFile zelda/linked.md is a symbolic link; it must be a regular file",
     ]
 
 
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        ("pipe", f"{PLACE}: zelda/x.md is a named pipe; it must be a regular file"),
-        (None, f"{PLACE}: zelda/x.md cannot be read: No such file or directory"),
-        (b"", f"{PLACE}: zelda/x.md is empty"),
-        (b" \n\t\n", f"{PLACE}: zelda/x.md is empty"),
-        (b"caf\xe9", "zelda/x.md:1:4: is not UTF-8 text: byte 0xe9 at offset 3; save it as UTF-8"),
+        ("pipe", f"{PLACE} zelda/x.md is a named pipe; it must be a regular file"),
+        (None, f"{PLACE} zelda/x.md cannot be read: No such file or directory"),
+        (b"", f"{PLACE} zelda/x.md is empty"),
+        (b" \n\t\n", f"{PLACE} zelda/x.md is empty"),
+        (b"caf\xe9", "zelda/x.md:1:4: is not UTF-8 text (byte 0xe9); save it as UTF-8"),
         (b"a\n\x00", "zelda/x.md:2:1: a text file cannot hold the character U+0000"),
-        (b"x" * 1_000_001, f"{PLACE}: zelda/x.md is 1.0 MB large; at most 1 MB is read"),
+        (b"x" * 1_000_001, f"{PLACE} zelda/x.md is 1.0 MB large; at most 1 MB is read"),
     ],
 )
 def test_a_prompt_file_must_be_readable_text(content, line, tmp_path):

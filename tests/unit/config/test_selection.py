@@ -40,7 +40,7 @@ def test_a_suite_is_meant_by_name_or_by_file(name, suites):
         (["other/test-a.yaml"], [], 'No suite is called "other/test-a.yaml" (did you mean zelda/test-a.yaml?).'),
         (["", "."], [], 'No suite is called "".\nNo suite is called ".".'),
         ([], ["apis"], 'No suite has the tag "apis"; there are api, fast, slow.'),
-        (["\x1b[31m"], [], 'No suite is called "\\x1b[31m".'),
+        (["\x1b[31m"], [], 'No suite matches "\\x1b[31m".'),
     ],
 )
 def test_strangers_are_named_with_the_nearest(names, tags, message, suites):

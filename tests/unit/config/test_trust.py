@@ -5,8 +5,9 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
+from zelda_ci.config.merge import DEFAULT
 from zelda_ci.config.schema import ProjectConfig, SuiteConfig, keys
-from zelda_ci.config.trust import DECISIONS, lets_more_pass
+from zelda_ci.config.trust import DECISIONS, KeyChange, lets_more_pass
 from zelda_ci.domain.base import Setting
 from zelda_ci.domain.keys import HEAD, Decider, base
 from zelda_ci.domain.suite import ExecutionSettings, ResolvedSuite
@@ -56,6 +57,7 @@ def test_every_setting_of_a_suite_has_the_decision_of_the_files() -> None:
         ("gate.failOn", (), ("regression", "evaluation"), True),
         ("gate.failOn", ("evaluation",), ("regression",), True),
         ("gate.failOn", ("regression", "evaluation"), ("regression",), False),
+        ("gate.failOn", ("regression", "evaluation"), ("evaluation", "regression"), False),
         ("gate.minScore.toolUsage", 50.0, 80.0, True),
         ("gate.minScore.toolUsage", None, 80.0, True),
         ("gate.minScore.toolUsage", 80.0, None, False),
@@ -75,3 +77,8 @@ def test_every_setting_of_a_suite_has_the_decision_of_the_files() -> None:
 def test_whether_another_value_lets_more_pass(key: str, head: Any, base_value: Any, *, more: bool) -> None:
     assert DECISIONS[key].by is Decider.JUDGING
     assert lets_more_pass(key, head, base_value) is more
+
+
+def test_a_change_that_was_not_taken_says_what_the_key_does() -> None:
+    effect = KeyChange("setupCommand", DEFAULT).effect
+    assert effect == f"It {DECISIONS['setupCommand'].effect}; it was not taken from the pull request."

@@ -7,7 +7,6 @@ from zelda_ci.ci.commands import (
     MAX_REASON_LENGTH,
     AcceptCriteria,
     AskHelp,
-    AskWhy,
     Command,
     RunAgain,
     RunCommit,
@@ -31,7 +30,6 @@ COMMIT = "0123456789abcdef" * 2 + "01234567"
         ("/zelda run", RunCommit(None)),
         # Another commit with the same first digits is made in seconds.
         (f"/zelda run {COMMIT[:12]}", RunCommit(None)),
-        ("/zelda why greeting", AskWhy()),
         ("/zelda accept greeting because we want\nless of it", AcceptCriteria("greeting", None, "we want less of it")),
         ("/zelda accept greeting#2 BECAUSE: it is\tdue", AcceptCriteria("greeting", 2, "it is due")),
         ("/zelda accept a because b because c\n\nMore.", AcceptCriteria("a", None, "b because c")),
@@ -94,5 +92,5 @@ def test_whatever_follows_names_are_names_and_commits_are_commits(text: str) -> 
             case AcceptCriteria(suite=suite, reason=reason):
                 assert suite.isascii()
                 assert 0 < len(reason) <= MAX_REASON_LENGTH
-            case AskWhy() | AskHelp():
+            case AskHelp():
                 pass

@@ -204,6 +204,7 @@ def test_an_image_is_looked_up_by_turn_and_call_within_a_bound(tmp_path: Path) -
         ("turn 1 call 1 image 3", "", "The cited place 'turn 1 call 1 image 3' does not exist."),
         ("turn 1 call 2 image", "", "The cited place 'turn 1 call 2 image 1' does not exist."),
         ("turn 1 call 0 image", "", "The cited place 'turn 1 call 0 image 1' does not exist."),
+        ("turn 1 call 1 image 0", "", "The cited place 'turn 1 call 1 image 0' does not exist."),
         ("turn 2 call 1 image", "", "The image 'turn 2 call 1 image 1' cannot be cited: it was not shown."),
         ("turn 1 call 1 image", "A red page", "The image 'turn 1 call 1 image 1' has no text to quote"),
     ],

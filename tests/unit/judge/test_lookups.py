@@ -64,8 +64,8 @@ def test_a_file_that_the_session_did_not_change_is_read_with_its_line_numbers(tr
     ("path", "why"),
     [
         ("nowhere.py", "no such file"),
-        ("../outside.txt", "no such file"),
-        ("/etc/passwd", "no such file"),
+        ("../outside.txt", "not a path inside"),
+        ("/etc/passwd", "not a path inside"),
         ("link.txt", "symbolic link"),
         ("linked/outside.txt", ""),
         ("pipe", "named pipe"),
@@ -177,7 +177,7 @@ def test_where_the_workspace_is_gone_the_transcript_remains_and_it_is_said() -> 
     gone = SessionLookups(SESSION, None, NONCE, Redactor())
     assert [tool.name for tool in gone.tools] == ["list_turns", "read_turn", "search_transcript"]
     assert "gone" in gone.remark
-    assert "no such file" in gone.run("read_file", {"path": "README.md"})
+    assert "workspace is gone" in gone.run("read_file", {"path": "README.md"})
 
 
 def test_a_file_cannot_end_the_fence_it_is_shown_in(tree: Path) -> None:

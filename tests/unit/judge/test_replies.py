@@ -1,10 +1,10 @@
-"""What an answer of the judge's API means: each status, a stream or not, and what was counted."""
+"""What an answer of the judge's API means: each status, and what was counted."""
 
 import pytest
 
 from tests.builders import safe
 from zelda_ci.judge.base import PromptTooLongError
-from zelda_ci.judge.replies import of_status, read_reply
+from zelda_ci.judge.replies import ModelReply, of_status
 
 STATUSES: dict[int, tuple[str, bool]] = {
     302: ("JUDGE_NOT_AN_API", False),
@@ -56,26 +56,6 @@ def test_another_refusal_that_speaks_of_context_or_length_is_a_refusal(words: st
     assert of_status(400, {}, safe(words)).error.code == "JUDGE_REQUEST_REFUSED"
 
 
-START = b'data: {"type": "message_start", "message": {"content": [], "usage": {"input_tokens": 1}}}\n'
-REST = (
-    b'data: {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "b"}}\n'
-    b'data: {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "a"}}\n'
-    b'data: {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 0}}\n'
-)
-STOP = b'data: {"type": "message_stop"}\n'
-
-
-def test_a_stream_is_a_reply_once_it_has_begun_and_ended() -> None:
-    reply = read_reply(START + REST + STOP)
-    assert reply
-    assert [block["text"] for block in reply.content] == ["a", "b"]
-    assert (reply.stop_reason, reply.tokens.input_tokens, reply.tokens.output_tokens) == ("end_turn", 1, 0)
-    for broken in (START + REST, REST + STOP, STOP, b"data: []", b""):
-        assert read_reply(broken) is None
-
-
-@pytest.mark.parametrize(("told", "counted"), [(b"2", 2), (b"1", 1), (b"0", 0), (b"-1", 0), (b'"5"', 0), (b"null", 0)])
-def test_what_is_no_number_of_tokens_counts_as_none(told: bytes, counted: int) -> None:
-    reply = read_reply(b'{"content": [], "usage": {"cache_read_input_tokens": %s}}' % told)
-    assert reply
-    assert reply.tokens.cache_read_tokens == counted
+@pytest.mark.parametrize(("told", "counted"), [(2, 2), (1, 1), (0, 0), (-1, 0), ("5", 0), (None, 0)])
+def test_what_is_no_number_of_tokens_counts_as_none(told: object, counted: int) -> None:
+    assert ModelReply((), "end_turn", {"cache_read_input_tokens": told}).tokens.cache_read_tokens == counted

@@ -3,7 +3,9 @@
 import pytest
 
 from tests.builders import session
-from zelda_ci.metrics.evidence import Sources, problem_with, sections, turns_of
+from zelda_ci.metrics.citable import patch_lines
+from zelda_ci.metrics.evidence import Sources, look_up, sections, turns_of
+from zelda_ci.metrics.quotes import Standing
 
 PATCH = """\
 diff --git a/shop/cart.py b/shop/cart.py
@@ -40,7 +42,7 @@ SOURCES = Sources(
     ],
 )
 def test_what_is_there_holds(where, quote):
-    assert problem_with(where, quote, SOURCES) is None
+    assert look_up(where, quote, SOURCES).problem is None
 
 
 @pytest.mark.parametrize(
@@ -61,4 +63,46 @@ def test_what_is_there_holds(where, quote):
     ],
 )
 def test_what_is_not_there_is_told(where, quote, problem):
-    assert problem in (problem_with(where, quote, SOURCES) or "")
+    assert problem in (look_up(where, quote, SOURCES).problem or "")
+
+
+@pytest.mark.parametrize(
+    ("section", "path"),
+    [
+        ("diff --git a/a b.bin b/a b.bin\nBinary files a/a b.bin and b/a b.bin differ\n", "a b.bin"),
+        ('diff --git "a/caf\\303\\251" "b/caf\\303\\251"\nold mode 100644\nnew mode 100755\n', "café"),
+        ("diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n", "y"),
+        ("diff --git a/x b/y\nsimilarity index 100%\ncopy from x\ncopy to y\n", "y"),
+        ("diff --git a/x b/x\ndeleted file mode 100644\n--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-+++ b/z\n", "x"),
+        ("diff --git a/x b/x\n--- a/x\n+++ b/x y\t\n@@ -1 +1 @@\n-a\n+++ b/z\n", "x y"),
+    ],
+)
+def test_a_section_of_a_patch_has_the_path_after_the_change(section: str, path: str) -> None:
+    other = "diff --git a/o b/o\nnew file mode 100644\n"
+    assert sections(other + section + other) == {"o": other, path: section}
+
+
+def test_every_line_of_a_patch_knows_whether_it_is_of_a_file() -> None:
+    """Within a hunk, as many lines as it says, one that looks like a heading is content."""
+    patch = """\
+diff --git a/x b/x
+new mode 100755
+--- a/x
++++ b/x
+@@ -1 +1 @@ def f():
+---- was there
++++++ is there
+\\ No newline at end of file
+--- a/none
+@@ -5,2 +5,3 @@
+ kept
+
++++ b/added
+--- a/none
+ kept
+@@ -9,0 +9 @@
++added
++++ b/none
+"""
+    told = {Standing.FRAME: "=", Standing.FACT: "+", Standing.REMOVED: "-", Standing.CONTEXT: " "}
+    assert "".join(told[line.standing] for line in patch_lines(patch)) == "=+===-+===  += =+="

@@ -15,7 +15,7 @@ from zelda_ci.domain.suite import MetricSwitches
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import AbsentJudge
-from zelda_ci.metrics import UNUSABLE, judged, unjudged
+from zelda_ci.metrics import UNUSABLE, forms, judged, tool_usage, unjudged
 from zelda_ci.metrics.base import CommandRequest, JudgeServices, Outcome, Ran, Scored, Services, Unscored, run_evaluator
 from zelda_ci.redact import MASK, Redactor, Secret
 
@@ -103,6 +103,13 @@ def test_every_row_has_its_module_and_the_switches_of_a_suite_choose() -> None:
     assert [evaluator.metric for evaluator in made if evaluator.version == UNUSABLE] == []
     assert {evaluator.metric for evaluator in made} == set(Metric)
     assert unjudged(MetricSwitches(efficiency=False, functional_correctness=False), SERVICES) == ()
+
+
+def test_a_judge_that_answers_in_one_form_leaves_the_others_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, parts = forms(MetricSwitches())
+    assert len(whole) == len(parts) == 2
+    monkeypatch.setattr(tool_usage, "FORMS", whole[1:])
+    assert forms(MetricSwitches()) == (whole, parts[:1])
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 import anyio
@@ -55,8 +56,11 @@ def judged(
     heard: SessionTranscript = SESSION,
     manifest: ToolsManifest | None = MANIFEST,
     votes: int = 1,
+    models: tuple[str, ...] = (),
 ) -> tuple[EvalResult, ToolUsageDetails]:
-    context = EvalContext(suite(judge={"votes": votes}), None, heard, ApiUsage(), None, manifest=manifest)
+    context = EvalContext(
+        suite(judge={"votes": votes, "models": models}), None, heard, ApiUsage(), None, manifest=manifest
+    )
     result = anyio.run(run_evaluator, ToolUsage(judge, NONCE, safe), context, safe)
     assert isinstance(result.details, ToolUsageDetails)
     return result, result.details
@@ -154,7 +158,7 @@ IMPOSSIBLE = [
     (MONEY, use("FOLLOWED", (MONEY, "Money is whole cents.")), "what it asks for"),
     (MONEY, use("MISSED"), "no finding on a rule"),
     (MONEY, use("NOT_APPLICABLE", reasoning=" "), "needs a reason"),
-    (MONEY, None, "says nothing"),
+    (MONEY, None, "gave no verdict"),
     (SKILL, use("BROKEN", READING), "no finding on a tool"),
     (SKILL, use("USED_WELL", READING), "never called"),
     (SKILL, use("MISSED", FALSE), "never said"),
@@ -215,10 +219,31 @@ def test_more_than_half_of_the_votes_must_agree_and_false_ones_help_no_side(
     assert (result.score is None) == (verdict is RuleVerdict.NOT_JUDGED)
 
 
+def test_of_votes_that_agree_the_fullest_evidence_speaks_and_of_equals_the_text() -> None:
+    more = {**GOOD, MONEY: use("BROKEN", READING, ("turn 2", "command: make test"), reasoning="A.")}
+    least = {**GOOD, MONEY: use("BROKEN", READING, reasoning="Z.")}
+    other = {**more, MONEY: {**more[MONEY], "reasoning": "B."}}
+    for votes in permutations([more, least, other]):
+        _, details = judged(in_turn(*map(saying, votes)), votes=3)
+        assert (details.rules[0].reasoning, len(details.rules[0].evidence)) == ("B.", 2)
+
+
 def test_a_vote_that_could_not_be_had_is_named_and_two_of_three_decide() -> None:
     result, details = judged(in_turn(saying(GOOD), saying(GOOD), refusing), votes=3)
     assert result.score == pytest.approx(100 / 3)
     assert any("One of 3 votes could not be had" in note for note in details.notes)
+
+
+def test_models_that_disagree_are_named() -> None:
+    judge = in_turn(saying(BROKEN), saying(FOLLOWED), saying(BROKEN))
+    judge.model = "one + two + three"
+    _, details = judged(judge, votes=3)
+    told = [note for note in details.notes if "disagree" in note]
+    assert told == ["The models disagree on 4: one says BROKEN; two says FOLLOWED; three says BROKEN."]
+    _, details = judged(in_turn(saying(BROKEN), saying(FOLLOWED)), models=("one", "two"))
+    assert (details.rules[0].verdict, details.rules[0].split) == (RuleVerdict.NOT_JUDGED, {"broken": 1, "followed": 1})
+    judge = in_turn(saying(BROKEN), saying(FOLLOWED), saying(BROKEN))
+    assert not [note for note in judged(judge, votes=3)[1].notes if "disagree" in note]
 
 
 def test_what_needs_no_judge_is_there_when_the_judge_is_away() -> None:
@@ -411,17 +436,31 @@ def test_facts_of_a_part_reach_the_conclusion_as_json_in_which_nothing_can_be_fo
     assert all("all is well" in one["findings"]["observations"][0]["facts"] for one in told)
 
 
+def test_what_the_readers_of_many_parts_found_fits_into_the_last_question() -> None:
+    judge = by_part(lambda _: [seen(number, "NOTHING_SEEN", "fact " * 200) for number in range(1, 6)], saying(CALLED))
+    judge.context_tokens = 14_000
+    _, details = judged(judge, long_session(60))
+    assert details.parts > 10
+    assert max(question.tokens for question in judge.asked) <= 0.8 * 14_000
+    told = next(block for block in judge.asked[-1].blocks if 'kind="findings"' in block)
+    assert all(json.loads(line)["of"] == details.parts for line in told.splitlines()[1:-1])
+
+
 def test_quotes_of_a_part_are_looked_up_at_once_and_asked_for_again() -> None:
     asked: list[str] = []
 
     def observe(body: str) -> list[dict[str, Any]]:
         asked.append(body)
-        return [seen(4, "BROKEN", "Seen.", ("turn 2", "never said"), ("turn 2", "output output"))]
+        shown = ("turn 2", "output output")
+        others = [seen(99, "BROKEN", "Seen."), seen(1, "NOTHING_SEEN", "Some facts.", FALSE)]
+        return [seen(4, "BROKEN", "Seen.", FALSE), seen(5, "BROKEN", "Seen.", FALSE, shown), *others]
 
     judge = by_part(observe, saying(CALLED))
     _, details = judged(judge, long_session())
     assert len(asked) == 2 * details.parts
     assert "'never said'" in asked[-1]
+    assert "There is no number 99." in asked[-1]
+    assert not {"Number 5", "Number 1:"} & {line[:9] for line in asked[-1].splitlines()}
     told = next(block for block in judge.asked[-1].blocks if 'kind="findings"' in block)
     assert "never said" not in told
     assert "output output" in told

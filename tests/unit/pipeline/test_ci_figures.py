@@ -10,7 +10,6 @@ from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import (
     CommandsFailed,
     Comparison,
-    Counts,
     CriterionFailed,
     FamilySize,
     GateReason,
@@ -64,7 +63,7 @@ def incomplete() -> RunResult:
 
 
 def compared(verdict: Verdict, *reasons: GateReason) -> Compared:
-    counts = Counts(regressed=2, improved=1)
+    counts = {Verdict.REGRESSED: 2, Verdict.IMPROVED: 1}
     family = FamilySize(hypotheses=1, testable=1, alpha=0.05)
     comparison = Comparison(verdict=verdict, counts=counts, single_trial=True, family=family, suites=())
     return Compared(comparison, GateResult(reasons=reasons))

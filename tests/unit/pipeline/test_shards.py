@@ -7,7 +7,7 @@ from statistics import fmean
 import pytest
 
 from tests.builders import START, suite
-from zelda_ci.compare.shards import budget_of, deal, differences, longest_suite
+from zelda_ci.compare.shards import budget_of, deal, difference, longest_suite
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.shards import ShardPlan, shard_of
 from zelda_ci.pipeline.shards import PlanFacts, make_plan, merged_id
@@ -48,6 +48,14 @@ def test_stored_durations_spread_the_work_evenly_over_many_random_plans() -> Non
     assert fmean(spreads) <= 1.05
 
 
+def test_a_suite_that_alone_takes_more_than_a_share_is_named() -> None:
+    assert longest_suite(make_plan(facts({"a": 1.0, "b": 1.0}), 2)) is None
+    longest = longest_suite(make_plan(facts({"a": 1.0, "b": 1.5, "c": 0.25}), 2))
+    assert longest
+    assert longest.name == "b"
+    assert longest_suite(make_plan(facts({"a": 1.0, "b": 2.0}), 1)) is None
+
+
 def test_a_budget_is_divided_as_the_time_is_and_never_exceeded() -> None:
     plan = make_plan(facts({"a": 60, "b": 30, "c": 10}, budget_usd=10.0), 3)
     assert [budget_of(plan, number) for number in (1, 2, 3)] == [6.0, 3.0, 1.0]
@@ -62,20 +70,25 @@ def test_a_budget_is_divided_as_the_time_is_and_never_exceeded() -> None:
 def test_two_plans_that_differ_say_in_what_and_what_to_do() -> None:
     seconds = {"a": 60.0, "b": 30.0}
     plan = make_plan(facts(seconds), 2)
+    suites = plan.suites
     others = {
         "number of shards: 2 and 3 (give": make_plan(facts(seconds), 3),
-        "tested commit: cccccccccccc and dddddddddddd (check out": make_plan(facts(seconds, commit="d" * 40), 2),
+        "tested commit: cccccccccccc and dddddddddddd (check": make_plan(facts(seconds, commit="d" * 40), 2),
         "tested files: ": make_plan(facts(seconds, tree="u" * 40), 2),
         "base: none and main (name": make_plan(facts(seconds, base="main"), 2),
         "budget: none and 3.0 (give": make_plan(facts(seconds, budget_usd=3.0), 2),
-        "suites: c only in one of them (choose": make_plan(facts({**seconds, "c": 1.0}), 2),
+        "choice of c (choose": make_plan(facts({**seconds, "c": 1.0}), 2),
+        "choice of c, d, e and 1 more (choose": make_plan(facts({**seconds, **dict.fromkeys("cdef", 1.0)}), 2),
         "settings of a, b (give": make_plan(facts(seconds, trials=2), 2),
+        "stored trials of a (something": plan.replace(suites=(suites[0].replace(stored="x"), suites[1])),
+        "stored trials of b (something": plan.replace(suites=(suites[0], suites[1].replace(trials=9))),
         "stored durations of b (something was stored": make_plan(facts({**seconds, "b": 31.0}), 2),
         "version of Zelda: ": plan.replace(zelda="0"),
+        "order of the suites (run": plan.replace(suites=suites[::-1]),
     }
     for said, other in others.items():
-        assert differences(plan, other)[0].startswith(said)
-    assert differences(plan, plan) == ()
+        assert difference(plan, other).startswith(f"Different {said}")
+    assert difference(plan, plan) == ""
 
 
 @pytest.mark.parametrize("text", ["", "0/2", "3/2", "1", "1/0", "a/b", "1/2/3", "01/2", "1/257", "-1/2", "1 / 2"])

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from tests.golden.batches import batch, command, efficiency, run, safe
 from tests.golden.test_reports import rendered
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import ChangeSummary, Failure, RunResult
+from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.workspace import ChangeSummary
 
 TRICKY = st.sampled_from(
     ["\x1b[2J", "\n", "\r", "\n  PASS  other", "::error::", "##[", "[bold]", "\u202e", "\u200b", " " * 80, "\x9b"]

@@ -12,11 +12,11 @@ from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import CommandsFailed, GateResult, Uncounted, UncountedReason
 from zelda_ci.domain.details import Citation
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import ChangeSummary, Failure
+from zelda_ci.domain.run import Failure
 from zelda_ci.domain.session import ModelUsage, SessionStatus
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import Side
-from zelda_ci.domain.workspace import IgnoredFiles, IsolationReport, SettingFinding
+from zelda_ci.domain.workspace import ChangeSummary, IgnoredFiles, IsolationReport, SettingFinding
 from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.comment.annotations import annotations, log_lines
 from zelda_ci.report.comment.view import ci_view

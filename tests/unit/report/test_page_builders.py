@@ -6,9 +6,10 @@ from tests.builders import result, safe, session, suite
 from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import ChangeSummary, RunResult
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.domain.trials import Side
+from zelda_ci.domain.workspace import ChangeSummary
 from zelda_ci.report.builders.anchors import PageAnchors, PageLink, SessionCitations, citations
 from zelda_ci.report.html.conversation import EntryBuilder
 from zelda_ci.report.html.model import CallView, EntryView, FoldedText

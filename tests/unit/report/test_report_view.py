@@ -1,8 +1,9 @@
 from typing import Any
 
 from tests.golden.batches import batch, broken, crowd, files, run
-from zelda_ci.domain.run import BatchResult, TestedSource
+from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.report.builders.summary import report_view
 from zelda_ci.report.model import ReportView
 

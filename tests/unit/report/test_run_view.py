@@ -5,8 +5,9 @@ import pytest
 from tests.golden.batches import broken, efficiency, run, suite, unscored
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import ChangeSummary, RunResult
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.workspace import ChangeSummary
 from zelda_ci.report.builders.run import run_view
 from zelda_ci.report.model import Cell, Row, RunFiles, RunView, Tone
 

@@ -1,6 +1,7 @@
 """Results, transcripts and journal lines as bytes."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -13,9 +14,10 @@ from tests.golden.batches import efficiency
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.history import at_a_glance
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, ChangeSummary, Failure, RunResult, TestedSource
+from zelda_ci.domain.run import BatchResult, Failure, RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, SessionTranscript, ToolCalled
 from zelda_ci.domain.test_run import CommandResult
+from zelda_ci.domain.workspace import Changes, ChangeSummary, IgnoredFiles, TestedSource, WorkspaceSource
 from zelda_ci.storage import codec
 
 FULL = result(
@@ -45,6 +47,14 @@ FULL = result(
 @pytest.mark.parametrize("original", [result(), FULL], ids=["small", "full"])
 def test_a_result_comes_back_as_it_was(original: RunResult) -> None:
     assert codec.decode(RunResult, codec.encode(original, indent=2), "result.json") == original
+
+
+def test_a_result_stores_of_source_and_changes_what_it_is_read_back_with(tmp_path: Path) -> None:
+    source = WorkspaceSource(kind="worktree", commit="0" * 40, changed=("a.py",), left_out=(".env",))
+    changes = Changes(files=(safe("a.py"),), insertions=3, patch=tmp_path, ignored=IgnoredFiles(more=1))
+    stored = codec.decode(RunResult, codec.encode(FULL.replace(source=source, changes=changes)), "result.json")
+    assert stored.source == TestedSource(kind="worktree", commit="0" * 40)
+    assert stored.changes == FULL.changes
 
 
 STEPS = ("Read a.py + Bash ls -> error", "Agent reviewer", "> Read b.py -> nothing", '!"API Error"', '"Done."')
@@ -134,7 +144,7 @@ def test_an_image_that_names_another_file_is_no_record(wrong: dict[str, Any]) ->
 
 def test_results_are_written_for_people_and_nulls_of_a_tool_are_kept() -> None:
     text = codec.encode(FULL, indent=2).decode()
-    assert text.startswith('{\n  "schemaVersion": 1,\n  "runId": "example-2026-02-13T14-30-00"')
+    assert text.startswith('{\n  "runId": "example-2026-02-13T14-30-00",\n')
     assert (text[-2:], "\u00fc" in text, "null" in text) == ("}\n", True, False)
     [called] = [r for r in records("Read a.py") if isinstance(r, ToolCalled)]
     record = called.model_copy(update={"input": safe.json({"a": None})})

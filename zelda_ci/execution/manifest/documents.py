@@ -32,18 +32,18 @@ _TABS = re.compile(r"^\t+", re.MULTILINE)
 _SIGN = re.compile(r"[{}[\]*&#!|>%@`]|: ")
 
 
-class _Loader(SafeLoader):
+class _HeadLoader(SafeLoader):
     """YAML 1.2 as Claude Code reads it, where yes and no are words, and dates too."""
 
 
-_Loader.yaml_implicit_resolvers = {}
+_HeadLoader.yaml_implicit_resolvers = {}
 for _tag, _pattern, _begins in (
     ("null", r"~|null|Null|NULL|", [*"~nN", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", [*"tTfF"]),
     ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+", [*"-+.0123456789"]),
     ("merge", r"<<", ["<"]),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), _begins)
+    _HeadLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), _begins)
 
 
 def _number(_: Any, node: Any) -> float:
@@ -51,7 +51,7 @@ def _number(_: Any, node: Any) -> float:
     return int(number) if number.is_integer() else number
 
 
-_Loader.add_constructor("tag:yaml.org,2002:float", _number)
+_HeadLoader.add_constructor("tag:yaml.org,2002:float", _number)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _fields(head: str) -> dict[str, Any]:
     for text in (head, repaired):
         with suppress(yaml.YAMLError, ValueError, OverflowError, RecursionError):
             _refuse_bombs(text)
-            fields = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+            fields = yaml.load(text, Loader=_HeadLoader)  # noqa: S506 - a safe loader
             return {key: fields[key] for key in fields if isinstance(key, str)} if isinstance(fields, dict) else {}
     return {}
 
@@ -122,7 +122,7 @@ def _quoted(line: re.Match[str]) -> str:
 def _refuse_bombs(head: str) -> None:
     """Repeated and deeply nested values cost little to write and much to build."""
     depth = aliases = 0
-    for count, event in enumerate(yaml.parse(head, Loader=_Loader)):
+    for count, event in enumerate(yaml.parse(head, Loader=_HeadLoader)):
         aliases += isinstance(event, yaml.AliasEvent)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if count > MAX_EVENTS or depth > MAX_YAML_DEPTH or aliases > MAX_ALIASES:

@@ -6,6 +6,7 @@ from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms, SuiteForecast
 from zelda_ci.domain.comparison import BUDGET_ENDED, Comparison, SuiteComparison, Verdict
 from zelda_ci.domain.numbers import brief_money, format_count
 from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.trials import DoneReason
 from zelda_ci.report.builders.comparison import verdict, verdict_words
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
@@ -14,16 +15,16 @@ MAX_NAMED = 3
 COLUMNS = (Column("Suite"), Column("Verdict"), Column("Yours", right=True), Column("Base", right=True), Column("Why"))
 
 REASONS = {
-    "asExpected": "as expected",
-    "regressed": "a regression is proven",
-    "planEnded": "all trials of the plan were made",
-    "notProven": "it looks worse, too little for more trials to prove it",
-    "notComparable": "the sides differ in more than the steering files",
-    "noBase": "something looks worse, and there is no base to compare with",
-    "failed": "too many trials failed",
-    "budget": BUDGET_ENDED,
-    "ended": "nothing more was begun",
-    "interrupted": "interrupted",
+    DoneReason.AS_EXPECTED: "as expected",
+    DoneReason.REGRESSED: "a regression is proven",
+    DoneReason.PLAN_ENDED: "all trials of the plan were made",
+    DoneReason.NOT_PROVEN: "it looks worse, too little for more trials to prove it",
+    DoneReason.NOT_COMPARABLE: "the sides differ in more than the steering files",
+    DoneReason.NO_BASE: "something looks worse, and there is no base to compare with",
+    DoneReason.FAILED: "too many trials failed",
+    DoneReason.BUDGET: BUDGET_ENDED,
+    DoneReason.ENDED: "nothing more was begun",
+    DoneReason.INTERRUPTED: "interrupted",
 }
 
 
@@ -86,7 +87,7 @@ def more_trials(event: MoreTrials) -> str:
 
 def suite_done(event: SuiteArms) -> str:
     """Why a suite has enough."""
-    return f"{_trials(event.head, event.base)}: {REASONS.get(event.reason, event.reason)}"
+    return f"{_trials(event.head, event.base)}: {REASONS[event.reason]}"
 
 
 def _trials(head: int, base: int) -> str:
@@ -139,7 +140,7 @@ def arms_table(batch: BatchResult, comparison: Comparison | None = None) -> Tabl
 
 def _row(arms: SuiteArms, found: SuiteComparison | None) -> TableRow:
     """All trials that the verdict rests on, also those of earlier invocations."""
-    why = REASONS.get(arms.reason, arms.reason)
+    why = REASONS[arms.reason]
     sources = found.sources if found else None
     head, base = (sources.head, sources.base) if sources else (arms.head, arms.base)
     if sources and sources.stored:

@@ -18,10 +18,8 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.details import CriterionJudgement
-from zelda_ci.domain.measure_spec import written
-from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.measures import MEASURES, Measure, written
 from zelda_ci.domain.numbers import format_count, whole
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.builders.figures import equal_figures, figure_table
@@ -158,7 +156,6 @@ NOT_PROVEN = "one trial on a side proves no change: set `trials: adaptive`, or m
 SHOWN_ONCE = frozenset({NOISE, NOT_PROVEN})
 MAX_FILES = 5
 MAX_PATH_LENGTH = 100
-LEFT_OUT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 
 
 def changed_files(changes: Sequence[SteeringChange]) -> Iterator[str]:
@@ -220,7 +217,7 @@ def _trials(suite: SuiteComparison) -> Iterator[Cell]:
 
 def _statuses(trials: Trials) -> str:
     words = [
-        f"{whole(count)} {STATUS_WORDS[status]}{' (left out)' if status in LEFT_OUT else ''}"
+        f"{whole(count)} {STATUS_WORDS[status]}{' (left out)' if not status.is_valid else ''}"
         for status, count in sorted(trials.statuses.items())
     ]
     return ", ".join(words)
@@ -259,7 +256,7 @@ def certainty(comparison: Comparison) -> Iterator[Row]:
     if both and all(SAME_FILES in suite.notes for suite in both):
         yield Row("Noise", (Cell(SAME_FILES, Tone.WARN),))
     elif comparison.single_trial:
-        advice = (Cell(NOT_PROVEN, Tone.WARN),) if comparison.counts.changed else ()
+        advice = (Cell(NOT_PROVEN, Tone.WARN),) if comparison.counts.get(Verdict.CHANGED) else ()
         yield Row("Noise", (Cell(NOISE, Tone.WARN), *advice))
     elif family.hypotheses:
         tested = f"{format_count(family.hypotheses, 'question')} tested together"
@@ -268,8 +265,7 @@ def certainty(comparison: Comparison) -> Iterator[Row]:
     if comparison.mixed:
         mixed = "the sides differ in more than the steering files; such rows never turn the check red"
         yield Row("Mixed", (Cell(mixed, Tone.WARN),))
-    counts = comparison.counts.model_dump()
-    words = ((count, verdict_words(Verdict(name))) for name, count in counts.items())
+    words = ((count, verdict_words(verdict)) for verdict, count in comparison.counts.items())
     yield Row("Verdicts", tuple(Cell(f"{count} {word}") for count, word in words if count))
 
 

@@ -78,10 +78,9 @@ def _line(delta: FigureDelta) -> TableRow:
 
 def _name(delta: FigureDelta) -> str:
     """Inside a line."""
-    heading = _spelling(delta).heading
-    return (
-        heading if heading.startswith("API") or delta.name.startswith(TOOL_CALLS) else heading[0].lower() + heading[1:]
-    )
+    heading = _spelling(delta).heading.strip()
+    is_name = heading.startswith("API") or delta.name.startswith(TOOL_CALLS)
+    return heading if is_name else heading[0].lower() + heading[1:]
 
 
 def _spelling(delta: FigureDelta) -> Spelling:

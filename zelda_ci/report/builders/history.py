@@ -31,7 +31,6 @@ MAX_SUITE_LENGTH = 40
 MAX_SKIPPED = 10
 COMMIT_LENGTH = 7
 
-OUTCOMES = {outcome.word: verdict for outcome, verdict in VERDICTS.items()}
 NOT_SCORED = Cell("-", Tone.DIM)
 
 
@@ -42,7 +41,7 @@ def history_view(history: History, *, of: int) -> HistoryView:
 
 
 def _cells(run: StoredRun) -> Iterator[Cell]:
-    yield OUTCOMES[run.outcome]
+    yield VERDICTS[run.outcome]
     yield Cell(visible(run.run_id, len(run.run_id)), whole=True)
     yield Cell(visible(run.suite, MAX_SUITE_LENGTH))
     yield Cell(numbers.whole(run.trial))

@@ -11,9 +11,9 @@ from zelda_ci.domain.nights import (
     NightlyHistory,
     Passes,
     SuiteNight,
-    added,
     nights_of,
     split_nights,
+    summed,
 )
 from zelda_ci.domain.numbers import brief_money, format_count, whole
 from zelda_ci.errors import GitHubError
@@ -197,7 +197,7 @@ def trend_details(history: NightlyHistory) -> Iterator[Details]:
 
 def _trend(nights: Sequence[Night], suite: str, *, has_fallen: bool) -> TableRow:
     split = split_nights(nights, suite)[0]
-    before, lately = (added(_checks(night.suites[suite]) for night in part) for part in (split.before, split.after))
+    before, lately = (summed(_checks(night.suites[suite]) for night in part) for part in (split.before, split.after))
     return TableRow(
         (
             Cell(visible(suite, MAX_NAME_LENGTH)),
@@ -227,7 +227,7 @@ def sparkline(nights: Sequence[Night], suite: str) -> str:
 
 
 def _checks(row: SuiteNight) -> Passes:
-    return added(row.checks.values())
+    return summed(row.checks.values())
 
 
 NOTHING_FELL = "Nothing fell by more than chance explains."

@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import PoolSummary
 from zelda_ci.domain.comparison import MeasureDelta, TrialStatistics
-from zelda_ci.domain.measure_spec import written
-from zelda_ci.domain.measures import MEASURES
+from zelda_ci.domain.measures import MEASURES, written
 from zelda_ci.report.model import Line, Phrase
 from zelda_ci.report.text import sentence, visible
 from zelda_ci.report.told import CiReport

@@ -50,13 +50,6 @@ NOT_PERMITTED = Reply(
     ("Thank you, but only people who may write to this repository can tell Zelda what to do. Nothing was done.",)
 )
 CLOSED = Reply(("This pull request is closed: there is nothing to do.",))
-WHY = Reply(
-    (
-        "This version of Zelda cannot say which of the changed files made a result worse.",
-        "Zelda's comment on this pull request shows what the judge saw for each criterion.",
-        "To find the file, take changes out one by one, and run the suite again.",
-    )
-)
 
 
 def no_workflow(name: str) -> Reply:

@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.outcome import Outcome, failed_criteria, measured_words, run_outcome
-from zelda_ci.domain.run import ChangeSummary, RunResult
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
-from zelda_ci.domain.workspace import IgnoredFiles, IsolationReport
+from zelda_ci.domain.workspace import ChangeSummary, IgnoredFiles, IsolationReport
 from zelda_ci.report.builders.correctness import (
     STATUS_WORDS,
     command_ending,

@@ -19,10 +19,8 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.told import CiReport
 
-LEFT_OUT = {SessionStatus.FAILED, SessionStatus.INTERRUPTED}
 GRAVE = {Outcome.INCOMPLETE, Outcome.BROKEN, Outcome.INTERRUPTED}
 
 
@@ -69,7 +67,7 @@ class SuiteRuns:
     @property
     def valid(self) -> tuple[RunResult, ...]:
         """The runs that say something."""
-        return tuple(run for run in self.runs if run.status not in LEFT_OUT)
+        return tuple(run for run in self.runs if run.status.is_valid)
 
     @property
     def outcome(self) -> Outcome:

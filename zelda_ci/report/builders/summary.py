@@ -9,10 +9,11 @@ from statistics import fmean
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import BUDGET_ENDED, GateResult
-from zelda_ci.domain.measures import SCORES, Metric, own_number, write_own
+from zelda_ci.domain.measures import SCORES, Metric, own_measure, written
 from zelda_ci.domain.outcome import Outcome, batch_outcome, measured_words, run_outcome
-from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult, TestedSource
+from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
 from zelda_ci.domain.session import Usage
+from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.judged import is_cost_known, judge_cost
@@ -305,7 +306,7 @@ def _measures(runs: Sequence[RunResult]) -> Iterator[tuple[str, Measure, Spell]]
     present = {metric for run in runs for metric in run.evaluations}
     for metric in Metric:
         if metric in present:
-            yield label(metric), _number_of(metric), partial(write_own, metric)
+            yield label(metric), _number_of(metric), partial(written, own_measure(metric).unit.write)
     yield "Cost", whole_cost, numbers.money
     yield "Tokens", _tokens, numbers.whole
     yield "Turns", _turns, numbers.average
@@ -315,7 +316,7 @@ def _measures(runs: Sequence[RunResult]) -> Iterator[tuple[str, Measure, Spell]]
 def _number_of(metric: Metric) -> Measure:
     def measure(run: RunResult) -> float | None:
         result = run.evaluations.get(metric)
-        return own_number(metric, result) if result else None
+        return own_measure(metric).number(result) if result else None
 
     return measure
 

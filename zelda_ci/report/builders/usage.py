@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from zelda_ci.domain import numbers
 from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import Metric, own_measure, own_number, write_own
+from zelda_ci.domain.measures import Metric, own_measure, written
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import ModelUsage, Usage
 from zelda_ci.report.model import Cell, Row, Tone
@@ -152,8 +152,8 @@ def metric_rows(run: RunResult) -> tuple[Row, ...]:
 
 def label(metric: Metric | str) -> str:
     """The metric's name in words; one that only a newer Zelda knows is spelled out from its key."""
-    if spec := own_measure(metric):
-        return spec.heading
+    if isinstance(metric, Metric):
+        return own_measure(metric).heading
     return sentence("".join(f" {char.lower()}" if char.isupper() else char for char in metric)).capitalize()
 
 
@@ -163,10 +163,10 @@ def _row(result: EvalResult) -> Row:
 
 
 def _score(result: EvalResult) -> Cell:
-    number = own_number(result.metric, result)
-    if number is None:
+    spec = own_measure(result.metric)
+    if (number := spec.number(result)) is None:
         return Cell("unscored", Tone.BAD if result.failed else Tone.DIM)
-    return Cell(write_own(result.metric, number), Tone.NEUTRAL if result.score is None else _tone(result.score))
+    return Cell(written(spec.unit.write, number), Tone.NEUTRAL if result.score is None else _tone(result.score))
 
 
 def _tone(score: float) -> Tone:

@@ -13,7 +13,6 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.builders.phrases import line
-from zelda_ci.report.builders.standings import LEFT_OUT
 from zelda_ci.report.model import Line
 from zelda_ci.report.text import sentence, visible
 from zelda_ci.report.told import CiReport
@@ -72,7 +71,7 @@ def _not_loaded(report: CiReport) -> list[ManifestEntry]:
 
 def _missing(run: RunResult) -> dict[_Key, ManifestEntry] | None:
     details = run.details(ToolUsageDetails)
-    return None if details is None or run.status in LEFT_OUT else {_key(entry): entry for entry in details.not_loaded}
+    return None if details is None or not run.status.is_valid else {_key(entry): entry for entry in details.not_loaded}
 
 
 def _key(entry: ManifestEntry) -> _Key:

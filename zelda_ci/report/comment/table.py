@@ -7,8 +7,7 @@ from statistics import fmean
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import FigureDelta, MeasureDelta, SuiteComparison, TrialStatistics, Verdict
 from zelda_ci.domain.details import CriterionVerdict, FulfillmentDetails
-from zelda_ci.domain.measure_spec import written
-from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.measures import MEASURES, Measure, written
 from zelda_ci.domain.measures import values as values_of
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, measured_words, run_outcome
 from zelda_ci.domain.run import RunResult

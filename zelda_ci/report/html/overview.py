@@ -8,8 +8,7 @@ from typing import Any
 
 from zelda_ci import __version__
 from zelda_ci.domain.comparison import MeasureDelta
-from zelda_ci.domain.measure_spec import written
-from zelda_ci.domain.measures import MEASURES, Measure, values
+from zelda_ci.domain.measures import MEASURES, Measure, values, written
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side

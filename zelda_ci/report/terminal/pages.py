@@ -171,7 +171,7 @@ def print_forecast(console: Console, table: Table, lines: Sequence[str]) -> None
 def print_arms(console: Console, headline: Cell, table: Table, gate: Section | None = None) -> None:
     """Print how two arms ended: the verdict, a row per suite, and what the gate says of those that were compared."""
     page = Page(console)
-    page.blank()
+    page.line(Text())
     page.beside(Text(" "), (headline,))
     page.blank()
     page.table(table, indent=4)
