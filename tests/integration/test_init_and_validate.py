@@ -133,24 +133,6 @@ def test_on_a_terminal_it_warns_and_asks_about_each_file(tmp_path):
     assert (tmp_path / "zelda/test-example.yaml").read_text() != "old\n"
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (b"", b".zelda/\n"),
-        (b"node_modules/", b"node_modules/\n.zelda/\n"),
-        (b"a\r\nb", b"a\r\nb\r\n.zelda/\r\n"),
-        (b"\xff\xfe odd bytes\n", b"\xff\xfe odd bytes\n.zelda/\n"),
-        (b"# .zelda/\n.zelda-old/\n", b"# .zelda/\n.zelda-old/\n.zelda/\n"),
-        (b".zelda/\n!.zelda/\n", b".zelda/\n!.zelda/\n.zelda/\n"),
-    ],
-)
-def test_gitignore_gets_a_line_and_keeps_its_own(before, after, tmp_path):
-    (tmp_path / ".gitignore").write_bytes(before)
-    done = zelda("init", cwd=tmp_path)
-    assert "added .zelda/ to .gitignore" in done.stdout.splitlines()
-    assert (tmp_path / ".gitignore").read_bytes() == after
-
-
 IN_THE_WAY: dict[str, Callable[[Path], object]] = {
     "file zelda": lambda root: (root / "zelda").write_text("x"),
     "folder config": lambda root: (root / "zelda.config.yaml").mkdir(),

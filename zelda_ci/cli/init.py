@@ -183,7 +183,7 @@ def _first_suite(found: Survey, *, asks: bool) -> FirstSuite:
             echo(f"  {index}  {about(item, found.folder)}", err=True)
         last = min(len(choices), MAX_CHOICES)
         number = click.prompt("Number", type=click.IntRange(1, last), default=1, err=True)
-    return first_suite(choices[number - 1] if choices else None, found.facts)
+    return first_suite(choices[number - 1] if choices else None, found.files, found.folder)
 
 
 def _suite_draft(root: Path, values: ProjectConfig, suite: FirstSuite) -> FileDraft:

@@ -39,7 +39,7 @@ def new(*, name: str, skill: str | None, rule: str | None, project: Path) -> Non
         raise ConfigError(f"{visible(name)} is no name of a suite.", hint=hint, code="USAGE")
     found = surveyed(project, read_environment(os.environ))
     item = _item(found, skill or rule or "", is_rule=rule is not None) if skill or rule else None
-    suite = scaffold.first_suite(item, found.facts)
+    suite = scaffold.first_suite(item, found.files, found.folder)
     above, _, last = f"{scaffold.kept_config(found.root).test_dir}/{name}".rpartition("/")
     draft = scaffold.draft(found.root, f"{above}/test-{last.removeprefix('test-')}.yaml", suite.text)
     if draft.exists:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from zelda_ci.config.merge import NO_COMMAND, Layer, Model
-from zelda_ci.config.messages import ConfigProblem, config_problem, nearest, shown
+from zelda_ci.config.messages import MAX_PER_FILE, ConfigProblem, config_problem, nearest, shown
 from zelda_ci.config.schema import unknown
 from zelda_ci.config.source import Ambiguous, Path, Source, plain_value
 from zelda_ci.domain import variables
@@ -71,9 +71,10 @@ def check(model: type[Model], source: Source) -> tuple[Model, Iterator[ConfigPro
         found = _by_place(values, error)
     wrong = {path[0] for path in found}
     places = {path: source.keys[path] if _is_about_key(errors) else source.at[path] for path, errors in found.items()}
+    # To guess what was meant takes a while, and nobody reads thousands of guesses.
     problems = (
-        config_problem(source.file, places[path], _sentence(model, source, path, errors))
-        for path, errors in found.items()
+        config_problem(source.file, places[path], _sentence(model, source, path, errors, guesses=at < MAX_PER_FILE))
+        for at, (path, errors) in enumerate(found.items())
     )
     return _validated(model, {key: value for key, value in values.items() if key not in wrong}), problems
 
@@ -121,7 +122,7 @@ def _is_about_key(errors: list[Any]) -> bool:
     return any(error["type"] == "extra_forbidden" or error["loc"][-1] == "[key]" for error in errors)
 
 
-def _sentence(model: type[BaseModel], source: Source, path: Path, errors: list[Any]) -> str:
+def _sentence(model: type[BaseModel], source: Source, path: Path, errors: list[Any], *, guesses: bool = True) -> str:
     *level, last = map(str, path)
     name = ".".join(step for step in path if isinstance(step, str))
     for step in path:
@@ -130,7 +131,9 @@ def _sentence(model: type[BaseModel], source: Source, path: Path, errors: list[A
         name = f"{'.'.join(level)}: {shown(last)}"
     if errors[0]["type"] == "extra_forbidden":
         is_secret = is_secret_name(last) and isinstance(source.value(path), str)
-        return f"{shown(last)} {LOOKS_SECRET}" if is_secret else unknown(last, tuple(level), model)
+        if is_secret:
+            return f"{shown(last)} {LOOKS_SECRET}"
+        return unknown(last, tuple(level), model) if guesses else f"{shown(last)} is not a known key"
     # Of a union, the member that takes values of this kind says what is wrong with this one.
     exact = [error for error in errors if not error["type"].endswith("_type") and error["type"] != "literal_error"]
     if own := [error["msg"] for error in exact if error["type"] not in _WANTED]:

@@ -102,15 +102,6 @@ class FirstSuite:
     text: str
 
 
-@dataclass(frozen=True)
-class ProjectFacts:
-    """What is known of the project besides what steers: paths from the top of the tree."""
-
-    files: tuple[str, ...] = ()
-    folder: str = ""
-    """The project's, from which all paths count; a session works there."""
-
-
 def subjects(items: Iterable[ManifestItem]) -> list[ManifestItem]:
     """What a first suite can be about, the most telling first."""
     order = [*WORDS]
@@ -144,35 +135,37 @@ def slug(item: ManifestItem) -> str:
     return plain or WORDS[item.kind].rpartition(" ")[2]
 
 
-def first_suite(item: ManifestItem | None, facts: ProjectFacts) -> FirstSuite:
-    """The suite about an item; the example where there is none, or where nothing that loads comes of it."""
+def first_suite(item: ManifestItem | None, files: Sequence[str] = (), folder: str = "") -> FirstSuite:
+    """The suite about an item; the example where there is none, or where nothing that loads comes of it.
+
+    Args:
+        item: What steers.
+        files: The project's, from the top of the tree.
+        folder: Of the project, from which all paths count; a session works there.
+    """
     if item is not None:
-        text = _about_an_item(item, facts)
+        text = _rendered(
+            "first-suite.yaml.j2",
+            word=WORDS[item.kind].removeprefix("the "),
+            name=printed(item.name),
+            file=printed(seen_from(folder, item.file)),
+            where=_place(item, files, folder),
+            quote=quoted(item),
+            is_followed=item.kind in FOLLOWED,
+            by_person=item.kind not in FOLLOWED and not item.is_open and re.fullmatch(r"[\w:-]+", item.name),
+        )
         # The loader refuses, for example, what looks like a credential.
         if document.is_sound(text, SuiteConfig):
-            return FirstSuite(slug(item), about(item, facts.folder), text)
+            return FirstSuite(slug(item), about(item, folder), text)
     return FirstSuite(EXAMPLE, None, _rendered("first-suite.yaml.j2", word=""))
 
 
-def _about_an_item(item: ManifestItem, facts: ProjectFacts) -> str:
-    return _rendered(
-        "first-suite.yaml.j2",
-        word=WORDS[item.kind].removeprefix("the "),
-        name=printed(item.name),
-        file=printed(seen_from(facts.folder, item.file)),
-        where=_place(item, facts),
-        quote=quoted(item),
-        is_followed=item.kind in FOLLOWED,
-        by_person=item.kind not in FOLLOWED and not item.is_open and re.fullmatch(r"[\w:-]+", item.name),
-    )
-
-
-def _place(item: ManifestItem, facts: ProjectFacts) -> str:
+def _place(item: ManifestItem, files: Sequence[str], folder: str) -> str:
     """A file to which a rule applies, the folder of what lies in one, or the whole project."""
     base = f"{item.below or item.base}/" if item.below or item.base else ""
-    inside = (file.removeprefix(base) for file in facts.files if item.paths and file.startswith(base))
+    inside = (file.removeprefix(base) for file in files if item.paths and file.startswith(base))
     wanted = [f"{base}{file}" for file in inside if globs.matches(item.paths, file)]
-    named = [seen_from(facts.folder, path) for path in wanted or ([item.below] if item.below else [])]
+    named = [seen_from(folder, path) for path in wanted or ([item.below] if item.below else [])]
     return next((f"in {name}" for name in named if _PLAIN_FILE.fullmatch(name)), "in this project")
 
 

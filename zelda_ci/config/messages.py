@@ -92,13 +92,20 @@ def folded(word: str) -> str:
 def nearest(word: str, choices: Iterable[str]) -> str | None:
     """The choice that is most like a word, or a part of which is: `timeout` means `timeoutSeconds`."""
     sought = folded(word[:MAX_SHOWN_LENGTH])
+    matcher = SequenceMatcher(b=sought, autojunk=False)
+
+    def ratio(text: str) -> float:
+        matcher.set_seq1(text)
+        is_like = matcher.real_quick_ratio() > _ALIKE and matcher.quick_ratio() > _ALIKE
+        return matcher.ratio() if is_like else 0.0
+
     best, likeness = None, _ALIKE
     for choice in choices:
         words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", choice)
         parts = ["".join(words[a:b]).lower() for a in range(len(words)) for b in range(a + 1, len(words) + 1)]
         telling = [part for part in parts if min(len(part), len(sought)) >= _TELLING_LENGTH]
         # A part is less than the whole.
-        found = max([_ratio(sought, folded(choice)), *(0.95 * _ratio(sought, part) for part in telling)])
+        found = max([ratio(folded(choice)), *(0.95 * ratio(part) for part in telling)])
         if found > likeness:
             best, likeness = choice, found
     return best
@@ -106,9 +113,4 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
 
 def is_alike(word: str, choice: str) -> bool:
     """Whether one is the other but for a letter or so."""
-    return _ratio(folded(word), folded(choice)) > _MISTYPED
-
-
-def _ratio(one: str, other: str) -> float:
-    matcher = SequenceMatcher(None, one, other, autojunk=False)
-    return matcher.ratio() if matcher.quick_ratio() > _ALIKE else 0.0
+    return SequenceMatcher(None, folded(word), folded(choice), autojunk=False).ratio() > _MISTYPED

@@ -7,7 +7,7 @@ import base64
 import binascii
 import os
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -72,41 +72,36 @@ def find_secrets(root: Path, environ: Mapping[str, str], passed_on: Iterable[str
     named = [environ[name] for name in passed_on if name in environ]
     texts = [*map(_env_values, _texts(_env_files(root))), *map(_git_values, _texts(_git_files(root, environ)))]
     values = [*named, *(value for secrets in texts for value in secrets)]
-    candidates = dict.fromkeys(secret for value in values for secret in _worth_masking(value))
-    secrets = _bounded(candidates)
-    return FoundSecrets((*secrets.secrets, *map(Secret, _committed(root, candidates))), secrets.left_out)
+    known = dict.fromkeys(secret for value in values for secret in _worth_masking(value))
+    kept = [
+        *_within((value for value in known if len(value) <= LONG_SECRET), MAX_CHARACTERS),
+        *_within((value for value in known if len(value) > LONG_SECRET), MAX_LONG_CHARACTERS),
+    ]
+    committed = (value for value in dict.fromkeys(_committed(root)) if len(value) <= LONG_SECRET and value not in known)
+    tree = _within(committed, MAX_TREE_CHARACTERS)
+    return FoundSecrets(tuple(map(Secret, (*kept, *tree))), len(known) - len(kept))
 
 
-def _committed(root: Path, candidates: Container[str]) -> Iterator[str]:
-    """What files of the tree name a secret, those near its top first: a session may print it without the name."""
-    top = top_of(root) or root
-    files = untrusted.tree(top, MAX_ENTRIES, leave_out=_FOREIGN).files
-    likely = (top / name for name, _ in files if _LIKELY.fullmatch(name.rpartition("/")[2]))
-    bytes_left, room, seen = MAX_TREE_BYTES, MAX_TREE_CHARACTERS, set[str]()
-    for file in islice((file for file in likely if not file.name.endswith(_EXAMPLES)), MAX_TREE_FILES):
-        text = next(_texts([file]), "")
-        bytes_left -= len(text)
-        if bytes_left < 0:
-            return
-        values = _env_values(text) if _is_env(file.name) else ()
-        for secret in (*named_secrets.values(text), *(each for value in values for each in _worth_masking(value))):
-            if secret not in seen and secret not in candidates and len(secret) <= min(room, LONG_SECRET):
-                room -= len(secret)
-                yield secret
-            seen.add(secret)
-
-
-def _bounded(values: Iterable[str]) -> FoundSecrets:
-    room = {False: MAX_CHARACTERS, True: MAX_LONG_CHARACTERS}
-    taken, left_out = list[Secret](), 0
+def _within(values: Iterable[str], characters: int) -> Iterator[str]:
     for value in values:
-        is_long = len(value) > LONG_SECRET
-        if len(value) > room[is_long]:
-            left_out += 1
-            continue
-        room[is_long] -= len(value)
-        taken.append(Secret(value))
-    return FoundSecrets(tuple(taken), left_out)
+        if len(value) <= characters:
+            characters -= len(value)
+            yield value
+
+
+def _committed(root: Path) -> Iterator[str]:
+    """What files of the tree name a secret, those near its top first: a session may print it without the name."""
+    top, room = top_of(root) or root, MAX_TREE_BYTES
+    names = (name for name, _ in untrusted.tree(top, MAX_ENTRIES, leave_out=_FOREIGN).files)
+    likely = (it for it in names if _LIKELY.fullmatch(it.rpartition("/")[2]) and not it.endswith(_EXAMPLES))
+    for name in islice(likely, MAX_TREE_FILES):
+        text = next(_texts([top / name]), "")
+        room -= len(text)
+        if room < 0:
+            return
+        yield from named_secrets.values(text)
+        for value in _env_values(text) if _is_env(name.rpartition("/")[2]) else ():
+            yield from _worth_masking(value)
 
 
 def _worth_masking(value: str) -> Iterator[str]:

@@ -104,7 +104,7 @@ def is_meant(name: str, suite: str, file: str) -> bool:
     """Whether a name that was given means the suite of this name, in this file: by name, path, folder or glob."""
     path = PurePosixPath(file)
     # `api/list` for `zelda/api/test-list.yaml`, wherever the folder of suites lies.
-    files = (path, path.with_name(usual_name(file)))
+    files = (path, path.parent / usual_name(file))
     given = "/".join(part for part in PurePosixPath(name).parts if part not in {".", "..", "/"})
     folders = path.parents[:-1]
     is_path = given in _tails(*files, *folders) - {usual_name(file)}

@@ -26,6 +26,7 @@ _SOME_READERS = re.compile(r"[yn]|[-+]?(0o[0-7_]+|([0-9][0-9_]*(\.[0-9_]*)?|\.[0
 _MAX_WORD = 64
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
 _TOO_DEEP = f"this is nested more than {MAX_DEPTH} levels deep"
+_TOO_MANY = f"the file holds more than {MAX_VALUES} values, repeated ones included"
 
 Path = tuple[str | int, ...]
 
@@ -86,8 +87,7 @@ class Source:
         """
         place = self.at[path] = _position(node.start_mark)
         if len(self.at) + len(self.keys) > MAX_VALUES:
-            message = f"the file holds more than {MAX_VALUES} values, repeated ones included"
-            raise Rejected(*self.problems, config_problem(self.file, place, message))
+            raise Rejected(*self.problems, config_problem(self.file, place, _TOO_MANY))
         if isinstance(node, yaml.CollectionNode) and len(path) >= MAX_DEPTH:
             raise Rejected(*self.problems, config_problem(self.file, place, _TOO_DEEP))
         if node.tag:
@@ -126,9 +126,18 @@ class Source:
 class _Loader(Composer, CParser):
     """PyYAML's composer over libyaml's parser; a node has a tag only where the file gives it one."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, file: str) -> None:
         CParser.__init__(self, text)
         Composer.__init__(self)
+        self._file, self._count = file, 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Stop before a huge file has become objects."""
+        self._count += 1
+        if self._count > MAX_VALUES:
+            event: Any = self.peek_event()
+            raise Rejected(config_problem(self._file, _position(event.start_mark), _TOO_MANY))
+        return super().compose_node(parent, index)
 
     def descend_resolver(self, *_: Any) -> None:
         """Plain words get their meaning later."""
@@ -149,7 +158,7 @@ def read(text: str, file: str) -> Source:
     """
     source = Source(file)
     try:
-        node = _Loader(text).get_single_node()
+        node = _Loader(text, file).get_single_node()
         source.values = None if node is None else source.add(node, ())
     except yaml.MarkedYAMLError as error:
         raise Rejected(config_problem(file, *_explain(error, text.split("\n")))) from None

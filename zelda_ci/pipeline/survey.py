@@ -19,7 +19,7 @@ from zelda_ci.config.detect import (
     read,
 )
 from zelda_ci.config.files import NEW_ONES, find_root, listed, top_of
-from zelda_ci.config.init import WORDS, ProjectFacts, printed, seen_from
+from zelda_ci.config.init import WORDS, printed, seen_from
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import Check
 from zelda_ci.domain.kinds import KINDS, ItemKind
@@ -60,11 +60,6 @@ class Survey:
     def folder(self) -> str:
         """The project's, from the top."""
         return _below(self.root, self.top)
-
-    @property
-    def facts(self) -> ProjectFacts:
-        """What a first suite is written for."""
-        return ProjectFacts(self.files, self.folder)
 
     def proposals(self) -> dict[str, Proposal]:
         """The commands to try, by the key they stand under."""

@@ -128,10 +128,10 @@ def test_a_gateway_is_a_plain_web_address(value, tmp_path):
 
 
 def test_hundreds_of_problems_are_counted_not_all_shown(tmp_path):
-    lines = about_config(tmp_path, "".join(f"nonsense{number}: 1\n" for number in range(300)))
+    lines = about_config(tmp_path, "".join(f"maxTurnx{number}: 1\n" for number in range(250)))
     assert len(lines) == 101
-    assert lines[0] == "1:1: nonsense0 is not a known key"
-    assert lines[-1] == "has 200 more problems"
+    assert lines[0] == "1:1: maxTurnx0 is not a known key (did you mean execution.maxTurns?)"
+    assert lines[-1] == "has 150 more problems"
 
 
 MEANT = {

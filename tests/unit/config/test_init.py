@@ -11,7 +11,6 @@ from tests.unit.config.folder import loaded
 from zelda_ci.config.init import (
     EXAMPLE,
     CommandLine,
-    ProjectFacts,
     config_text,
     first_suite,
     ignored,
@@ -36,7 +35,7 @@ def skill(description: str, **more: Any) -> ManifestItem:
 
 
 def test_a_skill_gives_its_description_as_the_task_and_is_named_in_the_criteria_only(tmp_path):
-    found = first_suite(skill("How to add a REST endpoint. Use when the user asks to add a route."), ProjectFacts())
+    found = first_suite(skill("How to add a REST endpoint. Use when the user asks to add a route."))
     (suite,) = loaded(tmp_path, test_x=found.text).suites
     assert (found.name, found.about) == ("rest-endpoint", "the skill rest-endpoint (rest-endpoint.md)")
     quote = '"How to add a REST endpoint. Use when the user asks to add a route."'
@@ -52,9 +51,9 @@ def test_a_rule_names_a_file_that_it_applies_to_and_the_first_item_of_its_list(t
         paths=(SAFE("src/**/*.ts"),), base="packages/web",
     )  # fmt: skip
     files = ("packages/web/docs/a.ts", "packages/web/src/x y.ts", "packages/web/src/user.ts", "src/other.ts")
-    assert "in ../api/" not in first_suite(rule, ProjectFacts(files, "packages/api")).text
-    assert "function in src/user.ts that" in first_suite(rule, ProjectFacts(files, "packages/web")).text
-    found = first_suite(rule, ProjectFacts(files))
+    assert "in ../api/" not in first_suite(rule, files, "packages/api").text
+    assert "function in src/user.ts that" in first_suite(rule, files, "packages/web").text
+    found = first_suite(rule, files)
     (suite,) = loaded(tmp_path, test_x=found.text).suites
     assert found.name == "api"
     assert "Find one public function in packages/web/src/user.ts that" in " ".join(suite.resolved.prompt.split())
@@ -122,29 +121,45 @@ def test_whatever_the_project_says_what_is_written_loads(tmp_path_factory, found
     ]
     config = config_text([fact, remark], commands)
     for subject in [*subjects(found), None]:
-        suite = first_suite(subject, ProjectFacts(tuple(files)))
+        suite = first_suite(subject, tuple(files))
         assert problems_of(folder, suite.name, suite.text, config) == []
         assert suite.text.isascii() or all(char.isprintable() for char in suite.text.replace("\n", ""))
 
 
 def test_a_skill_is_wanted_in_its_folder_called_where_only_people_call_it_and_shows_no_credential(tmp_path):
     ships = "Use when shipping a package."
-    (suite,) = loaded(
-        tmp_path / "a", test_x=first_suite(skill(ships, below="packages/web"), ProjectFacts()).text
-    ).suites
+    (suite,) = loaded(tmp_path / "a", test_x=first_suite(skill(ships, below="packages/web")).text).suites
     assert "small piece of work in packages/web," in suite.resolved.prompt
-    (suite,) = loaded(tmp_path / "b", test_x=first_suite(skill(ships, shown=Shown.HIDDEN), ProjectFacts()).text).suites
+    (suite,) = loaded(tmp_path / "b", test_x=first_suite(skill(ships, shown=Shown.HIDDEN)).text).suites
     assert suite.resolved.prompt.startswith("/rest-endpoint ")
-    secret = first_suite(skill(f"Use for -----BEGIN RSA PRIVATE KEY----- {'A' * 64}"), ProjectFacts())
+    secret = first_suite(skill(f"Use for -----BEGIN RSA PRIVATE KEY----- {'A' * 64}"))
     assert problems_of(tmp_path, secret.name, secret.text) == []
 
 
 def test_without_anything_to_quote_there_is_an_example(tmp_path):
-    found = first_suite(None, ProjectFacts())
+    found = first_suite(None)
     (suite,) = loaded(tmp_path, test_x=found.text).suites
     assert (found.name, found.about) == (EXAMPLE, None)
     assert suite.resolved.prompt.startswith("Find one public function of this project")
     assert not set("{}") & set(suite.resolved.prompt)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"", b".zelda/\n"),
+        (b"node_modules/", b"node_modules/\n.zelda/\n"),
+        (b"a\r\nb", b"a\r\nb\r\n.zelda/\r\n"),
+        (b"\xff\xfe odd bytes\n", b"\xff\xfe odd bytes\n.zelda/\n"),
+        (b"# .zelda/\n.zelda-old/\n", b"# .zelda/\n.zelda-old/\n.zelda/\n"),
+        (b".zelda/\n!.zelda/\n", b".zelda/\n!.zelda/\n.zelda/\n"),
+    ],
+)
+def test_gitignore_gets_a_line_and_keeps_its_own(before, after, tmp_path):
+    (tmp_path / ".gitignore").write_bytes(before)
+    draft, _ = ignored(tmp_path, tmp_path, [".zelda"])
+    assert draft is not None
+    assert draft.content == after
 
 
 def test_folders_are_ignored_that_no_file_on_the_way_to_the_top_ignores(tmp_path):

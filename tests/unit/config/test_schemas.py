@@ -27,7 +27,7 @@ def test_the_templates_name_the_schema_of_this_version_on_their_first_line():
     address = f"https://raw.githubusercontent.com/zelda-ci/zelda-ci/v{__version__}/schemas"
     first = "# yaml-language-server: $schema="
     assert init.config_text().splitlines()[0] == f"{first}{address}/{PROJECT}"
-    assert init.first_suite(None, init.ProjectFacts()).text.splitlines()[0] == f"{first}{address}/{SUITE}"
+    assert init.first_suite(None).text.splitlines()[0] == f"{first}{address}/{SUITE}"
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_the_error_messages_in_the_docs_are_real(tmp_path):
 
 def test_templates_and_the_suite_of_the_docs_are_accepted_by_valid_schemas_and_by_the_loader(tmp_path):
     assert is_accepted(PROJECT, init.config_text())
-    assert is_accepted(SUITE, init.first_suite(None, init.ProjectFacts()).text)
+    assert is_accepted(SUITE, init.first_suite(None).text)
     (suite,) = re.findall(
         r"```yaml\n(# zelda/test-rest-endpoint.yaml\n.*?)```", REFERENCE.read_text("utf-8"), re.DOTALL
     )
     assert is_accepted(SUITE, suite)
-    texts = {"test_example": init.first_suite(None, init.ProjectFacts()).text, "test_api": suite}
+    texts = {"test_example": init.first_suite(None).text, "test_api": suite}
     assert problems(make(tmp_path, config=init.config_text(), **texts)) == []
