@@ -42,7 +42,7 @@ CEILINGS = {
     "tests/architecture": 911,
     "tests/golden": 1410,
     "tests/hostile": 3370,
-    "tests/integration": 20195,
+    "tests/integration": 20172,
     "tests/scenarios": 3611,
     "tests/slow": 509,
     "tests/support": 7184,
