@@ -3,6 +3,8 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 SHELL := /bin/sh
+# Where nothing compiled is kept, each process of the tests compiles all of them anew, for as long as it then works.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)

@@ -206,8 +206,9 @@ def map_lines(copy: Path, kept: Path) -> None:
     kept.mkdir(parents=True, exist_ok=True)
     os.environ |= {"COVERAGE_CORE": "ctrace", "SECONDS_OF_TESTS": str(kept / "seconds.json")}
     files = ",".join(map(str, _parts(copy)))
-    measured = ("coverage", "run", f"--data-file={kept}/lines", f"--include={files}", "-m", "pytest", "-p", "mutants")
-    run(copy, *measured, *(f"tests/{each}" for each in TESTS))
+    settings = ("--rcfile=/dev/null", f"--data-file={kept}/lines", f"--include={files}")
+    tests = (f"tests/{each}" for each in TESTS)
+    run(copy, "coverage", "run", *settings, "-m", "pytest", "-p", "mutants", *tests)
 
 
 def tests_of_lines(kept: Path) -> Callable[[Mutant], list[str]]:

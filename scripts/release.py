@@ -21,7 +21,6 @@ TOOLS = ".github/release/docker-compose.yml"
 IMAGE_LINE = re.compile(r"^  image: (.+)$", re.MULTILINE)
 PINNED = re.compile(r"docker://[a-z0-9][a-z0-9._/:-]*@sha256:[0-9a-f]{64}")
 WHO = {"NAME": "github-actions[bot]", "EMAIL": "41898282+github-actions[bot]@users.noreply.github.com"}
-MAX_TRIES = 3
 
 
 class RefusedError(Exception):
@@ -165,9 +164,8 @@ def changelog(release: Release) -> str:
     (_, _, unreleased), (_, after, section) = sections[:2]
     if unreleased.strip():
         raise RefusedError(f"CHANGELOG.md has entries under [Unreleased]: move them under [{wanted}]")
-    day = re.fullmatch(r" - (\d{4}-\d\d-\d\d)\s*", after)
     try:
-        date.fromisoformat(day[1] if day else "")
+        date.fromisoformat(after.strip().removeprefix("- "))
     except ValueError:
         raise RefusedError(f"CHANGELOG.md gives [{wanted}] no date: ## [{wanted}] - 2026-01-31") from None
     body = re.split(r"^\[[^]]+\]: ", section, maxsplit=1, flags=re.MULTILINE)[0].strip()
@@ -266,25 +264,16 @@ def tag(release: Release, image: str) -> dict[str, str]:
 
 def move(release: Release) -> dict[str, str]:
     """Let `v1` follow to `v1.2.3`, forward only; says `moving=v1` where the two are the same in the end."""
-    name = release.moving
-    for attempt in range(MAX_TRIES):
-        tags = remote_tags()
-        if name is None or not _is_newest(release, tags):
-            return {"moving": ""}
-        to, before = tags[release.tag].commit, tags.get(name)
-        if before and before.commit == to:
-            break
-        if before and before.commit not in {tags[f"v{version}"].commit for version in final_versions(tags)}:
-            print(f"{name} was on {before.commit}, which is no release: somebody moved it", file=sys.stderr)
-        lease = f"--force-with-lease=refs/tags/{name}:{before.object_hash if before else ''}"
-        try:
-            git("push", "--quiet", lease, "origin", f"{to}:refs/tags/{name}")
-            break
-        except RefusedError:
-            # Another release may have moved it meanwhile: look again whose turn it is.
-            if attempt + 1 == MAX_TRIES:
-                raise
-    return {"moving": name or ""}
+    name, tags = release.moving, remote_tags()
+    if name is None or not _is_newest(release, tags):
+        return {"moving": ""}
+    to, before = tags[release.tag].commit, tags.get(name)
+    if before and before.commit not in {tags[f"v{version}"].commit for version in final_versions(tags)}:
+        print(f"{name} was on {before.commit}, which is no release: somebody moved it", file=sys.stderr)
+    # Refused where another release has moved it meanwhile: the next attempt looks again whose turn it is.
+    lease = f"--force-with-lease=refs/tags/{name}:{before.object_hash if before else ''}"
+    git("push", "--quiet", lease, "origin", f"{to}:refs/tags/{name}")
+    return {"moving": name}
 
 
 def _is_newest(release: Release, tags: dict[str, RemoteTag]) -> bool:

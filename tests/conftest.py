@@ -42,11 +42,22 @@ def pytest_collection() -> Iterator[None]:
 # Their tests last longest.
 LONG = (
     "test_corpus",
+    "test_shards",
+    "test_cancelled",
+    "test_run_against",
+    "test_shard_examples",
+    "test_html_report_browser",
+    "test_nightly",
+    "test_simulation",
+    "test_jobs_and_workflows",
+    "test_conversation",
+    "test_runner_action",
+    "test_demo",
     "test_run_interrupted",
+    "test_add_a_metric",
     "test_everyday",
     "test_judge_command",
     "test_run_correctness",
-    "test_add_a_metric",
 )
 
 

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from base_image import CannotBuildError, cache
 
@@ -42,28 +42,6 @@ class Order:
         return {**({self.workspace: WORKSPACE} if self.workspace else {}), **self.mounts}
 
 
-class Engine(Protocol):
-    """Builds one image and runs it; everything it made is gone after `close`."""
-
-    def build(self, context: Path, base: str | None) -> None:
-        """Build the Dockerfile of a folder, on another base where one is named."""
-
-    def sizes(self) -> list[int]:
-        """Bytes, unpacked, of each layer that the Dockerfile puts on its base, lowest first; without empty ones."""
-
-    def digests(self) -> list[str]:
-        """Every layer of the image, the base's included, the lowest first."""
-
-    def command(self, order: Order) -> list[str]:
-        """What to start for a run."""
-
-    def terminate(self, started: "subprocess.Popen[str]") -> None:
-        """Send SIGTERM to the first process of the run that `command` gave last, as a runner does on cancelling."""
-
-    def close(self) -> None:
-        """Remove image and containers."""
-
-
 class Docker:
     """A Docker engine, local or rootless."""
 
@@ -78,10 +56,12 @@ class Docker:
         return bool(shutil.which("docker")) and subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
     def build(self, context: Path, base: str | None) -> None:
+        """Build the Dockerfile of a folder, on another base where one is named."""
         chosen = ["--build-arg", f"BASE={base}"] if base else []
         _built(["docker", "build", "--tag", self._tag, *chosen, str(context)])
 
     def sizes(self) -> list[int]:
+        """Bytes, unpacked, of each layer that the Dockerfile puts on its base, lowest first; without empty ones."""
         table = ["--no-trunc", "--human=false", "--format", "{{.Size}} {{.CreatedBy}}"]
         rows = _said("docker", "history", *table, self._tag)
         added: list[int] = []
@@ -93,12 +73,14 @@ class Docker:
         raise BuildError(f"no layer of the image was made by {FIRST_INSTRUCTION}:\n{rows}")
 
     def digests(self) -> list[str]:
+        """Every layer of the image, the base's included, the lowest first."""
         layers: list[str] = json.loads(
             _said("docker", "image", "inspect", "--format", "{{json .RootFS.Layers}}", self._tag)
         )
         return layers
 
     def command(self, order: Order) -> list[str]:
+        """What to start for a run."""
         self._name = f"zelda-image-test-{secrets.token_hex(4)}"
         words = ["docker", "run", "--rm", "--name", self._name]
         words += [f"--user={order.user}"] if order.user else []
@@ -110,9 +92,11 @@ class Docker:
         return [*words, f"--entrypoint={order.entrypoint[0]}", image, *order.entrypoint[1:], *order.arguments]
 
     def terminate(self, started: "subprocess.Popen[str]") -> None:
+        """Send SIGTERM to the first process of the run that `command` gave last, as a runner does on cancelling."""
         subprocess.run(["docker", "kill", "--signal=TERM", self._name], check=True, capture_output=True)
 
     def close(self) -> None:
+        """Remove image and containers."""
         subprocess.run(["docker", "image", "rm", "--force", self._tag], check=False, capture_output=True)
 
 
@@ -187,6 +171,10 @@ class Buildah:
 
     def _said(self, *words: str) -> str:
         return _said(*self._buildah, *words)
+
+
+Engine = Docker | Buildah
+"""Builds one image and runs it; everything it made is gone after `close`."""
 
 
 def _built(words: list[str]) -> None:

@@ -6,7 +6,6 @@ space. An arrangement may go on with the machine of the one before. Needs root, 
 """
 
 import argparse
-import fcntl
 import shutil
 import signal
 import subprocess
@@ -85,7 +84,6 @@ ARRANGEMENTS: Mapping[str, Arrangement] = {
         preparation="rm -f /etc/sudoers.d/dev",
         after="runner",
     ),
-    "root": Arrangement("root", "/srv/some projects/zelda ci", commands=(*README, "make isolation")),
     # Nobody else can read the checkout.
     "root-closed": Arrangement("root", "/root/my projects/zelda ci", commands=("make demo", "make isolation")),
 }
@@ -99,7 +97,6 @@ def main() -> int:
     parser.add_argument(
         "--outcomes", type=Path, help="folder for what ran and what was skipped, as scripts/unrun reads"
     )
-    parser.add_argument("--command", action="append", help="in place of the arrangement's own, in its clone")
     asked = parser.parse_args()
     if unknown := set(asked.names) - set(ARRANGEMENTS):
         parser.error(f"no such arrangement: {', '.join(sorted(unknown))}")
@@ -114,10 +111,10 @@ def main() -> int:
             groups.append([name])
     try:
         for group in groups:
-            with machine_for(ARRANGEMENTS[group[0]]) as (machine, folder):
-                failed += [name for name in group if not passes(name, machine, folder, asked.command)]
+            with machine_for(ARRANGEMENTS[group[0]]) as (machine, reports):
+                failed += [name for name in group if not passes(name, machine)]
                 if asked.outcomes:
-                    shutil.copytree(folder / REPORTS, asked.outcomes, dirs_exist_ok=True)
+                    shutil.copytree(reports, asked.outcomes, dirs_exist_ok=True)
     except base_image.CannotBuildError as reason:
         print(f"fresh machines skipped: {reason}")
         print("Not shown here: that the README's commands work without bubblewrap, as root and as an ordinary user.")
@@ -128,20 +125,19 @@ def main() -> int:
 
 @contextmanager
 def machine_for(arrangement: Arrangement) -> Iterator[tuple[FreshMachine, Path]]:
-    """A new machine with a clone of what is committed, and the folder of what it reports and downloads."""
+    """A new machine with a clone of what is committed, and the folder of what it reports."""
     with tempfile.TemporaryDirectory(prefix="zelda-fresh-") as made:
-        folder = Path(made)
-        mounts = {name: folder / name for name in (REPORTS, DOWNLOADS)}
-        for each in mounts.values():
-            each.mkdir()
-        with fresh_machine.made(mounts) as machine:
-            lend(folder / DOWNLOADS)
+        reports = Path(made)
+        # pip uses only what is its user's own.
+        downloads = base_image.cache() / f"pip-{arrangement.user}"
+        downloads.mkdir(exist_ok=True)
+        with fresh_machine.made({REPORTS: reports, DOWNLOADS: downloads}) as machine:
             machine.clone(REPOSITORY, arrangement.place, arrangement.user)
             machine.run("root", f"chown -R {arrangement.user}: /mnt/{REPORTS} /mnt/{DOWNLOADS}")
-            yield machine, folder
+            yield machine, reports
 
 
-def passes(name: str, machine: FreshMachine, folder: Path, commands: list[str] | None) -> bool:
+def passes(name: str, machine: FreshMachine) -> bool:
     """Whether every command ends with 0; the next is not tried where one fails."""
     arrangement = ARRANGEMENTS[name]
     for package in arrangement.packages:
@@ -149,12 +145,7 @@ def passes(name: str, machine: FreshMachine, folder: Path, commands: list[str] |
     if arrangement.preparation:
         machine.run("root", arrangement.preparation)
     variables = {"PIP_CACHE_DIR": f"/mnt/{DOWNLOADS}", "ZELDA_TEST_OUTCOMES": f"/mnt/{REPORTS}/{name}.json"}
-    for command in commands or arrangement.commands:
-        if not ends_well(name, machine, arrangement, command, variables):
-            return False
-        if command in README:
-            give_back(folder / DOWNLOADS)
-    return True
+    return all(ends_well(name, machine, arrangement, command, variables) for command in arrangement.commands)
 
 
 def ends_well(
@@ -177,27 +168,6 @@ def ends_well(
     mark = "PASS" if process.returncode == 0 else f"FAIL (exit code {process.returncode})"
     print(f"fresh {name} | {mark}: {command}, {time.monotonic() - begun:.0f} s", flush=True)
     return process.returncode == 0
-
-
-@contextmanager
-def kept_downloads() -> Iterator[Path]:
-    """The folder of what pip has downloaded on other machines, for one process at a time."""
-    with (base_image.cache() / "pip.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield base_image.cache() / "pip"
-
-
-def lend(downloads: Path) -> None:
-    """What pip has downloaded before: a copy, since pip only uses what is its user's own."""
-    with kept_downloads() as kept:
-        if kept.is_dir():
-            shutil.copytree(kept, downloads, dirs_exist_ok=True)
-
-
-def give_back(downloads: Path) -> None:
-    """Keep what pip has downloaded for the next machine."""
-    with kept_downloads() as kept:
-        shutil.copytree(downloads, kept, dirs_exist_ok=True)
 
 
 if __name__ == "__main__":

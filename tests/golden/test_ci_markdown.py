@@ -1,7 +1,7 @@
 """Comments and summaries against expected files, which people have looked at in a browser.
 
 After a wanted change: `UPDATE_GOLDEN=1 pytest tests/golden`, then read the difference in `tests/golden/expected_ci/`,
-and look at it with `scripts/comment_image NAME OUTPUT.png`.
+and look at it with `scripts/images NAME OUTPUT.png`.
 """
 
 import os

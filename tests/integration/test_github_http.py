@@ -133,6 +133,11 @@ def test_a_token_with_a_line_break_is_not_told(github: GitHubServer) -> None:
     assert github.requests == []
 
 
+def test_a_server_that_is_silent_is_left_when_patience_ends(github: GitHubServer) -> None:
+    github.script_failures([slow(60)])
+    assert error_of(github, Http(patience_seconds=0.5), timeout=900).message.endswith("it timed out.")
+
+
 def test_a_server_that_drips_is_left_when_patience_ends() -> None:
     """Each byte comes in time, so that only the whole can take too long."""
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -67,53 +67,59 @@ def unescaped(lines: list[str]) -> list[str]:
     return [line.replace("$$", "$") for line in lines]
 
 
+def places(tmp_path: Path, project: Project, *names: str) -> list[Project]:
+    """Machines with a clone each, as their runners leave it."""
+    for name in names:
+        shutil.copytree(project.path, tmp_path / name / "shop", symlinks=True)
+    made = [Project(tmp_path / name / "shop", tmp_path / name / "home") for name in names]
+    for place in made:
+        place.git("update-ref", "refs/remotes/origin/main", "HEAD~1")
+    return made
+
+
+def of_leg(number: int, base: str) -> dict[str, str]:
+    """What the job of a shard finds in its environment, at either."""
+    return {
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": base,
+        "CI_NODE_INDEX": str(number),
+        "CI_NODE_TOTAL": str(SHARDS),
+        "BUILDKITE_PULL_REQUEST_BASE_BRANCH": "main",
+        "BUILDKITE_PARALLEL_JOB": str(number - 1),
+        "BUILDKITE_PARALLEL_JOB_COUNT": str(SHARDS),
+        "REPLAY": "cassettes",
+    }
+
+
 def test_the_examples_share_a_run_and_put_it_together(tmp_path: Path, programs: Path) -> None:
     (project,) = machines(tmp_path, "recorded", head=GREETS + "Be kind.\n", **{"zelda.config.yaml": "trials: 1\n"})
     recorded(project)
-    for ci in ("gitlab", "buildkite"):
-        share_a_run(ci, tmp_path / ci, project, programs)
-
-
-def share_a_run(ci: str, tmp_path: Path, project: Project, programs: Path) -> None:
-    places = [tmp_path / name for name in ("one", "two", "report")]
-    for place in places:
-        shutil.copytree(project.path, place / "shop", symlinks=True)
-    *legs, report = (Project(place / "shop", place / "home") for place in places)
-    if ci == "gitlab":
-        shard, merge = gitlab()["zelda"]["script"], gitlab()["zelda-report"]["script"]
-    else:
-        shard, merge = (unescaped(step["command"]) for step in buildkite())
-    base = report.git("rev-parse", "HEAD~1")
-    stored = tmp_path / "stored"
-    for number, leg in enumerate(legs, start=1):
-        leg.git("update-ref", "refs/remotes/origin/main", base)
-        variables = {
-            "CI_MERGE_REQUEST_DIFF_BASE_SHA": base,
-            "CI_NODE_INDEX": str(number),
-            "CI_NODE_TOTAL": str(SHARDS),
-            "BUILDKITE_PULL_REQUEST_BASE_BRANCH": "main",
-            "BUILDKITE_PARALLEL_JOB": str(number - 1),
-            "BUILDKITE_PARALLEL_JOB_COUNT": str(SHARDS),
-            "REPLAY": "cassettes",
-        }
-        done = shell(leg, shard, programs, **variables)
+    one, two, report, other = places(tmp_path, project, "one", "two", "report", "other")
+    base, stored = report.git("rev-parse", "HEAD~1"), tmp_path / "stored"
+    shard, merge = gitlab()["zelda"]["script"], gitlab()["zelda-report"]["script"]
+    for number, leg in enumerate((one, two), start=1):
+        done = shell(leg, shard, programs, **of_leg(number, base))
         assert done.returncode == 0, done.stdout + done.stderr
-        shutil.copytree(leg.results / "shards", stored / ".zelda" / "shards", dirs_exist_ok=True)
-        if ci == "gitlab" and number == 1:
-            shutil.copytree(stored / ".zelda", report.path / ".zelda")
+        # GitLab's runner unpacks the artifacts of all jobs where they were.
+        for place in (stored, report.path):
+            shutil.copytree(leg.results / "shards", place / ".zelda" / "shards", dirs_exist_ok=True)
+        if number == 1:
             missing = shell(report, merge, programs)
             assert missing.returncode == 2
             assert "Shard 2 of 2 is missing" in missing.stderr
-    if ci == "gitlab":
-        # Its runner unpacks the artifacts of all jobs where they were.
-        shutil.copytree(stored / ".zelda", report.path / ".zelda", dirs_exist_ok=True)
-    done = shell(report, merge, programs, STORED=str(stored))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (report.path / "zelda.html").stat().st_size > 10_000
-    told = alike((report.path / "zelda.xml").read_text())
-    assert 'name="greeting"' in told
-    assert 'name="parting"' in told
-    assert 'failures="0"' in told
+    shard_of_buildkite, merge_of_buildkite = (unescaped(step["command"]) for step in buildkite())
+    for project, lines in ((report, merge), (other, merge_of_buildkite)):
+        done = shell(project, lines, programs, STORED=str(stored))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert (project.path / "zelda.html").stat().st_size > 10_000
+        told = alike((project.path / "zelda.xml").read_text())
+        assert 'name="greeting"' in told
+        assert 'name="parting"' in told
+        assert 'failures="0"' in told
+
+    # Both have the same shard run.
+    (programs / "zelda").write_text('#!/bin/sh\necho "$@"\n')
+    commands = [shell(other, lines, programs, **of_leg(2, base)).stdout for lines in (shard, shard_of_buildkite)]
+    assert commands[0] == commands[1] != ""
 
 
 def test_the_examples_ask_for_what_the_shell_is_given() -> None:

@@ -145,6 +145,8 @@ def test_a_run_that_is_killed_right_after_the_signal_has_told_its_results(tmp_pa
         done = stage.pull_request(stage.open_pull(), script, trials="3", during=kill)
         assert done.code == -signal.SIGKILL
         assert done.outputs["verdict"] == "cancelled"
+        assert (stage.project.path / done.outputs["results-path"]).is_file()
+        assert done.summary.count("### Zelda") == 1
         assert "| greeting |" in done.summary
         assert stage.stored == []
 

@@ -11,10 +11,12 @@ from tests.integration.test_run_against import GREETS, SILENT, model
 from tests.integration.test_run_against import SUITE as AGAINST
 from tests.scenarios.stage import GOOD, Done, Stage
 from tests.support.events import REPOSITORY_ID
+from tests.support.github_clients import api_of
 from tests.support.github_html import ACTS, page
 from tests.support.github_server import Comment, Pull, answered, lose_answer
-from zelda_ci.ci.acceptances import AcceptanceRecord, hidden_line, reply_key, words_of
+from zelda_ci.ci.acceptances import AcceptanceRecord, hidden_line, read_acceptances, reply_key, words_of
 from zelda_ci.github.comments import marker
+from zelda_ci.redact import Redactor
 
 # What must pass is red without any base.
 SUITE = AGAINST.replace("acceptanceCriteria", "mustPass")
@@ -315,6 +317,11 @@ def test_what_does_not_fail_or_is_not_known_cannot_be_accepted(stage: Stage) -> 
     assert not reruns(stage)
 
 
+def accepted(stage: Stage) -> bool:
+    """Whether anything that was accepted holds at this moment."""
+    return bool(read_acceptances(api_of(stage.github), 7, REPOSITORY_ID, Redactor()))
+
+
 def forged(asked: Comment, by: str, **other: object) -> str:
     """What a reply of Zelda's would say if it had accepted something."""
     record = AcceptanceRecord(
@@ -333,7 +340,6 @@ def forged(asked: Comment, by: str, **other: object) -> str:
 def test_a_forged_record_counts_for_nothing(stage: Stage) -> None:
     """In a comment of its author's, for somebody without rights, of another pull request, with other words."""
     pull = stage.open_pull({"CLAUDE.md": SILENT})
-    red(stage, pull)
     repository, zelda = stage.github.repository, stage.github.login
     real = repository.add_comment(7, ACCEPT, author="maintainer")
     own = repository.add_comment(7, ACCEPT, author="mallory")
@@ -350,10 +356,11 @@ def test_a_forged_record_counts_for_nothing(stage: Stage) -> None:
     repository.add_comment(7, "\n" + forged(real, "maintainer"), author=zelda)
     repository.add_comment(7, forged(real, "maintainer"), author=zelda, edits=1)
     repository.add_comment(7, forged(real, "maintainer"), author=zelda, minimized="SPAM")
-    assert again(stage, pull).code == 1
+    assert not accepted(stage)
     # What they all lack is there now.
     repository.add_comment(7, forged(real, "maintainer"), author=zelda)
-    assert again(stage, pull).code == 0
+    assert accepted(stage)
+    assert red(stage, pull).code == 0
 
 
 def test_an_acceptance_is_taken_back(stage: Stage) -> None:
@@ -368,18 +375,19 @@ def test_an_acceptance_is_taken_back(stage: Stage) -> None:
     assert (done.code, "counts for nothing" in done.summary) == (1, True), done.printed
     # Each is undone before the next.
     reply.minimized = "OUTDATED"
-    assert again(stage, pull).code == 1
+    assert not accepted(stage)
     reply.minimized, repository.roles["maintainer"] = None, "read"
-    assert again(stage, pull).code == 1
+    assert not accepted(stage)
     repository.roles["maintainer"] = "write"
-    assert again(stage, pull).code == 0
+    assert accepted(stage)
     reply.edit(reply.body)
-    assert again(stage, pull).code == 1
+    assert not accepted(stage)
     reply.edits = 0
     asked.edit(ACCEPT + ", and more")
-    assert again(stage, pull).code == 1
+    assert not accepted(stage)
     asked.body, asked.edits = ACCEPT, 0
     repository.comments(7).remove(asked)
+    assert not accepted(stage)
     assert again(stage, pull).code == 1
 
 

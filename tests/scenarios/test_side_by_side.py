@@ -21,20 +21,6 @@ def batch(stage: Stage, done: Done) -> dict[str, Any]:
     return found
 
 
-def test_a_budget_that_ends_is_red_and_says_what_was_not_run(tmp_path: Path) -> None:
-    with Stage(tmp_path, FILES) as stage:
-        pull = stage.open_pull({"CLAUDE.md": SILENT})
-        done = stage.pull_request(pull, model, trials='{"first": 2, "looks": [6], "budgetUsd": 0.004}')
-        assert done.code == 2, done.printed
-        found = batch(stage, done)
-        assert sum(map(cost_of, (*found["runs"], *found["baseRuns"]))) <= 0.004
-        (arms,) = found["arms"]
-        assert (arms["reason"], arms["unpaid"] > 0) == ("budget", True)
-        (suite,) = comparison(stage, done)["suites"]
-        assert suite["verdict"] == "inconclusive"
-        assert "the budget ended" in stage.bodies()[0]
-
-
 def test_a_base_that_cannot_be_had_leaves_the_stored_baseline_and_a_sentence(tmp_path: Path) -> None:
     with Stage(tmp_path, FILES) as stage:
         pull = stage.open_pull({"CLAUDE.md": GREETS + "Be kind.\n"})
@@ -59,6 +45,11 @@ def test_a_second_attempt_goes_on_where_the_first_ended(tmp_path: Path) -> None:
         assert done.code == 2, done.printed
         before = batch(stage, done)
         assert (len(before["runs"]), len(before["baseRuns"])) == (2, 0)
+        assert sum(map(cost_of, before["runs"])) <= 0.004
+        (arms,) = before["arms"]
+        assert (arms["reason"], arms["unpaid"] > 0) == ("budget", True)
+        assert comparison(stage, done)["suites"][0]["verdict"] == "inconclusive"
+        assert "the budget ended" in stage.bodies()[0]
 
         run.attempt = 2
         done = stage.pull_request(pull, model, run=run, trials=FEW, jobs="4")

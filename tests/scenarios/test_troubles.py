@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tests.scenarios.stage import BAD, FILES, GOOD, GREETING, Stage
 from tests.support.command import after, gone, processes
-from tests.support.github_server import slow
 from tests.support.scripted_api import ScriptedApi
 from tests.support.warm import Process
 from zelda_ci.pipeline.needed_programs import IMAGE
@@ -48,24 +47,6 @@ def test_github_enterprise_server_has_no_such_artifacts_and_everything_else(tmp_
         assert len(stage.bodies()) == 1
         folder = (stage.project.path / done.outputs["results-path"]).parent
         assert json.loads((folder / "zelda-ci.json").read_bytes())["headSha"]
-
-
-def test_a_step_that_is_killed_while_github_is_slow_has_told_its_results_already(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        stage.store(stage.tip)
-        stage.github.script_failures([slow(300, on="POST */CreateArtifact")])
-
-        def kill(process: Process, _: ScriptedApi) -> None:
-            after(lambda: not stage.github.failures)
-            os.kill(process.pid, signal.SIGKILL)
-
-        done = stage.pull_request(stage.open_pull(), GOOD, during=kill)
-        assert done.code == -signal.SIGKILL
-        assert done.outputs["verdict"] == "cancelled"
-        assert done.outputs["score"]
-        assert (stage.project.path / done.outputs["results-path"]).is_file()
-        assert done.summary.count("### Zelda") == 1
-        assert "| greeting |" in done.summary
 
 
 def test_results_that_cannot_be_written_are_in_the_summary_all_the_same(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def all_cases() -> tuple[JudgeCase, ...]:
     return tuple(
         JudgeCase.model_validate({"trap": file.stem, **case})
         for file in sorted(FOLDER.glob("*.yaml"))
-        for case in yaml.safe_load(file.read_text("utf-8"))
+        for case in yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
     )
 
 

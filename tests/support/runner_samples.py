@@ -147,7 +147,7 @@ def samples(half: Half | None = None) -> list[Sample]:
 
 def _samples() -> Iterator[Sample]:
     for file in sorted(FOLDER.glob("*/expected.yaml")):
-        for name, expected in yaml.safe_load(file.read_text("utf-8")).items():
+        for name, expected in yaml.load(file.read_text("utf-8"), yaml.CSafeLoader).items():
             output = file.with_name(f"{name}.txt").read_bytes()
             kept = file.with_name(f"{name}.reports")
             paths = sorted(path for path in kept.rglob("*") if path.is_file())

@@ -46,6 +46,7 @@ PRELOADED = (
     "zelda_ci.judge.anthropic_judge",
     "zelda_ci.model_proxy.live",
     "zelda_ci.model_proxy.server",
+    "zelda_ci.report.html.writer",
     "zelda_ci.workspace.workspaces",
     "tests.builders",
     *(f"zelda_ci.cli.{file.stem}" for file in (Path(__file__).parents[2] / "zelda_ci" / "cli").glob("[a-z]*.py")),
@@ -218,6 +219,11 @@ def serve() -> None:
     """Fork a command for every order that comes on standard input, and tell its process id and its exit code."""
     for name in PRELOADED:
         importlib.import_module(name)
+    # Compiled once: each command that writes a report would do it for itself.
+    for module in ("zelda_ci.report.html.rendering", "zelda_ci.judge.prompts"):
+        templates = importlib.import_module(module).environment()
+        for template in templates.list_templates():
+            templates.get_template(template)
     count_supervisors()
     gc.freeze()
     with socket.socket(fileno=os.dup(0)) as control, selectors.DefaultSelector() as selector:

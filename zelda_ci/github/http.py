@@ -104,7 +104,8 @@ class Http:
         self._session = session = self._session or _new_session()
         body: dict[str, Any] = {"json": request.json} if request.data is None else {"data": request.data}
         headers = {"User-Agent": f"zelda-ci/{__version__}", **request.headers}
-        options: dict[str, Any] = {"timeout": request.timeouts, "stream": True, "allow_redirects": False, **body}
+        timeouts = tuple(min(seconds, self._patience) for seconds in request.timeouts)
+        options: dict[str, Any] = {"timeout": timeouts, "stream": True, "allow_redirects": False, **body}
         deadline = time.monotonic() + self._patience
         try:
             with session.request(

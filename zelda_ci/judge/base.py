@@ -1,8 +1,7 @@
 """What evaluators know of a judge: a question in, a validated answer out; votes, and questions side by side."""
 
 import math
-from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -256,27 +255,3 @@ async def all_of(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T | JudgeE
         for position in range(len(calls)):
             group.start_soon(make, position)
     return [results[position] for position in range(len(calls))]
-
-
-V = TypeVar("V", bound=Hashable)
-
-
-@dataclass(frozen=True)
-class Consensus(Generic[V]):
-    """The verdict that more than half of the votes have, if there is one, and how they split."""
-
-    verdict: V | None
-    split: dict[V, int]
-
-    @property
-    def is_unanimous(self) -> bool:
-        """Whether all votes are alike."""
-        return len(self.split) <= 1
-
-
-def majority(votes: Sequence[V]) -> Consensus[V]:
-    """Count votes: exactly half of them is no majority, and no vote at all is none either."""
-    split = dict(Counter(votes).most_common())
-    ahead = next(iter(split), None)
-    is_majority = ahead is not None and 2 * split[ahead] > len(votes)
-    return Consensus(ahead if is_majority else None, split)

@@ -20,11 +20,11 @@ HERE = Path(__file__).with_name("prompts")
 
 def render(name: str, **values: object) -> str:
     """The prompt `<name>.j2` with its values; a value that is missing is an error, never a blank."""
-    return _environment().get_template(f"{name}.j2").render(**values)
+    return environment().get_template(f"{name}.j2").render(**values)
 
 
 @cache
-def _environment() -> "Environment":
+def environment() -> "Environment":
     with one_at_a_time("jinja2"):
         from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - 30 ms, few commands judge
 

@@ -15,7 +15,7 @@ from zelda_ci.metrics.citable import bare_patch_lines, patch_lines, sections
 from zelda_ci.metrics.quotes import Line, Passage, Piece, Standing
 from zelda_ci.metrics.sources import Sources, turns_of
 
-__all__ = ["CHECKS", "TASK", "Citing", "Criterion", "Sources", "look_up", "problem_with", "sections", "turns_of"]
+__all__ = ["CHECKS", "TASK", "Citing", "Criterion", "Sources", "look_up", "sections", "turns_of"]
 
 # How far a quote may lie outside the cited lines: a person finds it all the same.
 SLACK_LINES = 2
@@ -46,11 +46,6 @@ class Citing:
 
 
 PLAIN = Criterion()
-
-
-def problem_with(where: str, quote: str, sources: Sources) -> str | None:
-    """Why a citation does not hold, in a sentence; nothing where it does."""
-    return look_up(where, quote, sources).problem
 
 
 def look_up(where: str, quote: str, sources: Sources, criterion: Criterion = PLAIN) -> Citing:

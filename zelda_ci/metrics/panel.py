@@ -2,6 +2,7 @@
 
 import functools
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -9,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from zelda_ci.domain.details import Citation, CriterionVerdict
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import (
@@ -19,7 +21,6 @@ from zelda_ci.judge.base import (
     Lookups,
     PromptTooLongError,
     all_of,
-    majority,
     voter,
 )
 from zelda_ci.judge.prompts import repeated
@@ -33,12 +34,19 @@ from zelda_ci.judge.transcript import (
 )
 from zelda_ci.metrics.evidence import Citing
 from zelda_ci.metrics.gathering import JudgeEvidence
+from zelda_ci.redact import Redactor
 
 # Items in one question: the answers on them fit into an answer of usual length.
 MAX_CONCURRENT = 20
 # Citations of one item that are looked up.
 MAX_PLACES = 10
 
+# Of what a judge says, as it is stored and told to others: asked for is less.
+MAX_REASONING_LENGTH = 1000
+MAX_QUOTE_LENGTH = 600
+MAX_WHERE_LENGTH = 300
+
+NOT_JUDGED = CriterionVerdict.NOT_JUDGED.value
 NO_VERDICT = "The judge gave no verdict on it."
 NO_EVIDENCE = "it needs evidence, and none was given."
 NO_REASON = "it needs a reason, and none was given."
@@ -97,8 +105,26 @@ class Draft(Generic[V]):
     split: Mapping[V | None, int] | None = None
     """How the votes differ."""
 
+    def told(self, redact: Redactor, name: Callable[[V], str] = str) -> dict[str, Any]:
+        """Reasoning, evidence and split, as results hold them; `name` is that of a verdict there."""
+        evidence = (
+            Citation(
+                where=redact(shortened(place.where, MAX_WHERE_LENGTH)),
+                quote=redact(shortened(place.quote, MAX_QUOTE_LENGTH)) if place.quote.strip() else None,
+            )
+            for place in self.evidence
+        )
+        split = {name(verdict) if verdict else NOT_JUDGED: votes for verdict, votes in (self.split or {}).items()}
+        reasoning = redact(shortened(self.reasoning, MAX_REASONING_LENGTH))
+        return {"reasoning": reasoning, "evidence": tuple(evidence), "split": split or None}
+
 
 Vote = dict[int, Draft[V]]
+
+
+def shortened(text: str, length: int) -> str:
+    """A text of at most some length."""
+    return text if len(text) <= length else f"{text[: length - 2].rstrip()} …"
 
 
 def not_judged(why: str | JudgeError, *, again: bool = False) -> Draft[Any]:
@@ -281,20 +307,21 @@ class Panel(ABC, Generic[Item, V]):
         More than half of all votes that were asked for must agree, so that votes which do not count help no side. Where
         they do not agree, votes that are missing might have decided, and the item is not judged.
         """
-        consensus = majority([vote.verdict for vote in votes])
+        counts = Counter(vote.verdict for vote in votes)
+        ((ahead, most), *others) = counts.most_common()
         missing = [vote for vote in votes if vote.verdict is None]
-        if consensus.is_unanimous and missing:
-            return votes[0]
-        if consensus.verdict is not None:
+        if ahead is not None and 2 * most > len(votes):
             # The fullest evidence speaks; by text among equals, because the order in which votes arrive is chance.
-            agreed = (vote for vote in votes if vote.verdict is consensus.verdict)
+            agreed = (vote for vote in votes if vote.verdict is ahead)
             found = max(agreed, key=lambda vote: (len(vote.evidence), vote.reasoning))
+        elif not others:
+            found = votes[0]
         elif missing:
             count = f"{len(missing)} of {len(votes)} votes are missing"
             found = not_judged(f"{NO_MAJORITY[:-1]}, and {count}: {missing[0].reasoning}")
         else:
             found = Draft(self.tie, NO_MAJORITY)
-        return replace(found, split=None if consensus.is_unanimous else consensus.split)
+        return replace(found, split=counts if others else None)
 
     def _checked_part(self, findings: BaseModel) -> CheckedFinding[BaseModel]:
         """What a part says, with those of its quotes that hold; a finding that does not count keeps its facts only."""
@@ -309,9 +336,10 @@ class Panel(ABC, Generic[Item, V]):
                 problems += [f"Number {finding.number}: {draft.problem}"] if draft.problem else []
             is_held = draft is not None and draft.verdict is not None
             changes = {"evidence": list(draft.evidence) if draft else [], "verdict": finding.verdict}
-            kept.append(finding.model_copy(update=changes if is_held else {"evidence": [], "verdict": self.nothing}))
+            changes = changes if is_held else {"evidence": [], "verdict": self.nothing}
+            kept.append(type(finding).model_validate({**dict(finding), **changes}))
         (name,) = type(findings).model_fields
-        return CheckedFinding(findings.model_copy(update={name: kept}), tuple(problems))
+        return CheckedFinding(type(findings).model_validate({name: kept}), tuple(problems))
 
     def _merged(self, parts: Sequence[BaseModel]) -> Mapping[int, Draft[V]]:
         """The conservative rule where nobody could conclude: the worst counts, and what does not decide never does."""
@@ -328,7 +356,7 @@ class Panel(ABC, Generic[Item, V]):
     def _disagreements(self, votes: Sequence[Vote[V]]) -> Iterator[str]:
         """Who said what of which number, in sentences, where different models differ."""
         for number in self.items:
-            words = [str(vote[number].verdict or "notJudged") for vote in votes]
+            words = [str(vote[number].verdict or NOT_JUDGED) for vote in votes]
             if len(set(words)) > 1:
                 said = "; ".join(f"{voter(self.judge.model, vote)} says {word}" for vote, word in enumerate(words))
                 yield f"The models disagree on {number}: {said}."

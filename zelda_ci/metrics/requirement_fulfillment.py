@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
 from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict, FulfillmentDetails, JudgeIdentity
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails, JudgeIdentity
 from zelda_ci.domain.measures import Metric
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import Judge, JudgeQuestion
@@ -17,7 +17,7 @@ from zelda_ci.judge.transcript import EarlierFindings, QueryResult, TranscriptPa
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.evidence import Citing, Criterion, look_up
 from zelda_ci.metrics.gathering import gather
-from zelda_ci.metrics.panel import NO_REASON, Draft, ItemAnswer, Panel, Text, VerdictCitation, not_judged
+from zelda_ci.metrics.panel import NO_REASON, Draft, ItemAnswer, Panel, Text, VerdictCitation, not_judged, shortened
 from zelda_ci.redact import Redactor
 
 NAME = "requirement-fulfillment"
@@ -141,10 +141,6 @@ NOT_CONFIGURED = "Not configured: the suite has no acceptanceCriteria."
 
 MAX_NAMED = 5
 MAX_NAME_LENGTH = 100
-# Of what a judge says, as it is stored and told to others: asked for is less.
-MAX_REASONING_LENGTH = 1000
-MAX_QUOTE_LENGTH = 600
-MAX_WHERE_LENGTH = 300
 
 
 class RequirementFulfillment:
@@ -175,7 +171,14 @@ class RequirementFulfillment:
             conclusion = await panel.judged(context.transcript)
         except JudgeError as problem:
             conclusion = QueryResult(dict.fromkeys(panel.items, not_judged(problem)))
-        judgements = [self._judgement(criteria[number - 1], draft) for number, draft in conclusion.value.items()]
+        judgements = [
+            CriterionJudgement(
+                criterion=self._redact(criteria[number - 1]),
+                verdict=draft.verdict or CriterionVerdict.NOT_JUDGED,
+                **draft.told(self._redact),
+            )
+            for number, draft in conclusion.value.items()
+        ]
         details = FulfillmentDetails(
             judge=JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION),
             criteria=tuple(judgements),
@@ -192,24 +195,6 @@ class RequirementFulfillment:
         numbered = {n: Criterion(text, n > results) for n, text in enumerate(criteria, start=1)}
         lookups = lookups_of(context, self._nonce, self._redact)
         return CriteriaPanel(self._judge, self._nonce, numbered, evidence, lookups, context.suite.judge.cast_votes)
-
-    def _judgement(self, criterion: str, draft: Draft[CriterionVerdict]) -> CriterionJudgement:
-        redact = self._redact
-        return CriterionJudgement(
-            criterion=redact(criterion),
-            verdict=draft.verdict or CriterionVerdict.NOT_JUDGED,
-            reasoning=redact(_shortened(draft.reasoning, MAX_REASONING_LENGTH)),
-            evidence=tuple(
-                Citation(
-                    where=redact(_shortened(place.where, MAX_WHERE_LENGTH)),
-                    quote=redact(_shortened(place.quote, MAX_QUOTE_LENGTH)) if place.quote.strip() else None,
-                )
-                for place in draft.evidence
-            ),
-            split={str(verdict or CriterionVerdict.NOT_JUDGED): count for verdict, count in draft.split.items()}
-            if draft.split
-            else None,
-        )
 
 
 def create(services: JudgeServices) -> Evaluator:
@@ -240,7 +225,7 @@ def _unjudged(judgements: Sequence[CriterionJudgement]) -> str:
     ]
     reasons = list(dict.fromkeys(str(judgement.reasoning) for _, judgement in missing))
     named = [
-        f"{number}. {_shortened(' '.join(judgement.criterion.split()), MAX_NAME_LENGTH)}"
+        f"{number}. {shortened(' '.join(judgement.criterion.split()), MAX_NAME_LENGTH)}"
         for number, judgement in missing[:MAX_NAMED]
     ]
     if len(reasons) > 1:
@@ -248,10 +233,6 @@ def _unjudged(judgements: Sequence[CriterionJudgement]) -> str:
     more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
     why = f" {reasons[0]}" if len(reasons) == 1 else ""
     return f"{len(missing)} of {len(judgements)} criteria were not judged.{why} Not judged: {'; '.join(named)}{more}"
-
-
-def _shortened(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 2].rstrip()} …"
 
 
 def _dropped(drafts: Mapping[int, Draft[CriterionVerdict]]) -> Iterator[str]:

@@ -159,9 +159,9 @@ def _is_call_of(call: str, item: ManifestItem) -> bool:
 ORDER = (Use.BROKEN, Use.MISUSED, Use.INSTRUCTIONS_IGNORED, Use.MISSED, Use.FOLLOWED, Use.USED_WELL, Use.NOT_APPLICABLE)
 
 
-def stored(finding: Use | None) -> str:
+def stored(finding: Use) -> str:
     """As results name it."""
-    return to_camel(finding.lower()) if finding else "notJudged"
+    return to_camel(finding.lower())
 
 
 def objection(subject: Subject, given: ItemAnswer, use: Use) -> str | None:

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import (
-    Citation,
     JudgeIdentity,
     RuleJudgement,
     RuleVerdict,
@@ -31,8 +30,8 @@ from zelda_ci.metrics import tool_claims
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.evidence import Citing
 from zelda_ci.metrics.gathering import gather
-from zelda_ci.metrics.panel import Draft, ItemAnswer, Panel, VerdictCitation
-from zelda_ci.metrics.tool_claims import Subject, ToolFindings, ToolObservations, Use
+from zelda_ci.metrics.panel import Draft, ItemAnswer, Panel, VerdictCitation, shortened
+from zelda_ci.metrics.tool_claims import Subject, ToolFindings, ToolObservations, Use, stored
 from zelda_ci.redact import Redactor
 
 NAME = "tool-usage"
@@ -42,7 +41,6 @@ PROMPT_VERSION = "3"
 OFFER_SHARE = 0.15
 
 MAX_DESCRIPTION_LENGTH = 600
-MAX_REASONING_LENGTH = 600
 MAX_NAME_LENGTH = 300
 
 
@@ -235,18 +233,11 @@ class ToolUsage:
         for subject, draft in found:
             if not subject.is_rule and draft.verdict is use:
                 missed = tool_claims.missed_tool(subject, draft.answer) if use is Use.MISSED else None
-                yield ToolRemark(tool=self._redact(missed or subject.name), **self._told(draft))
+                yield ToolRemark(tool=self._redact(missed or subject.name), **draft.told(self._redact, stored))
 
     def _rule(self, subject: Subject, draft: Draft[Use]) -> RuleJudgement:
         verdict = RULE_VERDICTS[draft.verdict] if draft.verdict else RuleVerdict.NOT_JUDGED
-        return RuleJudgement(rule=self._redact(subject.name), verdict=verdict, **self._told(draft))
-
-    def _told(self, draft: Draft[Use]) -> dict[str, Any]:
-        redact = self._redact
-        evidence = tuple(Citation(where=redact(place.where), quote=redact(place.quote)) for place in draft.evidence)
-        reasoning = redact(draft.reasoning[:MAX_REASONING_LENGTH])
-        split = {tool_claims.stored(use): votes for use, votes in draft.split.items()} if draft.split else None
-        return {"reasoning": reasoning, "evidence": evidence, "split": split}
+        return RuleJudgement(rule=self._redact(subject.name), verdict=verdict, **draft.told(self._redact, stored))
 
 
 LISTS: Mapping[str, Use | None] = {
@@ -319,8 +310,8 @@ def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) ->
 def _entry(item: ManifestItem, redact: Redactor) -> ManifestEntry:
     """An item without what makes a result large."""
     facts = {name: getattr(item, name) for name in ManifestEntry.model_fields}
-    if item.description and len(item.description) > SHORT:
-        facts["description"] = redact(f"{item.description[: SHORT - 2].rstrip()} …")
+    if item.description:
+        facts["description"] = redact(shortened(item.description, SHORT))
     return ManifestEntry(**facts)
 
 

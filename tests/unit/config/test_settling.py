@@ -64,3 +64,22 @@ def test_only_what_counts_has_to_be_right_on_the_base(tmp_path):
     for broken in ("prompt: x\ntrials: many\n", "- no mapping\n"):
         with pytest.raises(ConfigError, match="bbbbbbb"):
             settled(tmp_path / broken[0], {"test_a": TESTED}, {"test_a": broken})
+
+
+def test_where_results_go_is_the_bases_and_its_suites_that_are_gone_are_named(tmp_path: Path) -> None:
+    top, other = tmp_path / "head", tmp_path / "base"
+    project = loaded(top, config="# own\nresultsDir: mine\n", test_a=TESTED)
+    ours = tuple(places(project, top).values())
+    base = base_settings(make(other, config="resultsDir: theirs\n", test_a=TESTED, test_gone=TESTED), other, "b", ours)
+    found = settle(project, top, base)
+    assert (str(found.project.config.results_dir), found.project.results_dir) == ("theirs", top / "theirs")
+    assert [(change.key, str(change.origin)) for change in found.changes] == [("resultsDir", "zelda.config.yaml:2")]
+    assert (found.gone, [suite.is_new for suite in found.suites]) == (("zelda/test-gone.yaml",), [False])
+    same = base_settings(make(tmp_path / "same", config="resultsDir: mine\n"), tmp_path / "same", "b", ours)
+    assert (settle(project, top, same).changes, same.gone, same.suites) == ((), (), {})
+    # Left out by the pull request, it is told where the base gives it.
+    bare = loaded(tmp_path / "bare", test_a=TESTED)
+    assert [str(change.origin) for change in settle(bare, tmp_path / "bare", base).changes] == ["zelda.config.yaml:1"]
+    (top / "theirs").symlink_to(tmp_path)
+    with pytest.raises(ConfigError, match=r"resultsDir.*outside \.git|symbolic link"):
+        settle(project, top, base)

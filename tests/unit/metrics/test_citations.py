@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import session
 from zelda_ci.metrics.citable import patch_lines
-from zelda_ci.metrics.evidence import Sources, problem_with, sections, turns_of
+from zelda_ci.metrics.evidence import Sources, look_up, sections, turns_of
 from zelda_ci.metrics.quotes import Standing
 
 PATCH = """\
@@ -42,7 +42,7 @@ SOURCES = Sources(
     ],
 )
 def test_what_is_there_holds(where, quote):
-    assert problem_with(where, quote, SOURCES) is None
+    assert look_up(where, quote, SOURCES).problem is None
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_what_is_there_holds(where, quote):
     ],
 )
 def test_what_is_not_there_is_told(where, quote, problem):
-    assert problem in (problem_with(where, quote, SOURCES) or "")
+    assert problem in (look_up(where, quote, SOURCES).problem or "")
 
 
 @pytest.mark.parametrize(

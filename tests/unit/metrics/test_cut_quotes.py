@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.metrics.test_proof import RUN, sources
-from zelda_ci.metrics.evidence import problem_with
+from zelda_ci.metrics.evidence import look_up
 from zelda_ci.metrics.quotes import Line, Passage, Piece, Standing, plain, shortcoming
 
 
@@ -16,7 +16,7 @@ from zelda_ci.metrics.quotes import Line, Passage, Piece, Standing, plain, short
     ],
 )
 def test_every_piece_of_a_quote_was_shown(quote: str, holds: bool) -> None:  # noqa: FBT001
-    assert (problem_with("turn 2 call 1", quote, sources(RUN)) is None) is holds
+    assert (look_up("turn 2 call 1", quote, sources(RUN)).problem is None) is holds
 
 
 LONG = "abcdefghijklmnopqrstuvwxyzABCD"

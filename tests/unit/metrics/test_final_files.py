@@ -1,8 +1,16 @@
-"""Final files of a work tree in which a session may have left traps."""
+"""Final files of a work tree in which a session may have left traps, and what a judge is shown of all that is left."""
 
 import os
+from pathlib import Path
 
-from zelda_ci.metrics.gathering import MAX_FILE_BYTES, read_files
+from tests.builders import safe, session, suite
+from tests.support.steered import workspace_in
+from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.session import ApiUsage
+from zelda_ci.domain.workspace import Changes
+from zelda_ci.judge.prompts import new_nonce
+from zelda_ci.metrics.evidence import look_up
+from zelda_ci.metrics.gathering import MAX_FILE_BYTES, NO_CHANGES, UNKNOWN, JudgeEvidence, gather, read_files
 from zelda_ci.redact import Redactor
 
 
@@ -36,3 +44,62 @@ def test_large_and_binary_files_are_named_instead(tmp_path):
     found = read_files(tmp_path, ["large", "binary"], Redactor())
     assert found.texts == {}
     assert found.left_out == {"large": "larger than 1 MB", "binary": "binary"}
+
+
+NONCE = new_nonce()
+
+
+def gathered(root: Path, patch: str | None, *files: str, checks: str = "", folder: str = "") -> JudgeEvidence:
+    """What a judge with room for 25,000 characters is shown."""
+    (root.parent / "patch").write_text(patch or "")
+    changes = None if patch is None else Changes(files=tuple(map(safe, files)), patch=root.parent / "patch")
+    context = EvalContext(
+        suite(),
+        workspace_in(root, folder),
+        session("Read a"),
+        ApiUsage(),
+        changes,
+        checks=(safe(checks),) * bool(checks),
+    )
+    return gather(context, safe, nonce=NONCE, context_tokens=10_000)
+
+
+def test_what_fits_is_shown_whole_and_what_does_not_by_head_and_tail_and_said(tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    (root / "app").mkdir(parents=True)
+    (root / "app" / "b.txt").write_text("one\ntwo\n")
+    (root / "app" / "unchanged.txt").write_text("as before\n")
+    (root / "a.txt").write_text("first\n" + "line of it\n" * 1000 + "last\n")
+    (root / "c.bin").write_bytes(b"\0")
+    found = gathered(root, "+x\n" * 900, "a.txt", "app/b.txt", "c.bin", checks="7 passed", folder="app")
+    task, patch, big, small, checks = found.blocks
+    assert "one" not in task
+    assert patch.count("+x") == 900
+    assert "app/b.txt\n1 | one\n2 | two\n" in small
+    assert all(
+        words in big for words in ("a.txt\n1 | first\n2 | line of it\n", "1002 | last\n", "characters are left out")
+    )
+    assert len(big) < 5200
+    assert "7 passed" in checks
+    assert list(found.notes) == [
+        "The final content of a.txt was too large for the judge to see it whole.",
+        "The judge did not see the content of 1 changed files: c.bin (binary)",
+    ]
+    # What was not shown can be cited nevertheless; also as the session names it, which works in a folder.
+    for where, quote in (("a.txt:1002", "last"), ("unchanged.txt:1", "as before"), ("app/unchanged.txt", "as before")):
+        assert look_up(where, quote, found.sources).problem is None
+    found = gathered(root, "+x\n" * 1300, "app/b.txt", checks="ok\n" * 450)
+    assert list(found.notes) == [
+        "The patch was too large for the judge: it saw head and tail of 3900 characters.",
+        "The build and test output was too large for the judge: it saw head and tail of 1350 characters.",
+    ]
+    assert (found.has_files, found.has_checks) == (True, True)
+
+
+def test_of_changes_that_are_none_or_not_known_the_judge_is_told(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    for patch, said in (("", NO_CHANGES), (None, UNKNOWN)):
+        found = gathered(tmp_path / "tree", patch)
+        assert said in found.blocks[1]
+        assert (found.has_files, found.has_checks, found.notes) == (False, False, ())
+    assert "not known" in (look_up("absent: x1 in patch", "", gathered(tmp_path / "tree", None).sources).problem or "")

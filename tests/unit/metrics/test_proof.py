@@ -5,7 +5,7 @@ import pytest
 from tests.builders import safe, session
 from tests.support.cases import for_each
 from zelda_ci.domain.session import Entry, HookRan, McpServerState, Noticed, SessionTranscript, Turn
-from zelda_ci.metrics.evidence import Citing, Criterion, Sources, look_up, problem_with, sections, turns_of
+from zelda_ci.metrics.evidence import Citing, Criterion, Sources, look_up, sections, turns_of
 
 PATCH = """\
 diff --git a/shop/cart.py b/shop/cart.py
@@ -181,7 +181,7 @@ def test_words_prove_only_what_the_suite_marks_as_being_about_words():
     ],
 )
 def test_what_was_not_copied_does_not_hold(where, quote):
-    assert problem_with(where, quote, sources(RUN))
+    assert look_up(where, quote, sources(RUN)).problem
 
 
 PLACES = {
@@ -209,14 +209,14 @@ PLACES = {
 
 @for_each((where, quote) for quote, places in PLACES.items() for where in places)
 def test_a_place_may_be_written_in_many_ways(where: str, quote: str) -> None:
-    assert problem_with(where, quote, sources(RUN)) is None
+    assert look_up(where, quote, sources(RUN)).problem is None
 
 
 def test_a_file_that_is_named_with_a_backslash_or_brackets_is_found():
     given = Sources({"odd\\name.txt": "its text\n", "[id].tsx": "its text\n", "app/[id]/page:2.tsx": "its text\n"})
     for path in given.files:
-        assert problem_with(path, "its text", given) is None
-        assert problem_with(f"{path}:1", "its text", given) is None
+        assert look_up(path, "its text", given).problem is None
+        assert look_up(f"{path}:1", "its text", given).problem is None
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_what_copying_changes_does_not_matter(quote):
 def test_colours_of_a_terminal_do_not_matter():
     coloured = sources(session("Bash make -> \x1b[32m12 passed\x1b[0m in 3s"))
     assert weakness("turn 1", "12 passed in 3s", coloured) == ""
-    assert problem_with("turn 1", "2 passed", coloured)
+    assert look_up("turn 1", "2 passed", coloured).problem
 
 
 @pytest.mark.parametrize(("output", "quote"), [("0", "0"), ("店の合計を計算しました", "合計を計算")])
@@ -295,7 +295,7 @@ def test_one_word_of_an_earlier_call_may_stand_anywhere_and_two_are_its_echo():
 )
 def test_numbers_before_lines_may_be_left_out_where_they_count_up(output, is_numbered):
     quote = "foo bar\nend" if output.startswith("1") else "start\nfoo bar"
-    problem = problem_with("turn 1 call 1", quote, sources(session(f"Bash make -> {output}")))
+    problem = look_up("turn 1 call 1", quote, sources(session(f"Bash make -> {output}"))).problem
     assert (problem is None) is is_numbered
 
 

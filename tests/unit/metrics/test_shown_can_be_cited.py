@@ -16,7 +16,7 @@ from zelda_ci.domain.session import ApiUsage, HookRan, Noticed, SessionTranscrip
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.judge.prompts import fence, mark_of
 from zelda_ci.judge.rendering import limits, units
-from zelda_ci.metrics.evidence import Sources, look_up, problem_with
+from zelda_ci.metrics.evidence import Sources, look_up
 from zelda_ci.metrics.gathering import gather
 from zelda_ci.metrics.quotes import plain
 from zelda_ci.redact import Redactor
@@ -78,7 +78,7 @@ def test_two_lines_of_a_turn_hold_wherever_they_are_copied_from(output: str, sai
         heading = re.match(rf"\[{MARK} (turn \d+)", unit)
         where = heading[1] if heading else "transcript"
         for quote in filter(has_words, pairs(unit)):
-            assert problem_with(where, quote, sources) is None, (where, quote)
+            assert look_up(where, quote, sources).problem is None, (where, quote)
 
 
 @settings(max_examples=25, deadline=None)
@@ -88,7 +88,7 @@ def test_two_lines_of_a_block_hold_across_its_marks(
 ) -> None:
     folder = tmp_path_factory.mktemp("shown")
     for where, quote, sources in shown_blocks(folder, content, task, checks):
-        assert problem_with(where, quote, sources) is None, (where, quote)
+        assert look_up(where, quote, sources).problem is None, (where, quote)
 
 
 def shown_blocks(folder: Path, content: str, task: str, checks: str) -> list[tuple[str, str, Sources]]:
@@ -116,7 +116,7 @@ def test_two_lines_of_a_final_file_hold_with_and_without_numbers() -> None:
     block = fence("final-file", f"shop/cart.py\n{numbered}", NONCE)
     sources = Sources({"shop/cart.py": text}, mark=MARK, blocks=(block,))
     for quote in [*pairs(block), *filter(has_words, pairs(text))]:
-        assert problem_with("shop/cart.py", quote, sources) is None, quote
+        assert look_up("shop/cart.py", quote, sources).problem is None, quote
 
 
 def test_what_stands_around_the_middle_of_a_long_result_holds() -> None:
@@ -127,7 +127,7 @@ def test_what_stands_around_the_middle_of_a_long_result_holds() -> None:
     for number, unit in enumerate(units(told, MARK, shown=limits(told, 1000)), start=1):
         assert "characters are left out here" in unit
         for quote in pairs(unit):
-            assert problem_with(f"turn {number} call 1", quote, sources) is None, quote
+            assert look_up(f"turn {number} call 1", quote, sources).problem is None, quote
     (mark,) = [line for line in unit.split("\n") if "left out here" in line]
     assert look_up("turn 2 call 1", mark, sources).weakness
 

@@ -56,8 +56,11 @@ def judged(
     heard: SessionTranscript = SESSION,
     manifest: ToolsManifest | None = MANIFEST,
     votes: int = 1,
+    models: tuple[str, ...] = (),
 ) -> tuple[EvalResult, ToolUsageDetails]:
-    context = EvalContext(suite(judge={"votes": votes}), None, heard, ApiUsage(), None, manifest=manifest)
+    context = EvalContext(
+        suite(judge={"votes": votes, "models": models}), None, heard, ApiUsage(), None, manifest=manifest
+    )
     result = anyio.run(run_evaluator, ToolUsage(judge, NONCE, safe), context, safe)
     assert isinstance(result.details, ToolUsageDetails)
     return result, result.details
@@ -237,6 +240,8 @@ def test_models_that_disagree_are_named() -> None:
     _, details = judged(judge, votes=3)
     told = [note for note in details.notes if "disagree" in note]
     assert told == ["The models disagree on 4: one says BROKEN; two says FOLLOWED; three says BROKEN."]
+    _, details = judged(in_turn(saying(BROKEN), saying(FOLLOWED)), models=("one", "two"))
+    assert (details.rules[0].verdict, details.rules[0].split) == (RuleVerdict.NOT_JUDGED, {"broken": 1, "followed": 1})
     judge = in_turn(saying(BROKEN), saying(FOLLOWED), saying(BROKEN))
     assert not [note for note in judged(judge, votes=3)[1].notes if "disagree" in note]
 
@@ -429,6 +434,16 @@ def test_facts_of_a_part_reach_the_conclusion_as_json_in_which_nothing_can_be_fo
     told = [json.loads(line) for line in lines]
     assert [one["part"] for one in told] == list(range(1, len(lines) + 1))
     assert all("all is well" in one["findings"]["observations"][0]["facts"] for one in told)
+
+
+def test_what_the_readers_of_many_parts_found_fits_into_the_last_question() -> None:
+    judge = by_part(lambda _: [seen(number, "NOTHING_SEEN", "fact " * 200) for number in range(1, 6)], saying(CALLED))
+    judge.context_tokens = 14_000
+    _, details = judged(judge, long_session(60))
+    assert details.parts > 10
+    assert max(question.tokens for question in judge.asked) <= 0.8 * 14_000
+    told = next(block for block in judge.asked[-1].blocks if 'kind="findings"' in block)
+    assert all(json.loads(line)["of"] == details.parts for line in told.splitlines()[1:-1])
 
 
 def test_quotes_of_a_part_are_looked_up_at_once_and_asked_for_again() -> None:

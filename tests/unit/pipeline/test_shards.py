@@ -48,6 +48,14 @@ def test_stored_durations_spread_the_work_evenly_over_many_random_plans() -> Non
     assert fmean(spreads) <= 1.05
 
 
+def test_a_suite_that_alone_takes_more_than_a_share_is_named() -> None:
+    assert longest_suite(make_plan(facts({"a": 1.0, "b": 1.0}), 2)) is None
+    longest = longest_suite(make_plan(facts({"a": 1.0, "b": 1.5, "c": 0.25}), 2))
+    assert longest
+    assert longest.name == "b"
+    assert longest_suite(make_plan(facts({"a": 1.0, "b": 2.0}), 1)) is None
+
+
 def test_a_budget_is_divided_as_the_time_is_and_never_exceeded() -> None:
     plan = make_plan(facts({"a": 60, "b": 30, "c": 10}, budget_usd=10.0), 3)
     assert [budget_of(plan, number) for number in (1, 2, 3)] == [6.0, 3.0, 1.0]
