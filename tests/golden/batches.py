@@ -407,8 +407,7 @@ def tool_usage_details() -> ToolUsageDetails:
 def tool_usage() -> BatchResult:
     """Two suites: one whose use of tools was judged, one whose judge was away."""
     reasoning = (
-        "Of 5 tools and rules that apply: 1 followed, 1 used but its instructions ignored, 1 misused, 1 missed, "
-        "1 broken."
+        "5 tools and rules apply: 1 followed, 1 used but its instructions ignored, 1 misused, 1 missed, 1 broken."
     )
     judged = evaluation(Metric.TOOL_USAGE, tool_usage_details(), 30.0, "3.2", reasoning)
     silent = RuleJudgement(

@@ -1,7 +1,7 @@
 """What of the corpus succeeds at each level: exactly what docs/security.md says."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -41,6 +41,12 @@ def user() -> Developer:
         pytest.skip(f"needs a Python for another user: {problem}")
 
 
+def poor() -> Developer:
+    """Without bubblewrap."""
+    user()
+    return developer.without_bubblewrap()
+
+
 def of(ids: Sequence[str]) -> list[Action]:
     return [action for action in CORPUS if action.id in ids]
 
@@ -53,9 +59,12 @@ def expected(level: str, who: Developer, channel: Channel, tried: Sequence[Actio
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("channel", ["agent", "build"])
-def test_at_full_isolation_nothing_of_the_whole_corpus_succeeds_and_the_world_stays_as_it_was(channel: Channel) -> None:
+@pytest.mark.parametrize("which", [user, pytest.param(poor, marks=needs.ROOT)])
+def test_at_full_isolation_nothing_of_the_whole_corpus_succeeds_and_the_world_stays_as_it_was(
+    channel: Channel, which: Callable[[], Developer]
+) -> None:
     needs.level("full")
-    who = user()
+    who = which()
     everything = [action for action in CORPUS if not action.heavy]
 
     def judge(after: Aftermath, tried: Sequence[Action]) -> set[str]:

@@ -60,7 +60,7 @@ def test_people_get_a_table_and_programs_json_by_its_schema(tmp_path: Path) -> N
     done = zelda(project, "coverage", COLUMNS="100")
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert lines[0] == ["Unit", "Kind", "a", "(2)", "b", "(1)"]
+    assert lines[0] == ["Name", "Kind", "a", "(2)", "b", "(1)"]
     # What nobody touches comes first.
     assert [line[0] for line in lines[1:]] == ["idle", "CLAUDE.md", "deploy"]
     assert lines[3] == ["deploy", "skill", "used", "1,", "missed", "1", "loaded"]

@@ -26,7 +26,7 @@ NEXT = (
 )
 NOTHING = [
     "No manifest of a known language is here, so no command is proposed.",
-    "Nothing here steers Claude Code yet.",
+    "No CLAUDE.md, skills or rules found.",
     "",
 ]
 

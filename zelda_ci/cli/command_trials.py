@@ -98,7 +98,9 @@ def _remark(check: Check) -> str | None:
         return None
     if check.status == "skipped":
         return SKIPPED
-    said = (check.message or "it did not succeed").removesuffix(" That is right only where a suite is about it.")
+    said = (check.message or "it did not succeed").removesuffix(
+        " That is right only for a suite whose task is to mend it."
+    )
     said = said.removeprefix("on the tested commit, before any session: ").partition(" PATH in the run: ")[0]
     for name in (f"{check.subject} `{check.about}` ", f"{check.subject} "):
         said = f"it {said.removeprefix(name)}" if said.startswith(name) else said

@@ -91,6 +91,12 @@ _NO_TEXT = re.compile(
     r"^(```|~~~).*?(^\1|\Z)|<!--.*?(-->|\Z)|^\s*([#|>@]|---|\*\*\*|===).*?$", re.DOTALL | re.MULTILINE
 )
 _BULLET = re.compile(r"\s*([-*+]|\d{1,3}[.)])\s+(\[[ xX]\]\s+)?")
+# "Use when adding a route": what a description names as the time for it.
+_OCCASION = re.compile(
+    r"\b(?:use|invoke|call|trigger)\b[^.!?]*?\b(?:when(?:ever)?|if|for)\s+"
+    r"(?:(?:the\s+)?(?:you|users?|somebody)\s+(?:asks?|wants?|needs?)\s+(?:(?:you|claude)\s+)?(?:to|for)\s+)?([^.!?]+)",
+    re.IGNORECASE,
+)
 _PLAIN_FILE = re.compile(r"[\w@+-][\w./@+-]*")
 
 
@@ -108,7 +114,13 @@ def subjects(items: Iterable[ManifestItem]) -> list[ManifestItem]:
     """What a first suite can be about, the most telling first."""
     order = [*WORDS]
     usable = [it for it in items if it.kind in WORDS and not (it.problem or it.shadowed or it.denied) and quoted(it)]
-    return sorted(usable, key=lambda item: (order.index(item.kind), bool(item.below), not item.is_open))
+    return sorted(usable, key=lambda it: (order.index(it.kind), bool(it.below), not it.is_open, occasion(it) is None))
+
+
+def occasion(item: ManifestItem) -> str | None:
+    """When something is to be called, as its description says; the rest of it is for Claude Code to find."""
+    found = _OCCASION.search(printed(item.description or "")[:MAX_TEXT])
+    return _cut(found[1].strip(" :;,-\"'")) if found else None
 
 
 def quoted(item: ManifestItem) -> str | None:
@@ -120,6 +132,10 @@ def quoted(item: ManifestItem) -> str | None:
         lines = [line for line in text.splitlines() if " " in line.strip() and not line.rstrip().endswith(":")]
         line = next(filter(_BULLET.match, lines), next(iter(lines), ""))
         words = printed(_BULLET.sub("", line, count=1).replace("**", ""))
+    return _cut(words)
+
+
+def _cut(words: str) -> str | None:
     cut = words if len(words) <= MAX_QUOTE else f"{words[: MAX_QUOTE - 4].rpartition(' ')[0] or words[:MAX_QUOTE]} ..."
     return cut if " " in cut else None
 
@@ -152,7 +168,7 @@ def first_suite(item: ManifestItem | None, files: Sequence[str] = (), folder: st
             name=printed(item.name),
             file=printed(seen_from(folder, item.file)),
             where=_place(item, files, folder),
-            quote=quoted(item),
+            quote=quoted(item) if item.kind in FOLLOWED else occasion(item),
             is_followed=item.kind in FOLLOWED,
             by_person=item.kind not in FOLLOWED and not item.is_open and re.fullmatch(r"[\w:-]+", item.name),
         )

@@ -18,6 +18,7 @@ from zelda_ci.domain.details import (
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown, skill
 from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.session import SessionTranscript, UserSaid
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix, Judge, JudgeQuestion, Lookups
@@ -278,7 +279,11 @@ def _outcome(found: Sequence[tuple[Subject, Draft[Use]]], details: ToolUsageDeta
         return Unscored("Nothing of what the project offers applies to what was done.", details)
     applying = sum(finding in WORDS for finding in findings)
     counts = [f"{findings.count(use)} {words}" for use, words in WORDS.items() if use in findings]
-    return Scored(score, f"Of {applying} tools and rules that apply: {', '.join(counts)}.", details)
+    return Scored(
+        score,
+        f"{format_count(applying, 'tool or rule applies', 'tools and rules apply')}: {', '.join(counts)}.",
+        details,
+    )
 
 
 FORMS = ToolPanel.forms

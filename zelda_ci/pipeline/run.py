@@ -241,7 +241,10 @@ class SuiteRun:
         return RunState(folder, provisional, self.tools.redact)
 
     def _interruption(self) -> Failure:
-        return Failure(code="INTERRUPTED", message=self.tools.redact("Zelda was ended before the run was over."))
+        return Failure(
+            code="INTERRUPTED",
+            message=self.tools.redact("The run was stopped before it was over (Ctrl+C, or a signal)."),
+        )
 
     async def _work(self, workspace: Workspace) -> None:
         try:

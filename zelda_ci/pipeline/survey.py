@@ -89,7 +89,7 @@ class Survey:
             yield f"Packages below: {_listed(names)}. To set up one alone: zelda init --project DIR"
         found = Counter(item.kind for item in self.items if not item.problem and not item.shadowed)
         counts = [numbers.format_count(found[kind], KINDS[kind].word) for kind in COUNTED if found[kind]]
-        yield f"Claude Code reads here: {', '.join(counts)}." if counts else "Nothing here steers Claude Code yet."
+        yield f"Claude Code reads here: {', '.join(counts)}." if counts else "No CLAUDE.md, skills or rules found."
 
     def _about_kinds(self) -> str:
         if not self.kinds:

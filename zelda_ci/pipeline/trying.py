@@ -208,7 +208,9 @@ class CommandTrial:
         if details.passed and not missing:
             return check.replace(message=self._redact(reasoning(details)))
         why = reasoning(details) if not details.passed else f"{check.subject} succeeded, but {missing} is missing."
-        message = f"on the tested commit, before any session: {why} That is right only where a suite is about it."
+        message = (
+            f"on the tested commit, before any session: {why} That is right only for a suite whose task is to mend it."
+        )
         failing = self._redact(why)
         return check.replace(status="warning", message=self._redact(message), failing=failing, output=done.output)
 

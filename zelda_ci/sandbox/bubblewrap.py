@@ -31,12 +31,18 @@ PRIVATE = {"tmp": Path("/tmp"), "var-tmp": Path("/var/tmp"), "shm": Path("/dev/s
 TEMPORARY = tuple(PRIVATE.values())
 
 
-def bubblewrap_command(program: str, world: SandboxMounts, *, internet: bool) -> list[str]:
-    """Everything before the program to be run in that world, with no capability and no way to the terminal."""
+def bubblewrap_command(maker: Sequence[str], world: SandboxMounts, *, internet: bool) -> list[str]:
+    """Everything before the program to be run in that world, with no capability and no way to the terminal.
+
+    Args:
+        maker: bubblewrap, or `launcher/world.py`, which understands these options and no others.
+        world: What the program sees.
+        internet: Whether it keeps the machine's network.
+    """
     network = () if internet else ("--unshare-net",)
     return [
         # A new session, because a terminal accepts input that a program types into it (TIOCSTI).
-        program, *NAMESPACES, *network, "--die-with-parent", "--new-session", "--cap-drop", "ALL",
+        *maker, *NAMESPACES, *network, "--die-with-parent", "--new-session", "--cap-drop", "ALL",
         "--proc", "/proc", *SEALED, "--dev", "/dev", "--dir", "/run", "--dir", "/var",
         *_mounts(world),
         # After the mounts: bubblewrap works through its arguments in order, and needs to make the places to mount at.

@@ -97,13 +97,13 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         supervisor=tuple(programs.supervisor(os.getpid())),
         environment=environment,
         level=needs.level,
-        options=("--confined", "2" if arrangement.bwrap else "0", "--bounds", json.dumps(_bounds(run, needs))),
+        options=("--confined", "2" if arrangement.maker else "0", "--bounds", json.dumps(_bounds(run, needs))),
         starts={phase: tuple(arrangement.start(phase)) for phase in PHASES},
         # Claude Code says itself that it is confined: it still has to close itself to what it starts.
         session_variables=_session_variables(ZELDA_CONFINED="1"),
         shell_prefix=prefix,
         shell=shell,
-        socket=bubblewrap.INNER_SOCKET if arrangement.bwrap and needs.socket else needs.socket,
+        socket=bubblewrap.INNER_SOCKET if arrangement.maker and needs.socket else needs.socket,
         uid=needs.uid,
     )
 
@@ -124,7 +124,8 @@ class _Arrangement:
 
     needs: Needs
     world: SandboxMounts
-    bwrap: str | None
+    maker: Sequence[str] | None
+    """The program that makes namespaces, where the run has its own."""
     cover: Sequence[closed_folders.Step] = ()
 
     @classmethod
@@ -140,15 +141,15 @@ class _Arrangement:
         )
         readable = readable_paths.outermost(candidates)
         writable = [path for path in (run.root, run.git_dir, run.home, run.tmp) if path.exists()]
-        bwrap = levels.bwrap(machine.get("PATH", os.defpath)) if needs.level == "full" else None
-        if needs.level == "full" and bwrap is None:
+        maker = levels.maker(machine.get("PATH", os.defpath)) if needs.level == "full" else None
+        if needs.level == "full" and maker is None:
             raise FileNotFoundError(2, "bubblewrap is gone")
         cover: Sequence[closed_folders.Step] = ()
         if needs.covers:
             written = [run.path, *([needs.socket] if needs.socket else [])]
             ways = [*candidates, *readable_paths.links(machine.get("PATH", ""))]
             cover = closed_folders.cover(readable, written, ways, needs.grounds.base)
-        return cls(needs, SandboxMounts(readable, writable, run.private, needs.socket), bwrap, cover)
+        return cls(needs, SandboxMounts(readable, writable, run.private, needs.socket), maker, cover)
 
     def start(self, phase: CommandPhase) -> list[str]:
         """What comes between the supervisor and a program."""
@@ -160,14 +161,14 @@ class _Arrangement:
             if phase == "session"
             else SandboxMounts(self.world.readable, self.world.writable, self.world.private)
         )
-        outer = bubblewrap.bubblewrap_command(self.bwrap, world, internet=internet) if self.bwrap else []
+        outer = bubblewrap.bubblewrap_command(self.maker, world, internet=internet) if self.maker else []
         policy = self._policy(internet=internet, services=self._reaches_services(phase, internet=internet))
         return [*outer, *programs.inside(policy, anybody=self.needs.uid is not None)]
 
     @property
     def _is_alone(self) -> bool:
         """Whether the run is another user's than the one who started it, or sees no other processes."""
-        return self.bwrap is not None or self.needs.uid is not None
+        return self.maker is not None or self.needs.uid is not None
 
     def _reaches_services(self, phase: CommandPhase, *, internet: bool) -> bool:
         """Whether sockets with a path can be reached: where the run is the user's own, they are the user's services."""
@@ -178,11 +179,11 @@ class _Arrangement:
 
     def _policy(self, *, internet: bool, services: bool) -> Mapping[str, Any]:
         # In a network of its own a run may do what it likes; elsewhere sockets that leave the machine do not exist.
-        sockets = internet or self.bwrap is not None
+        sockets = internet or self.maker is not None
         abi = levels.abi_of(self.needs.level)
         # The limit counts per user, so it only makes sense where the run has one of its own (also in a user
         # namespace).
-        processes = {"NPROC": self.needs.processes} if self.bwrap or self.needs.uid is not None else {}
+        processes = {"NPROC": self.needs.processes} if self.maker or self.needs.uid is not None else {}
         return {
             "ready": programs.READY,
             "limits": {**LIMITS, **processes},
@@ -196,7 +197,7 @@ class _Arrangement:
 
     def _absent(self) -> Sequence[int]:
         """Calls that reach objects which the run would share with the machine."""
-        return () if self.bwrap else kernel.lasting_objects(platform.machine(), own_user=self.needs.uid is not None)
+        return () if self.maker else kernel.lasting_objects(platform.machine(), own_user=self.needs.uid is not None)
 
     def _coverable(self) -> Sequence[str]:
         """Folders of sockets in which the run needs nothing."""
@@ -204,9 +205,9 @@ class _Arrangement:
         return [folder for folder in SOCKET_FOLDERS if not any(_is_below(path, folder) for path in used)]
 
     def _landlock(self, abi: int, *, internet: bool) -> Mapping[str, Any]:
-        temporary = bubblewrap.TEMPORARY if self.bwrap else self._shared()
+        temporary = bubblewrap.TEMPORARY if self.maker else self._shared()
         writable = [*self.world.writable, *temporary]
-        own = self.bwrap is not None or self.needs.uid is not None
+        own = self.maker is not None or self.needs.uid is not None
         return kernel.policy(abi, self.world.readable, writable, internet=internet, terminals=own)
 
     def _shared(self) -> Sequence[Path]:

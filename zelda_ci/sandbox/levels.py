@@ -180,19 +180,27 @@ def bwrap(path: str) -> str | None:
     return shutil.which("bwrap", path=path) or shutil.which("bwrap", path=os.defpath)
 
 
-def _namespaces_problem(path: str) -> str | None:
+def maker(path: str) -> Sequence[str] | None:
+    """The program that makes namespaces: bubblewrap, or Zelda's own for users who cannot become another."""
     program = bwrap(path)
-    if program is None:
+    own = [*programs.python(), str(programs.WORLD)] if os.geteuid() != 0 and sys.platform == "linux" else None
+    return [program] if program else own
+
+
+def _namespaces_problem(path: str) -> str | None:
+    words = maker(path)
+    if words is None:
         return f"bubblewrap is not installed: {_remedy(path) or 'install the package bubblewrap.'}"
     trial = [
-        program, *bubblewrap.NAMESPACES, "--unshare-net", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
+        *words, *bubblewrap.NAMESPACES, "--unshare-net", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
         "--ro-bind", "/", "/", "--proc", "/proc", *bubblewrap.SEALED, "--dev", "/dev", "--remount-ro", "/dev",
         "--", "true",
     ]  # fmt: skip
     problem = _tried(trial)
     if problem is None:
         return None
-    return f"bubblewrap cannot make namespaces here ({problem}): {_remedy(path) or 'this system forbids them.'}"
+    who = "bubblewrap" if bwrap(path) else "Zelda"
+    return f"{who} cannot make namespaces here ({problem}): {_remedy(path) or 'this system forbids them.'}"
 
 
 # How programs are installed, by the program that does it.
@@ -213,9 +221,11 @@ FORBIDDING = {
 
 
 def _remedy(path: str) -> str | None:
-    """The one command that lets bubblewrap make namespaces on this system, as far as it can be known."""
+    """The one command that lets namespaces be made on this system, as far as it can be known."""
     managers = [name for name in INSTALL if shutil.which(name, path=f"{path}:/usr/bin:/usr/sbin")]
-    install = INSTALL[managers[0]] if managers and bwrap(path) is None else None
+    # Users who may make namespaces do without it.
+    is_of_use = bwrap(path) is None and (os.geteuid() == 0 or not any(_obstacles()))
+    install = INSTALL[managers[0]] if managers and is_of_use else None
     return remedy(install, *_obstacles(), is_root=os.geteuid() == 0)
 
 

@@ -13,6 +13,7 @@ SUPERVISOR = Path(__file__).with_name("launcher") / "supervisor.py"
 INSIDE = Path(__file__).with_name("launcher") / "inside.py"
 SHARED = INSIDE.with_name("shared.py")
 NAMESPACES = INSIDE.with_name("namespaces.py")
+WORLD = INSIDE.with_name("world.py")
 UNREADABLE = INSIDE.with_name("unreadable.js")
 
 # The descriptor on which a program tells the supervisor that it is confined.

@@ -14,6 +14,7 @@ from zelda_ci.config.init import (
     config_text,
     first_suite,
     ignored,
+    occasion,
     quoted,
     subjects,
 )
@@ -34,13 +35,17 @@ def skill(description: str, **more: Any) -> ManifestItem:
     return item(ItemKind.SKILL, "rest-endpoint", description=description, **more)
 
 
-def test_a_skill_gives_its_description_as_the_task_and_is_named_in_the_criteria_only(tmp_path):
+def test_the_occasion_of_a_skill_is_the_task_and_neither_its_name_nor_its_description_is_told(tmp_path):
     found = first_suite(skill("How to add a REST endpoint. Use when the user asks to add a route."))
     (suite,) = loaded(tmp_path, test_x=found.text).suites
     assert (found.name, found.about) == ("rest-endpoint", "the skill rest-endpoint (rest-endpoint.md)")
-    quote = '"How to add a REST endpoint. Use when the user asks to add a route."'
-    assert quote in " ".join(suite.resolved.prompt.split())
-    assert "rest-endpoint" not in suite.resolved.prompt
+    prompt = " ".join(suite.resolved.prompt.split())
+    assert "The occasion: add a route. Choose" in prompt
+    assert "REST" not in prompt
+    assert "rest-endpoint" not in prompt
+    said = [occasion(skill(text)) for text in ("Writes entries. Use it whenever a feature is added!", "How to test.")]
+    assert said == ["a feature is added", None]
+    assert "accepts a wrong input" in first_suite(skill("How to test things.")).text
     called = "The skill rest-endpoint was called before the first file was changed."
     assert suite.resolved.acceptance_criteria[0] == called
 

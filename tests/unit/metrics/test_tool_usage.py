@@ -80,7 +80,7 @@ def test_the_score_is_computed_from_the_findings_however_they_are_spelled() -> N
     result, details = judged(finds(GOOD))
     assert result.score == pytest.approx(100 / 3)
     assert not result.failed
-    assert result.reasoning == "Of 3 tools and rules that apply: 1 followed, 1 missed, 1 broken."
+    assert result.reasoning == "3 tools and rules apply: 1 followed, 1 missed, 1 broken."
     assert details.judge is not None
     assert (details.judge.model, details.judge.prompt_version) == ("claude-judge-1", "3")
     assert result.version == "3.3"

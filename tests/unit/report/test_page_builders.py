@@ -149,7 +149,7 @@ def test_other_text_is_marked_where_there_is_no_other_step_and_shown_as_a_differ
     shown = page(talk("one\ntwo\nthree\n"), talk("one\n2\nthree\n"))
     assert kinds(shown) == ["alike", "same"]
     assert shown.first
-    assert shown.summary == "Both took the same steps, and wrote other text."
+    assert shown.summary == "Both took the same steps and differ in what they wrote."
     assert shown.rows[0].difference
     assert lines(shown.rows[0].difference) == [("", " one"), ("del", "-two"), ("add", "+2"), ("", " three")]
 

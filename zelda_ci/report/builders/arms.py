@@ -125,7 +125,9 @@ def spent(batch: BatchResult) -> str:
 def cut_short(batch: BatchResult) -> Cell:
     """In place of a verdict, where the user ended it."""
     ran = format_count(len(batch.runs) + len(batch.base_runs), "session")
-    return Cell(f"interrupted after {ran}: not compared; the same command goes on with those that are whole", Tone.WARN)
+    return Cell(
+        f"stopped after {ran}: not compared; run the same command again, it keeps the finished sessions", Tone.WARN
+    )
 
 
 def arms_table(batch: BatchResult, comparison: Comparison | None = None) -> Table:

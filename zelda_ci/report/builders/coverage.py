@@ -25,7 +25,7 @@ def coverage_view(coverage: SteeringCoverage) -> HistoryView:
     trials = {it.suite: it.trials for it in coverage.suites}
     wide = len(trials) <= MAX_COLUMNS
     titles = [f"{visible(name, 40)} ({count})" for name, count in trials.items()] if wide else ["Suites"]
-    columns = (Column("Unit"), Column("Kind"), *(Column(title, right=wide) for title in titles))
+    columns = (Column("Name"), Column("Kind"), *(Column(title, right=wide) for title in titles))
     rows = tuple(_row(unit, trials, wide=wide) for unit in coverage.units)
     return HistoryView(Table(columns, rows), tuple(_remarks(coverage)))
 

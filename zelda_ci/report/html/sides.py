@@ -115,7 +115,7 @@ def sides_page(anchor: str, suite: PageLink, base: SideSession, head: SideSessio
     together = sum(row.kind in TOGETHER for row in rows)
     summary = f"{together} of {format_count(len(rows), 'step')} alike" if first else "Both took the same steps"
     if first and first.kind == "alike":
-        summary = "Both took the same steps, and wrote other text"
+        summary = "Both took the same steps and differ in what they wrote"
     cut = max(len(base.transcript.turns), len(head.transcript.turns)) > MAX_TURNS
     more = f"; the first {MAX_TURNS} turns of each are shown" if cut else ""
     return SidesPage(

@@ -1,0 +1,236 @@
+"""A program of its own: makes the world that bubblewrap makes, for machines without it; takes the same arguments.
+
+Run as `python -I -S world.py OPTION… -- PROGRAM ARGUMENT…` by an ordinary user, with the options that
+`bubblewrap_command` gives. As there, this process waits outside, the first of the new namespaces buries what dies in
+them, and PROGRAM runs below it. What cannot be made ends it with exit code 1 and a sentence.
+"""
+
+import contextlib
+import ctypes
+import os
+import stat
+import struct
+import sys
+
+# The C library wraps none of these calls; their numbers are the same on both architectures.
+OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
+PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+AT_FDCWD, AT_EMPTY_PATH, AT_RECURSIVE = -100, 0x1000, 0x8000
+OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC, MOVE_MOUNT_F_EMPTY_PATH = 1, os.O_CLOEXEC, 4
+READ_ONLY, NO_SETUID, NO_DEVICES = 1, 2, 4
+
+NEW_USER, NEW_NETWORK, NEW_CGROUP = 0x10000000, 0x40000000, 0x2000000
+# Mount, UTS, IPC, user, process.
+NEW = 0x20000 | 0x4000000 | 0x8000000 | NEW_USER | 0x20000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE, DETACH = 2, 4, 8, 1 << 14, 1 << 18, 2
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, SIGKILL = 1, 4, 38, 24, 9
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+CAPABILITIES_V3 = 0x20080522
+
+# Where the new world is put together: a folder that every system has. What lies there is reached by descriptors.
+PLACE = "/tmp"  # noqa: S108  # nothing is written there
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
+         "core": "/proc/kcore", "ptmx": "pts/ptmx"}  # fmt: skip
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Make the world, run the program in it, and give its exit code."""
+    border = arguments.index("--")
+    steps, argv = list(_steps(arguments[:border])), arguments[border + 1 :]
+    uid, gid, here = os.geteuid(), os.getegid(), os.getcwd()  # noqa: PTH109  # pathlib would slow the start
+    _call("namespaces", LIBC.unshare, NEW | (NEW_NETWORK if ("--unshare-net",) in steps else 0))
+    LIBC.unshare(NEW_CGROUP)
+    # As root of the new one, since nobody else may mount terminals there.
+    _map(0, uid, 0, gid)
+    _prctl(PR_SET_PDEATHSIG, SIGKILL)
+    first = os.fork()
+    if first:
+        _let_go()
+        return _buried(first)
+    _build(steps, here)
+    _call("user", LIBC.unshare, NEW_USER)
+    _map(uid, 0, gid, 0)
+    # The kernel forgets this wish when rights change.
+    _prctl(PR_SET_PDEATHSIG, SIGKILL)
+    _give_up()
+    program = os.fork()
+    if program == 0:
+        _become(argv)
+    _let_go()
+    return _buried(program)
+
+
+def _steps(options: list[str]) -> "list[tuple[str, ...]]":
+    """Each option with what belongs to it."""
+    found: list[tuple[str, ...]] = []
+    for word in options:
+        if word.startswith("--"):
+            found.append((word,))
+        else:
+            found[-1] = (*found[-1], word)
+    return found
+
+
+def _map(uid: int, outer_uid: int, gid: int, outer_gid: int) -> None:
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {outer_uid} 1"), ("gid_map", f"{gid} {outer_gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123  # pathlib would slow the start
+            file.write(text)
+
+
+def _build(steps: "list[tuple[str, ...]]", here: str) -> None:
+    """Put together what the program shall see, and leave everything else."""
+    if ("--unshare-net",) in steps:
+        _loopback()
+    mask = os.umask(0o022)
+    _mount("none", "/", None, MS_REC | MS_PRIVATE)
+    binds = [step for step in steps if step[0] in ("--bind", "--ro-bind", "--ro-bind-try")]
+    # All of them first, since the new world may hide them.
+    trees = {step: _tree(step[1], is_optional=step[0] == "--ro-bind-try") for step in binds}
+    devices = {name: _tree(f"/dev/{name}") for name in DEVICES}
+    _mount("tmpfs", PLACE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
+    os.chdir(PLACE)
+    for step in steps:
+        match step:
+            case ("--proc", place):
+                _make_folder(_within(place))
+                _mount("proc", _within(place), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+            case ("--dev", place):
+                _devices(_within(place), devices)
+            case ("--dir", place):
+                _make_folder(_within(place))
+            case ("--symlink", target, place):
+                _make_folder(os.path.dirname(_within(place)))  # noqa: PTH120  # pathlib would slow the start
+                os.symlink(target, _within(place))  # noqa: PTH211  # as above
+            case ("--remount-ro", place):
+                _set(AT_FDCWD, _within(place), READ_ONLY, 0)
+            case (kind, _, place) if step in trees and trees[step] >= 0:
+                _set(trees[step], "", NO_SETUID | NO_DEVICES | (READ_ONLY if kind != "--bind" else 0))
+                _attach(trees[step], _within(place))
+                # On what lies there now, which may be a root of another's.
+                os.chdir(PLACE)
+            case _:
+                pass
+    machine = os.uname().machine
+    _call("root", LIBC.syscall, PIVOT_ROOT[machine], b".", b".")
+    _call("root", LIBC.umount2, b".", DETACH)
+    os.chdir("/")
+    with contextlib.suppress(OSError):
+        os.chdir(here)
+    os.umask(mask)
+
+
+def _within(path: str) -> str:
+    """A place of the new world, from where it is put together."""
+    return f".{path}"
+
+
+def _devices(place: str, devices: "dict[str, int]") -> None:
+    _make_folder(place)
+    _mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755")
+    for name, tree in devices.items():
+        _attach(tree, f"{place}/{name}")
+    for name, target in LINKS.items():
+        os.symlink(target, f"{place}/{name}")  # noqa: PTH211  # pathlib would slow the start
+    for name in ("pts", "shm"):
+        _make_folder(f"{place}/{name}")
+    _mount("devpts", f"{place}/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+
+
+def _tree(path: str, *, is_optional: bool = False) -> int:
+    """What lies at a path, mounts in it included, to be attached elsewhere; negative where nothing needs to."""
+    flags = ctypes.c_uint(OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE)
+    tree: int = LIBC.syscall(OPEN_TREE, AT_FDCWD, os.fsencode(path), flags)
+    if tree < 0 and not is_optional:
+        raise OSError(f"{path}: {os.strerror(ctypes.get_errno())}")
+    return tree
+
+
+def _set(place: int, path: str, attributes: int, flags: int = AT_EMPTY_PATH | AT_RECURSIVE) -> None:
+    """Take rights away from a mount."""
+    wanted = (ctypes.c_uint64 * 4)(attributes)
+    size = ctypes.c_size_t(ctypes.sizeof(wanted))
+    _call(path, LIBC.syscall, MOUNT_SETATTR, place, os.fsencode(path), flags, ctypes.byref(wanted), size)
+
+
+def _attach(tree: int, path: str) -> None:
+    if stat.S_ISDIR(os.fstat(tree).st_mode):
+        _make_folder(path)
+    elif not os.path.lexists(path):
+        _make_folder(os.path.dirname(path))  # noqa: PTH120  # pathlib would slow the start
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC))
+    _call(path, LIBC.syscall, MOVE_MOUNT, tree, b"", AT_FDCWD, os.fsencode(path), MOVE_MOUNT_F_EMPTY_PATH)
+    os.close(tree)
+
+
+def _make_folder(path: str) -> None:
+    os.makedirs(path, exist_ok=True)  # noqa: PTH103  # pathlib would slow the start
+
+
+def _mount(source: str, place: str, kind: "str | None", flags: int, data: str = "") -> None:
+    words = (source.encode(), os.fsencode(place), kind.encode() if kind else None)
+    _call(f"{kind or 'mounts'} at {place}", LIBC.mount, *words, ctypes.c_ulong(flags), data.encode() or None)
+
+
+def _loopback() -> None:
+    """Without it nothing in a network of its own could be reached, not even by itself."""
+    import socket  # noqa: PLC0415  # only here
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        request = ctypes.create_string_buffer(struct.pack("16sH14x", b"lo", IFF_UP))
+        _call("loopback", LIBC.ioctl, any_socket.fileno(), ctypes.c_ulong(SIOCSIFFLAGS), request)
+
+
+def _give_up() -> None:
+    """No right is left in the new namespaces, and no program brings one back."""
+    capability = 0
+    while LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0:
+        capability += 1
+    _call("capabilities", LIBC.capset, (ctypes.c_uint32 * 2)(CAPABILITIES_V3, 0), (ctypes.c_uint32 * 6)())
+    _prctl(PR_SET_NO_NEW_PRIVS, 1)
+    _prctl(PR_SET_DUMPABLE, 0)
+
+
+def _become(argv: "list[str]") -> None:
+    os.setsid()
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606  # what this program is for
+    except OSError as error:
+        os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
+    os._exit(127)
+
+
+def _buried(program: int) -> int:
+    """Wait until the program has ended, and for whatever ends before; what is left dies with this process."""
+    while True:
+        pid, status = os.wait()
+        if pid == program:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
+def _let_go() -> None:
+    """Hold nothing open that is the program's: others of its user could open it here."""
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # pathlib would slow the start
+        if int(name) > 2:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
+
+
+def _prctl(option: int, value: int) -> None:
+    _call("prctl", LIBC.prctl, option, *(ctypes.c_ulong(number) for number in (value, 0, 0, 0)))
+
+
+def _call(what: str, function: "ctypes._NamedFuncPointer", *arguments: object) -> None:
+    if function(*arguments) < 0:
+        raise OSError(f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+if __name__ == "__main__":
+    try:
+        os._exit(main(sys.argv[1:]))
+    except Exception as error:  # noqa: BLE001  # nobody is above to explain it
+        os.write(2, f"the world of a run could not be made: {str(error) or type(error).__name__}\n".encode())
+        os._exit(1)
