@@ -36,7 +36,7 @@ LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/sel
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-class Refused(Exception):  # noqa: N818  # reads as what happened
+class NotMade(Exception):  # noqa: N818  # reads as what happened
     """The kernel does not do what must be done."""
 
 
@@ -148,7 +148,7 @@ def _tree(path: str, *, is_optional: bool = False) -> int:
     flags = ctypes.c_uint(OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE)
     tree: int = LIBC.syscall(OPEN_TREE, AT_FDCWD, os.fsencode(path), flags)
     if tree < 0 and not is_optional:
-        raise Refused(f"{path}: {os.strerror(ctypes.get_errno())}")
+        raise NotMade(f"{path}: {os.strerror(ctypes.get_errno())}")
     return tree
 
 
@@ -229,7 +229,7 @@ def _prctl(option: int, value: int) -> None:
 
 def _call(what: str, function: "ctypes._NamedFuncPointer", *arguments: object) -> None:
     if function(*arguments) < 0:
-        raise Refused(f"{what}: {os.strerror(ctypes.get_errno())}")
+        raise NotMade(f"{what}: {os.strerror(ctypes.get_errno())}")
 
 
 if __name__ == "__main__":
