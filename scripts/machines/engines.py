@@ -72,13 +72,6 @@ class Docker:
                 return [each for each in added if each]
         raise BuildError(f"no layer of the image was made by {FIRST_INSTRUCTION}:\n{rows}")
 
-    def digests(self) -> list[str]:
-        """Every layer of the image, the base's included, the lowest first."""
-        layers: list[str] = json.loads(
-            _said("docker", "image", "inspect", "--format", "{{json .RootFS.Layers}}", self._tag)
-        )
-        return layers
-
     def command(self, order: Order) -> list[str]:
         """What to start for a run."""
         self._name = f"zelda-image-test-{secrets.token_hex(4)}"
@@ -137,9 +130,6 @@ class Buildah:
     def sizes(self) -> list[int]:
         below = len(self._layers(self._base))
         return [layer["size"] for layer in self._layers(self._tag)[below:]]
-
-    def digests(self) -> list[str]:
-        return [layer["digest"] for layer in self._layers(self._tag)]
 
     def command(self, order: Order) -> list[str]:
         image = order.image or self._tag

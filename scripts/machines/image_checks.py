@@ -20,7 +20,6 @@ CASSETTES = REPOSITORY / "zelda_ci" / "cli" / "demo_cassettes"
 OWNER = 61234 if os.geteuid() == 0 else os.geteuid()
 """Whose the projects are: somebody who is nobody in the image. Only root can choose."""
 STRANGER = 1234
-BUILT_FROM = ("Dockerfile", ".dockerignore", "LICENSE", "README.md", "pyproject.toml", "requirements", "zelda_ci")
 LARGEST_RELEASE, LARGEST_OF_ALL_BUT_CLI = 12_000_000, 130_000_000
 """Bytes of the last layer, and of all layers without the CLI, which grows as it likes."""
 GIT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
@@ -32,8 +31,6 @@ class Bench:
 
     engine: Engine
     folder: Path
-    base: str | None
-    """Of the image, where it is not the one that the Dockerfile names."""
 
     def run(self, order: Order, *, expect: int = 0) -> str:
         """Run to the end; standard output and error."""
@@ -125,21 +122,6 @@ def size(bench: Bench) -> None:
     )
     assert rest <= LARGEST_OF_ALL_BUT_CLI, f"{rest / 1e6:.0f} MB without the CLI: {advice}"
     assert layers[-1] <= LARGEST_RELEASE, f"{layers[-1] / 1e6:.0f} MB in the layer of Zelda itself: {advice}"
-
-
-def release(bench: Bench) -> None:
-    """A new version of Zelda with the same dependencies is a new last layer, and no other."""
-    source = Path(tempfile.mkdtemp(dir=bench.folder))
-    for name in BUILT_FROM:
-        copy = shutil.copytree if (REPOSITORY / name).is_dir() else shutil.copy2
-        copy(REPOSITORY / name, source / name)
-    changed = source / "zelda_ci" / "__init__.py"
-    changed.write_text(changed.read_text("utf-8") + "\nCHANGED = True\n", "utf-8")
-    before = bench.engine.digests()
-    bench.engine.build(source, bench.base)
-    after = bench.engine.digests()
-    assert before[:-1] == after[:-1], f"{before}\n{after}"
-    assert before[-1] != after[-1], "the change is not in the image"
 
 
 def git_alone(bench: Bench) -> None:
@@ -286,6 +268,4 @@ CHECKS: tuple[Callable[[Bench], None], ...] = (
     run_as_its_owner,
     action,
     sigterm,
-    # The last, since it builds another image.
-    release,
 )

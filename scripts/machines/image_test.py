@@ -34,7 +34,7 @@ def main() -> int:
     try:
         base = asked.base or stand_in(engine)
         build(engine, base)
-        failed = check(engine, base, asked.checks)
+        failed = check(engine, asked.checks)
     except base_image.CannotBuildError as reason:
         print(f"image test skipped: {reason}")
         return SKIPPED
@@ -73,7 +73,7 @@ def build(engine: Engine, base: str | None) -> None:
     print(f"image built: {layers} MB on its base, {time.monotonic() - begun:.0f} s", flush=True)
 
 
-def check(engine: Engine, base: str | None, names: list[str]) -> list[str]:
+def check(engine: Engine, names: list[str]) -> list[str]:
     """The names of the checks that failed."""
     failed = []
     with tempfile.TemporaryDirectory(prefix="zelda-image-test-") as folder:
@@ -84,7 +84,7 @@ def check(engine: Engine, base: str | None, names: list[str]) -> list[str]:
                 continue
             begun = time.monotonic()
             try:
-                each(Bench(engine, Path(folder), base))
+                each(Bench(engine, Path(folder)))
             except Exception:  # noqa: BLE001 - whatever it was, the other checks are worth knowing
                 failed.append(each.__name__)
                 traceback.print_exc()

@@ -133,6 +133,10 @@ def test_the_image_is_made_of_locked_packages_only() -> None:
     pips = [command for command in re.split(r"&&|\n", lines) if "bin/pip" in command and " install " in command]
     assert len(pips) == 3
     assert all("--require-hashes" in each or "--no-deps" in each for each in pips)
+    # What is installed before Zelda is made of nothing else, so that a new version is a new last layer.
+    first, *_, last = re.findall(r"^(?:COPY|ADD) .*", lines, re.MULTILINE)
+    assert first == "COPY requirements/ /requirements/"
+    assert last == lines.rstrip().rpartition("\n")[2] == "COPY --from=package /package/ /opt/zelda/"
 
 
 def spoken() -> str:

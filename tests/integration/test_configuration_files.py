@@ -32,7 +32,7 @@ def test_a_prompt_is_a_file_that_git_tracks(place, tmp_path):
         git(root, "init", "-q")
     git(root, "add", "zelda/x.md", "link", *(f"zelda/test-{name}.yaml" for name in suites))
     names = {"a": ".env", "b": "link/.env", "c": ".git/config", "d": "zelda/new.md", "e": "hard.md"}
-    told = [f"zelda/test-{suite}.yaml:1:13: promptFile: {name} {UNTRACKED}" for suite, name in names.items()]
+    told = [f"zelda/test-{suite}.yaml:1:13: promptFile {name} {UNTRACKED}" for suite, name in names.items()]
     assert problems(root) == told
     git(root, "add", "zelda/new.md")
     assert [line for line in problems(root) if "test-d" in line] == []

@@ -57,9 +57,7 @@ def test_without_the_word_nothing_is_spent_and_no_file_of_the_project_can_say_it
 @pytest.mark.parametrize(
     ("arguments", "environ", "code"),
     [
-        (["--accept-isolation", "landlock"], {}, 0),
         (["--isolation", "landlock"], {}, 0),
-        ([], {"ZELDA_ACCEPT_ISOLATION": "landlock"}, 0),
         ([], {"ZELDA_UNSAFE": "1"}, 0),
         ([], {"ZELDA_ACCEPT_ISOLATION": "full"}, 2),
         (["--accept-isolation", "none"], {}, 2),

@@ -9,23 +9,17 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.builders import suite, transcript
+from tests.builders import transcript
 from tests.support.claude_sessions import Session, make_workspace
-from tests.support.judges import finds, use
 from tests.support.scripted_api import Message, ScriptedApi, text, tool_call
 from tests.support.steered import head, safe
-from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.session import ApiUsage, SessionTranscript, Started
+from zelda_ci.domain.session import SessionTranscript, Started
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.execution.manifest.plugins import find_pins
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.execution.manifest.told import as_told
-from zelda_ci.judge.prompts import new_nonce
-from zelda_ci.metrics.base import run_evaluator
-from zelda_ci.metrics.tool_usage import ToolUsage
 from zelda_ci.model_proxy.witness import TranscriptWitness
 
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "support" / "stdio_mcp_server.py")]}
@@ -274,18 +268,3 @@ def test_what_was_touched_brings_what_waited_for_it_and_nothing_else(tmp_path: P
 def test_memory_is_loaded_as_the_scan_says(tmp_path: Path, files: dict[str, str]) -> None:
     led = lead(tmp_path, files)
     assert led.loaded(ItemKind.MEMORY) == seen(led, files)
-
-
-def test_the_metric_counts_what_really_happened_and_drops_what_a_judge_invents(everything: Led) -> None:
-    said = {name: use("MISSED") for name in ("Skill(good)", "Skill(renamed)", "Skill(inner)", "mcp__greeter")}
-    evaluator = ToolUsage(finds(said), new_nonce(), safe)
-    context = EvalContext(suite(), None, everything.transcript, ApiUsage(), None, manifest=everything.manifest)
-    result = anyio.run(run_evaluator, evaluator, context, safe)
-    details = result.details
-    assert isinstance(details, ToolUsageDetails)
-    assert [(use.tool, use.calls, use.errors) for use in details.uses] == [
-        ("Skill(inner)", 1, 1),
-        ("Skill(other-name)", 1, 0),
-    ]
-    assert [missed.tool for missed in details.missed] == ["Skill(good)", "mcp__greeter"]
-    assert [unjudged.tool for unjudged in details.not_judged] == ["Skill(renamed)"]

@@ -185,6 +185,7 @@ async def test_a_refusal_or_a_cut_answer_leaves_its_criteria_not_judged_and_the_
     assert verdicts(result) == ["PASS"] * 20 + ["notJudged"]
     assert (result.score, result.failed) == (None, True)
     assert "21. Criterion 21." in result.reasoning
+    assert not [note for note in details(result).notes if "votes could not be had" in note]
 
 
 async def test_an_answer_that_is_cut_is_asked_for_in_halves() -> None:

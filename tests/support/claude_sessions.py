@@ -14,8 +14,8 @@ import anyio
 from tests.support.patience import PATIENCE
 from zelda_ci.domain.session import SessionRecord
 from zelda_ci.domain.suite import ExecutionSettings, IsolationLevel, IsolationSettings
-from zelda_ci.domain.workspace import Confinement, PluginPins, Workspace, WorkspaceSource
-from zelda_ci.execution.agent import NO_PINS, Listen, ModelEndpoint, SessionOutcome, SessionRequest
+from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
+from zelda_ci.execution.agent import NO_PINS, Listen, ModelEndpoint, PluginPins, SessionOutcome, SessionRequest
 from zelda_ci.execution.claude_code import ClaudeCode
 from zelda_ci.execution.launch import MARKER, find_cli
 from zelda_ci.redact import Redactor, Secret

@@ -28,6 +28,7 @@ from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.errors import ConfigError
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.files.atomic import replacing, sync
+from zelda_ci.imports import one_at_a_time
 
 IGNORE_FILE = ".gitignore"
 EXAMPLE = "example"
@@ -62,7 +63,8 @@ def _comment(text: str) -> Iterator[str]:
 
 
 def _rendered(template: str, **values: object) -> str:
-    from jinja2 import Environment, PackageLoader  # noqa: PLC0415 - 30 ms, and few commands write files
+    with one_at_a_time("jinja2"):
+        from jinja2 import Environment, PackageLoader  # noqa: PLC0415 - 30 ms, and few commands write files
 
     environment = Environment(  # noqa: S701 - what is written is no HTML
         loader=PackageLoader("zelda_ci", "config"), trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True

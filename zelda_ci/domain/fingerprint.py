@@ -5,7 +5,6 @@ files. `tree` is the project's own code. `platform` is what changes without anyb
 that answered, the system.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from zelda_ci.domain.base import Record
@@ -36,14 +35,3 @@ class Fingerprint(Record):
         names = dict.fromkeys([*self.parts, *other.parts])
         parts = [name for name in names if self.parts.get(name) != other.parts.get(name)]
         return (*parts, *(["tree"] if self.tree != other.tree else []))
-
-
-@dataclass(frozen=True)
-class TreeFile:
-    """A file of the tested tree."""
-
-    path: str
-    """Path from the top of the tree, with forward slashes."""
-    mode: str
-    content: str
-    """Git's name for its content."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Literal, Protocol, get_args
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.suite import IsolationLevel, NetworkSettings
@@ -198,16 +198,6 @@ class Changes(ChangeSummary):
     """A redacted `git diff --binary`, readable as UTF-8 with replaced bytes."""
     ignored: "IgnoredFiles | None" = None
     """Absent where the run is judged again."""
-
-
-@dataclass(frozen=True)
-class PluginPins:
-    """Settings above the project's, so that a session has its own plugins, and no others."""
-
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    installs: bool = False
-    """True where Claude Code has to take in plugins of a marketplace in the repository, before the session begins."""
-    findings: tuple["SettingFinding", ...] = ()
 
 
 class SettingFinding(Record):

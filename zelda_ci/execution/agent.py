@@ -2,9 +2,9 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ import anyio
 
 from zelda_ci.domain.session import AssistantSaid, Ended, SessionRecord, SessionStatus, ToolCalled
 from zelda_ci.domain.suite import ExecutionSettings
-from zelda_ci.domain.workspace import PluginPins, Workspace
+from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.messages import SYNTHETIC, Translator
 from zelda_ci.execution.system_messages import KeepImage
 from zelda_ci.redact import SafeText
@@ -23,6 +23,16 @@ Listen = Callable[[SessionRecord], None]
 
 # A scope that is left after so many seconds.
 TimeLimit = Callable[[float], AbstractContextManager[anyio.CancelScope]]
+
+
+@dataclass(frozen=True)
+class PluginPins:
+    """Settings above the project's, so that a session has its own plugins, and no others."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    installs: bool = False
+    """True where Claude Code has to take in plugins of a marketplace in the repository, before the session begins."""
+    findings: tuple[SettingFinding, ...] = ()
 
 
 NO_PINS = PluginPins()

@@ -336,9 +336,10 @@ class Panel(ABC, Generic[Item, V]):
                 problems += [f"Number {finding.number}: {draft.problem}"] if draft.problem else []
             is_held = draft is not None and draft.verdict is not None
             changes = {"evidence": list(draft.evidence) if draft else [], "verdict": finding.verdict}
-            kept.append(finding.model_copy(update=changes if is_held else {"evidence": [], "verdict": self.nothing}))
+            changes = changes if is_held else {"evidence": [], "verdict": self.nothing}
+            kept.append(type(finding).model_validate({**dict(finding), **changes}))
         (name,) = type(findings).model_fields
-        return CheckedFinding(findings.model_copy(update={name: kept}), tuple(problems))
+        return CheckedFinding(type(findings).model_validate({name: kept}), tuple(problems))
 
     def _merged(self, parts: Sequence[BaseModel]) -> Mapping[int, Draft[V]]:
         """The conservative rule where nobody could conclude: the worst counts, and what does not decide never does."""

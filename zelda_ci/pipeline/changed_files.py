@@ -5,7 +5,7 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from zelda_ci.domain.fingerprint import Steers, TreeFile
+from zelda_ci.domain.fingerprint import Steers
 from zelda_ci.domain.kinds import SKILL_FILE, may_steer
 from zelda_ci.execution.manifest.documents import parse
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
@@ -14,6 +14,7 @@ from zelda_ci.pipeline.reach import RECIPES, Graph
 from zelda_ci.pipeline.repository_files import RepositoryFiles
 from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, Reach, how_it_steers
 from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.store import TreeFile
 
 LINK, SUBMODULE = "120000", "160000"
 # A repository of skills may have thousands; what all of them lead to is no longer looked for then.

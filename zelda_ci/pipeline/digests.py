@@ -16,9 +16,9 @@ from zelda_ci.domain.fingerprint import (
     SUITE_FILES,
     Fingerprint,
     Steers,
-    TreeFile,
 )
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.workspace.store import TreeFile
 
 # What says how often a suite runs, what it is called, and what is made of its results; every other field of a suite
 # counts, so that one that is added later cannot be forgotten.

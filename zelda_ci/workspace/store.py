@@ -16,7 +16,6 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from zelda_ci.domain.fingerprint import TreeFile
 from zelda_ci.domain.workspace import SuiteFinder, Withheld
 from zelda_ci.errors import LockError, WorkspaceError
 from zelda_ci.files import locks, untrusted
@@ -166,6 +165,17 @@ async def _fetch_objects(git: Git, order: CheckoutOrder, number: int) -> None:
         )
     if outcome.exit_code != 0:
         raise git.failure(arguments, outcome)
+
+
+@dataclass(frozen=True)
+class TreeFile:
+    """A file of the tested tree."""
+
+    path: str
+    """Path from the top of the tree, with forward slashes."""
+    mode: str
+    content: str
+    """Git's name for its content."""
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,14 @@ def test_three_of_three_against_none_of_three_is_not_proven_and_more_trials_are_
     assert regressions(found) == []
 
 
+def test_what_is_not_different_needs_no_word_about_the_trials_that_are_missing():
+    found = of(head=made("FP", "FP", "FP"), base=made("PP", "PP", "PP", label="base"))
+    assert [(row.verdict, bool(row.reasons)) for row in found.suites[0].criteria] == [
+        (Verdict.INCONCLUSIVE, True),
+        (Verdict.UNCHANGED, False),
+    ]
+
+
 def test_side_by_side_it_is_proven_with_six_trials_each():
     found = of(head=made(*["F"] * 6), base=made(*["P"] * 6, label="base"), stored=made("P", "P", "P", label="old"))
     assert (found.verdict, first(found).verdict, first(found).gates) == (Verdict.REGRESSED, Verdict.REGRESSED, True)

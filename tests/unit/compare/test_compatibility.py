@@ -41,6 +41,8 @@ def inconclusive(found) -> set[Measure]:
     [
         ({"prompt": "Do that."}, "different suite prompts"),
         ({"model": "model-2"}, "different session models: model-1, model-2"),
+        ({"model": f"n-{'m' * 58}"}, f"different session models: model-1, n-{'m' * 58}"),
+        ({"model": f"n-{'m' * 59}"}, "different session models"),
         ({"setup_command": "npm ci"}, "different session settings"),
         ({"replayed": True}, "different sources of the model's words (live and replayed)"),
     ],

@@ -7,6 +7,7 @@ import pytest
 from tests.golden.batches import command
 from tests.support.steered import safe
 from tests.unit.compare.runs import (
+    START,
     batch,
     correctness,
     evaluation,
@@ -250,6 +251,10 @@ def test_a_criterion_that_must_pass_is_red_whatever_the_base_does():
         reasons, uncounted = both(heads, bases)
         assert (reasons, len(uncounted)) == ([sentence], 1)
     assert both(judged("FP", "FP", "FF", must_pass=("criterion 2",)), ())[0] == []
+    # The newest trial says which these are.
+    marked, bare = judged("FF", must_pass=("criterion 2",), label="a"), judged("FF", label="b")
+    for old, new, is_red in ((marked, bare, False), (bare, marked, True)):
+        assert bool(both([run.replace(started_at=START) for run in old] + new, ())[0]) is is_red
 
 
 def test_what_is_proven_to_be_worse_is_red_although_it_fails_on_the_base_too():

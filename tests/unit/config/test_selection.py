@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.unit.config.folder import loaded
+from tests.unit.config.folder import loaded, make
 from zelda_ci.config.merge import LoadedSuite
+from zelda_ci.config.project import load
 from zelda_ci.config.selection import select
 from zelda_ci.errors import ConfigError
 
@@ -51,3 +52,11 @@ def test_strangers_are_named_with_the_nearest(names, tags, message, suites):
     with pytest.raises(ConfigError, match=r"None of the named suites has one of the tags\.") as nothing:
         select(suites, ["b"], ["api"])
     assert nothing.value.code == "NO_SUITE_SELECTED"
+
+
+def test_a_file_whose_name_names_nothing_does_not_keep_others_from_being_meant(tmp_path):
+    make(tmp_path, test_b="prompt: x\n")
+    (tmp_path / "zelda/test-.yaml").write_text("name: given\nprompt: x\n")
+    suites = load(tmp_path).suites
+    assert chosen(suites, ["zelda/test-b.yaml"]) == ["b"]
+    assert chosen(suites, ["giv*"]) == ["given"]

@@ -8,10 +8,11 @@ import pytest
 from tests.builders import suite
 from zelda_ci import metrics
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.fingerprint import Fingerprint, Steers, TreeFile
+from zelda_ci.domain.fingerprint import Fingerprint, Steers
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.pipeline.digests import SETS, WITHOUT_EFFECT, Host, TreeDigests, digest_tree, fingerprint, judged_again
 from zelda_ci.selection.effects import ChangeSet, FileText, ProjectFiles, how_it_steers
+from zelda_ci.workspace.store import TreeFile
 
 PLATFORM = Host("0.2.186", "debian 12 x86_64", "full", "2.1.329")
 FILES = (

@@ -39,6 +39,8 @@ def test_what_is_nested_too_deeply_keeps_its_words() -> None:
         ("DB_PASSWORD=moongarden7", "moongarden7"),
         ("DB_PASSWORD=moongarden", ""),
         ("DB_PASSWORD=moon/garden7", ""),
+        ("DB_PASSWORD=moon-garden", ""),
+        ("DB_PASSWORD=moon-garden-lamp", "moon-garden-lamp"),
         ('token = "a1bcdefghij2k3"', ""),
     ],
 )

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_MANIFEST, ItemKind
-from zelda_ci.domain.workspace import PluginPins, SettingFinding, Workspace
+from zelda_ci.domain.workspace import SettingFinding, Workspace
+from zelda_ci.execution.agent import PluginPins
 from zelda_ci.execution.manifest.documents import Documents, SteeringFolder
 from zelda_ci.execution.manifest.settings import SETTINGS_FILE, ClaudeSettings, add_hooks, json_object
 from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, Unfit
