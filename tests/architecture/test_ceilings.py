@@ -35,7 +35,7 @@ CEILINGS = {
     "zelda_ci/storage": 1552,
     "zelda_ci/test_output": 3395,
     "zelda_ci/workspace": 4282,
-    "scripts": 2673,
+    "scripts": 2738,
     "benchmarks": 893,
     "runner": 215,
     "schemas": 3118,
