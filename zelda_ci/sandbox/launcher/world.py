@@ -36,13 +36,6 @@ LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/sel
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-<<<<<<< HEAD
-class NotMade(Exception):  # noqa: N818  # reads as what happened
-    """The kernel does not do what must be done."""
-
-
-=======
->>>>>>> main
 def main(arguments: list[str]) -> int:
     """Make the world, run the program in it, and give its exit code."""
     border = arguments.index("--")
@@ -151,11 +144,7 @@ def _tree(path: str, *, is_optional: bool = False) -> int:
     flags = ctypes.c_uint(OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE)
     tree: int = LIBC.syscall(OPEN_TREE, AT_FDCWD, os.fsencode(path), flags)
     if tree < 0 and not is_optional:
-<<<<<<< HEAD
-        raise NotMade(f"{path}: {os.strerror(ctypes.get_errno())}")
-=======
         raise OSError(f"{path}: {os.strerror(ctypes.get_errno())}")
->>>>>>> main
     return tree
 
 
@@ -236,11 +225,7 @@ def _prctl(option: int, value: int) -> None:
 
 def _call(what: str, function: "ctypes._NamedFuncPointer", *arguments: object) -> None:
     if function(*arguments) < 0:
-<<<<<<< HEAD
-        raise NotMade(f"{what}: {os.strerror(ctypes.get_errno())}")
-=======
         raise OSError(f"{what}: {os.strerror(ctypes.get_errno())}")
->>>>>>> main
 
 
 if __name__ == "__main__":
