@@ -30,7 +30,7 @@ CEILINGS = {
     "zelda_ci/pipeline": 5688,
     "zelda_ci/process": 646,
     "zelda_ci/report": 9154,
-    "zelda_ci/sandbox": 2979,
+    "zelda_ci/sandbox": 2964,
     "zelda_ci/selection": 687,
     "zelda_ci/storage": 1552,
     "zelda_ci/test_output": 3395,
