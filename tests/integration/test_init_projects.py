@@ -102,7 +102,7 @@ def test_new_adds_a_suite_about_a_skill_or_a_rule_and_names_what_there_is(tmp_pa
     for order, wanted in (
         (
             ["api/health", "--skill", "rest-endpoint"],
-            '"Creates a REST endpoint. Use when adding an endpoint."',
+            "The occasion: adding an endpoint.",
         ),
         (["checked", "--rule", "api"], 'All changes keep to this sentence of .claude/rules/api.md: "Always validate'),
         (["plain"], "Find one public function of this project that no test covers yet"),

@@ -58,6 +58,7 @@ def test_a_launcher_that_never_says_it_is_done_means_that_nothing_ran(launcher: 
     assert "could not be confined" in err
 
 
+@needs.BWRAP
 def test_bubblewrap_that_fails_means_that_nothing_runs() -> None:
     needs.level("full")
     code, out, err = confined({}, "/bin/echo", "ran", depth=2, before=("bwrap", "--ro-bind", "/nowhere", "/", "--"))

@@ -150,6 +150,7 @@ CASES = {
 OUTCOMES = {"setup": "broken", "session": "broken", "build": "incomplete", "test": "incomplete"}
 
 
+@needs.BWRAP
 @pytest.mark.parametrize("what", CASES)
 def test_in_a_run_it_is_never_a_failure_of_the_code_and_never_a_score(place: Path, what: str) -> None:
     """Bubblewrap refuses one command of each suite, and does all others."""

@@ -17,6 +17,7 @@ SUDO = pytest.mark.skipif(
     or subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode != 0,
     reason="needs an ordinary user with sudo and no password, as on GitHub's runners",
 )
+BWRAP = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
 CHROMIUM = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
 
 
