@@ -161,7 +161,7 @@ def test_heads_hold_the_first_line_where_it_is_the_description(tmp_path: Path) -
 
 def test_what_cannot_be_read_is_not_known(tmp_path: Path) -> None:
     project = repository(tmp_path, {".claude/skills/x/SKILL.md": "x\n"})
-    for content in (b"\0binary", b"x" * 300_000):
+    for content in (b"\0binary", b"x" * 5_000_000):
         project.write({".claude/skills/x/SKILL.md": content})
         project.commit()
         assert changes(project).problem == ".claude/skills/x/SKILL.md could not be read"
