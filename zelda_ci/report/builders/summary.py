@@ -76,7 +76,7 @@ def _in_a_line(batch: BatchResult, suites: Sequence[SuiteView], outcome: Outcome
     yield from (cell for cell in _tally([suite.outcome for suite in suites], "suite") if cell.tone is not Tone.DIM)
     yield from _not_started(batch, f": {batch.ended}" if batch.ended else "")
     for row in _totals(batch):
-        if row.label in {"Cost", "Time"}:
+        if row.label in {"Cost", "Elapsed"}:
             yield row.cells[0]
     yield Cell(f"exit code {outcome.exit_code}", Tone.DIM)
     if stored and batch.runs:
@@ -242,7 +242,7 @@ def _totals(batch: BatchResult) -> Iterator[Row]:
         yield Row("Cost", tuple(_costs(uses, judges)))
     if uses:
         yield Row("Tokens", (Cell(numbers.whole(sum((use.tokens for use in uses), Usage()).total)),))
-    yield Row("Time", (Cell(numbers.duration((batch.finished_at - batch.started_at).total_seconds())),))
+    yield Row("Elapsed", (Cell(numbers.duration((batch.finished_at - batch.started_at).total_seconds())),))
 
 
 def _costs(uses: Sequence[Used], judges: Sequence[JudgeUsage]) -> Iterator[Cell]:
