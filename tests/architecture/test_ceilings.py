@@ -21,7 +21,7 @@ CEILINGS = {
     "zelda_ci/compare": 2948,
     "zelda_ci/config": 3329,
     "zelda_ci/domain": 4103,
-    "zelda_ci/execution": 3787,
+    "zelda_ci/execution": 3782,
     "zelda_ci/files": 683,
     "zelda_ci/github": 2279,
     "zelda_ci/judge": 2505,

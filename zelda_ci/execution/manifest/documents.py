@@ -14,11 +14,6 @@ from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_MANIFEST, SKILL_FILE, It
 from zelda_ci.execution.manifest.settings import ClaudeSettings, add_hooks
 from zelda_ci.execution.manifest.tree import ScanFindings, TreeEntry
 
-try:
-    from yaml import CSafeLoader as SafeLoader
-except ImportError:  # PyYAML built without libyaml
-    from yaml import SafeLoader  # type: ignore[assignment]
-
 MAX_FRONT_MATTER_LENGTH = 32_000
 MAX_EVENTS = 2_000
 MAX_YAML_DEPTH = 20
@@ -32,7 +27,7 @@ _TABS = re.compile(r"^\t+", re.MULTILINE)
 _SIGN = re.compile(r"[{}[\]*&#!|>%@`]|: ")
 
 
-class _HeadLoader(SafeLoader):
+class _HeadLoader(yaml.CSafeLoader):
     """YAML 1.2 as Claude Code reads it, where yes and no are words, and dates too."""
 
 
