@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
 from tests.scenarios.stage import Stage
-from tests.scenarios.test_side_by_side import FILES, ONE_LOOK, batch
+from tests.scenarios.test_side_by_side import FILES, batch
 from tests.support.scripted_api import ApiRequest, Reply, text, tool_call
 from tests.support.steered import head
 
@@ -93,10 +93,3 @@ def test_a_change_that_takes_back_what_the_base_did_since_its_last_results_runs(
         assert done.code == 0, done.printed
         assert f"Run: deploy: {DEPLOY} changed, and a trial called the skill deploy" in done.printed
         assert len(batch(stage, done)["runs"]) == 1
-
-
-def test_a_base_without_zelda_runs_the_suites_of_the_head_beside_it(tmp_path: Path) -> None:
-    with Stage(tmp_path, {"CLAUDE.md": GREETS, "README.md": "# Shop\n"}) as stage:
-        pull = stage.open_pull({"CLAUDE.md": SILENT, "zelda/test-greeting.yaml": SUITE})
-        done = stage.pull_request(pull, model, trials=ONE_LOOK)
-        assert (len(batch(stage, done)["runs"]), len(batch(stage, done)["baseRuns"])) == (2, 2), done.printed

@@ -39,11 +39,6 @@ def test_two_jobs_of_one_workflow_keep_apart_without_a_comment_id(tmp_path: Path
             (WORKFLOW, "linux", "zelda-results", "."),
         ]
 
-        # Earlier runs are a job's own, too.
-        done = stage.pull_request(pull, GOOD, job_id="mac")
-        assert "1 trial of 1 earlier run" in done.printed
-        assert len(stage.bodies()) == 2
-
 
 def test_the_jobs_of_a_matrix_overwrite_nothing_and_are_told_what_they_need(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
