@@ -112,6 +112,14 @@ def test_files_are_searched_by_text_and_by_regular_expression(tree: Path) -> Non
     assert "cannot be looked up" in look("search_files", tree, pattern="(", is_regex=True)
 
 
+def test_of_a_long_line_as_much_is_shown_as_is_said(tree: Path) -> None:
+    for length, rest in ((2000, ""), (2001, " Of 1 long lines, 2000 characters from column 1 are shown.")):
+        (tree / "long.txt").write_text("x" * length)
+        result = look("read_file", tree, path="long.txt")
+        assert inside(result) == f"1 | {'x' * 2000}"
+        assert result.partition("\n")[0].endswith(rest or "Lines 1 to 1 of 1.")
+
+
 def test_secrets_are_masked_also_where_only_a_part_is_read(tree: Path) -> None:
     results = [look("search_files", tree, pattern=pattern) for pattern in ("TOKEN", SECRET, "battery")]
     results.append(look("read_file", tree, path="src/deep/tax.py"))
