@@ -22,10 +22,11 @@ from tests.support.places import UMASK, make_passable
 settings.register_profile("unhurried", parent=settings(), deadline=None)
 settings.load_profile("unhurried")
 
-# Whoever starts the tests in the background of a script has them ignore SIGINT, and all that they start: restored,
-# since a test that interrupts a process would wait for its end in vain.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Whoever starts the tests in the background of a script, or by nohup, has them ignore SIGINT or SIGHUP, and all that
+# they start: restored, since a test that interrupts a process would wait for its end in vain.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -45,7 +46,6 @@ LONG = (
     "test_shards",
     "test_cancelled",
     "test_run_against",
-    "test_shard_examples",
     "test_html_report_browser",
     "test_nightly",
     "test_simulation",
@@ -121,6 +121,11 @@ def place(tmp_path: Path) -> Path:
     made = tmp_path / "with space"
     made.mkdir()
     return made
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
 
 
 @pytest.hookimpl(trylast=True)

@@ -50,11 +50,8 @@ def run(
     servers: Mapping[str, Any],
     *replies: Message,
     settings: Mapping[str, Any] | None = None,
-    files: Mapping[str, str] | None = None,
 ) -> Outcome:
-    workspace = make_workspace(
-        tmp_path, {".mcp.json": json.dumps({"mcpServers": servers}), **(files or {})}, readable=[SCRIPT]
-    )
+    workspace = make_workspace(tmp_path, {".mcp.json": json.dumps({"mcpServers": servers})}, readable=[SCRIPT])
     found = scan(workspace, safe)
     asked: list[float] = []
 
@@ -82,18 +79,6 @@ def test_the_prompt_waits_for_a_server_that_needs_seconds_to_start(tmp_path: Pat
     assert led.servers["greeter"].note is None
     assert "mcp__greeter__greet" in led.first_request
     assert "still connecting" not in led.first_request
-
-
-def test_a_server_that_fails_or_is_switched_off_is_not_waited_for(tmp_path: Path) -> None:
-    broken = {"dead": {"command": "/no/such/program"}, "exits": {"command": "false"}}
-    off = {".claude/settings.json": json.dumps({"disabledMcpjsonServers": ["never"]})}
-    led = run(tmp_path, {"greeter": server(0), "never": NEVER, **broken}, files=off)
-    assert "switch it off" in str(led.servers["never"].reason)
-    assert led.seconds_to_prompt < 15  # the bound is 30
-    assert led.servers["greeter"].loaded
-    for name in broken:
-        assert not led.servers[name].loaded
-        assert str(led.servers[name].reason).startswith("it could not be started or reached: ")
 
 
 def test_a_server_that_never_answers_holds_the_prompt_up_no_longer_than_the_bound(tmp_path: Path) -> None:

@@ -1,23 +1,23 @@
-"""Who may ask the proxy, what may be asked, and which credentials go where."""
+"""Who may ask the proxy, what may be asked, which credentials go where, and that what was judged is what is sent."""
+
+import json
+from typing import Any
 
 import anyio
 import pytest
 
 from tests.support.proxied import BODY, KEY, REDACT, ask, client, open_run, plain_client, upstream
 from tests.support.scripted_api import ScriptedApi, Tokens, http_error, text
+from zelda_ci.model_proxy import run
 from zelda_ci.model_proxy.modes import LiveMode, Upstream
-from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.pricing import Models
+from zelda_ci.model_proxy.proxy import Allowed, ModelProxy
 from zelda_ci.redact import Secret
-
-USED = Tokens(input=1000, output=100)
-COST = (1000 * 2 + 100 * 10) / 1e6
 
 pytestmark = pytest.mark.anyio
 
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+USED = Tokens(input=1000, output=100)
+COST = (1000 * 2 + 100 * 10) / 1e6
 
 
 @pytest.mark.parametrize(
@@ -100,14 +100,6 @@ async def test_a_key_that_the_api_quotes_does_not_reach_the_session() -> None:
     assert answer.json()["error"]["message"] == "invalid key ***"
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b"[" * 100_000])
-async def test_a_body_that_is_no_json_object_is_refused(body: bytes) -> None:
-    with ScriptedApi([]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
-            answer = await http.post("/v1/messages", content=body)
-    assert answer.status_code == 400
-
-
 async def test_two_runs_side_by_side_are_counted_apart() -> None:
     with ScriptedApi(lambda _: text("x", tokens=USED)) as api:
         async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
@@ -122,3 +114,109 @@ async def test_two_runs_side_by_side_are_counted_apart() -> None:
     assert first.token != second.token
     assert (first.usage().requests, second.usage().requests) == (1, 2)
     assert second.usage().cost_usd == pytest.approx(2 * COST)
+
+
+IMAGE = {"type": "image", "source": {"type": "url", "url": "https://evil.example/?secret"}}
+PLAIN = json.dumps(BODY)[1:-1]
+SMUGGLED = {
+    "a dearer model": f'{{"model":"claude-opus-5-5",{PLAIN}}}',
+    "a dearer model, escaped": f'{{{PLAIN},"mo\\u0064el":"claude-opus-5-5"}}',
+    "servers": f'{{"mcp_servers":[{{"type":"url","url":"https://evil.example"}}],"mcp_servers":[],{PLAIN}}}',
+    "messages": f'{{"messages":[{{"role":"user","content":[{json.dumps(IMAGE)}]}}],{PLAIN}}}',
+    "an image": f'{{{PLAIN},"system":[{{"type":"image","source":{{"type":"url","url":"x"}},"source":{{}}}}]}}',
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"), [(kind, "/v1/messages") for kind in SMUGGLED] + [("servers", "/v1/messages/count_tokens")]
+)
+async def test_nothing_is_smuggled_in_by_giving_a_key_twice(kind: str, path: str) -> None:
+    with ScriptedApi(lambda _: text("x")) as api:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
+            with proxy.session(
+                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(Models.of(BODY["model"]), web=False)
+            ) as meter:
+                async with client(meter) as http:
+                    answer = await http.post(path, content=SMUGGLED[kind].encode())
+    # Of two values the last is judged; the API gets that one alone, or nothing.
+    assert answer.status_code in {200, 403}
+    sent = str([request.body for request in api.requests])
+    assert not any(evil in sent for evil in ("opus", "evil.example", "'url'"))
+
+
+@pytest.mark.parametrize("levels", [300, 900, 5000, 200_000])
+async def test_a_body_that_nests_deeply_is_served_or_refused_in_words(levels: int) -> None:
+    deep = b'{"system":' + b"[" * levels + b"]" * levels + b"," + PLAIN.encode() + b"}"
+    with ScriptedApi(lambda _: text("x")) as api:
+        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
+            answer = await http.post("/v1/messages", content=deep)
+            assert (await ask(meter)).status_code == 200
+    assert answer.status_code == 200 or (answer.status_code, answer.headers["x-should-retry"]) == (400, "false")
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "words"),
+    [
+        ({"remote_files": ["https://evil.example"]}, 400, "remote_files: Extra inputs are not permitted"),
+        ({"fallbacks": [{"model": "claude-opus-5-5"}]}, 403, "'claude-opus-5-5'"),
+        ({"tools": [{"type": "advisor_20260301", "model": "claude-opus-5-5"}]}, 403, "'claude-opus-5-5'"),
+        ({"messages": [{"role": "user", "content": [{"type": "x", "parts": [IMAGE]}]}]}, 403, "from an address"),
+        ({"container": {"skills": [{"mcp_servers": [1]}]}}, 403, "MCP servers"),
+    ],
+)
+@pytest.mark.parametrize("size", [0, run.LARGE_BYTES])
+async def test_the_checks_hold_wherever_something_lies(
+    options: dict[str, Any], status: int, words: str, size: int
+) -> None:
+    with ScriptedApi(lambda _: text("x")) as api:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
+            with proxy.session(
+                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(Models.of(BODY["model"]), web=False)
+            ) as meter:
+                async with client(meter) as http:
+                    answer = await http.post("/v1/messages", json={**BODY, **options, "system": "x" * size})
+                refused = meter.refused_keys + meter.refused_models
+    assert answer.status_code == status
+    assert words in answer.json()["error"]["message"]
+    assert api.requests == []
+    assert refused == {400: ("remote_files",), 403: ("claude-opus-5-5",) if "opus" in words else ()}[status]
+
+
+async def test_a_key_that_the_operator_allows_goes_on() -> None:
+    with ScriptedApi(lambda _: text("x")) as api:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
+            with proxy.session(
+                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(keys=["new_option"])
+            ) as meter:
+                assert (await ask(meter, new_option=1)).status_code == 200
+    assert api.requests[0].body["new_option"] == 1
+
+
+HEADERS = {"anthropic-workspace-id": "w", "anthropic-beta": "b"}
+
+
+async def test_a_body_is_sent_as_it_was_read() -> None:
+    spaced = json.dumps({"zebra": 1, **BODY, "system": "é"}, indent=2).replace('"zebra"', '"top_k"').encode()
+    with ScriptedApi(lambda _: text("x")) as api:
+        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
+            for _ in range(2):
+                await http.post("/v1/messages?beta=true&x=y", content=spaced, headers=HEADERS)
+    first, second = api.requests
+    assert first.raw_body == second.raw_body
+    assert first.raw_body == json.dumps(json.loads(spaced), ensure_ascii=False, separators=(",", ":")).encode()
+    assert "anthropic-workspace-id" not in first.headers
+    assert first.headers["anthropic-beta"] == "b"
+    assert first.path == "/v1/messages?beta=true"
+
+
+async def test_token_counts_of_a_run_have_a_limit_although_they_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "MAX_TOKEN_COUNTS", 2)
+    with ScriptedApi(lambda _: text("x")) as api:
+        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
+            counts = [await http.post("/v1/messages/count_tokens", json=BODY) for _ in range(3)]
+            answer = await http.post("/v1/messages", json=BODY)
+    assert [count.status_code for count in counts] == [200, 200, 429]
+    assert counts[-1].headers["x-should-retry"] == "false"
+    assert counts[-1].json()["error"]["message"] == "Zelda's model proxy takes 2 token counts from one run"
+    assert answer.status_code == 200
+    assert meter.usage().requests == 3

@@ -23,11 +23,6 @@ THERE = {"workspace": '/there/"other" place'}
 WRITE = tool_call("Write", {"file_path": "/here/ws/a.txt", "content": "x\n/here/ws\n"}, text="I write /here/ws/a.txt.")
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def record(folder: Path, *replies: Reply, said: str = "Look into /here/ws.", **options: Any) -> Meter:
     """Record one request per reply: the same words, each at a later place."""
     with ScriptedApi(replies) as api:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.proxied import open_run, upstream
-from tests.support.real_cli import MODEL, CliSession, folders, run_cli
+from tests.support.real_cli import CliSession, folders, run_cli
 from tests.support.scripted_api import (
     ApiRequest,
     Message,
@@ -29,24 +29,15 @@ from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def lead(
     mode: LiveMode | RecordMode | ReplayMode,
     base: Path,
-    *,
-    budget_usd: float | None = None,
-    model: str = MODEL,
-    **options: str,
 ) -> tuple[CliSession, Meter]:
     """One session in the folders below `base`, which are made unless they are there."""
     workspace, home = folders(base)
     places = {"workspace": str(workspace), "home": str(home)}
-    async with open_run(mode, budget_usd=budget_usd, places=places) as meter:
-        session = await run_cli(meter.base_url, meter.token, workspace, home, model=model, **options)
+    async with open_run(mode, places=places) as meter:
+        session = await run_cli(meter.base_url, meter.token, workspace, home)
     return session, meter
 
 
@@ -61,9 +52,7 @@ def elsewhere(entries: list[str], base: Path, other: Path) -> list[str]:
     return sorted(entry.replace(str(base), str(other)) for entry in entries)
 
 
-async def test_a_session_is_replayed_with_the_same_transcript_in_another_folder_and_for_no_other_model(
-    tmp_path: Path,
-) -> None:
+async def test_a_session_is_replayed_with_the_same_transcript_in_another_folder(tmp_path: Path) -> None:
     first, second = tmp_path / "one", tmp_path / "two" / "deeper"
     note = first / "workspace" / "note.txt"
     script: list[Reply] = [
@@ -92,10 +81,6 @@ async def test_a_session_is_replayed_with_the_same_transcript_in_another_folder_
     # The cassette names no folder of this machine.
     assert str(tmp_path) not in (tmp_path / "cassettes" / "run.json").read_text()
     assert load(tmp_path / "cassettes" / "run.json").cli.startswith("claude-cli/")
-
-    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / "three", model="claude-opus-5-5")
-    assert session.result["is_error"]
-    assert "claude-sonnet-5-5 was recorded, claude-opus-5-5 is asked" in str(meter.failure)
 
 
 def spoken(session: CliSession) -> list[str]:
@@ -136,25 +121,23 @@ def said(session: CliSession) -> list[str]:
     return [f"{parent}: {block.get('text')} {block.get('id')}" for parent, block in blocks]
 
 
-STEERING = {"CLAUDE.md": "", ".claude/skills/greet/SKILL.md": "---\nname: greet\ndescription: Greets.\n---\n"}
+SKILL = "---\nname: greet\ndescription: Greets.\n---\n{} be kind."
 
 
 async def test_a_replay_with_other_steering_files_stops_and_says_what_changed(tmp_path: Path) -> None:
-    def project(base: Path, other: str = "") -> Path:
+    def project(base: Path, word: str) -> Path:
         workspace, _ = folders(base)
-        for file, front in STEERING.items():
-            steering = workspace / file
-            steering.parent.mkdir(parents=True, exist_ok=True)
-            steering.write_text(f"{front}{'Never' if file == other else 'Always'} be kind.")
+        skill = workspace / ".claude/skills/greet/SKILL.md"
+        skill.parent.mkdir(parents=True)
+        skill.write_text(SKILL.format(word))
         return base
 
     script = [tool_call("Skill", {"skill": "greet"}), text("Hello.")]
-    await record(project(tmp_path / "one"), tmp_path / "cassettes", script)
-    for number, file in enumerate(STEERING):
-        session, meter = await lead(ReplayMode(tmp_path / "cassettes"), project(tmp_path / str(number), file))
-        assert session.result["api_error_status"] == 409
-        for said_of_it in (str(meter.failure), session.result["result"]):
-            assert "-Always be kind.\n+Never be kind." in said_of_it
+    await record(project(tmp_path / "one", "Always"), tmp_path / "cassettes", script)
+    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), project(tmp_path / "two", "Never"))
+    assert session.result["api_error_status"] == 409
+    for said_of_it in (str(meter.failure), session.result["result"]):
+        assert "-Always be kind.\n+Never be kind." in said_of_it
 
 
 async def test_what_the_cli_names_at_random_is_found_again_by_the_replayed_model(tmp_path: Path) -> None:
@@ -180,26 +163,38 @@ async def test_what_the_cli_names_at_random_is_found_again_by_the_replayed_model
 COMMIT = "sleep 0.1; git -c user.name=a -c user.email=b commit -q --allow-empty -m first && git log"
 
 
-PRICED = [
-    ("claude-sonnet-5-5", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500)),
-    ("claude-fable-5-2", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500)),
-    ("claude-haiku-5-5", Tokens(50_001, 200, cache_read=20_000, cache_write_5m=20_000, cache_write_1h=10_000)),
-    ("claude-haiku-4-5-20251001", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, web_searches=2)),
-    ("claude-of-tomorrow", Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500)),
-]
+PRICED = {
+    "claude-sonnet-5-5": Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500),
+    "claude-fable-5-2": Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500),
+    "claude-haiku-5-5": Tokens(50_001, 200, cache_read=20_000, cache_write_5m=20_000, cache_write_1h=10_000),
+    "claude-haiku-4-5-20251001": Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, web_searches=2),
+    "claude-of-tomorrow": Tokens(1000, 200, cache_read=30_000, cache_write_5m=4000, cache_write_1h=500),
+}
 
 
-@pytest.mark.parametrize(("model", "tokens"), PRICED)
-async def test_our_prices_are_those_of_the_cli(tmp_path: Path, model: str, tokens: Tokens) -> None:
-    with ScriptedApi([text("Hello.", tokens=tokens)]) as api:
-        session, meter = await lead(LiveMode(upstream(api.url)), tmp_path / "one", model=model)
-    theirs = session.model_usage[model]
-    ours = meter.usage().models[model]
-    assert ours.cost_usd == pytest.approx(theirs["costUSD"])
-    assert ours.cost_known == (theirs["costBasis"] == "list")
-    assert (ours.input_tokens, ours.output_tokens, ours.cache_read_tokens, ours.cache_write_tokens) == (
-        theirs["inputTokens"],
-        theirs["outputTokens"],
-        theirs["cacheReadInputTokens"],
-        theirs["cacheCreationInputTokens"],
-    )
+async def test_our_prices_are_those_of_the_cli(tmp_path: Path) -> None:
+    """Of each model a sub-agent, so that one session asks all of them."""
+    workspace, _ = folders(tmp_path)
+    for model in PRICED:
+        agent = workspace / f".claude/agents/{model}.md"
+        agent.parent.mkdir(parents=True, exist_ok=True)
+        agent.write_text(f"---\nname: {model}\ndescription: Asks.\nmodel: {model}\n---\nAsk.\n")
+    task = {"prompt": "p", "description": "d", "run_in_background": False}
+    calls = [("Agent", {**task, "subagent_type": model}) for model in PRICED]
+
+    def script(request: ApiRequest) -> Message:
+        is_first = request.agent is None and request.index == 0
+        return tool_calls(calls) if is_first else text("Hello.", tokens=PRICED[request.body["model"]])
+
+    with ScriptedApi(script) as api:
+        session, meter = await lead(LiveMode(upstream(api.url)), tmp_path)
+    for model in PRICED:
+        theirs, ours = session.model_usage[model], meter.usage().models[model]
+        assert ours.cost_usd == pytest.approx(theirs["costUSD"]), model
+        assert ours.cost_known == (theirs["costBasis"] == "list")
+        assert (ours.input_tokens, ours.output_tokens, ours.cache_read_tokens, ours.cache_write_tokens) == (
+            theirs["inputTokens"],
+            theirs["outputTokens"],
+            theirs["cacheReadInputTokens"],
+            theirs["cacheCreationInputTokens"],
+        )

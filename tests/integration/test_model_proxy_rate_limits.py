@@ -2,16 +2,16 @@
 
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx2
 import pytest
-from pydantic import BaseModel
 
 from tests.support.command import the_result, zelda
 from tests.support.patience import PATIENCE
@@ -28,17 +28,12 @@ from zelda_ci.model_proxy.rate_limits import RateLimits
 pytestmark = pytest.mark.anyio
 
 PAUSE = 1.5
+RUN: dict[str, Any] = {"run_label": "a", "budget_usd": None, "placeholders": {}}
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-def limited(pause: float | str = PAUSE, status: int = 429, **headers: str) -> Reply:
+def limited(pause: float = PAUSE) -> Reply:
     """A refusal of the API."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return http_error(status, "slow down", headers={"retry-after": str(pause), **named})
+    return http_error(429, "slow down", headers={"retry-after": str(pause)})
 
 
 @dataclass
@@ -46,21 +41,19 @@ class Limit:
     """A script that refuses the first request once so many are there, and notes when each came."""
 
     together: int = 1
-    refusal: Reply = field(default_factory=limited)
-    answer: Callable[[ApiRequest], Reply] = lambda _: text("Fine.")
     times: list[float] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __call__(self, request: ApiRequest) -> Reply:
+    def __call__(self, _: ApiRequest) -> Reply:
         with self._lock:
             self.times.append(time.monotonic())
             number = len(self.times)
         if number > 1:
-            return self.answer(request)
+            return text("Fine.")
         deadline = time.monotonic() + PATIENCE
         while len(self.times) < self.together and time.monotonic() < deadline:
             time.sleep(0.01)
-        return self.refusal
+        return limited()
 
     @property
     def silence(self) -> tuple[int, float]:
@@ -79,21 +72,6 @@ class Job:
         self.sessions, self.judges = [
             ModelProxy(LiveMode(upstream(url)), REDACT, rate_limits=rate_limits) for _ in range(2)
         ]
-
-    @contextmanager
-    def session(self, patience: Patience | None = None, budget_usd: float | None = None) -> Iterator[Meter]:
-        with self._run(self.sessions, patience, budget_usd) as meter:
-            yield meter
-
-    @contextmanager
-    def judge(self) -> Iterator[Meter]:
-        with self._run(self.judges, None, None) as meter:
-            yield meter
-
-    @contextmanager
-    def _run(self, proxy: ModelProxy, patience: Patience | None, budget_usd: float | None) -> Iterator[Meter]:
-        with proxy.session(run_label="a", budget_usd=budget_usd, placeholders={}, patience=patience) as meter:
-            yield meter
 
 
 @asynccontextmanager
@@ -120,9 +98,10 @@ async def test_one_refusal_makes_all_sessions_and_judges_wait_and_none_hears_of_
     limit = Limit(together=3)
     with ScriptedApi(limit) as api:
         async with job(api.url) as made:
-            with made.session() as first, made.session() as second, made.judge() as third:
-                answers = await all_at_once(first, second, third)
-                meters = (first, second, third)
+            with ExitStack() as stack:
+                runs = [each.session(**RUN) for each in (made.sessions, made.sessions, made.judges)]
+                meters = [stack.enter_context(run) for run in runs]
+                answers = await all_at_once(*meters)
                 more = [await ask(meter) for meter in meters]
     assert {answer.status_code for answer in (*answers, *more)} == {200}
     # The three of them, and in the pause nobody; then the one that was refused, and three more.
@@ -167,16 +146,13 @@ async def test_an_api_that_says_nothing_is_given_up_and_its_answer_has_a_price()
     """Claude Code waits for those who wait; so the proxy has to notice."""
     with ScriptedApi([hang()]) as api:
         async with job(api.url) as made:
-            with made.session(Patience(header_seconds=0.3), budget_usd=1.0) as meter:
+            patience = Patience(header_seconds=0.3)
+            with made.sessions.session(**{**RUN, "budget_usd": 1.0}, patience=patience) as meter:
                 answer = await ask(meter)
                 assert sum(exchange.unseen_usd for exchange in meter._exchanges) > 0
     assert answer.status_code == 502
     assert answer.json()["error"]["message"] == f"Zelda's model proxy got no answer from {api.url} within 0.3 s"
     assert meter.usage().errors == {"connection": 1}
-
-
-class Colour(BaseModel):
-    colour: str
 
 
 SUITE = """\

@@ -22,11 +22,6 @@ from zelda_ci.model_proxy.proxy import Allowed, ModelProxy
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def test_the_socket_answers_as_loopback_does_and_is_gone_with_the_proxy() -> None:
     with ScriptedApi([text("Hello.")]) as api:
         async with open_run(LiveMode(upstream(api.url))) as meter:

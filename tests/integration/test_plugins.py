@@ -77,7 +77,7 @@ OTHER_REPOSITORY = (
 )
 
 
-@pytest.mark.parametrize("setup", ["true", "rm -f .git", "rm -f .git && git init -q .", OTHER_REPOSITORY])
+@pytest.mark.parametrize("setup", ["rm -f .git && git init -q .", OTHER_REPOSITORY])
 def test_a_session_has_the_projects_plugins_whatever_its_git_folder_is(
     tmp_path: Path, elsewhere: tuple[str, list[str]], setup: str
 ) -> None:

@@ -5,14 +5,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support import needs
 from tests.support.command import the_result, transcript, zelda
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
-
-LEVELS = ("full", "none")
 
 
 def suite(**keys: object) -> str:
@@ -29,10 +25,7 @@ def problems(project: Project) -> list[str]:
     return [line for line in done.stderr.splitlines() if line.startswith(("zelda/", "zelda.config"))]
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_programs_and_variables_of_a_suite_reach_session_and_every_command(tmp_path: Path, level: str) -> None:
-    if level != "none":
-        needs.level(level)
+def test_programs_and_variables_of_a_suite_reach_session_and_every_command(tmp_path: Path) -> None:
     """The tested tree's folder comes first, then the machine's, then PATH; session and commands have the same."""
     machine = tmp_path / "toolchain" / "bin"
     machine.mkdir(parents=True)
@@ -41,9 +34,7 @@ def test_programs_and_variables_of_a_suite_reach_session_and_every_command(tmp_p
     check = 'own-tool && machine-tool && test "$GREETING" = \'hello there\' && test "$PASSED" = mine'
     settings = {"path": ["tools/bin", str(machine)], "env": {"GREETING": "hello there", "PASSED": None}}
     files = {"tools/bin/own-tool": "#!/bin/sh\necho of the project\n"}
-    one = suite(
-        setupCommand=check, buildCommand=check, testCommand=check, execution=settings, isolation={"level": level}
-    )
+    one = suite(setupCommand=check, buildCommand=check, testCommand=check, execution=settings)
     project = project_with(tmp_path, files, one=one)
     (project.path / "tools/bin/own-tool").chmod(0o755)
     project.commit()
@@ -102,8 +93,13 @@ def test_folders_of_programs_are_refused_by_validate_and_run_alike(tmp_path: Pat
     assert len(problems(project)) == 3
 
 
-def test_the_files_of_a_run_decide_neither_who_confines_it_nor_what_it_reads(tmp_path: Path) -> None:
-    """A `bwrap` and a shell in the tested tree's folder of programs are not Zelda's; a link there opens nothing."""
+def test_the_files_of_a_run_decide_neither_who_confines_it_nor_what_it_reads_nor_what_tests_start(
+    tmp_path: Path,
+) -> None:
+    """A `bwrap` and a shell in the tested tree's folder of programs are not Zelda's; a link there opens nothing.
+
+    What a session adds to that folder is not there when build and tests run.
+    """
     needs.level("full")
     secret = tmp_path / "elsewhere" / "secret"
     secret.parent.mkdir()
@@ -111,31 +107,19 @@ def test_the_files_of_a_run_decide_neither_who_confines_it_nor_what_it_reads(tmp
     mark = tmp_path / "escaped"
     fake = f"#!/bin/sh\ntouch {mark}\nexit 0\n"
     one = suite(
-        testCommand=f"! cat bin/link && ! cat {secret} && echo fine",
+        testCommand=f"! cat bin/link && ! cat {secret} && check",
         execution={"path": ["bin"], "env": {"JAVA_HOME": str(secret.parent)}},
         isolation={"level": "full"},
     )
-    project = project_with(tmp_path, {"bin/bwrap": fake, "bin/bash": fake}, one=one)
+    project = project_with(tmp_path, {"bin/bwrap": fake, "bin/bash": fake, "bin/check": "#!/bin/sh\nexit 3\n"}, one=one)
     (project.path / "bin/link").symlink_to(secret)
-    for name in ("bwrap", "bash"):
+    for name in ("bwrap", "bash", "check"):
         (project.path / "bin" / name).chmod(0o755)
-    project.commit()
-    with ScriptedApi([text("Done.")]) as api:
-        done = zelda(project, "run", api=api.url)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert not mark.exists()
-
-
-def test_a_session_does_not_replace_programs_that_the_tests_start(tmp_path: Path) -> None:
-    """What it adds to a folder of programs is not there when build and tests run."""
-    needs.level("full")
-    one = suite(testCommand="check", execution={"path": ["bin"]}, isolation={"level": "full"})
-    project = project_with(tmp_path, {"bin/check": "#!/bin/sh\nexit 3\n"}, one=one)
-    (project.path / "bin/check").chmod(0o755)
     project.commit()
     cheat = "printf '#!/bin/sh\\nexit 0\\n' > bin/check; cp bin/check bin/sh; chmod +x bin/*"
     with ScriptedApi([tool_call("Bash", {"command": cheat}), text("Done.")]) as api:
         done = zelda(project, "run", api=api.url)
     assert done.returncode == 1, done.stdout + done.stderr
+    assert not mark.exists()
     details: Any = the_result(project)["evaluations"]["functionalCorrectness"]["details"]
     assert details["test"]["exitCode"] == 3

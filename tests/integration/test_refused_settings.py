@@ -29,9 +29,7 @@ DENY = {"deny": ["Bash(echo:*)"]}
 @pytest.mark.parametrize(
     ("more", "refused"),
     [
-        ({}, None),
         ({"cleanupPeriodDays": "never"}, "cleanupPeriodDays: Expected number, but received string"),
-        ({"outputStyle": 5}, "outputStyle: Expected string, but received number"),
         ({"hooks": {**HOOKS, "PreToolUse": "bad"}}, 'Hook event "PreToolUse" must be an array'),
         (
             {
@@ -95,7 +93,7 @@ def test_nothing_of_the_files_runs_while_claude_code_reads_them(tmp_path: Path) 
     assert not (tmp_path / "RAN").exists()
 
 
-@pytest.mark.parametrize("depth", [990, 5_000, 60_000])
+@pytest.mark.parametrize("depth", [990, 60_000])
 def test_settings_that_are_nested_as_nobody_nests_them_are_read_without_running_any(tmp_path: Path, depth: int) -> None:
     left = Path(tempfile.gettempdir()) / f"zelda-doctor-{tmp_path.name}"
     left.mkdir()
@@ -118,7 +116,6 @@ def test_check_and_init_say_it_without_a_session(tmp_path: Path) -> None:
     assert words in run(["init", "--yes", "--no-check"], fresh.path, environment(fresh)).stdout
     project = project_with(tmp_path / "project", one=suite() + "isolation: {level: none}\n")
     with ScriptedApi(lambda _: text("Done.")) as api:
-        assert "settings" not in [row["subject"] for row in rows(zelda(project, "check", "--json", api=api.url))]
         (project.path / ".claude").mkdir()
         (project.path / FILE).write_text(refused)
         found = {row["subject"]: row for row in rows(zelda(project, "check", "--json", api=api.url))}

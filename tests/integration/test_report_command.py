@@ -1,4 +1,4 @@
-"""`zelda report` and `zelda run --report`: which runs, where to, and what is said."""
+"""`zelda report`: which runs, where to, and what is said."""
 
 import stat
 from pathlib import Path
@@ -6,8 +6,7 @@ from pathlib import Path
 from tests.support.command import zelda
 from tests.support.history import store, store_sides
 from tests.support.page_structure import content, structure
-from tests.support.projects import Project, folder, repository
-from tests.support.scripted_api import ScriptedApi, text, tool_call
+from tests.support.projects import Project, folder
 
 
 def project_with(tmp_path: Path) -> Project:
@@ -66,27 +65,3 @@ def test_the_browser_that_the_user_has_chosen_is_started(tmp_path: Path) -> None
     done = zelda(project, "report", "--open", BROWSER=str(browser))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "opened").read_text() == (project.path / ".zelda" / "report.html").resolve().as_uri()
-
-
-SUITE = "prompt: Change the file.\nmetrics: {requirementFulfillment: false, toolUsage: false}\n"
-
-
-def test_a_run_writes_a_report_beside_what_it_prints(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"zelda/test-one.yaml": SUITE, "a.txt": "old\n"})
-    replies = [tool_call("Bash", {"command": "echo new > a.txt"}), text("Changed as asked.")]
-    with ScriptedApi(replies) as api:
-        done = zelda(project, "run", "--report", "page.html", "--json", api=api.url)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("{")
-    assert "Report: page.html" in done.stderr
-    page = structure(content(project.path / "page.html"))
-    assert "Changed as asked." in page.text
-    assert "+new" in page.text
-    assert "one-head-1" in page.ids
-
-
-def test_a_report_that_cannot_be_written_stops_a_run_before_it_begins(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"zelda/test-one.yaml": SUITE})
-    done = zelda(project, "run", "--report", "missing/page.html")
-    assert done.returncode == 2
-    assert "--report missing/page.html: the folder missing does not exist." in done.stderr

@@ -36,11 +36,6 @@ WORDS = [{"where": "turn 2", "quote": "Done."}]
 CHARS_PER_TOKEN = 4
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def long_session(output: str, turns: int) -> SessionTranscript:
     """A session whose every turn but the first returned the same output."""
     happened: list[SessionRecord] = []

@@ -154,7 +154,7 @@ def test_of_several_processes_exactly_one_recovers_each_run(tmp_path: Path) -> N
     dead = [begun(store) for _ in range(12)]
     for folder in dead:
         folder.close()
-    taken = together(tmp_path, "recovered(remains).run_id for remains in store.unfinished()", processes=3)
+    taken = together(tmp_path, "recovered(remains).run_id for remains in store.unfinished()", processes=2)
     assert sorted(taken) == sorted(folder.run_id for folder in dead)
 
 
@@ -174,7 +174,7 @@ while True:
     folder.finish(result(folder.run_id), session("Read a.py"))
 """
     random = Random(7)
-    for _ in range(6):
+    for _ in range(3):
         with child(tmp_path, script) as process:
             assert heard(process) == "ready"
             time.sleep(random.uniform(0.0, 0.1))

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from tests.integration.test_run_against import FEW, GREETS, SILENT, against, model, project_of
+from tests.integration.test_run_against import FEWEST, GREETS, SILENT, against, model, project_of
 from tests.support.command import results, zelda
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error
 
@@ -18,10 +18,6 @@ def test_a_recording_of_both_sides_is_replayed_and_says_that_nothing_is_spent(tm
     tapes = {"greeting@1.json", "greeting@1@judge.json", "greeting@base-1.json", "greeting@base-1@judge.json"}
     assert {file.name for file in (project.path / "tapes").iterdir()} == tapes
 
-    done = zelda(project, *replay, "--dry-run")
-    assert done.returncode == 0, done.stderr
-    assert "Plan: 2 sessions, replayed from a recording: nothing is spent" in done.stdout
-    assert "$" not in done.stdout
     plan = json.loads(zelda(project, *replay, "--dry-run", "--json").stdout)
     assert (plan["replayed"], plan["mostUsd"]) == (True, 0)
     assert "price" not in plan["suites"][0]
@@ -45,7 +41,7 @@ def test_a_side_that_the_api_refuses_for_good_is_no_evidence_against_the_other(t
         return model(request)
 
     project = project_of(tmp_path, GREETS, SILENT)
-    code, output, batch = against(project, "--json", "--jobs", "2", "--trials", FEW, script=refused)
+    code, output, batch = against(project, "--json", "--jobs", "2", "--trials", FEWEST, script=refused)
     # No pass either: the head looks worse, and nobody knows whether it is.
     assert code == 2, output
     assert {run["status"] for run in batch["baseRuns"]} == {"failed"}

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tests.support.command import KEY, gone, results, the_result, transcript, zelda
+from tests.support.command import gone, results, the_result, transcript, zelda
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import (
@@ -75,34 +75,6 @@ def test_a_session_that_edits_runs_commands_and_commits_becomes_a_result(tmp_pat
     assert "Exit code  1, evaluations ran and something failed" in output
 
 
-def test_neither_a_key_nor_the_environment_nor_secrets_that_lie_about_reach_session_or_results(tmp_path: Path) -> None:
-    """Those of the project's `.env`, of git's configuration and of variables that the suite passes on."""
-    lying = {"env": "env-s3cr3t-value-1", "git": "git-s3cr3t-value-2", "shell": "shell-s3cr3t-value-3"}
-    suite = SUITE.replace("timeoutSeconds: 300", "timeoutSeconds: 300, env: [DEPLOYMENT]")
-    project = project_with(tmp_path, suite=suite)
-    project.write({".env": f"DEPLOY={lying['env']}\n", ".gitignore": ".zelda/\n.env\n"})
-    project.commit()
-    project.git("config", "http.extraheader", f"AUTHORIZATION: bearer {lying['git']}")
-    said = " ".join(lying.values())
-    look = "env; cat /proc/$PPID/environ | tr '\\0' '\\n'"
-    script = [
-        tool_call("Bash", {"command": look}),
-        tool_call("Bash", {"command": f"echo $DEPLOYMENT {said} | tee leak"}),
-        text(f"I saw {said}."),
-    ]
-    of_the_developer = {"GITHUB_TOKEN": "ghs_fakefakefakefakefakefake", "PLAIN": "of-the-developer"}
-    with ScriptedApi(script) as api:
-        done = zelda(project, "run", api=api.url, DEPLOYMENT=lying["shell"], **of_the_developer)
-        seen = json.dumps([request.body for request in api.requests])
-        assert {request.headers["x-api-key"] for request in api.requests} == {KEY}
-    stored = "".join(file.read_text() for file in project.results.rglob("*") if file.is_file())
-    assert "I saw *** *** ***." in stored
-    for secret in (KEY, *of_the_developer.values()):
-        assert secret not in seen
-    for secret in (KEY, *of_the_developer.values(), *lying.values()):
-        assert secret not in stored + done.stdout + done.stderr
-
-
 def of_bash(command: str, **how: Any) -> Reply:
     return tool_call("Bash", {"command": command}, **how)
 
@@ -111,7 +83,7 @@ REFUSED = "messages.0.content: bad thing"
 """How a session can end for this command; each code of a failure is tried in test_claude_code_ends.py."""
 
 ENDS: dict[str, tuple[Suite, int, str, str | None]] = {
-    "turns": (Suite("execution: {maxTurns: 2}", WORK[:2]), 1, "maxTurns", None),
+    "turns": (Suite("execution: {maxTurns: 2}\ntestCommand: 'true'", WORK[:2]), 1, "maxTurns", None),
     "budget": (
         Suite("execution: {maxCostUsd: 0.05}", [of_bash("true", tokens=Tokens(input=1_000_000)), text("Never asked.")]),
         1,
@@ -132,12 +104,11 @@ def test_a_session_that_does_not_complete_is_stored_with_what_it_did(tmp_path: P
         assert (ran.code, ran.result["status"]) == (code, status), ran.page
         assert failure in {None, ran.result["failure"]["code"]}
         assert ran.result["failure"]["message"].split("\n")[0][:40] in " ".join(ran.page.split())
-    a_request_that_the_api_refuses_is_quoted(found["refused"].result)
-
-
-def a_request_that_the_api_refuses_is_quoted(result: dict[str, Any]) -> None:
-    assert "(400)" in result["failure"]["message"]
-    assert REFUSED in result["failure"]["message"]
+    refusal = found["refused"].result["failure"]["message"]
+    assert "(400)" in refusal
+    assert REFUSED in refusal
+    # What a session had done until then is tested all the same.
+    assert found["turns"].correctness["score"] == 100
 
 
 def test_a_refused_key_ends_the_batch_and_what_ran_is_kept(tmp_path: Path) -> None:
@@ -157,19 +128,15 @@ def test_a_refused_key_ends_the_batch_and_what_ran_is_kept(tmp_path: Path) -> No
 
 def test_enough_failures_end_the_batch_and_the_models_are_those_of_the_command(tmp_path: Path) -> None:
     suite = "prompt: Greet.\ntestCommand: test -e greeting\nmetrics: {toolUsage: false}\n"
-    project = repository(tmp_path, {f"zelda/test-{name}.yaml": suite for name in "abc"})
+    project = repository(tmp_path, {f"zelda/test-{name}.yaml": suite for name in "ab"})
     models = ("--model", "claude-haiku-4-5", "--judge-model", "claude-opus-5-5")
     with ScriptedApi(lambda _: text("Done.")) as api:
-        code, output = untouched_after_run(project, "--max-failures", "2", *models, api=api)
+        code, output = untouched_after_run(project, "-x", *models, api=api)
     assert code == 1, output
-    assert [(run["suite"], run["models"]) for run in results(project)] == [
-        (name, ["claude-haiku-4-5"]) for name in "ab"
-    ]
-    assert {run["config"]["judgeModel"] for run in results(project)} == {"claude-opus-5-5"}
-    assert "Not run    c: 2 runs did not pass" in output
-    with ScriptedApi(lambda _: text("Done.")) as api:
-        assert untouched_after_run(project, "-x", api=api)[0] == 1
-    assert [run["suite"] for run in results(project)] == ["a", "a", "b"]
+    result = the_result(project)
+    assert (result["suite"], result["models"]) == ("a", ["claude-haiku-4-5"])
+    assert result["config"]["judgeModel"] == "claude-opus-5-5"
+    assert "Not run    b: 1 run did not pass" in output
 
 
 def by_prompt(request: ApiRequest) -> Reply:
@@ -262,15 +229,17 @@ def test_a_recorded_run_is_replayed_without_key_and_network_and_says_where_it_de
 
 REFUSALS = {
     "no key": (SUITE, ["run"], "ANTHROPIC_API_KEY is not set"),
-    "unknown suite": (SUITE, ["run", "greting"], "did you mean greeting?"),
     "both ways": (SUITE, ["run", "--record", "a", "--replay", "b"], "exclude each other"),
     "bad suite": ("promt: Hello\n", ["run"], "zelda/test-greeting.yaml:1:1"),
     "isolation": (SUITE + "isolation: {level: none, require: landlock}\n", ["run"], "landlock is required"),
-    "isolation ordered": (SUITE, ["run", "--isolation", "none", "--require-isolation", "uid"], "uid is required"),
     "no isolation": (SUITE, ["run", "--isolation", "none"], "would run as you"),
-    "no such isolation": (SUITE, ["run", "--isolation", "perfect"], "--isolation"),
-    "jobs": (SUITE, ["run", "--jobs", "0"], "--jobs"),
-    "trials": (SUITE, ["run", "--trials", "1001"], "--trials cannot be used: trials must be at most 1000, not 1001."),
+    "report": (SUITE, ["run", "--reporter", "json="], "json= names no file: json=results.json, or json."),
+    "two reports": (
+        SUITE,
+        ["run", "--json", "--reporter", "junit"],
+        "json and junit cannot both go to standard output.",
+    ),
+    "no folder": (SUITE, ["run", "--reporter", "junit=gone/x.xml"], "the folder gone does not exist"),
     "thinking": (
         SUITE,
         ["run", "--max-thinking-tokens", "5"],

@@ -38,15 +38,14 @@ def offences(project: Project, *arguments: str) -> tuple[int, str, str]:
     return done.returncode, file.read_text(), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("kind", ["repository", "folder"])
-def test_no_call_that_may_take_long_is_made_on_the_event_loop(tmp_path: Path, kind: str) -> None:
-    project = repository(tmp_path, FILES) if kind == "repository" else folder(tmp_path, FILES)
+def test_no_call_that_may_take_long_is_made_on_the_event_loop(tmp_path: Path) -> None:
+    project = folder(tmp_path, FILES)
     code, found, output = offences(project, str(project.path))
     assert found == ""
     assert code == 0, output
 
 
-def test_nor_where_runs_are_other_users(tmp_path: Path) -> None:
+def test_nor_in_a_repository_where_runs_are_other_users(tmp_path: Path) -> None:
     project = repository(tmp_path, FILES)
     _, found, output = offences(project, str(project.path), "--isolation", "uid")
     if "is not available on this machine" in output:

@@ -1,4 +1,4 @@
-"""The fingerprint that `zelda run` stores: the same on every machine, another for whatever may change the outcome."""
+"""The fingerprint that `zelda run` stores is the same on every machine."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,34 +11,24 @@ from tests.support.scripted_api import ScriptedApi, text
 SUITE = "prompt: Greet.\nmetrics: {toolUsage: false, requirementFulfillment: false}\n"
 FILES = {
     "zelda/test-greeting.yaml": SUITE,
-    "CLAUDE.md": "Greet in Latin. @docs/style.md\n",
-    "docs/style.md": "Short.\n",
+    "CLAUDE.md": "Greet in Latin.\n",
     "src/main.py": "print()\n",
     ".gitignore": ".zelda/\n",
 }
 
 
-def of(path: Path, files: Mapping[str, str], *, plain: bool = False, **variables: str) -> dict[str, Any]:
+def of(path: Path, files: Mapping[str, str], *, plain: bool = False) -> dict[str, Any]:
     project = (folder if plain else repository)(path, dict(files))
     with ScriptedApi([text("Salve.")]) as api:
-        done = zelda(project, "run", api=api.url, **variables)
+        done = zelda(project, "run", api=api.url)
     assert done.returncode == 0, done.stdout + done.stderr
     fingerprint: dict[str, Any] = the_result(project)["fingerprint"]
     return fingerprint
 
 
-def test_two_machines_agree_and_whatever_changes_is_named(tmp_path: Path) -> None:
+def test_two_machines_agree(tmp_path: Path) -> None:
     first = of(tmp_path / "one", FILES)
     assert {"steeringFiles", "evaluators", "prompt", "execution", "models", "cli"} <= set(first["parts"])
     assert first["parts"]["models"] == "claude-sonnet-5-5"
     elsewhere = of(tmp_path / "somewhere" / "else", {**FILES, "zelda/README.md": "Suites.\n"}, plain=True)
     assert elsewhere == first
-
-    imported = of(tmp_path / "imported", {**FILES, "docs/style.md": "Long.\n"}, ZELDA_IMAGE="ours@sha256:1")
-    assert imported["outcome"] != first["outcome"]
-    assert imported["parts"]["steeringFiles"] != first["parts"]["steeringFiles"]
-    assert imported["parts"]["system"] == "ours@sha256:1"
-
-    code = of(tmp_path / "code", {**FILES, "src/main.py": "exit()\n"})
-    assert code == {**first, "tree": code["tree"]}
-    assert code["tree"] != first["tree"]

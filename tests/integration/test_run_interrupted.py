@@ -101,14 +101,8 @@ def by_closing(pid: int) -> None:
     os.kill(pid, signal.SIGHUP)
 
 
-ACTS = {
-    "workspace": by_supervisor,
-    "setup": by_terminal,
-    "session": by_closing,
-    "evaluation": by_terminal,
-    "test": by_supervisor,
-}
-"""Each way with phases of each kind: Zelda's own work, the session, and commands before and after it."""
+ACTS = {"workspace": by_supervisor, "session": by_closing, "test": by_terminal}
+"""Each way, and a phase of each kind: Zelda's own work, the session, and commands."""
 
 
 @pytest.mark.parametrize(("phase", "act"), ACTS.items())
@@ -122,11 +116,8 @@ def test_an_interrupted_run_is_kept_as_such_and_leaves_nothing(
     assert code == 130, output
     assert "Traceback" not in output
     result = the_result(project)
-    if phase == "evaluation":
-        assert result["status"] in {"completed", "interrupted"}
-    else:
-        assert result["status"] == "interrupted"
-        assert result["failure"]["code"] == "INTERRUPTED"
+    assert result["status"] == "interrupted"
+    assert result["failure"]["code"] == "INTERRUPTED"
     if phase in COMMANDS:
         (log,) = project.results.glob(f"runs/*/{phase}.log")
         assert log.read_text() == "begun\n"
@@ -249,20 +240,6 @@ def test_the_end_of_a_terminal_is_an_interruption_unless_nohup_has_it_ignored(tm
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE) == 130
     assert the_result(project)["status"] == "interrupted"
-    assert gone(project)
-
-
-def test_a_run_of_a_living_process_is_not_swept(tmp_path: Path) -> None:
-    interruption = Interruption(tmp_path, "session")
-    project = interruption.project
-    with interruption.api as slow, started(project, "run", api=slow.url) as living:
-        after(interruption.is_there)
-        with ScriptedApi(COMPLETE) as api:
-            assert zelda(project, "run", api=api.url).returncode == 0
-        assert [result["status"] for result in results(project)] == ["completed"]
-        os.kill(living.pid, signal.SIGTERM)
-        assert ended(living)[0] == 130
-    assert sorted(result["status"] for result in results(project)) == ["completed", "interrupted"]
     assert gone(project)
 
 

@@ -18,38 +18,38 @@ CHEAT = f"{BREAK}; echo > test_shop.py; echo 'import os; os._exit(0)' > conftest
 AGAIN = line("setupCommand", "pwd > out/made && cat out/made")
 LOOK = line("buildCommand", "cat out/made && test ! -e out/planted && test ! -e $HOME/planted")
 EASY = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self):\n        pass\n"
+# What a build step of the session does to protected files, which are restored before it: each way to one of them.
 WAYS = {
-    "rewritten": "import shutil; shutil.copy('easy.txt', 'test_shop.py')",
-    "removed": "import os; os.remove('test_shop.py')",
-    "linked": "import os; os.remove('test_shop.py'); os.symlink('easy.txt', 'test_shop.py')",
-    "pipe": "import os; os.remove('test_shop.py'); os.mkfifo('test_shop.py')",
-    "folder": "import os; os.remove('test_shop.py'); os.makedirs('test_shop.py/deep')",
+    "rewritten": "shutil.copy('easy.txt', FILE)",
+    "removed": "os.remove(FILE)",
+    "linked": "os.remove(FILE); os.symlink('easy.txt', FILE)",
+    "pipe": "os.remove(FILE); os.mkfifo(FILE)",
+    "folder": "os.remove(FILE); os.makedirs(f'{FILE}/deep')",
 }
-BUILT = TESTS + PROTECTED.replace("]", ', "!build.py"]') + line("buildCommand", f"{PYTHON} build.py")
+BUILD = "import os, shutil\n" + "".join(f"FILE = 'test_{way}.py'\n{act}\n" for way, act in WAYS.items())
+BUILT = TESTS + 'protectedPaths: ["test_*.py", "!build.py"]\n' + line("buildCommand", f"{PYTHON} build.py")
 SUITES = {
     "cheating": Suite(TESTS + PROTECTED, CHEAT),
     "honest": Suite(TESTS + PROTECTED + AGAIN + LOOK, "echo '# better' >> shop.py; touch out/planted $HOME/planted"),
     "without-setup": Suite(TESTS + PROTECTED + line("setupCommand", f"{PYTHON} setup.py"), "rm setup.py"),
-    # Code of the session that runs between the restoration of protected files and the tests.
-    **{way: Suite(BUILT, f"{BREAK}; cp {way}.txt build.py") for way in WAYS},
+    "building": Suite(BUILT, f"{BREAK}; cp evil.txt build.py"),
 }
 
 
 def test_a_session_gains_nothing_by_what_it_does_to_tests_setup_and_build(tmp_path: Path) -> None:
     more: dict[str, str | bytes] = {"out/.gitignore": "made\nplanted\n", "setup.py": "", "build.py": "pass\n"}
-    scripts = {f"{way}.txt": script for way, script in WAYS.items()} | {"easy.txt": EASY}
-    found = run_suites(repository(tmp_path, {**FILES, **more, **scripts, **files(SUITES)}), SUITES)
+    more |= {f"test_{way}.py": FILES["test_shop.py"] for way in WAYS} | {"evil.txt": BUILD, "easy.txt": EASY}
+    found = run_suites(repository(tmp_path, {**FILES, **more, **files(SUITES)}), SUITES)
     a_session_that_edits_the_tests_fails_them_all_the_same(found["cheating"])
     honest_work_passes_and_setup_is_done_again(found["honest"])
     a_session_that_makes_setup_fail_has_failed(found["without-setup"])
-    for way in WAYS:
-        a_build_step_of_the_session_cannot_rewrite_protected_tests(found[way])
+    a_build_step_of_the_session_cannot_rewrite_protected_tests(found["building"])
 
 
 def a_session_that_edits_the_tests_fails_them_all_the_same(ran: Ran) -> None:
     found = ran.correctness["details"]
     assert (ran.code, found["passed"]) == (1, False)
-    assert found["tests"]["runners"][0]["failed"] == 2
+    assert found["tests"]["runners"][0]["failed"] == 2 + 2 * len(WAYS)
     assert ran.result["isolation"]["protected"] == ["conftest.py", "test_shop.py"]
     assert "2 protected files changed by the session, and restored" in ran.page
 
@@ -57,7 +57,7 @@ def a_session_that_edits_the_tests_fails_them_all_the_same(ran: Ran) -> None:
 def honest_work_passes_and_setup_is_done_again(ran: Ran) -> None:
     """What setup made lies among ignored files, and those of the session are not taken over."""
     assert ran.code == 0, ran.page
-    assert ran.correctness["details"]["tests"]["runners"][0]["passed"] == 2
+    assert ran.correctness["details"]["tests"]["runners"][0]["passed"] == 2 + 2 * len(WAYS)
     assert ran.result["isolation"]["protected"] == []
     assert ran.log("setup") != ran.log("setup-again")
     assert ran.log("setup-again") in ran.log("build")
@@ -71,9 +71,9 @@ def a_session_that_makes_setup_fail_has_failed(ran: Ran) -> None:
 
 def a_build_step_of_the_session_cannot_rewrite_protected_tests(ran: Ran) -> None:
     found = ran.correctness["details"]
-    assert found["tests"]["runners"][0]["failed"] == 2, ran.page
+    assert found["tests"]["runners"][0]["failed"] == 2 + 2 * len(WAYS), ran.page
     assert (ran.code, found["passed"]) == (1, False)
-    assert "restored before this one: test_shop.py" in ran.log("test")
+    assert "restored before this one: test_folder.py" in ran.log("test")
 
 
 def test_where_the_checkout_cannot_be_made_nothing_has_passed(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""What a real run stores of the files that steered its session, and what judging again makes of it."""
+"""What a real run stores of what the project offers, before its setup, and of what steered its session.
+
+And what judging again makes of it.
+"""
 
 import json
 from collections.abc import Callable
@@ -10,14 +13,17 @@ from tests.support.judging import said
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
 from tests.support.steered import head
+from zelda_ci.storage.run_folder import stored_manifest
 
+SUITE = "prompt: Note the fix.\nmetrics: {requirementFulfillment: false}\nsetupCommand: rm .mcp.json\n"
 PROJECT = {
     "CLAUDE.md": "Never write in the present tense.\n",
     "lib/CLAUDE.md": "Test first.\n",
     "lib/a.py": "pass\n",
     ".claude/skills/changelog/SKILL.md": head("Write in the past tense.\n", description="Writes the changelog."),
     ".claude/skills/release/SKILL.md": head(description="Releases."),
-    "zelda/test-note.yaml": "prompt: Note the fix.\nmetrics: {requirementFulfillment: false}\n",
+    ".mcp.json": "{broken",
+    "zelda/test-note.yaml": SUITE,
 }
 WORK: list[Reply] = [
     tool_call("Skill", {"skill": "changelog"}),
@@ -60,6 +66,14 @@ def test_a_run_stores_what_its_session_felt_and_judging_again_corrects_it(tmp_pa
     assert done.returncode == 0, done.stdout + done.stderr
     felt = {"changelog": ["loaded", "used"], "release": ["loaded", "missed"], "lib/CLAUDE.md": ["loaded"]}
     assert steering(project) == {**felt, "CLAUDE.md": ["loaded", "used", "broken"]}
+    (file,) = project.results.glob("runs/*/manifest.json")
+    manifest = stored_manifest(file.parent)
+    assert manifest is not None
+    offered = {item.name: item.text for item in manifest.items}
+    told = {name: PROJECT[name].strip() for name in ("CLAUDE.md", "lib/CLAUDE.md")}
+    assert offered == {"changelog": None, "release": None, **told}
+    assert manifest.notes == (".mcp.json is not loaded: MCP config is not a valid JSON.",)
+    assert "manifest" not in the_result(project)
     touched = the_result(project)["touched"]
     assert {"NOTES.md", "lib/a.py"} <= set(touched)
     with ScriptedApi(judging("FOLLOWED", "NOT_APPLICABLE")) as api:
@@ -67,3 +81,9 @@ def test_a_run_stores_what_its_session_felt_and_judging_again_corrects_it(tmp_pa
     assert done.returncode == 0, done.stdout + done.stderr
     assert steering(project) == {**felt, "release": ["loaded"], "CLAUDE.md": ["loaded", "used"]}
     assert json.dumps(the_result(project)["touched"]) == json.dumps(touched)
+
+
+def test_a_manifest_that_is_missing_or_damaged_is_not_there(tmp_path: Path) -> None:
+    assert stored_manifest(tmp_path) is None
+    (tmp_path / "manifest.json").write_text("{")
+    assert stored_manifest(tmp_path) is None

@@ -215,23 +215,43 @@ def trials(name: str, case: Case) -> Iterator[RunResult]:
         )
 
 
-def commit(project: Project, files: Mapping[str, str]) -> str:
-    """A commit of these files alone, without a work tree."""
-    lines = ["commit refs/heads/case", "committer x <x@example.org> 0 +0000", "data 0", "deleteall"]
-    for path, content in files.items():
-        lines += [f'M 100644 inline "{path}"', f"data {len(content.encode())}", content]
-    project.git("fast-import", "--quiet", "--force", stdin="\n".join([*lines, ""]).encode())
-    return project.git("rev-parse", "refs/heads/case")
+LINK = "-> "
+"""What a file begins with that is a link in the tree; the rest is where it leads."""
 
 
-def running(git: Git, project: Project, case: Case) -> set[str]:
+def commits(project: Project, trees: Iterable[Mapping[str, str]]) -> list[str]:
+    """Commits of these files alone, without a work tree, all by one process."""
+    lines: list[str] = []
+    for mark, files in enumerate(trees, 1):
+        lines += [
+            "commit refs/heads/case",
+            f"mark :{mark}",
+            "committer x <x@example.org> 0 +0000",
+            "data 0",
+            "deleteall",
+        ]
+        for path, text in files.items():
+            mode, content = ("120000", text.removeprefix(LINK)) if text.startswith(LINK) else ("644", text)
+            lines += [f'M {mode} inline "{path}"', f"data {len(content.encode())}", content]
+    marks = project.home / "marks"
+    words = ("fast-import", "--quiet", "--force", f"--export-marks={marks}")
+    project.git(*words, stdin="\n".join([*lines, ""]).encode())
+    found = dict(line.split() for line in marks.read_text().splitlines())
+    return [found[f":{mark}"] for mark in range(1, len(found) + 1)]
+
+
+def sides(case: Case) -> tuple[dict[str, str], dict[str, str]]:
     before = {**TREE, case.changes: "pass\n", **case.files}
     if case.changes in (AGENT, OTHER):
         before[case.changes] = {**TREE, **case.files}[case.changes]
     after = {**before, case.changes: case.now or ""}
     if case.now is None:
         del after[case.changes]
-    changes = anyio.run(partial(read_changes, git, commit(project, before), commit(project, after), ""))
+    return before, after
+
+
+def running(git: Git, case: Case, before: str, after: str) -> set[str]:
+    changes = anyio.run(partial(read_changes, git, before, after, ""))
     known = [SuiteEvidence(suite(name), frozenset(), tuple(trials(name, case))) for name in USES]
     project_files = ProjectFiles("", "zelda.config.yaml", "zelda")
     return {choice.suite for choice in choose(changes, known, project_files) if choice.runs}
@@ -241,9 +261,10 @@ def test_each_change_runs_the_suites_that_can_feel_it_and_no_other(tmp_path: Pat
     project = repository(tmp_path, {"x": ""})
     (tmp_path / "git").mkdir()
     git = prepare(tmp_path / "git", ENVIRON, Redactor()).within(project.path)
+    names = iter(commits(project, [tree for case in CASES.values() for tree in sides(case)]))
     wrong = {}
     for name, case in CASES.items():
-        found, wanted = running(git, project, case), case.runs - {""}
+        found, wanted = running(git, case, next(names), next(names)), case.runs - {""}
         if found != wanted:
             wrong[name] = f"missed {listed(wanted - found)}, needless {listed(found - wanted)}"
     assert wrong == {}

@@ -19,6 +19,7 @@ import anyio
 import pytest
 
 from tests.builders import START, records, result, safe, suite, transcript
+from tests.integration.test_selection_cases import LINK, commits
 from tests.support.projects import ENVIRON, Project, repository
 from tests.support.steered import head, scanned
 from zelda_ci.domain.details import ToolUsageDetails
@@ -206,7 +207,6 @@ def stored(root: Path, habit: Habit, number: int, dice: random.Random) -> RunRes
 KINDS = (
     "edit", "edit", "edit", "head", "delete", "rename", "add", "import", "globs", "two", "link", "swap",
 )  # fmt: skip
-LINK = "-> "
 
 
 def mutated(tree: Tree, dice: random.Random) -> tuple[str, Tree]:
@@ -257,42 +257,18 @@ def of_many(kind: str, tree: Tree, dice: random.Random) -> Tree:
     return new
 
 
-class Repository:
-    """The sample project with a commit for each mutation, all on top of the first."""
-
-    def __init__(self, project: Project) -> None:
-        self.project = project
-        self.first = project.git("rev-parse", "HEAD")
-
-    def commit(self, tree: Tree) -> str:
-        self.project.git("checkout", "-q", "--detach", self.first)
-        for file in self.project.git("ls-files").splitlines():
-            if file not in tree:
-                (self.project.path / file).unlink()
-        for file, content in tree.items():
-            path = self.project.path / file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.unlink(missing_ok=True)
-            if content.startswith(LINK):
-                path.symlink_to(content.removeprefix(LINK))
-            else:
-                path.write_text(content)
-        self.project.git("add", "-A")
-        self.project.git("commit", "-q", "--allow-empty", "-m", "Mutate")
-        return self.project.git("rev-parse", "HEAD")
-
-
 @dataclass(frozen=True)
 class Bench:
     """The sample project with its stored trials; `spoil` takes something from selection that it needs."""
 
-    repo: Repository
+    project: Project
     git: Git
+    first: str
     trials: Mapping[str, list[RunResult]]
     spoil: Callable[[ChangeSet], ChangeSet] = lambda changes: changes
 
     def running(self, after: str) -> set[str]:
-        changes = self.spoil(anyio.run(partial(read_changes, self.git, self.repo.first, after, "")))
+        changes = self.spoil(anyio.run(partial(read_changes, self.git, self.first, after, "")))
         known = [
             SuiteEvidence(suite(it.name), frozenset({f"zelda/test-{it.name}.yaml"}), tuple(self.trials[it.name]))
             for it in HABITS
@@ -314,28 +290,30 @@ def catches(tree: Tree, other: Tree, dice: random.Random) -> set[str]:
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     dice, tree = random.Random(16), sample()
-    repo = Repository(repository(tmp_path, tree))
+    project = repository(tmp_path, tree)
     base = tmp_path / "git"
     base.mkdir()
     scanned(tmp_path, tree)
     trials = {it.name: [stored(tmp_path, it, n, dice) for n in range(3)] for it in HABITS}
-    return Bench(repo, prepare(base, ENVIRON, safe).within(repo.project.path), trials)
+    git = prepare(base, ENVIRON, safe).within(project.path)
+    return Bench(project, git, project.git("rev-parse", "HEAD"), trials)
 
 
 def test_of_a_hundred_mutations_that_a_full_run_catches_none_is_missed(bench: Bench) -> None:
     dice, tree = random.Random(16), sample()
-    caught = ran = spared = 0
-    kinds: set[str] = set()
-    missed = []
-    while caught < 100:
+    mutations: list[tuple[str, Tree, set[str]]] = []
+    while sum(bool(caught) for _, _, caught in mutations) < 100:
         what, other = mutated(tree, dice)
-        commit, caught_by = bench.repo.commit(other), catches(tree, other, dice)
+        mutations.append((what, other, catches(tree, other, dice)))
+    names = commits(bench.project, (other for _, other, _ in mutations))
+    ran = spared = 0
+    missed = []
+    for (what, _, caught), commit in zip(mutations, names, strict=True):
         running = bench.running(commit)
-        caught, ran, spared = caught + bool(caught_by), ran + len(running), spared + len(HABITS) - len(running)
-        kinds |= {what.partition(" ")[0]} if caught_by else set()
-        missed += [(what, name) for name in sorted(caught_by - running)]
+        ran, spared = ran + len(running), spared + len(HABITS) - len(running)
+        missed += [(what, name) for name in sorted(caught - running)]
     assert missed == []
-    assert kinds >= {*KINDS} - {"two"}
+    assert {what.partition(" ")[0] for what, _, caught in mutations if caught} >= {*KINDS} - {"two"}
     # It must not be right by running everything.
     assert spared > 0.2 * (ran + spared), (ran, spared)
 
@@ -347,9 +325,9 @@ def without_drawn(changes: ChangeSet) -> ChangeSet:
 def test_a_selection_that_overlooks_something_is_found_out(bench: Bench) -> None:
     """Otherwise the test above would prove nothing."""
     dice, tree, blind = random.Random(16), sample(), replace(bench, spoil=without_drawn)
-    for _ in range(200):
-        _, other = mutated(tree, dice)
-        caught_by = catches(tree, other, dice)
-        if caught_by and caught_by - blind.running(bench.repo.commit(other)):
+    trees = [mutated(tree, dice)[1] for _ in range(200)]
+    for other, commit in zip(trees, commits(bench.project, trees), strict=True):
+        caught = catches(tree, other, dice)
+        if caught and caught - blind.running(commit):
             return
     pytest.fail("no mutation was missed")

@@ -1,5 +1,9 @@
-"""`zelda run --shard` on several machines, and `zelda merge`: the same as one `zelda run`, byte for byte."""
+"""`zelda run --shard` on several machines, and `zelda merge`: the same as one `zelda run`, byte for byte.
 
+The machines run the lines of the examples for other CIs, as their shells would.
+"""
+
+import os
 import re
 import shutil
 import signal
@@ -8,13 +12,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+import yaml
+
 from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
 from tests.support.command import environment, results, zelda
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = ("greeting", "parting")
+SHARDS = 2
 MUST_PASS = SUITE.replace("acceptanceCriteria", "mustPass")
 # What two runs never have alike: moments, seconds, names of runs and batches, sizes of patches with times in them.
 TIMES = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}[-:]\d{2}[-:]\d{2}(?:\.\d+)?(?:Z|\+00:00)?(?:-[0-9a-f]{4}\b)?(?:-\d\b)?")
@@ -38,12 +47,14 @@ main()
 """
 
 
-def machines(tmp_path: Path, *names: str, base: str = GREETS, head: str = SILENT, **files: str) -> list[Project]:
-    """Clones of one and the same repository."""
+def machines(tmp_path: Path, *names: str) -> list[Project]:
+    """Clones of one and the same repository, as their runners leave it."""
     suites = {f"zelda/test-{suite}.yaml": MUST_PASS.replace("Greet.", f"Greet with {suite}.") for suite in NAMES}
-    first = repository(tmp_path / "origin", {"CLAUDE.md": base, **suites, **files}, name="shop")
-    first.write({"CLAUDE.md": head})
+    files = {"CLAUDE.md": GREETS, **suites, "zelda.config.yaml": "trials: 1\n"}
+    first = repository(tmp_path / "origin", files, name="shop")
+    first.write({"CLAUDE.md": SILENT})
     first.commit()
+    first.git("update-ref", "refs/remotes/origin/main", "HEAD~1")
     found = []
     for name in names:
         shutil.copytree(first.path, tmp_path / name / "shop", symlinks=True)
@@ -51,29 +62,73 @@ def machines(tmp_path: Path, *names: str, base: str = GREETS, head: str = SILENT
     return found
 
 
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """The commands that a job of theirs has: ours, and Buildkite's, which copies from a folder instead of a server."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    own = f'#!/bin/sh\nexec "{sys.executable}" -m zelda_ci "$@"\n'
+    download = '#!/bin/sh\n[ "$1 $2" = "artifact download" ] && cp -R "$STORED/." "$4/"\n'
+    for name, text in (("zelda", own), ("buildkite-agent", download)):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def shell(
+    project: Project, lines: list[str], programs: Path, api: str | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """What a runner does with the lines of a job: the first that fails ends it."""
+    environ = {**environment(project, api), "GIT_CONFIG_GLOBAL": os.devnull, **variables}
+    environ["PATH"] = f"{programs}{os.pathsep}{environ['PATH']}"
+    words = ["sh", "-e", "-c", "\n".join(lines)]
+    return subprocess.run(
+        words, cwd=project.path, env=environ, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+
+
+def gitlab() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((EXAMPLES / "gitlab-ci-sharded.yml").read_text())
+    return found
+
+
+def buildkite() -> list[dict[str, Any]]:
+    steps: list[dict[str, Any]] = yaml.safe_load((EXAMPLES / "buildkite-sharded.yml").read_text())["steps"]
+    return steps
+
+
+def unescaped(lines: list[str]) -> list[str]:
+    """As the agent hands them to the shell: `$$` is how a pipeline writes `$`."""
+    return [line.replace("$$", "$") for line in lines]
+
+
+def of_leg(number: int, base: str) -> dict[str, str]:
+    """What the job of a shard finds in its environment, at either."""
+    return {
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": base,
+        "CI_NODE_INDEX": str(number),
+        "CI_NODE_TOTAL": str(SHARDS),
+        "BUILDKITE_PULL_REQUEST_BASE_BRANCH": "main",
+        "BUILDKITE_PARALLEL_JOB": str(number - 1),
+        "BUILDKITE_PARALLEL_JOB_COUNT": str(SHARDS),
+    }
+
+
 def alike(text: str) -> str:
     """Without times and ids."""
     return JUNIT_TIME.sub("", SECONDS.sub(r"\1: 0", TIMES.sub("T", text)))
 
 
-def ran(project: Project, *arguments: str, api: str) -> tuple[int, str]:
-    done = zelda(project, "run", *arguments, api=api)
-    return done.returncode, done.stdout + done.stderr
-
-
-def handed_in(tmp_path: Path, clones: list[Project], *arguments: str, script: Any = model) -> Path:
-    """The parts of all shards, each made on a machine of its own, in one folder."""
-    parts = tmp_path / "parts"
+def handed_in(clones: list[Project], programs: Path, base: str, parts: Path) -> None:
+    """The parts of all shards, each made on a machine of its own by the example's lines, in one folder."""
+    parts.mkdir()
     for number, clone in enumerate(clones, start=1):
-        shard = f"{number}/{len(clones)}"
-        with ScriptedApi(script) as api:
-            code, output = ran(clone, "--shard", shard, *arguments, api=api.url)
-        assert code == 0, output
+        with ScriptedApi(model) as api:
+            done = shell(clone, gitlab()["zelda"]["script"], programs, api.url, **of_leg(number, base))
+        assert done.returncode == 0, done.stdout + done.stderr
         (file,) = (clone.results / "shards").iterdir()
         assert file.name == f"zelda-shard-{number}-of-{len(clones)}.zip"
-        (parts / str(number)).mkdir(parents=True)
-        shutil.copy(file, parts / str(number))
-    return parts
+        shutil.copy(file, parts)
 
 
 def shown(done: Any) -> list[str]:
@@ -88,20 +143,20 @@ def shown(done: Any) -> list[str]:
     return [" ".join(line.split()) for line in told]
 
 
-def test_two_commits_side_by_side_merged_equal_unsharded(tmp_path: Path) -> None:
+def test_two_commits_side_by_side_merged_equal_unsharded(tmp_path: Path, programs: Path) -> None:
     """Results, comparison, gate, JUnit XML, what is printed and the exit code; every suite fails on the head alone."""
-    whole, merging, *clones = machines(tmp_path, "whole", "merging", "one", "two")
-    arguments = ["--against", "HEAD~1", "--trials", "1", "--jobs", "2"]
+    whole, merging, report, other, *clones = machines(tmp_path, "whole", "merging", "report", "other", "one", "two")
+    base, parts = whole.git("rev-parse", "HEAD~1"), tmp_path / "parts"
     outcomes = ["--reporter", "json=out.json", "--reporter", "junit=out.xml"]
     with ScriptedApi(model) as api:
-        expected = zelda(whole, "run", *arguments, *outcomes, api=api.url)
+        expected = zelda(whole, "run", "--against", base, "--jobs", "4", *outcomes, api=api.url)
     assert expected.returncode == 1, expected.stdout + expected.stderr
 
-    parts = handed_in(tmp_path, clones, *arguments)
+    handed_in(clones, programs, base, parts)
     # A merge that was killed leaves no half of a run, and changes nothing about the next one.
     killed = [sys.executable, "-c", KILLED, "merge", str(parts)]
-    done = subprocess.run(killed, cwd=merging.path, env=environment(merging), check=False, timeout=PATIENCE)
-    assert done.returncode == -signal.SIGKILL
+    ended = subprocess.run(killed, cwd=merging.path, env=environment(merging), check=False, timeout=PATIENCE)
+    assert ended.returncode == -signal.SIGKILL
     assert all((folder / "result.json").is_file() for folder in (merging.results / "runs").iterdir())
     assert list((merging.results / "shards").iterdir())
     found = zelda(merging, "merge", str(parts), *outcomes)
@@ -119,3 +174,26 @@ def test_two_commits_side_by_side_merged_equal_unsharded(tmp_path: Path) -> None
     # Who merges again counts nothing twice.
     assert zelda(merging, "merge", str(parts)).returncode == 1
     assert len(results(merging)) == len(results(whole))
+
+    # The examples put it together in the same way. GitLab's runner unpacks the artifacts of all jobs where they were.
+    shutil.copytree(parts, report.results / "shards")
+    for project, lines in ((report, gitlab()["zelda-report"]["script"]), (other, unescaped(buildkite()[1]["command"]))):
+        done = shell(project, lines, programs, STORED=str(parts))
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert (project.path / "zelda.html").stat().st_size > 10_000
+        assert alike((project.path / "zelda.xml").read_text()) == alike((whole.path / "out.xml").read_text())
+
+    # Both have the same shard run.
+    (programs / "zelda").write_text('#!/bin/sh\necho "$@"\n')
+    shards = (gitlab()["zelda"]["script"], unescaped(buildkite()[0]["command"]))
+    commands = [shell(other, lines, programs, **of_leg(2, base)).stdout for lines in shards]
+    assert commands[0] == commands[1] != ""
+
+
+def test_the_examples_ask_for_what_the_shell_is_given() -> None:
+    """The rest of the files, as far as it can be read: jobs in parallel, files handed on, a report in any case."""
+    jobs = gitlab()
+    assert jobs["zelda"]["parallel"] == buildkite()[0]["parallelism"] == 4
+    assert jobs["zelda"]["artifacts"]["paths"] == [".zelda/shards/"]
+    assert [rule["when"] for rule in jobs["zelda-report"]["rules"]] == ["always"]
+    assert buildkite()[1]["depends_on"] == [{"step": "zelda", "allow_failure": True}]

@@ -80,11 +80,6 @@ LONG = session("Read a.py -> found it", *(f"Bash step{number} -> {'word ' * 2000
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def test_a_prompt_that_the_api_finds_too_long_is_cut_anew_until_it_fits() -> None:
     fits = 150_000
 

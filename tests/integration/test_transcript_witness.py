@@ -29,11 +29,6 @@ from zelda_ci.redact import Redactor
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 CHANGED: dict[str, dict[str, object]] = {
     "PreToolUse": {"permissionDecision": "allow", "updatedInput": {"command": "echo altered"}},
     "PostToolUse": {"additionalContext": "Mind it.", "updatedToolOutput": "altered"},
@@ -45,12 +40,7 @@ def hook(event: str, output: dict[str, object]) -> list[object]:
     return [{"matcher": "Bash", "hooks": [{"type": "command", "command": f"echo {shlex.quote(said)}"}]}]
 
 
-SETTINGS: dict[str, dict[str, object]] = {
-    "plain": {},
-    "with hooks that change inputs and results": {
-        "hooks": {event: hook(event, output) for event, output in CHANGED.items()}
-    },
-}
+HOOKS = {"hooks": {event: hook(event, output) for event, output in CHANGED.items()}}
 FILES = {"a.txt": "one  \ntwo\n", ".claude/agents/small.md": "---\nname: small\ndescription: small\n---\nHelp.\n"}
 
 
@@ -76,9 +66,8 @@ class _Watched(Session):
         return dataclasses.replace(super().request(), witness=self.witness)
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
-async def test_an_honest_session_says_nothing_that_did_not_pass_the_proxy(tmp_path: Path, settings: str) -> None:
-    """With all by which Claude Code's own words differ from the API's."""
+async def test_an_honest_session_says_nothing_that_did_not_pass_the_proxy(tmp_path: Path) -> None:
+    """With all by which Claude Code's own words differ from the API's, hooks that change inputs and results too."""
     root = tmp_path / "run with space" / "ws"
     file = str(root / "a.txt")
     script: list[Reply] = [
@@ -97,7 +86,7 @@ async def test_an_honest_session_says_nothing_that_did_not_pass_the_proxy(tmp_pa
         text("Done \U0001f600.", thinking="  Hm. "),
         *[text("Done.")] * 2,
     ]
-    files = {**FILES, ".claude/settings.json": json.dumps(SETTINGS[settings])}
+    files = {**FILES, ".claude/settings.json": json.dumps(HOOKS)}
     assert await differences(tmp_path, script, files) == ()
 
 

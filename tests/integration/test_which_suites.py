@@ -37,27 +37,12 @@ def listed(project: Project, *arguments: str) -> list[str]:
 def test_suites_lie_in_folders_and_are_meant_by_folder_and_pattern(tmp_path: Path) -> None:
     project = project_with(tmp_path, "test-top", "api/test-list", "api/test-show", "web/deep/test-page")
     assert listed(project) == ["list", "show", "top", "page"]
-    assert listed(project, "api/*") == listed(project, "zelda/api") == listed(project, "api") == ["list", "show"]
-    assert listed(project, "api/list") == listed(project, "api/test-list.yaml") == ["list"]
-    assert listed(project, "web") == listed(project, "web/**") == ["page"]
+    assert listed(project, "api/*") == listed(project, "zelda/api") == ["list", "show"]
+    assert listed(project, "api/test-list.yaml", "web") == ["list", "page"]
     assert listed(project, "{top,page}") == ["top", "page"]
-    assert listed(project, "*o*") == ["show", "top"]
     unknown = zelda(project, "validate", "apy/*")
     assert unknown.returncode == 2
     assert 'No suite matches "apy/*".' in unknown.stderr
-
-
-def test_a_broken_suite_stops_only_those_who_ask_for_it(tmp_path: Path) -> None:
-    project = project_with(tmp_path, "test-good", **{"zelda/test-bad.yaml": "promt: typo\n"})
-    code, output = run(project, "good")
-    assert code == 0, output
-    assert ran(project) == ["good"]
-    assert "left out, since it is broken: zelda/test-bad.yaml:1:1" in output
-    for names in (["bad"], ["good", "zelda/test-bad.yaml"], []):
-        code, output = run(project, *names)
-        assert code == 2
-        assert "zelda/test-bad.yaml:1:1" in output
-    assert ran(project) == ["good"]
 
 
 def test_suites_are_chosen_by_their_text_and_by_what_failed_last(tmp_path: Path) -> None:
@@ -75,10 +60,8 @@ def test_suites_are_chosen_by_their_text_and_by_what_failed_last(tmp_path: Path)
     code, output = run(project, "--grep", "say TEST-g.mma")
     assert code == 0, output
     assert ran(project).count("gamma") == 1
-    for pattern, why in (("nothing like it", "No suite contains"), ("(", "is no regular expression")):
-        code, output = run(project, "--grep", pattern)
-        assert code == 2
-        assert why in output
+    code, output = run(project, "--grep", "(")
+    assert (code, "is no regular expression" in output) == (2, True)
 
 
 def test_every_project_of_a_monorepo_is_found_and_run(tmp_path: Path) -> None:
@@ -89,8 +72,9 @@ def test_every_project_of_a_monorepo_is_found_and_run(tmp_path: Path) -> None:
         "node_modules/other/zelda/test-no.yaml": SUITE.format("No."),
     }
     project = repository(tmp_path, {"README.md": "# Mono\n", **files})
-    code, output = run(project, "--all-projects")
+    code, output = run(project, "--all-projects", "--report", "page.html")
     assert code == 0, output
+    assert all((project.path / "packages" / name / "page.html").is_file() for name in ("api", "web"))
     stored = [project.path / "packages" / name / ".zelda/runs" for name in ("api", "web")]
     assert [len(list(folder.glob("*/result.json"))) for folder in stored] == [1, 1]
     assert output.index("Project packages/api") < output.index("Project packages/web")
@@ -102,14 +86,8 @@ def test_every_project_of_a_monorepo_is_found_and_run(tmp_path: Path) -> None:
     assert code == 0, output
     assert "Project" not in output.replace("Projects", "")
     assert "page" in (project.path / "packages/web/out.xml").read_text()
-    code, output = run(project, "--all-projects", "--json", "--report", "page.html")
-    assert code == 0, output
-    assert all((project.path / "packages" / name / "page.html").is_file() for name in ("api", "web"))
     taken = zelda(
         project, "run", "--all-projects", "--reporter", f"junit={project.path}/out.xml", api="http://127.0.0.1:1"
     )
     assert taken.returncode == 2
     assert "would be written by every project" in taken.stderr
-    none = zelda(project, "run", "--all-projects", "nothing", api="http://127.0.0.1:1")
-    assert none.returncode == 2
-    assert 'No suite is called "nothing"' in none.stderr
