@@ -6,6 +6,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.command import gone, results, the_result, transcript, zelda
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
@@ -126,17 +128,21 @@ def test_a_refused_key_ends_the_batch_and_what_ran_is_kept(tmp_path: Path) -> No
     assert output.count("the API refused the key") == 1
 
 
-def test_enough_failures_end_the_batch_and_the_models_are_those_of_the_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("option", "ran", "told"), [("-x", "a", "1 run"), ("--max-failures=2", "ab", "2 runs")])
+def test_enough_failures_end_the_batch_and_the_models_are_those_of_the_command(
+    option: str, ran: str, told: str, tmp_path: Path
+) -> None:
     suite = "prompt: Greet.\ntestCommand: test -e greeting\nmetrics: {toolUsage: false}\n"
-    project = repository(tmp_path, {f"zelda/test-{name}.yaml": suite for name in "ab"})
+    project = repository(tmp_path, {f"zelda/test-{name}.yaml": suite for name in "abc"})
     models = ("--model", "claude-haiku-4-5", "--judge-model", "claude-opus-5-5")
     with ScriptedApi(lambda _: text("Done.")) as api:
-        code, output = untouched_after_run(project, "-x", *models, api=api)
+        code, output = untouched_after_run(project, option, "--jobs=1", *models, api=api)
     assert code == 1, output
-    result = the_result(project)
-    assert (result["suite"], result["models"]) == ("a", ["claude-haiku-4-5"])
-    assert result["config"]["judgeModel"] == "claude-opus-5-5"
-    assert "Not run    b: 1 run did not pass" in output
+    found = results(project)
+    assert [run["suite"] for run in found] == list(ran)
+    assert found[0]["models"] == ["claude-haiku-4-5"]
+    assert found[0]["config"]["judgeModel"] == "claude-opus-5-5"
+    assert f"{told} did not pass" in output
 
 
 def by_prompt(request: ApiRequest) -> Reply:
