@@ -136,8 +136,6 @@ def test_on_a_terminal_it_warns_and_asks_about_each_file(tmp_path):
 IN_THE_WAY: dict[str, Callable[[Path], object]] = {
     "file zelda": lambda root: (root / "zelda").write_text("x"),
     "folder config": lambda root: (root / "zelda.config.yaml").mkdir(),
-    "folder ignore": lambda root: (root / ".gitignore").mkdir(),
-    "link config": lambda root: (root / "zelda.config.yaml").symlink_to("elsewhere"),
     "link zelda": lambda root: (root / "zelda").symlink_to("/usr"),
 }
 
@@ -147,8 +145,6 @@ IN_THE_WAY: dict[str, Callable[[Path], object]] = {
     [
         ("file zelda", "zelda/test-example.yaml cannot be written: "),
         ("folder config", "zelda.config.yaml is there already, but it is not a regular file."),
-        ("folder ignore", ".gitignore is there already, but it is not a regular file."),
-        ("link config", "zelda.config.yaml is there already, but it is not a regular file."),
         ("link zelda", "zelda/test-example.yaml would lie outside the project: its folder is a symbolic link."),
     ],
 )
