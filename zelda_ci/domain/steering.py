@@ -1,6 +1,5 @@
 """Which of the files that steer Claude Code a session felt: loaded, used, missed, broke; and which files it touched."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from zelda_ci.domain.base import Record
@@ -72,15 +71,14 @@ class SteeringCoverage(Record):
     """Suites that were run without a trial that shows what it used."""
 
 
-@dataclass(frozen=True)
-class SteeringChange:
-    """A file that steers Claude Code and that the pull request changes."""
+class SteeringChange(Record):
+    """A file that steers Claude Code and that differs between two sides."""
 
     path: str
     """Path from the top of the repository."""
     line: int | None = None
     """The first that differs, as the head has it; absent where the file is gone, or its text is not known."""
-    suites: frozenset[str] | None = None
+    suites: tuple[str, ...] | None = None
     """Suites that it may concern; None for all."""
     is_gone: bool = False
 
