@@ -162,7 +162,7 @@ def test_a_full_disk_changes_nothing(tmp_path):
     write(tmp_path, config="trials: 3\n")
     before = tree(tmp_path)
     # A limit on the size of files stands for the full disk: the first file does not fit.
-    command = f"ulimit -f 1; exec {shlex.quote(sys.executable)} -X pycache_prefix=/dev/null -m zelda_ci init --force"
+    command = f"ulimit -f 1; exec {shlex.quote(sys.executable)} -B -m zelda_ci init --force"
     done = subprocess.run(
         ["bash", "-c", f"trap '' XFSZ; {command}"],
         cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False,
