@@ -35,18 +35,18 @@ CEILINGS = {
     "zelda_ci/storage": 1552,
     "zelda_ci/test_output": 3395,
     "zelda_ci/workspace": 4282,
-    "scripts": 2738,
+    "scripts": 2740,
     "benchmarks": 893,
     "runner": 215,
     "schemas": 3138,
-    "tests/architecture": 941,
+    "tests/architecture": 942,
     "tests/golden": 1409,
-    "tests/hostile": 3390,
+    "tests/hostile": 3378,
     "tests/integration": 19794,
-    "tests/scenarios": 3611,
+    "tests/scenarios": 3486,
     "tests/slow": 509,
     "tests/support": 7197,
-    "tests/unit": 19895,
+    "tests/unit": 19917,
 }
 
 
