@@ -54,7 +54,7 @@ LONG = (
     "test_runner_action",
     "test_demo",
     "test_run_interrupted",
-    "test_add_a_metric",
+    "test_guides",
     "test_everyday",
     "test_judge_command",
     "test_run_correctness",

@@ -81,12 +81,6 @@ async def test_a_question_is_sent_with_its_form_and_the_answer_is_counted() -> N
     assert request.body["stream"]
 
 
-async def test_what_may_pass_is_tried_again() -> None:
-    with ScriptedApi([http_error(429), http_error(500), GREEN]) as api:
-        found = await judge(api.url).ask(QUESTION, Colour)
-    assert (found.value.colour, found.attempts) == ("green", 3)
-
-
 async def test_what_will_not_pass_is_told_at_once() -> None:
     found, sentence, requests = await failure(http_error(401, "the server's own words"))
     assert (found, requests) == ("JUDGE_AUTHENTICATION_FAILED", 1)
@@ -115,12 +109,7 @@ async def test_silence_ends_at_the_deadline_and_a_failure_before_it_is_told(sile
 
 @pytest.mark.parametrize(
     ("body", "kind"),
-    [
-        (b"<html><body>Please log in</body></html>", "text/html"),
-        (b"[]", "application/json"),
-        (b"{}", "application/json"),
-        (b"", "application/json"),
-    ],
+    [(b"<html><body>Please log in</body></html>", "text/html"), (b"{}", "application/json"), (b"", "application/json")],
 )
 async def test_what_is_no_messages_api_is_called_so(body: bytes, kind: str) -> None:
     code, sentence, requests = await failure(raw(body, headers={"content-type": kind}))

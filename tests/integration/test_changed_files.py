@@ -15,6 +15,7 @@ from zelda_ci.redact import Redactor
 from zelda_ci.selection.effects import ChangeSet
 from zelda_ci.workspace.git import prepare
 
+HOOKS = '{"hooks": {"Stop": [{"hooks": [{"command": "tools/h.py"}]}]}}'
 CODE = {
     "README.md": "# x\n", "tools/server.py": "", "tools/lib.py": "", "src/run.ts": "", "scripts/gen.sh": "",
     "Makefile": "", "package.json": "{}", "pyproject.toml": "", "docs/a.md": "@b.md\n", "docs/b.md": "",
@@ -38,52 +39,11 @@ def drawn(tmp_path: Path, files: Mapping[str, str]) -> set[str]:
     return {*found.felt, *(place for place, reach in found.reached.items() if reach.loaders)}
 
 
-def mcp(command: str, *args: str) -> dict[str, str]:
-    listed = ", ".join(f'"{arg}"' for arg in args)
-    return {".mcp.json": f'{{"mcpServers": {{"a": {{"command": "{command}", "args": [{listed}]}}}}}}'}
-
-
-def hook(command: str) -> dict[str, str]:
-    return {".claude/settings.json": f'{{"hooks": {{"Stop": [{{"hooks": [{{"command": "{command}"}}]}}]}}}}'}
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        (mcp("python", "tools/server.py"), {"tools/server.py", "tools"}),
-        (mcp("python", "-m", "pkg.mod"), {"pkg/mod/__main__.py", "pkg/mod"}),
-        (mcp("npx", "tsx", "${CLAUDE_PROJECT_DIR}/src/run.ts"), {"src/run.ts", "src", "package.json"}),
-        (mcp("sh", "-c", "cd tools && python server.py"), {"tools/server.py", "tools"}),
-        (hook('\\"$CLAUDE_PROJECT_DIR\\"/scripts/gen.sh --all'), {"scripts/gen.sh", "scripts"}),
-        (hook("make lint"), {"Makefile"}),
-        (mcp("go", "run", "./pkg/mod"), {"pkg/mod", "pkg/mod/__main__.py"}),
-        (
-            {".claude/settings.json": '{"extraKnownMarketplaces": {"m": {"source": {"path": "./docs"}}}}'},
-            {"docs/a.md", "docs/b.md"},
-        ),
-        ({".claude/settings.json": '{"permissions": {"allow": ["Bash(npm test src:*)"]}}'}, set()),
-        ({"CLAUDE.md": "See @docs/a.md and README.md, `@package.json`.\n"}, {"docs/a.md", "docs/b.md"}),
-        ({".claude/rules/x.md": "@docs/b.md"}, {"docs/b.md"}),
-        (
-            {".claude/skills/x/SKILL.md": head("Run `./scripts/gen.sh`, see src/run.ts.\n")},
-            {"scripts/gen.sh", "src/run.ts"},
-        ),
-        ({".claude/commands/x.md": head("Run `python tools/server.py`.\n")}, {"tools/server.py"}),
-        ({".claude/skills/x/SKILL.md": head("```!\ncat docs/b.md\n```\n")}, {"docs/b.md"}),
-        ({".claude/skills/x/SKILL.md": head("Update README.md and package.json.\n")}, {"README.md", "package.json"}),
-        (
-            {
-                ".claude/agents/x.md": head(name="x", skills="deploy"),
-                ".claude/skills/deploy/a.md": "",
-            },
-            {".claude/skills/deploy"},
-        ),
-        ({".claude/settings.json": '{"agent": "x"}'}, {".claude/agents"}),
-        ({".claude/settings.json": "{broken"}, set()),
-    ],
-)
-def test_what_files_that_steer_draw_in(tmp_path: Path, files: Mapping[str, str], expected: set[str]) -> None:
-    assert drawn(tmp_path, files) == expected
+def test_what_settings_name_is_drawn_in_and_nothing_is_by_what_cannot_be_read(tmp_path: Path) -> None:
+    """What else draws in files is in the table of `test_selection_cases.py`."""
+    market = '{"agent": "x", "extraKnownMarketplaces": {"m": {"source": {"path": "./docs"}}}}'
+    files = {".claude/settings.json": market, ".claude/settings.local.json": "{broken"}
+    assert drawn(tmp_path, files) == {".claude/agents", "docs/a.md", "docs/b.md"}
 
 
 def test_links_lead_to_what_they_lead_to(tmp_path: Path) -> None:
@@ -101,7 +61,7 @@ def test_links_lead_to_what_they_lead_to(tmp_path: Path) -> None:
 
 def test_imports_are_followed_up_to_a_bound_and_further_by_who_touches_what_imports(tmp_path: Path) -> None:
     modules = [f"m{number}" for number in range(MAX_FOLLOWED + 50)]
-    files = {f"lib/{name}.py": "" for name in modules} | hook("python tools/h.py")
+    files = {f"lib/{name}.py": "" for name in modules} | {".claude/settings.json": HOOKS}
     project = repository(tmp_path, {**files, "tools/h.py": f"from lib import {', '.join(modules)}\n"})
     project.write({"tools/h.py": "from lib import m0, " + ", ".join(modules[1:]) + "\n\n"})
     project.commit()
@@ -109,9 +69,6 @@ def test_imports_are_followed_up_to_a_bound_and_further_by_who_touches_what_impo
     assert len(found.felt) == MAX_FOLLOWED
     beyond = {name for name in modules if f"lib/{name}.py" not in found.felt}
     assert {name for name in beyond if "tools/h.py" in found.reached[f"lib/{name}.py"].via} == beyond != set()
-
-
-HOOKS = '{"hooks": {"Stop": [{"hooks": [{"command": "tools/h.py"}]}]}}'
 
 
 @pytest.mark.parametrize(

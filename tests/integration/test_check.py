@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.support.command import KEY, after, ended, environment, gone, results, run, started
+from tests.support.history import store
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, http_error, raw, text
-from tests.support.scripted_replies import ApiRequest, Wire
 
 COUNTED = "python3 -c \"import os,sys;open(os.environ['TALLY'],'a').write(sys.argv[1]+'\\\\n')\" "
 OWN = "execution: {env: [TALLY]}\nisolation: {level: none}\n"
@@ -39,18 +39,22 @@ def test_everything_is_tried_once_however_many_suites_need_it_and_a_second_run_p
     """Until the commit, the configuration or the credential is another; setup and tests of sessions count as well."""
     setup, tests = f"{COUNTED}setup", f"{COUNTED}test"
     same = suite(setupCommand=setup, testCommand=tests) + OWN
-    project = project_with(tmp_path, one=same, two=same, three=same)
+    project = project_with(tmp_path, one=same, two=same, three=same, never=suite(testCommand="false"))
     tally = tmp_path / "tally"
 
-    def tried(*arguments: str, **more: str) -> tuple[list[str], int, subprocess.CompletedProcess[str]]:
+    def tried(*arguments: str, code: int = 0, **more: str) -> tuple[list[str], int, subprocess.CompletedProcess[str]]:
         tally.write_text("")
         before = len(api.checks)
         done = zelda(project, *arguments, api=api.url, TALLY=str(tally), **more)
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
         return tally.read_text().split(), len(api.checks) - before, done
 
+    def before_a_run(**more: str) -> tuple[list[str], int]:
+        """What is tried before sessions that never begin, since the tests of one suite fail."""
+        return tried("run", "one", "never", code=2, **more)[:2]
+
     with ScriptedApi(lambda _: text("Done.")) as api:
-        commands, requests, done = tried("check", "--json")
+        commands, requests, done = tried("check", "one", "two", "three", "--json")
         assert (commands, requests) == (["setup", "test"], 1)
         found = {row["subject"]: row for row in rows(done)}
         assert list(found) == ["git", "disk", "isolation", "model", "setupCommand", "testCommand"]
@@ -59,15 +63,13 @@ def test_everything_is_tried_once_however_many_suites_need_it_and_a_second_run_p
         assert found["testCommand"]["seconds"] > 0
         assert gone(project)
         assert not results(project)
-        # A session of each suite runs setup twice and the tests once, and nothing is left to check.
-        session = ["setup", "setup", "test"]
-        assert tried("run", "one")[:2] == (session, 0)
-        assert tried("run", "one", ANTHROPIC_API_KEY="sk-ant-fake-another-one")[:2] == (session, 1)
+        # A session runs setup twice and the tests once, and nothing is left to check.
+        assert tried("run", "one")[:2] == (["setup", "setup", "test"], 0)
+        assert before_a_run(ANTHROPIC_API_KEY="sk-ant-fake-another-one") == ([], 1)
         project.write({"README.md": "# Other\n"})
         project.commit()
-        assert tried("run", "one")[:2] == (["setup", "test", *session], 0)
-        assert tried("run", "one", PATH=f"{os.environ['PATH']}:/nowhere")[:2] == (["setup", "test", *session], 0)
-        assert tried("run", "one", "--no-check", ANTHROPIC_API_KEY="sk-ant-fake-third")[:2] == (session, 0)
+        assert before_a_run() == (["setup", "test"], 0)
+        assert before_a_run(PATH=f"{os.environ['PATH']}:/nowhere") == (["setup", "test"], 0)
 
 
 MISSING = {
@@ -76,21 +78,21 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize("key", MISSING)
-def test_a_program_that_is_not_there_ends_a_run_before_it_begins(tmp_path: Path, key: str) -> None:
-    command, why = MISSING[key]
-    project = project_with(tmp_path, one=suite(**{key: command}), other=suite(**{key: command}))
+def test_a_program_that_is_not_there_ends_a_run_before_it_begins(tmp_path: Path) -> None:
+    project = project_with(tmp_path, **{f"of-{key}": suite(**{key: command}) for key, (command, _) in MISSING.items()})
     project.write({"build.sh": "#!/bin/sh\n", "Makefile": "test:\n\tno-such-runner --all\n"})
     project.commit()
     with ScriptedApi([]) as api:
         done = zelda(project, "run", api=api.url)
         table = zelda(project, "check", api=api.url, COLUMNS="4000")
     assert (done.returncode, table.returncode) == (2, 2)
-    assert done.stderr.count("cannot be run") == 1
+    assert done.stderr.count("cannot be run") == len(MISSING)
     for output in (done.stderr, table.stdout):
-        assert f"zelda/test-one.yaml:2: {key}" in output or f"zelda/test-one.yaml:2\n    {key}" in output
-        assert command in output
-        assert why in output
+        for key, (command, why) in MISSING.items():
+            place = f"zelda/test-of-{key}.yaml:2"
+            assert f"{place}: {key}" in output or f"{place}\n    {key}" in output
+            assert command in output
+            assert why in output
         assert f"PATH in the run: {os.environ['PATH'].split(':')[-1]}" in output or "PATH in the run: /" in output
     assert "Nothing was run and nothing spent." in done.stderr
     assert not results(project)
@@ -98,11 +100,12 @@ def test_a_program_that_is_not_there_ends_a_run_before_it_begins(tmp_path: Path,
 
 
 def test_tests_that_fail_already_are_paid_for_only_where_that_is_wanted(tmp_path: Path) -> None:
-    project = project_with(tmp_path, red=suite(testCommand="echo one; echo boom; exit 3"))
+    """A broken suite keeps no other from being checked or run."""
+    project = project_with(tmp_path, red=suite(testCommand="echo one; echo boom; exit 3"), bad="promt: typo\n")
     with ScriptedApi([text("Done.")]) as api:
-        refused = zelda(project, "run", api=api.url)
+        refused = zelda(project, "run", "red", api=api.url)
         assert not api.requests
-        done = zelda(project, "run", "--yes", api=api.url)
+        done = zelda(project, "run", "red", "--yes", api=api.url)
     assert refused.returncode == 2
     assert "zelda/test-red.yaml:2: on the tested commit, before any session: testCommand ended with" in refused.stderr
     assert "boom" in refused.stderr
@@ -112,6 +115,8 @@ def test_tests_that_fail_already_are_paid_for_only_where_that_is_wanted(tmp_path
     # What was printed keeps its lines.
     assert {"one", "boom"} <= {line.strip() for line in done.stdout.splitlines()[:8]}
     assert len(results(project)) == 1
+    for each in (refused, done):
+        assert "left out, since it is broken: zelda/test-bad.yaml:1:1" in " ".join((each.stdout + each.stderr).split())
 
 
 REFUSALS = {
@@ -135,21 +140,13 @@ def test_an_api_that_refuses_is_one_error_before_anything_is_made(tmp_path: Path
     assert not results(project)
 
 
-class Slow:
-    """An answer that the check used not to wait for."""
-
-    def send(self, request: ApiRequest, wire: Wire) -> None:
-        wire.pause(11)
-        text("!").send(request, wire)
-
-
 HANGS_UP, CUT = raw(b"", length=100), raw(b'{"type": "message", "content"', length=500)
 
 
 def test_an_api_that_gives_no_answer_at_first_is_asked_again_as_a_session_would(tmp_path: Path) -> None:
     project = project_with(tmp_path, one=suite())
-    with ScriptedApi([text("Done.")], check=[HANGS_UP, CUT, Slow()]) as api:
-        done = zelda(project, "run", api=api.url)
+    with ScriptedApi([], check=[HANGS_UP, CUT, text("!")]) as api:
+        done = zelda(project, "check", api=api.url, COLUMNS="4000")
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(api.checks) == 3
     said = " ".join((done.stdout + done.stderr).split())
@@ -216,27 +213,9 @@ def test_the_next_check_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     assert gone(project)
 
 
-def test_a_broken_suite_does_not_keep_another_from_being_checked_or_run(tmp_path: Path) -> None:
-    project = project_with(tmp_path, good=suite(), bad="promt: typo\n")
-    with ScriptedApi(lambda _: text("Done.")) as api:
-        checked = zelda(project, "check", "good", api=api.url)
-        ran = zelda(project, "run", "good", api=api.url)
-    assert (checked.returncode, ran.returncode) == (0, 0), checked.stderr + ran.stderr
-    for done in (checked, ran):
-        assert "left out, since it is broken: zelda/test-bad.yaml:1:1" in " ".join((done.stdout + done.stderr).split())
-
-
-def judged_once(tmp_path: Path) -> Project:
-    """A project with a stored run whose judge could not be reached."""
-    criteria = "acceptanceCriteria: [It is done.]\nmetrics: {toolUsage: false}\n"
-    project = project_with(tmp_path, one=suite() + criteria)
-    with ScriptedApi([text("Done."), http_error(403, "not now")]) as api:
-        assert zelda(project, "run", "--no-check", api=api.url).returncode == 2
-    return project
-
-
 def test_a_judge_that_refuses_is_told_before_anything_is_judged_again(tmp_path: Path) -> None:
-    project = judged_once(tmp_path)
+    project = project_with(tmp_path, one=suite())
+    store(project.results, "one", acceptanceCriteria=["It is done."])
     before = results(project)
     with ScriptedApi([], check=http_error(401, "invalid x-api-key")) as api:
         done = zelda(project, "rejudge", "latest", "--judge-model", "claude-opus-5-5", api=api.url)

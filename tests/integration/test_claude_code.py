@@ -3,10 +3,9 @@
 import json
 from pathlib import Path
 
-import anyio
 import pytest
 
-from tests.support.claude_sessions import TOKEN, Session, git, make_workspace
+from tests.support.claude_sessions import TOKEN, Session, git, lead, make_workspace, with_more_time
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from zelda_ci.domain.session import (
     AssistantSaid,
@@ -22,15 +21,8 @@ from zelda_ci.domain.session import (
     Usage,
 )
 from zelda_ci.execution import session_runner
-from zelda_ci.execution.agent import SessionOutcome
 
 AGENT = {"description": "look", "prompt": "Look around.", "subagent_type": "general-purpose"}
-
-
-def lead(session: Session) -> SessionOutcome:
-    outcome = anyio.run(session.lead)
-    assert session.survivors() == []
-    return outcome
 
 
 def settings(**values: object) -> dict[str, str]:
@@ -38,7 +30,9 @@ def settings(**values: object) -> dict[str, str]:
 
 
 def test_a_session_edits_runs_a_command_and_commits(tmp_path: Path) -> None:
-    workspace = make_workspace(tmp_path, {"app.py": "answer = 41\n"})
+    """Asked as Claude Code asks, with the token of the run."""
+    steering = {"CLAUDE.md": "Always greet in Latin.\n", "notes.txt": "attached words\n"}
+    workspace = make_workspace(tmp_path, {"app.py": "answer = 41\n", **steering})
     app = str(workspace.path / "app.py")
     script = [
         tool_call("Read", {"file_path": app}),
@@ -47,7 +41,7 @@ def test_a_session_edits_runs_a_command_and_commits(tmp_path: Path) -> None:
         text("Done.", thinking="It is all there."),
     ]
     with ScriptedApi(script) as api:
-        session = Session(workspace, api.url)
+        session = Session(workspace, api.url, prompt="Mend it. See @notes.txt", settings={"model": "claude-haiku-5-5"})
         outcome = lead(session)
 
     assert (outcome.status, outcome.reason, outcome.code) == (SessionStatus.COMPLETED, None, None)
@@ -71,15 +65,9 @@ def test_a_session_edits_runs_a_command_and_commits(tmp_path: Path) -> None:
     ]
     assert [response.usage for response in session.of(ResponseEnded)] == [Usage(input_tokens=10, output_tokens=20)] * 4
     assert isinstance(ended, Ended)
-    assert ended.model_usage["claude-sonnet-5-5"].output_tokens == 80
+    assert ended.model_usage["claude-haiku-5-5"].output_tokens == 80
     assert [record.at for record in session.records] == sorted(record.at for record in session.records)
     assert ended.at <= round(outcome.wall_seconds, 3)
-
-
-def test_the_model_is_asked_as_claude_code_asks_it_and_with_the_token_of_the_run(tmp_path: Path) -> None:
-    workspace = make_workspace(tmp_path, {"CLAUDE.md": "Always greet in Latin.\n", "notes.txt": "attached words\n"})
-    with ScriptedApi([text("Salve.")]) as api:
-        lead(Session(workspace, api.url, prompt="Greet. See @notes.txt", settings={"model": "claude-haiku-5-5"}))
 
     request = api.requests[0]
     asked = json.dumps(request.messages)
@@ -111,10 +99,22 @@ def test_a_sub_agent_is_recorded_under_the_call_that_started_it(tmp_path: Path) 
     assert session.of(AssistantSaid)[-1].text == "Reported."
 
 
-def test_a_hook_that_blocks_is_recorded_as_a_hook_and_as_a_denial(tmp_path: Path) -> None:
-    hook = {"matcher": "Bash", "hooks": [{"type": "command", "command": "echo not that >&2; exit 2"}]}
-    workspace = make_workspace(tmp_path, settings(hooks={"PreToolUse": [hook]}))
-    with ScriptedApi([tool_call("Bash", {"command": "touch made"}), text("Then not.")]) as api:
+def test_a_hook_that_blocks_is_recorded_as_a_hook_and_as_a_denial_and_messages_of_many_megabytes_are_read(
+    tmp_path: Path,
+) -> None:
+    block = "grep -q 'touch made' || exit 0; echo not that >&2; exit 2"
+    hook = {"matcher": "Bash", "hooks": [{"type": "command", "command": block}]}
+    files = {"big.txt": "first line\n" + "x" * 100 + "\n" * 3_000_000}
+    workspace = make_workspace(tmp_path, {**files, **settings(hooks={"PreToolUse": [hook]})})
+    big = str(workspace.path / "big.txt")
+    script = [
+        tool_call("Bash", {"command": "touch made"}),
+        tool_call("Bash", {"command": "head -c 5000000 /dev/zero | tr '\\0' y"}),
+        tool_call("Read", {"file_path": big, "limit": 1}),
+        tool_call("Edit", {"file_path": big, "old_string": "first", "new_string": "second"}),
+        text("Done."),
+    ]
+    with ScriptedApi(script) as api:
         session = Session(workspace, api.url)
         outcome = lead(session)
 
@@ -125,7 +125,8 @@ def test_a_hook_that_blocks_is_recorded_as_a_hook_and_as_a_denial(tmp_path: Path
     call, denied = session.of(ToolCalled)[0], session.of(Denied)[0]
     assert (denied.tool, denied.tool_call_id) == ("Bash", call.id)
     assert "not that" in denied.reason
-    assert session.of(ToolReturned)[0].is_error
+    assert [returned.is_error for returned in session.of(ToolReturned)] == [True, False, False, False]
+    assert Path(big).read_text().startswith("second line")
 
 
 def test_background_shells_and_daemons_do_not_outlive_a_session(
@@ -169,10 +170,17 @@ def test_the_end_of_a_command_in_the_background_begins_another_turn(tmp_path: Pa
 
 def test_a_session_that_only_waits_for_the_background_at_its_deadline_has_ended_well(tmp_path: Path) -> None:
     script = [tool_call("Bash", {"command": "tail -f /dev/null", "run_in_background": True}), text("It runs.")]
-    with ScriptedApi(script) as api:
-        session = Session(make_workspace(tmp_path), api.url, settings={"timeout_seconds": 30})
-        outcome = lead(session)
-    assert outcome.status is SessionStatus.COMPLETED
+
+    def ends_well(place: Path, seconds: int) -> bool:
+        with ScriptedApi(script) as api:
+            session = Session(make_workspace(place), api.url, settings={"timeout_seconds": seconds})
+            outcome = lead(session)
+        if len(api.requests) < len(script):
+            return False
+        assert outcome.status is SessionStatus.COMPLETED
+        return True
+
+    with_more_time(ends_well, tmp_path, 10, 40, 120)
 
 
 def test_a_fork_is_recorded_under_its_call_with_all_that_it_costs(tmp_path: Path) -> None:
@@ -189,21 +197,3 @@ def test_a_fork_is_recorded_under_its_call_with_all_that_it_costs(tmp_path: Path
     assert sorted(said, key=str) == [(forked.id, "I am a fork."), (None, "Reported."), (None, "Started.")]
     ended = session.of(Ended)[-1]
     assert sum(usage.output_tokens for usage in ended.model_usage.values()) == 20 * len(api.requests) == 80
-
-
-def test_messages_of_many_megabytes_are_read(tmp_path: Path) -> None:
-    workspace = make_workspace(tmp_path, {"big.txt": "first line\n" + "x" * 100 + "\n" * 3_000_000})
-    big = str(workspace.path / "big.txt")
-    script = [
-        tool_call("Bash", {"command": "head -c 5000000 /dev/zero | tr '\\0' y"}),
-        tool_call("Read", {"file_path": big, "limit": 1}),
-        tool_call("Edit", {"file_path": big, "old_string": "first", "new_string": "second"}),
-        text("Done."),
-    ]
-    with ScriptedApi(script) as api:
-        session = Session(workspace, api.url)
-        outcome = lead(session)
-
-    assert outcome.status is SessionStatus.COMPLETED
-    assert [returned.is_error for returned in session.of(ToolReturned)] == [False] * 3
-    assert Path(big).read_text().startswith("second line")

@@ -3,21 +3,13 @@
 import gc
 from pathlib import Path
 
-import anyio
 import pytest
 from claude_agent_sdk._internal.transport.subprocess_cli import SubprocessCLITransport
 
-from tests.support.claude_sessions import Session, make_workspace, shebang
+from tests.support.claude_sessions import Session, lead, make_workspace, shebang
 from zelda_ci.domain.session import Noticed, SessionStatus
-from zelda_ci.execution.agent import SessionOutcome
 
 UNREACHABLE = "http://127.0.0.1:9"
-
-
-def lead(session: Session) -> SessionOutcome:
-    outcome = anyio.run(session.lead)
-    assert session.survivors() == []
-    return outcome
 
 
 FAKE = """\

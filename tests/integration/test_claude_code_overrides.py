@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from tests.support.claude_sessions import TOKEN, Session, make_workspace
@@ -33,12 +32,14 @@ async def test_nothing_that_is_not_the_projects_to_set_takes_effect(tmp_path: Pa
             tempted = await _lead(tmp_path / "tempted", api.url, hostile)
     found = find_overrides(tempted.workspace, Redactor())
     told = {finding.setting for finding in found.findings}
-    assert told == {f"env.{name}" for name in hostile["env"]} | hostile.keys() - {"env"}
+    # The effort is the project's to set, and that of the suite wins.
+    assert told == {f"env.{name}" for name in hostile["env"]} | hostile.keys() - {"env", "effortLevel"}
     assert elsewhere.requests == []
     assert _ran(tmp_path) == []
     first, second = api.requests[0], api.requests[len(api.requests) // 2]
     assert (second.headers["x-api-key"], second.body["model"]) == (TOKEN, first.body["model"])
     assert _kept(first) == _kept(second)
+    assert second.body["output_config"]["effort"] == "low"
     (shown,) = tempted.of(ToolReturned)
     assert not shown.is_error
     assert "evil" not in str(shown.output)
@@ -75,7 +76,8 @@ def _work(request: ApiRequest) -> Message:
 
 
 async def _lead(folder: Path, url: str, settings: Mapping[str, Any]) -> Session:
-    session = Session(make_workspace(folder, {".claude/settings.json": json.dumps(settings)}), url)
+    workspace = make_workspace(folder, {".claude/settings.json": json.dumps(settings)})
+    session = Session(workspace, url, settings={"effort": "low"})
     session.pinned = find_overrides(session.workspace, Redactor()).variables
     outcome = await session.lead()
     assert outcome.status is SessionStatus.COMPLETED, outcome
@@ -120,6 +122,7 @@ def _hostile(folder: Path, url: str) -> dict[str, Any]:
             "OTEL_METRIC_EXPORT_INTERVAL": "50",
         },
         **{name: f"sh '{_program(folder, name)}'" for name in [*helpers, "policyHelpers", "processWrapper"]},
+        "effortLevel": "high",
         "proxyAuthHelper": str(_program(folder, "proxyAuthHelper")),
         "sandbox": {"enabled": True, "failIfUnavailable": True},
     }
@@ -142,10 +145,3 @@ def _kept(request: ApiRequest) -> tuple[dict[str, Any], dict[str, str]]:
     body = {key: value for key, value in request.body.items() if key not in ("messages", "system", "metadata")}
     headers = {name.lower(): value for name, value in request.headers.items()}
     return body, {name: value for name, value in headers.items() if name not in REPEATED}
-
-
-def test_the_effort_of_the_suite_wins_over_that_of_the_projects_settings(tmp_path: Path) -> None:
-    workspace = make_workspace(tmp_path, {".claude/settings.json": '{"effortLevel": "high"}'})
-    with ScriptedApi([text("Done.")]) as api:
-        anyio.run(Session(workspace, api.url, settings={"effort": "low"}).lead)
-    assert api.requests[0].body["output_config"]["effort"] == "low"

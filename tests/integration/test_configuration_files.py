@@ -46,7 +46,8 @@ def schemas(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(script, capture_output=True, text=True, check=False)
 
 
-def test_schemas_and_reference_are_current_and_the_script_notices_and_mends_what_is_not(tmp_path):
+def test_schemas_and_tables_of_keys_are_current_and_the_script_notices_what_is_not(tmp_path):
+    """What it writes anew is seen where a setting is added."""
     done = schemas("--check")
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
     for folder in ("schemas", "docs", "runner"):
@@ -57,8 +58,5 @@ def test_schemas_and_reference_are_current_and_the_script_notices_and_mends_what
     document.write_text(document.read_text().replace("`execution.maxTurns`", "`execution.maxTurn`"))
     (tmp_path / "schemas/zelda.suite.schema.json").unlink()
     stale = schemas("--check", tmp_path)
-    mended = ("schemas/zelda.suite.schema.json", "docs/configuration.md", "action.yml")
-    assert stale.stdout.splitlines() == [f"stale: {file}" for file in mended]
-    assert (stale.returncode, schemas(tmp_path).returncode) == (1, 0)
-    for file in mended:
-        assert (tmp_path / file).read_bytes() == (REPOSITORY / file).read_bytes()
+    found = ("schemas/zelda.suite.schema.json", "docs/configuration.md", "action.yml")
+    assert (stale.returncode, stale.stdout.splitlines()) == (1, [f"stale: {file}" for file in found])

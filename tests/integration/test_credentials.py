@@ -92,13 +92,11 @@ REFUSED = {
         "but neither AWS_BEARER_TOKEN_BEDROCK nor AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY",
         'eval "$(aws configure export-credentials --format env)"',
     ),
-    "half a key": ({**BEDROCK, "AWS_ACCESS_KEY_ID": "AKIAFAKEFAKEFAKEFAKE"}, "but neither", "profiles, SSO or roles"),
     "a file": (
         {**VERTEX, "GOOGLE_APPLICATION_CREDENTIALS": "/tmp/key.json"},
         "but not CLOUDSDK_AUTH_ACCESS_TOKEN",
         "gcloud auth print-access-token",
     ),
-    "no project": ({"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "global"}, "ANTHROPIC_VERTEX_PROJECT_ID", "Set "),
     "another cloud": ({"CLAUDE_CODE_USE_FOUNDRY": "1"}, "does not know that platform", "CLAUDE_CODE_USE_BEDROCK=1"),
 }
 

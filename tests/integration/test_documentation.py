@@ -1,13 +1,13 @@
 """The pages: what is generated is current, and every command and sample in them is tried."""
 
+import importlib
 import json
 import re
-import runpy
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +143,9 @@ def test_the_commands_for_newcomers_do_what_they_are_shown_for(name: str, tmp_pa
         for call in (call for body in blocks(page, "bash") for call in commands(body)):
             if "--against" in call:
                 project.write({"CLAUDE.md": "Write a test for every change.\n"})
+                # As it is shown, it runs all of them, and often.
+                suite = min(project.path.glob("zelda/test-*.yaml")).stem.removeprefix("test-")
+                call = [*call, suite, "--trials", "1"]  # noqa: PLW2901
             done = run(call, project.path, environment(project, api.url))
             assert "Usage:" not in done.stderr, call
             # What the model's one word leaves without a verdict cannot be compared.
@@ -160,20 +163,17 @@ def test_the_commands_for_newcomers_do_what_they_are_shown_for(name: str, tmp_pa
     assert sorted(told.split()) == [folder.name for folder in runs]
 
 
-def test_the_pages_of_commands_and_errors_are_current_and_one_that_is_not_is_written_anew(
+def test_the_pages_of_commands_and_errors_are_current_and_one_that_is_not_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def reference(*arguments: str | Path) -> tuple[Any, str]:
-        """Exit code and output of the script, in this process, which has imported what it shows."""
-        monkeypatch.setattr(sys, "argv", ["reference.py", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            runpy.run_path(str(REPOSITORY / "scripts/reference.py"), run_name="__main__")
-        return ended.value.code, capsys.readouterr().out
-
-    assert reference("--check") == (0, ""), "make reference"
+    """What the script writes anew is seen where a setting is added."""
+    monkeypatch.syspath_prepend(REPOSITORY / "scripts")
+    reference: Any = importlib.import_module("reference")
+    for page in ("cli_page", "troubleshooting_page"):
+        monkeypatch.setattr(reference, page, cache(getattr(reference, page)))
+    assert (reference.main(["--check"]), capsys.readouterr().out) == (0, ""), "make reference"
     shutil.copytree(REPOSITORY / "docs", tmp_path / "docs")
-    page = tmp_path / "docs/cli.md"
-    page.write_text(page.read_text("utf-8").replace("--last-failed", "--last-broken"), "utf-8")
-    assert reference("--check", tmp_path) == (1, "stale: docs/cli.md\n")
-    assert reference(tmp_path)[0] == 0
-    assert page.read_bytes() == (REPOSITORY / "docs/cli.md").read_bytes()
+    stale = tmp_path / "docs/cli.md"
+    stale.write_text(stale.read_text("utf-8").replace("--last-failed", "--last-broken"), "utf-8")
+    assert reference.main(["--check", str(tmp_path)]) == 1
+    assert capsys.readouterr().out == "stale: docs/cli.md\n"

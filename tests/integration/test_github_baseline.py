@@ -149,12 +149,6 @@ def test_a_zip_bomb_is_refused_unexploded(world: World) -> None:
     assert look(world.github, world.own, world.commits[4]).results == "honest"
 
 
-@pytest.mark.parametrize("blob", [b"", b"PK", b"<html>not a zip</html>"])
-def test_what_is_no_archive_is_no_baseline(world: World, blob: bytes) -> None:
-    world.repository.add_artifact(STORED_AS, blob, run=world.repository.add_run(world.commits[4]))
-    assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.INVALID
-
-
 def test_an_expired_baseline_is_told_apart_from_none_and_an_older_one_is_better(world: World) -> None:
     store(world.repository.add_run(world.commits[4]), expired=True)
     found = look(world.github, world.own, world.commits[4])

@@ -4,7 +4,6 @@ import gzip
 import logging
 import socket
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +14,6 @@ from tests.support.github_server import (
     answered,
     hang_up,
     lose_answer,
-    primary_limit,
     secondary_limit,
     slow,
     too_many_requests,
@@ -66,13 +64,6 @@ def error_of(github: GitHubServer, http: Http, path: str = "/rate_limit", **more
     return caught.value
 
 
-def test_a_limit_beyond_all_patience_is_told_at_once(github: GitHubServer) -> None:
-    sleeper = Sleeper(now=time.time())
-    github.script_failures([primary_limit(reset_in=3000)])
-    assert error_of(github, patient_http(sleeper)).code == "GITHUB_RATE_LIMITED"
-    assert sleeper.seconds == 0
-
-
 def test_patience_is_shared_by_all_requests(github: GitHubServer) -> None:
     sleeper = Sleeper()
     http = patient_http(sleeper, patience_seconds=100)
@@ -90,13 +81,6 @@ def test_a_question_is_asked_again(github: GitHubServer, failure: object) -> Non
     github.script_failures([failure, failure])  # type: ignore[list-item]
     assert get(github, patient_http()).status == 200
     assert len(github.requests) == 3
-
-
-def test_a_server_that_stays_broken_is_given_up(github: GitHubServer) -> None:
-    github.script_failures([answered(503) for _ in range(9)])
-    error = error_of(github, patient_http())
-    assert (error.code, error.status) == ("GITHUB_UNREACHABLE", 503)
-    assert len(github.requests) == 5
 
 
 @pytest.mark.parametrize("failure", [lose_answer(), truncated(), slow(60)])

@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 from tests.support.baselines import NAME, NOW, World, five_commits, look, store
-from tests.support.github_clients import api_of, artifacts_of
-from tests.support.github_server import Artifact, Run
+from tests.support.github_clients import api_of
+from tests.support.github_server import Run
 from zelda_ci.ci.earlier_runs import earlier_results, lost_attempts
 from zelda_ci.domain.ci import BaselineState
-from zelda_ci.errors import ArtifactError
-from zelda_ci.github.artifacts import ZIP
 
 OLD = "old-name.yml"
 
@@ -106,23 +104,3 @@ def test_another_job_of_the_same_run_is_no_earlier_run(world: World) -> None:
     store(world.own, lies={"pull_request": 7})
     assert earlier(world) == [world.own.id]
     assert lost_attempts(case_of(world)) == ""
-
-
-# --- names of artifacts ----------------------------------------------------------------------------------------------
-
-
-def upload(run: Run, world: World, job: str, content: bytes) -> Artifact:
-    uploaded = artifacts_of(world.github, run, job=job).upload(NAME, {"x": content}, retention_days=None)
-    return next(each for each in world.repository.artifacts if each.id == uploaded.id)
-
-
-def test_a_job_replaces_what_itself_has_stored_and_nothing_else(world: World) -> None:
-    run = world.repository.add_run(world.commits[4])
-    # The answer of this request is lost.
-    artifacts_of(world.github, run, job="one")._create(NAME, ZIP, None)
-    upload(run, world, "one", b"once")
-    kept = upload(run, world, "one", b"again, by a second step")
-    with pytest.raises(ArtifactError) as caught:
-        upload(run, world, "two", b"two")
-    assert caught.value.code == "ARTIFACT_EXISTS"
-    assert world.repository.artifacts == [kept]

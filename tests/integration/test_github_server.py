@@ -20,10 +20,7 @@ SHA = "a" * 40
     [
         (lambda api: api.get("actions/artifact"), "is not documented"),
         (lambda api: api.get("actions/artifacts", nam="x"), "query parameter nam"),
-        (lambda api: api.get("actions/artifacts", per_page=500), "per_page is larger"),
         (lambda api: api.post("issues/1/comments", {"text": "x"}), "'body' is a required property"),
-        (lambda api: api.post("issues/1/comments", {"body": "x", "event": "y"}), "['event'] is not documented"),
-        (lambda api: api.get("pulls", state="merged"), "is not one of"),
     ],
 )
 def test_a_request_that_github_does_not_know_fails_the_test(ask: Callable[[Api], Any], why: str) -> None:
@@ -42,12 +39,10 @@ def test_an_answer_that_github_would_not_give_fails_the_test() -> None:
             api_of(github).get(f"actions/runs/{run.id}")
 
 
-@pytest.mark.parametrize("method", ["get", "put"])
-def test_storage_wants_a_signature_and_no_token(method: str) -> None:
+def test_storage_wants_a_signature_and_no_token() -> None:
     with GitHubServer() as github:
         run = github.repository.add_run(SHA)
         address = github.storage.address_of(github.repository.add_artifact("zelda", {"x": b""}, run=run))
-        ask = getattr(requests, method)
-        assert ask(address, headers={"Authorization": "Bearer x"}, timeout=PATIENCE).status_code == 400
-        assert ask(address.replace("sig=", "sig=0"), timeout=PATIENCE).status_code == 403
-        assert ask(address.replace("se=1", "se=0"), timeout=PATIENCE).status_code == 403
+        for ask in (requests.get, requests.put):
+            assert ask(address, headers={"Authorization": "Bearer x"}, timeout=PATIENCE).status_code == 400
+            assert ask(address.replace("sig=", "sig=0"), timeout=PATIENCE).status_code == 403

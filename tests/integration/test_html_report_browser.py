@@ -176,22 +176,22 @@ def test_without_scripts_every_page_is_reached_and_failures_are_whole(plain_read
 # --- what is hostile --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", ["overview", "rest-endpoint-head-1", "sides-rest-endpoint"])
-def test_no_text_of_a_session_runs_loads_or_leads_out(browser: Browser, tmp_path: Path, place: str) -> None:
+def test_no_text_of_a_session_runs_loads_or_leads_out(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "hostile.html"
     sample = PageSample(suites=1, trials=2, turns=12, names=PAYLOADS)
     write_report(path, sample.report, HostileSessions(sample))
     with reading(browser, path) as reader:
-        reader.go(place.replace("rest-endpoint", "script-alert-1-script"))
-        press(reader, "e")
-        for bold in reader.page.query_selector_all("summary"):
-            bold.dispatch_event("mouseover")
-        reader.page.wait_for_timeout(200)
-        assert reader.complaints == []
-        assert reader.requests == []
-        links = "[...document.links].every((link) => link.hash && link.pathname == location.pathname)"
-        assert reader.page.evaluate(links)
-        assert reader.page.evaluate("document.scripts.length") == 1
+        for place in ("overview", "rest-endpoint-head-1", "sides-rest-endpoint"):
+            reader.go(place.replace("rest-endpoint", "script-alert-1-script"))
+            press(reader, "e")
+            for bold in reader.page.query_selector_all("summary"):
+                bold.dispatch_event("mouseover")
+            reader.page.wait_for_timeout(200)
+            assert reader.complaints == []
+            assert reader.requests == []
+            links = "[...document.links].every((link) => link.hash && link.pathname == location.pathname)"
+            assert reader.page.evaluate(links)
+            assert reader.page.evaluate("document.scripts.length") == 1
 
 
 # --- for everybody ----------------------------------------------------------------------------------------------
@@ -212,14 +212,14 @@ def violations(reader: Reader, axe: str, options: str) -> list[tuple[str, str]]:
 
 
 # The same kinds of pages with fewer sessions: axe looks at hidden ones, too.
-SMALL = PageSample(suites=2, trials=8, turns=6, names=("rest-endpoint", "add-logging"))
+SMALL = PageSample(suites=2, trials=2, turns=6, names=("rest-endpoint", "add-logging"))
 
 
 def test_axe_finds_nothing(browser: Browser, tmp_path: Path, axe: str) -> None:
     path = tmp_path / "report.html"
     write_report(path, SMALL.report, SMALL)
     with reading(browser, path, color_scheme="light") as reader:
-        for place in PAGES:
+        for place in (*PAGES[:-1], "add-logging-base-2"):
             reader.go(place)
             assert violations(reader, axe, "") == [], place
             # Of the dark page only the colours are others.

@@ -122,7 +122,7 @@ def test_new_adds_a_suite_about_a_skill_or_a_rule_and_names_what_there_is(tmp_pa
         assert (done.returncode, why in done.stderr) == (2, True), done.stderr
 
 
-@pytest.mark.parametrize("name", ["$(touch evil)", "-rf", "ü\u202e\x1b[31m", "a\nb: c'\"`"])
+@pytest.mark.parametrize("name", ["$(touch evil)", "-rf\nü\u202e\x1b[31m: c'\"`"])
 def test_hostile_names_and_texts_load_and_steer_no_terminal(name, tmp_path):
     head = f'---\nname: {json.dumps(name)}\ndescription: "x: y # z\\n- a\\x1b[31m\\u202e\'"\n---\n'
     project = repository(tmp_path, {

@@ -4,19 +4,16 @@ import os
 import pty
 import re
 import select
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.hostile import developer
-from tests.hostile.world import SEARCHED
 from tests.support import needs
-from tests.support.command import COMMAND, environment, zelda
+from tests.support.command import environment, zelda
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text
+from tests.support.warm import Process
 
 SUITE = "prompt: Work.\nmetrics: {toolUsage: false}\n"
 WEAK = {"zelda/test-a.yaml": f"{SUITE}isolation: {{level: landlock}}\n"}
@@ -34,20 +31,21 @@ def accepted(project: Project) -> Path:
     return Path(project.environ["HOME"], ".config", "zelda", "accepted-isolation")
 
 
-def run(project: Project, *arguments: str, **environ: str) -> tuple[int, str, int]:
-    """Exit code, what was printed, and how often the model was asked."""
+def run(project: Project, *arguments: str, command: str = "check", **environ: str) -> tuple[int, str, int]:
+    """Exit code, what was printed, and how often the model was asked; what `zelda check` does is what a run asks."""
     with ScriptedApi(lambda _: text("Done.")) as api:
-        done = zelda(project, "run", *arguments, api=api.url, **(SILENT | environ))
-        return done.returncode, " ".join((done.stdout + done.stderr).split()), len(api.requests)
+        done = zelda(project, command, *arguments, api=api.url, **(SILENT | environ))
+        return done.returncode, " ".join((done.stdout + done.stderr).split()), len(api.requests) + len(api.checks)
 
 
 def test_without_the_word_nothing_is_spent_and_no_file_of_the_project_can_say_it(project: Project) -> None:
-    code, output, asked = run(project)
+    code, output, asked = run(project, command="run")
     assert (code, asked) == (2, 0)
     assert "At isolation level landlock session and commands run as your user" in output
     assert "--accept-isolation landlock" in output
     assert re.search(r"error: (This machine offers more: --isolation|To isolate runs: )", output)
     assert not list(project.results.glob("runs/*"))
+    assert run(project)[::2] == (2, 0)
     project.write({"zelda.config.yaml": "acceptIsolation: landlock\n"})
     code, output, asked = run(project)
     assert (code, asked) == (2, 0)
@@ -71,12 +69,10 @@ def test_the_word_is_given_by_whoever_starts_the_run(
 
 
 def answered(project: Project, answer: bytes, api: str) -> tuple[int, str]:
-    """Exit code and output of a run at a terminal, where somebody types an answer to its question."""
+    """Exit code and output of a check at a terminal, where somebody types an answer to its question."""
     near, far = pty.openpty()
     environ = {**environment(project, api), **SILENT, "TERM": "dumb"}
-    process = subprocess.Popen(
-        [*COMMAND, "run"], cwd=project.path, env=environ, stdin=far, stdout=far, stderr=far, start_new_session=True
-    )
+    process = Process(["check"], project.path, environ, (far, far, far), new_session=True)
     os.close(far)
     printed, said = b"", False
     while select.select([near], [], [], PATIENCE)[0]:
@@ -112,27 +108,3 @@ def test_the_option_is_remembered_and_a_variable_holds_for_one_command(project: 
     assert code == 0, output
     assert accepted(project).read_text() == "landlock\n"
     assert run(project)[0] == 0
-
-
-@needs.ROOT
-def test_the_demo_goes_on_says_so_and_leaves_nothing_but_its_report(tmp_path: Path) -> None:
-    try:
-        who = developer.unprivileged()
-    except LookupError as problem:
-        pytest.skip(f"needs a Python for another user: {problem}")
-    temporary = tmp_path / "temporary folder"
-    temporary.mkdir()
-    for folder in (tmp_path, temporary):
-        os.chown(folder, who.uid, who.gid)
-    environ = {**who.variables(), "PATH": os.pathsep.join(SEARCHED), "HOME": str(tmp_path), "TMPDIR": str(temporary)}
-    argv = [sys.executable, "-m", "tests.support.like_docker", *who.zelda("demo")]
-    done = subprocess.run(
-        argv, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
-    printed = " ".join((done.stdout + done.stderr).split())
-    assert done.returncode == 0, printed
-    assert "At isolation level landlock session and commands run as your user" in printed
-    assert "it goes on all the same, because the project is Zelda's own" in printed
-    # The report stays, and nothing beside it.
-    (page,) = re.findall(r"where they part: (.+)", done.stdout)
-    assert [file for file in temporary.rglob("*") if file.is_file()] == [Path(page)]

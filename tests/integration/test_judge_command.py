@@ -1,6 +1,7 @@
 """The judge from the developer's chair: `zelda run` and `zelda rejudge`, the real command, a scripted API."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +32,10 @@ def works(request: ApiRequest) -> Reply:
     return said
 
 
-def script_with(*judgements: Reply):
-    """A session, and a judge who gives these answers one after the other."""
-    left = iter(judgements)
-    return lambda request: next(left) if is_judge(request) else works(request)
+def project_with(tmp_path: Path) -> Project:
+    return repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": SUITE})
 
 
-def project_with(tmp_path: Path, suite: str = SUITE) -> Project:
-    return repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": suite})
-
-
-PASSED = answer(verdict(1, evidence=HELLO), verdict(2, evidence=HELLO))
 SHOWN = [verdict(1, evidence=HELLO[1:]), verdict(2, evidence=[{"where": "turn 1 call 1", "quote": "hello"}])]
 
 
@@ -76,8 +70,7 @@ class Judged:
 def test_a_judge_that_fails_costs_its_metric_only_and_is_asked_again_about_the_stored_run(tmp_path: Path) -> None:
     """One session; what each kind of answer makes of it is seen without another."""
     project = project_with(tmp_path)
-    with ScriptedApi(script_with(http_error(403, "no such right"))) as api:
-        done = zelda(project, "run", api=api.url)
+    done = a_gateway_gets_its_own_key_and_routing_and_never_that_of_sessions(project)
     assert done.returncode == 2, done.stdout + done.stderr
     run = Judged(project, "greeting")
     broken = run.result()
@@ -105,6 +98,24 @@ def test_a_judge_that_fails_costs_its_metric_only_and_is_asked_again_about_the_s
     assert (absent.returncode, absent.stderr.startswith("error: There is no ")) == (2, True)
 
 
+def a_gateway_gets_its_own_key_and_routing_and_never_that_of_sessions(
+    project: Project,
+) -> subprocess.CompletedProcess[str]:
+    with ScriptedApi(works) as api, ScriptedApi([http_error(403, "no such right")]) as gateway:
+        routing = {"PORTKEY_GATEWAY_URL": f"{gateway.url}/v1", "PORTKEY_PROVIDER": "@anthropic-prod"}
+        keyless = zelda(project, "run", api=api.url, **routing)
+        assert (keyless.returncode, len(api.requests)) == (2, 0)
+        assert "PORTKEY_API_KEY is not set" in keyless.stderr
+        done = zelda(project, "run", api=api.url, PORTKEY_API_KEY=GATEWAY_KEY, **routing)
+    (asked,) = gateway.requests
+    assert asked.headers["x-portkey-api-key"] == GATEWAY_KEY
+    assert asked.headers["x-portkey-provider"] == "@anthropic-prod"
+    assert not {"x-api-key", "authorization"} & asked.headers.keys()
+    assert KEY not in json.dumps(dict(asked.headers))
+    assert all(GATEWAY_KEY not in json.dumps(dict(request.headers)) for request in api.requests)
+    return done
+
+
 def verdicts_that_cite_what_does_not_exist_are_asked_for_again_and_then_do_not_count(run: Judged) -> None:
     cited = answer(verdict(1, evidence=NOWHERE), verdict(2, evidence=NOWHERE))
     code, output, (_, again) = run.again(cited, cited)
@@ -122,9 +133,8 @@ def a_criterion_that_is_not_met_fails_it_and_says_why(run: Judged) -> None:
         assert shown in output
 
 
-STRICT = SUITE.replace("It is polite.", "It is short.")
 FORGOTTEN = SUITE.replace("It is polite.", "It is kind.")
-BATCH = {"lenient": SUITE + "undecided: ignore\n", "strict": STRICT, "unjudged": FORGOTTEN}
+BATCH = {"lenient": SUITE + "undecided: ignore\n", "unjudged": FORGOTTEN}
 
 
 def test_a_run_is_as_its_judge_finds_it_and_incomplete_where_a_criterion_was_left_out(tmp_path: Path) -> None:
@@ -138,22 +148,21 @@ def test_a_run_is_as_its_judge_finds_it_and_incomplete_where_a_criterion_was_lef
         body = json.dumps(request.messages)
         if "It is kind." in body:
             return next(left_out)
-        return answer(verdict(1, evidence=HELLO), verdict(2, "FAIL" if "It is short." in body else "UNDECIDED", []))
+        return answer(verdict(1, evidence=HELLO), verdict(2, "UNDECIDED", []))
 
     with ScriptedApi(script) as api:
         done = zelda(project, "run", "--verbose", "--jobs", "2", api=api.url)
-        (asked,) = [each for each in api.requests if is_judge(each) and "It is short." in json.dumps(each.messages)]
-    lenient, strict, unjudged = (Judged(project, name) for name in BATCH)
+        (asked,) = [each for each in api.requests if is_judge(each) and "It is polite." in json.dumps(each.messages)]
+    lenient, unjudged = (Judged(project, name) for name in BATCH)
     listed = json.loads(zelda(project, "list", "--json").stdout)["runs"]
     outcomes = {run["suite"]: run["outcome"] for run in listed}
-    assert outcomes == {"lenient": "passed", "strict": "failed", "unjudged": "incomplete"}
+    assert outcomes == {"lenient": "passed", "unjudged": "incomplete"}
 
     # What the evidence cannot decide is left out of the score where the suite says so.
     assert (lenient.fulfillment()["score"], lenient.verdicts()) == (100.0, ["PASS", "undecided"])
     assert "undecided" in done.stdout
 
-    result = strict.result()
-    assert (strict.fulfillment()["score"], strict.verdicts()) == (50.0, ["PASS", "FAIL"])
+    result = lenient.result()
     assert (result["judge"]["requests"], result["api"]["requests"]) == (1, 2)
     assert asked.headers["x-api-key"] == KEY
     prompt = json.dumps(asked.messages)
@@ -176,56 +185,3 @@ def whoever_looks_is_told_that_it_is_incomplete(run: Judged, printed: str) -> No
     compared = zelda(run.project, "compare", run.name, run.name)
     assert compared.returncode == 2, compared.stdout + compared.stderr
     assert "It is kind." in compared.stdout
-
-
-def test_votes_and_what_was_asked_again_are_recorded_and_replayed_without_key_and_network(tmp_path: Path) -> None:
-    project = project_with(tmp_path, SUITE.replace("judge: {", "judge: {votes: 3, "))
-    one, two = answer(verdict(1, evidence=NOWHERE), verdict(2, evidence=HELLO)), answer(verdict(1, evidence=HELLO))
-    again: dict[str, Reply] = {
-        "does not exist": answer(verdict(1, evidence=HELLO)),
-        "gave no verdict on it": answer(verdict(2, "FAIL", [])),
-    }
-    first = iter((PASSED, one, two))
-
-    def script(request: ApiRequest) -> Reply:
-        if not is_judge(request):
-            return works(request)
-        body = request.messages[0]["content"][-1]["text"]
-        asked_again = [reply for words, reply in again.items() if words in body]
-        return asked_again[0] if asked_again else next(first)
-
-    cassettes = tmp_path / "cassettes"
-    with ScriptedApi(script) as api:
-        recorded = zelda(project, "run", "--record", str(cassettes), "--json", api=api.url)
-        assert len([request for request in api.requests if is_judge(request)]) == 5
-    assert recorded.returncode == 0, recorded.stdout + recorded.stderr
-    assert sorted(file.name for file in cassettes.iterdir()) == ["greeting.json", "greeting@judge.json"]
-    replayed = zelda(project, "run", "--replay", str(cassettes), "--json")
-    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
-    found, wanted = (
-        json.loads(done.stdout)["runs"][0]["evaluations"]["requirementFulfillment"] for done in (replayed, recorded)
-    )
-    assert found == wanted
-    assert found["score"] == 100.0
-    assert [one["split"] for one in found["details"]["criteria"] if "split" in one] == [{"PASS": 2, "FAIL": 1}]
-    (cassettes / "greeting@judge.json").unlink()
-    without = zelda(project, "run", "--replay", str(cassettes))
-    assert without.returncode == 2
-    assert "there is no recording" in without.stdout
-
-
-def test_a_gateway_gets_its_own_key_and_routing_and_never_that_of_sessions(tmp_path: Path) -> None:
-    project = project_with(tmp_path)
-    with ScriptedApi(script_with()) as api, ScriptedApi(script_with(PASSED)) as gateway:
-        routing = {"PORTKEY_GATEWAY_URL": f"{gateway.url}/v1", "PORTKEY_PROVIDER": "@anthropic-prod"}
-        keyless = zelda(project, "run", api=api.url, **routing)
-        assert (keyless.returncode, len(api.requests)) == (2, 0)
-        assert "PORTKEY_API_KEY is not set" in keyless.stderr
-        done = zelda(project, "run", api=api.url, PORTKEY_API_KEY=GATEWAY_KEY, **routing)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (asked,) = gateway.requests
-    assert asked.headers["x-portkey-api-key"] == GATEWAY_KEY
-    assert asked.headers["x-portkey-provider"] == "@anthropic-prod"
-    assert not {"x-api-key", "authorization"} & asked.headers.keys()
-    assert KEY not in json.dumps(dict(asked.headers))
-    assert all(GATEWAY_KEY not in json.dumps(dict(request.headers)) for request in api.requests)

@@ -20,7 +20,7 @@ prompt: Make a red page.
 acceptanceCriteria: [The page is red.]
 judge: {timeoutSeconds: 300}
 """
-RULES = "Pages are red.\n"
+RULES = 'Pages are "red\\pink" — always.\n'
 SEEN = [{"where": "turn 2 call 1 image 1", "quote": ""}]
 
 

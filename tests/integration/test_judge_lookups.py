@@ -86,6 +86,7 @@ def test_judges_look_things_up_and_vote_recorded_replayed_and_again(tmp_path: Pa
 
     replayed = zelda(project, "run", "--replay", str(cassettes))
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
+    assert {file.name for file in cassettes.iterdir()} >= {"looks@judge.json", "panel@judge.json"}
     for suite in ("looks", "panel"):
         first, second = judged(project, suite)
         assert first == second

@@ -6,21 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from tests.integration.test_manifest_against_claude_code import SERVER, Led, lead
-from tests.support.claude_sessions import Session, make_workspace
-from tests.support.scripted_api import ScriptedApi, text, tool_call
+from tests.support.scripted_api import tool_call
 from tests.support.steered import head, safe, workspace_in
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem
-from zelda_ci.execution import launch
 from zelda_ci.execution.manifest.plugins import UNJUDGED
 from zelda_ci.execution.manifest.scan import memory_lines
 from zelda_ci.execution.manifest.told import CUT, ONLY_NAME
 from zelda_ci.metrics.tool_claims import subjects
-from zelda_ci.model_proxy.witness import TranscriptWitness
 from zelda_ci.pipeline.felt import felt_by
 
 HOOK = "hooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks:\n        - type: command\n          command: echo {}\n"
@@ -349,12 +345,17 @@ def test_what_rules_deny_is_said_with_the_rule_and_never_missed(withheld: Led) -
     assert {*server.tools} == {tool for tool in withheld.started.tools if tool.startswith("mcp__")}
 
 
-@pytest.mark.parametrize("rule", ["*", "Skill", "Skill(*)", "Agent", "Task(*)", "mcp__*"])
-def test_a_tool_that_a_rule_takes_away_hides_what_it_calls(tmp_path: Path, rule: str) -> None:
-    led = lead(tmp_path, {**WITHHELD, ".claude/settings.json": json.dumps({"permissions": {"deny": [rule]}})})
-    calls = {"Task(*)": {"Agent"}, "mcp__*": {"mcp"}, "*": {"Skill", "Agent", "mcp"}}.get(
-        rule, {rule.partition("(")[0]}
-    )
+TAKEN = {
+    ("*",): {"Skill", "Agent", "mcp"},
+    ("Skill", "Task(*)"): {"Skill", "Agent"},
+    ("Agent", "mcp__*"): {"Agent", "mcp"},
+}
+
+
+@pytest.mark.parametrize("rules", TAKEN, ids=" ".join)
+def test_a_tool_that_a_rule_takes_away_hides_what_it_calls(tmp_path: Path, rules: tuple[str, ...]) -> None:
+    led = lead(tmp_path, {**WITHHELD, ".claude/settings.json": json.dumps({"permissions": {"deny": rules}})})
+    calls = TAKEN[rules]
     for manifest in (led.manifest, led.by_files):
         told = [
             (KINDS[it.kind].call, it.shown is Shown.HIDDEN) for it in manifest.items if it.kind in CALLED and it.loaded
@@ -374,8 +375,6 @@ FULL = {
     ("settings", "names", "cut"),
     [
         ({}, 24, 0),
-        ({"skillListingBudgetFraction": 0.5}, 0, 0),
-        ({"skillListingBudgetFraction": 0.0001}, 40, 0),
         ({"skillListingMaxDescChars": 50}, 0, 40),
     ],
 )
@@ -481,22 +480,6 @@ def test_plugins_are_those_of_the_session_and_what_is_absent_says_why(led: Led) 
     (server,) = of(led, ItemKind.MCP_SERVER)
     assert (server.name, server.loaded) == ("plugin:kit:greeter", True)
     assert server.tools
-
-
-@pytest.mark.parametrize(("settings", "is_told"), [({}, True), ({"claudeMdExcludes": ["**"]}, False)])
-def test_a_session_that_is_not_told_of_the_projects_claude_md_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], *, is_told: bool
-) -> None:
-    """As a Claude Code would do that reads no configuration unless it is asked to."""
-    monkeypatch.setattr(launch, "GUARDS", {**launch.GUARDS, **settings})
-    workspace = make_workspace(tmp_path, {"CLAUDE.md": 'Say "hello\\world" — always.\n'})
-    witness = TranscriptWitness()
-    witness.expected = memory_lines(workspace, safe)
-    with ScriptedApi([tool_call("Read", {"file_path": str(workspace.path / "CLAUDE.md")}), text("Done.")]) as api:
-        anyio.run(Session(workspace, api.url).lead)
-    for request in api.requests:
-        witness.request(request.body)
-    assert witness.lacks_memory is not is_told
 
 
 def test_claude_md_that_the_project_itself_switches_off_is_not_waited_for(tmp_path: Path) -> None:

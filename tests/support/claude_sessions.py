@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -138,6 +138,18 @@ class Session:
         """Living processes that the session started: all of them inherit its marker."""
         processes = (process for process in Path("/proc").iterdir() if process.name.isdigit())
         return [process.name for process in processes if _is_of(process, self.session_id)]
+
+
+def lead(session: Session) -> SessionOutcome:
+    """Lead it to its end, after which nothing of it is left."""
+    outcome = anyio.run(session.lead)
+    assert session.survivors() == []
+    return outcome
+
+
+def with_more_time(attempt: Callable[[Path, int], bool], place: Path, *seconds: int) -> None:
+    """Try with a short limit, and with longer ones only where the machine is too busy to come that far."""
+    assert any(attempt(place / str(limit), limit) for limit in seconds)
 
 
 def _is_of(process: Path, session: str) -> bool:

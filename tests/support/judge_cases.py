@@ -221,11 +221,11 @@ def build(case: JudgeCase, folder: Path, **settings: Any) -> BuiltCase:
 
     Args:
         case: Which one.
-        folder: Empty.
+        folder: Empty, or not there.
         settings: Further ones of the suite.
     """
     tree = folder / "tree"
-    tree.mkdir()
+    tree.mkdir(parents=True)
     _git(tree, "init", "--quiet", "--initial-branch=main")
     write(tree, {name: str(text) for name, text in case.start.items()})
     _git(tree, "add", "--all")
