@@ -91,11 +91,6 @@ def git(*words: str, env: dict[str, str] | None = None, data: str | None = None)
     return done.stdout
 
 
-def holds(*words: str) -> bool:
-    """Whether git answers a question with yes."""
-    return subprocess.run(["git", *words], capture_output=True, check=False).returncode == 0
-
-
 def asked(trigger: str) -> Release:
     """What the pushed tag asks for. Raises RefusedError if its name is none of a release."""
     tag = trigger.removeprefix(TRIGGER)
@@ -209,7 +204,8 @@ def check(release: Release) -> dict[str, str]:
     changelog(release)
     # The commit was reviewed where it is in one of these.
     branches = ("main", f"maintenance/{release.version.major}.{release.version.minor}")
-    if not any(holds("merge-base", "--is-ancestor", release.source, f"origin/{branch}") for branch in branches):
+    is_in = ["git", "merge-base", "--is-ancestor", release.source]
+    if all(subprocess.run([*is_in, f"origin/{it}"], capture_output=True, check=False).returncode for it in branches):
         raise RefusedError(f"{release.source} is neither in {branches[0]} nor in {branches[1]}: merge it there first")
     check_action(release.source)
     if there := remote_tags().get(release.tag):
