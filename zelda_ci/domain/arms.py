@@ -1,11 +1,10 @@
 """Two arms, head and base: what they may cost by stored trials, why they go on, and how far they came."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from pydantic import computed_field
 
-from zelda_ci.domain.base import Record
+from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.trials import DoneReason, TrialSetting
 from zelda_ci.redact import SafeText
 
@@ -32,10 +31,9 @@ class SuiteForecast(Record):
     """Cost at which a session of the suite is ended, judge not included; absent without `maxCostUsd`."""
 
 
-class Forecast(Record):
+class Forecast(Document):
     """The plan of an invocation, before anything is spent."""
 
-    schema_version: Literal[1] = 1
     suites: tuple[SuiteForecast, ...]
     budget_usd: float | None = None
     replayed: bool = False
