@@ -17,7 +17,6 @@ from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.secret_files import FoundSecrets, find_secrets
 from zelda_ci.config.selection import select
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.check import CheckReport
@@ -29,6 +28,7 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code, launch
+from zelda_ci.files.secret_files import FoundSecrets, find_secrets
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.anthropic_judge import JudgeAccess
 from zelda_ci.judge.base import Judge, JudgePanel, models_of

@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from zelda_ci.config.detect import ProjectKind, kinds, manifests, read
 from zelda_ci.config.files import listed, top_of
 from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit, Warned
+from zelda_ci.pipeline.detect import ProjectKind, kinds, manifests, read
 from zelda_ci.sandbox.readable_paths import NARROW, PathPolicy, asked_for, refusal
 from zelda_ci.workspace.environment import search_path
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from zelda_ci import named_secrets
-from zelda_ci.config.files import top_of
 from zelda_ci.files import untrusted
 from zelda_ci.redact import LONG_SECRET, MIN_SECRET_LENGTH, Secret
 
@@ -82,7 +81,7 @@ def _within(values: Iterable[str], characters: int) -> Iterator[str]:
 
 def _committed(root: Path) -> Iterator[str]:
     """What files of the tree name a secret, those near its top first: a session may print it without the name."""
-    top, room = top_of(root) or root, MAX_TREE_BYTES
+    top, room = next(untrusted.repositories(root), root), MAX_TREE_BYTES
     names = (name for name, _ in untrusted.tree(top, MAX_ENTRIES, leave_out=_FOREIGN).files)
     likely = (it for it in names if _LIKELY.fullmatch(it.rpartition("/")[2]) and not it.endswith(_EXAMPLES))
     for name in islice(likely, MAX_TREE_FILES):
@@ -144,7 +143,7 @@ def _is_env(name: str) -> bool:
 
 
 def _git_files(root: Path, environ: Mapping[str, str]) -> Iterator[Path]:
-    if top := top_of(root):
+    if top := next(untrusted.repositories(root), None):
         # A linked work tree shares the configuration of its main one.
         git = top / ".git"
         pointer = next(iter(_texts([git])), "")
