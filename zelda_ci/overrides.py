@@ -81,11 +81,7 @@ def read(kind: SourceKind, text: Callable[[str], str | None]) -> Overrides:
 
 
 def apply(suite: ResolvedSuite, overrides: Overrides) -> ResolvedSuite:
-    """The suite with what was given in place of its own settings.
-
-    Raises:
-        ConfigError: Values that cannot be used, all of them at once.
-    """
+    """The suite with what was given in place of its own settings; raises for all values at once that cannot be used."""
     if problems := overrides.problems():
         raise ConfigError("\n".join(problems), hint="Nothing was run.", code="OVERRIDE_INVALID")
     for name, given in overrides.given.items():
@@ -96,7 +92,8 @@ def apply(suite: ResolvedSuite, overrides: Overrides) -> ResolvedSuite:
             value = group.model_validate(value)  # its keys are spelled as in the files
         if name == ENVIRONMENT:
             # What is passed on is one thing, a value that the suite gives itself another.
-            value = suite.execution.passing_on(value)
+            own = suite.execution.variables
+            value = {**dict.fromkeys(value), **own} if own else value
         suite = with_value(suite, key.attributes, value)
     if JUDGE_MODEL in overrides.given:
         # Who names one model wants that one asked.

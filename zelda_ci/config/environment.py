@@ -125,11 +125,7 @@ class EnvironmentSettings:
     _passed: Mapping[str, Secret] = field(default_factory=dict, repr=False, compare=False)
 
     def credential(self) -> ModelCredential | None:
-        """What the models are asked with.
-
-        Raises:
-            ConfigError: The one that was asked for cannot be had, or lacks something.
-        """
+        """What the models are asked with; raises as `find_credential` does."""
         return find_credential(self.environ, self._passed)
 
     def secrets(self) -> tuple[Secret, ...]:
@@ -217,11 +213,7 @@ def accepted_isolation(environ: Mapping[str, str]) -> str | None:
 
 
 def accept_isolation(environ: Mapping[str, str], level: str) -> Path | None:
-    """Remember it; the file, or nothing where the user has no folder for settings.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Remember it; the file, or nothing where the user has no folder for settings. Raises OSError."""
     file = _accepted_file(environ)
     if file:
         file.parent.mkdir(parents=True, exist_ok=True)

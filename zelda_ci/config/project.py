@@ -89,11 +89,7 @@ def active(loaded: LoadedProject, *, is_ci: bool = False) -> LoadedProject:
 
 
 def results_folder(folder: Path) -> Path:
-    """Where the results of a folder's project lie, whatever is wrong with its suites.
-
-    Raises:
-        ConfigError: zelda.config.yaml cannot be used.
-    """
+    """Where the results of a folder's project lie, whatever is wrong with its suites, but not with its own file."""
     root = find_root(folder)
     config = _read_config(root)
     if config.problems:

@@ -37,7 +37,9 @@ def select(
     strangers = [_unknown_suite(name, suites) for name, found in zip(names, meant, strict=True) if not found]
     if strangers:
         strangers += [f"{told}." for told in notices if any(PurePosixPath(name).stem in told for name in names)]
-    strangers += [_unknown_tag(tag, suites) for tag in tags if not any(tag in it.resolved.tags for it in suites)]
+    known = sorted({tag for suite in suites for tag in suite.resolved.tags})
+    there = f"; there are {', '.join(known)}" if known else "; no suite has tags"
+    strangers += [f'No suite has the tag "{printable(shown(tag))}"{there}.' for tag in tags if tag not in known]
     if strangers:
         hint = "`zelda validate` shows every suite." if suites else None
         raise ConfigError("\n".join(dict.fromkeys(strangers)), hint=hint, code="UNKNOWN_SUITE")
@@ -50,11 +52,7 @@ def select(
 
 
 def containing(suites: Sequence[LoadedSuite], pattern: str) -> tuple[LoadedSuite, ...]:
-    """The suites of which name, description, tags, prompt or criteria hold what a regular expression matches.
-
-    Raises:
-        ConfigError: It is no regular expression, or nothing is left.
-    """
+    """The suites of which name, description, tags, prompt or criteria hold what a regular expression matches."""
     options = re2.Options()
     options.case_sensitive = False
     options.log_errors = False
@@ -76,11 +74,7 @@ def containing(suites: Sequence[LoadedSuite], pattern: str) -> tuple[LoadedSuite
 
 
 def last_failed(suites: Sequence[LoadedSuite], passed: Mapping[str, bool]) -> tuple[LoadedSuite, ...]:
-    """The suites that did not pass when they were run last; those that were never run are not in `passed`.
-
-    Raises:
-        ConfigError: There is none: zero suites is never green.
-    """
+    """The suites that did not pass when they were run last; raises where there is none: zero suites is never green."""
     chosen = tuple(suite for suite in suites if passed.get(suite.resolved.name) is False)
     if not chosen:
         known = any(suite.resolved.name in passed for suite in suites)
@@ -122,9 +116,3 @@ def _unknown_suite(name: str, suites: Sequence[LoadedSuite]) -> str:
     near = nearest(name, [suite.resolved.name for suite in suites] + [suite.resolved.file for suite in suites])
     guess = f" (did you mean {near}?)" if near else ""
     return f'No suite is called "{printable(shown(name))}"{guess}.'
-
-
-def _unknown_tag(tag: str, suites: Sequence[LoadedSuite]) -> str:
-    tags = sorted({tag for suite in suites for tag in suite.resolved.tags})
-    there = f"; there are {', '.join(tags)}" if tags else "; no suite has tags"
-    return f'No suite has the tag "{printable(shown(tag))}"{there}.'

@@ -71,11 +71,7 @@ def _matrix_problems(suite: SuiteFile) -> Iterator[ConfigProblem]:
 
 
 def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
-    """Read one suite of a project; what git tracks is asked only where it has to be.
-
-    Raises:
-        Rejected: Nothing in the file can be used.
-    """
+    """Read one suite of a project as a document; what git tracks is asked only where it has to be."""
     file = path.relative_to(root).as_posix()
     suite = document.load_document(path, file, SuiteConfig)
     if not suite.source.values:

@@ -116,11 +116,7 @@ def _base_layer(path: Path, file: str, model: type[Model]) -> Layer[Model]:
 
 
 def settle(head: LoadedProject, top: Path, base: BaseSettings) -> SettledProject:
-    """The project with the base's settings where these count.
-
-    Raises:
-        ConfigError: The base's cannot be read, or do not fit the files of the pull request.
-    """
+    """The project with the base's settings where these count; raises where they are invalid or do not fit its files."""
     if base.problems:
         raise ConfigError(
             f"On a pull request, security settings are taken from the base commit {base.commit[:7]}. Its configuration "

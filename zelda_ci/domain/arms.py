@@ -61,11 +61,6 @@ class Forecast(Document):
         """All sessions, each as dear as the dearest that is stored, as far as prices are known; no bound."""
         return sum(suite.most * suite.price.most for suite in self.suites if suite.price)
 
-    @property
-    def unpriced(self) -> tuple[str, ...]:
-        """Suites without a stored trial."""
-        return tuple(suite.suite for suite in self.suites if suite.price is None)
-
 
 class SuiteArms(Record):
     """Progress of the two sides of a suite, and why it ended; also an event."""

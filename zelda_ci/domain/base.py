@@ -23,11 +23,7 @@ class Record(BaseModel):
     )
 
     def replace(self, **values: object) -> Self:
-        """A copy with other values in some fields, validated like those of a new record.
-
-        Raises:
-            ValueError: A field does not exist, or a value is not one of its type and range.
-        """
+        """A copy with other values in some fields, which are validated like those of a new record."""
         kept = {name: getattr(self, name) for name in self.model_fields_set}
         return self.model_validate({**kept, **values}, extra="forbid", by_name=True, by_alias=False)
 

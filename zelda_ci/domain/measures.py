@@ -144,14 +144,6 @@ class MeasureSpec:
             return None
 
 
-def written(write: Callable[[float], str], value: float) -> str:
-    """The value as a row of the registry writes it; as a plain number where that fails."""
-    try:
-        return str(write(value))
-    except Exception:  # noqa: BLE001  # as above
-        return f"{value:g}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSpec:
     """One row: how a metric is switched on and computed, and the numbers it gives."""

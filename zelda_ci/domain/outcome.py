@@ -1,6 +1,5 @@
 """What results mean for whoever waits for the exit code."""
 
-from collections.abc import Iterable
 from enum import Enum
 from functools import total_ordering
 
@@ -8,7 +7,6 @@ from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, Fulfil
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CorrectnessDetails
 
 FULL_SCORE = 100.0
@@ -66,11 +64,6 @@ def run_outcome(run: RunResult) -> Outcome:
     return Outcome.MEASURED if worst is Outcome.PASSED and criteria is Outcome.MEASURED else worst
 
 
-def measured_words(runs: Iterable[RunResult]) -> str:
-    """Words for runs that only measured: tests that were there before do not say that the task is done."""
-    return "your tests pass" if Outcome.PASSED in map(correctness_outcome, runs) else "nothing was checked"
-
-
 def correctness_outcome(run: RunResult) -> Outcome:
     """Outcome of build, tests and coverage: everybody who calls a run good or bad asks here.
 
@@ -89,14 +82,6 @@ def failed_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
     counted = {CriterionVerdict.FAIL, *([CriterionVerdict.UNDECIDED] if run.config.undecided == "fail" else [])}
     details = run.details(FulfillmentDetails)
     return tuple(criterion for criterion in details.criteria if criterion.verdict in counted) if details else ()
-
-
-def only_measures(suite: ResolvedSuite) -> bool:
-    """True where nothing is asked of a suite's runs that could pass or fail."""
-    judged = suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and suite.criteria
-    commands = suite.build_command or suite.test_command
-    tested = suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and commands
-    return not (judged or tested)
 
 
 def batch_outcome(batch: BatchResult) -> Outcome:

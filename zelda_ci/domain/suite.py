@@ -243,10 +243,6 @@ class ExecutionSettings(Setting):
         pairs = self.env.items() if isinstance(self.env, dict) else ()
         return {name: value for name, value in pairs if value is not None}
 
-    def passing_on(self, names: tuple[str, ...]) -> tuple[str, ...] | dict[str, str | None]:
-        """The value of `env` with which other variables are passed on, and the suite's own stay."""
-        return {**dict.fromkeys(names), **self.variables} if self.variables else names
-
 
 _Group = TypeVar("_Group", bound=Setting)
 
