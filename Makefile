@@ -66,10 +66,10 @@ unit: .venv/dev
 whole: .venv/dev
 	$(BIN)/pytest $(PARALLEL) --durations=50 --durations-min=1 $(TESTS)
 
-# What .ci/run runs where `make test` has run on other machines.
+# What .ci/run runs where the tests of `make test`, and those of the action on a runner, have run on other machines.
 rest: .venv/dev
 	@$(MAKE) --no-print-directory whole \
-		TESTS='tests/hostile tests/integration tests/scenarios tests/slow $(TESTS) $(addprefix --deselect=,$(ANYWHERE))'
+		TESTS='tests/hostile tests/integration tests/scenarios tests/slow $(TESTS) $(addprefix --deselect=,$(ANYWHERE) tests/scenarios/test_runner_action.py)'
 
 isolation: .venv/dev ## Run the tests that depend on user, isolation and toolchains, or on what CHANGES says of these
 	$(BIN)/pytest $(PARALLEL) $$($(BIN)/python -m tests.arrangements $(CHANGES))

@@ -8,6 +8,7 @@ from tests.arrangements import CHANGED, TESTS, changed, files
 DEPENDS = re.compile(r"needs\.(level|ROOT)\b|geteuid|zelda_ci\.sandbox|unshare|sandbox import")
 ELSEWHERE = {
     # Attack every level by themselves, as an ordinary user and as root.
+    "hostile/test_corpus.py",
     "hostile/test_everyday.py",
     # Those of the action on the runner have an arrangement of their own.
     "scenarios/test_runner_action.py",

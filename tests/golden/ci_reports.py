@@ -237,9 +237,9 @@ def regression() -> CiReport:
 
 
 STEERING = (
-    SteeringChange("CLAUDE.md", line=12),
-    SteeringChange(".claude/skills/rest-conventions/SKILL.md", line=3, suites=frozenset({"rest-endpoint"})),
-    SteeringChange(".claude/rules/money.md", line=1, suites=frozenset({"receipt-tax"})),
+    SteeringChange(path="CLAUDE.md", line=12),
+    SteeringChange(path=".claude/skills/rest-conventions/SKILL.md", line=3, suites=("rest-endpoint",)),
+    SteeringChange(path=".claude/rules/money.md", line=1, suites=("receipt-tax",)),
 )
 
 
@@ -327,7 +327,7 @@ def forty() -> CiReport:
     new[17] = trial(names[17], "PPP", criteria=criteria, minute=90, failed=3)
     away = broken_fields("API_OVERLOADED", "The API answered 529 to ten attempts.") | {"judge": None}
     new[30] = trial(names[30], "PPP", criteria=criteria, minute=90, **away)
-    steering = (SteeringChange("CLAUDE.md", line=12),)
+    steering = (SteeringChange(path="CLAUDE.md", line=12),)
     return report(old, new, changes=PullRequestChanges(steering=steering))
 
 
@@ -387,7 +387,7 @@ def written_by(attacker: str) -> CiReport:
     )
     gone = trial("gone", "P", criteria=("x",), minute=91, **broken_fields(attacker, attacker), judge=None)
     origin = FOUND.model_copy(update={"branch": attacker, "commit": attacker, "wanted": attacker, "sentence": attacker})
-    steering = (SteeringChange(attacker, line=1), SteeringChange(f"{attacker}.md", is_gone=True))
+    steering = (SteeringChange(path=attacker, line=1), SteeringChange(path=f"{attacker}.md", is_gone=True))
     changes = PullRequestChanges(steering, (RuleChange(attacker, attacker, loosens=True),), (attacker,))
     evil = Links(
         files=LINKS.files,

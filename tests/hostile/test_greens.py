@@ -32,7 +32,7 @@ SHOP = {
     ),
 }
 SETUP = line("setupCommand", "sh install.sh")
-TESTS = line("testCommand", f'{PYTHON} -m unittest && {PYTHON} check.py && bash -lc "sh tools/check.sh"')
+ALL_TESTS = f'{PYTHON} -m unittest && {PYTHON} check.py && bash -lc "sh tools/check.sh"'
 
 
 def command(green: Green) -> str:
@@ -41,13 +41,13 @@ def command(green: Green) -> str:
 
 
 HONEST = {
-    "honest": Suite(SETUP + TESTS, "echo '# better' >> shop.py; sh install.sh; python3 -m unittest"),
+    "honest": Suite(
+        SETUP + line("testCommand", f"{ALL_TESTS} && test -e vendor/more.py"),
+        "echo '# better' >> shop.py; echo more >> packages.txt; sh install.sh; python3 -m unittest",
+    ),
     "of-setup": Suite(
         SETUP + line("testCommand", "~/.local/bin/tool && test -s vendor/helper.py"),
         "echo '# better' >> shop.py; echo planted > vendor/helper.py; rm ~/.local/bin/tool",
-    ),
-    "new-dependency": Suite(
-        SETUP + line("testCommand", "test -e vendor/more.py"), "echo more >> packages.txt; sh install.sh"
     ),
     "kept": Suite(
         SETUP + 'keepIgnored: ["built/", vendor/own.py]\n' + line("testCommand", "cat built/a/b vendor/own.py"),
@@ -62,9 +62,6 @@ HONEST = {
             " && test -e vendor/helper.py && grep made packages.txt",
         ),
         "echo '# better' >> shop.py; mkdir new; echo 1 > new/file; rm packages/more.py; echo x >> install.sh",
-    ),
-    "unprotected": Suite(
-        "protectedPaths: []\n" + line("testCommand", "sh tools/check.sh"), "echo true > tools/check.sh"
     ),
     "extended": Suite(
         'protectedPaths: [packages.txt, "!tools/check.sh"]\n' + line("testCommand", "sh tools/check.sh"),
@@ -97,11 +94,10 @@ def test_wrong_code_fails_and_honest_work_passes(tmp_path: Path) -> None:
     # Where the session had no network, setup runs nothing that it wrote.
     assert ran["closed"].log("setup") == ran["closed"].log("setup-again")
     # What Python and an installation left is listed by folders.
-    assert ignored(ran["new-dependency"])["vendor/more.py"] == "added"
-    # A suite lets ignored files through, and switches the usual protection off or extends it.
+    assert ignored(ran["honest"])["vendor/more.py"] == "added"
+    # A suite lets ignored files through, and takes files out of the usual protection or extends it.
     assert ran["kept"].log("test").split() == ["1", "2"]
     assert ran["kept"].result["isolation"]["ignored"]["kept"] == ["built/", "vendor/own.py"]
-    assert ran["unprotected"].result["isolation"]["protected"] == []
     assert ran["extended"].result["isolation"]["protected"] == ["conftest.py", "packages.txt"]
 
 

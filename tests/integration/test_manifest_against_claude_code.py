@@ -185,13 +185,13 @@ def test_the_sub_agents_that_were_loaded_are_those_of_the_init_message(everythin
     names = {str(item.name) for item in everything.manifest.items if item.kind is ItemKind.AGENT}
     assert everything.loaded(ItemKind.AGENT) == names & set(everything.started.agents)
     assert everything.loaded(ItemKind.AGENT) == {"reviewer", "deep-one", "brokenyaml", "dup"}
-    assert "MARK-FIRST" in everything.told()
-    assert "MARK-SECOND" not in everything.told()
+    assert "MARK-SECOND" in everything.told()
+    assert "MARK-FIRST" not in everything.told()
     assert set(everything.not_loaded(ItemKind.AGENT)) == {
         ".claude/agents/nodesc.md",
         ".claude/agents/noname.md",
         ".claude/agents/number.md",
-        ".claude/agents/x2.md",
+        ".claude/agents/x1.md",
         "sub/.claude/agents/a.md",
     }
 

@@ -78,7 +78,9 @@ def test_an_innocent_change_is_done_after_the_first_trials_of_the_head(tmp_path:
     assert code == 0, output
     assert [(run["trial"], run["look"], run["side"]) for run in batch["runs"]] == [(n, 1, "head") for n in (1, 2, 3)]
     assert batch["baseRuns"] == []
-    assert batch["base"] == {"wanted": "HEAD~1", "commit": project.git("rev-parse", "HEAD~1")}
+    changed = [{"path": "CLAUDE.md", "line": 2, "isGone": False}]
+    assert batch["base"] == {"wanted": "HEAD~1", "commit": project.git("rev-parse", "HEAD~1"), "changed": changed}
+    assert re.search(r"Changed +CLAUDE\.md, line 2\n", zelda(project, "show").stdout)
     assert batch["arms"] == [
         {"suite": "greeting", "head": 3, "base": 0, "reason": "asExpected", "unpaid": 0, "trials": "adaptive"}
     ]

@@ -27,6 +27,7 @@ from tests.support import events, javascript_action, runner, warm
 from tests.support.command import KEY, environment, run_cold, zelda
 from tests.support.command import run as run_command
 from tests.support.github_server import Artifact, Comment, GitHubServer, Pull, Run
+from tests.support.github_server.world import archive_of
 from tests.support.patience import PATIENCE
 from tests.support.places import make_passable
 from tests.support.projects import Project, folder, repository
@@ -153,14 +154,15 @@ class Stage:
     def store(self, commit: str, *, score: float = 100, **how: Any) -> Artifact:
         """Results of a commit as an earlier run of main stored them.
 
-        `how` are fields of `Run` or of the artifact; `told` is what the artifact says of itself beside the truth, and
-        `content` its results.
+        `how` are fields of `Run`, or the run itself, or fields of the artifact; `told` is what the artifact says of
+        itself beside the truth, and `content` its results.
         """
         content = how.pop("content", None) or results(score)
         of_artifact = {name: how.pop(name) for name in ("expired", "digest", "created_at") if name in how}
         pool = how.pop("pool", None)
         name, told = how.pop("name", "zelda-results.job.1"), how.pop("told", {})
-        run = self.github.repository.add_run(commit, **{"branch": "main", "event": "push", **how})
+        run: Run | None = how.pop("run", None)
+        run = run or self.github.repository.add_run(commit, **{"branch": "main", "event": "push", **how})
         provenance = {
             "schemaVersion": 1,
             "repository": "octo/shop",
@@ -278,8 +280,8 @@ class Stage:
     def of_fork(self, pull: Pull, **how: Any) -> Artifact:
         """Results that the workflow of a pull request has stored."""
         told = {"headSha": pull.head_sha, "sha": pull.merge_commit_sha, "baseSha": self.tip, "pullRequest": pull.number}
-        where = {"branch": "topic", "event": "pull_request", "head_repository": pull.head_repository}
-        return self.store(pull.head_sha, **{**where, **how, "told": {**told, **how.get("told", {})}})
+        run = how.pop("run", None) or self.run_of(pull)
+        return self.store(pull.head_sha, run=run, **{**how, "told": {**told, **how.get("told", {})}})
 
     def job(
         self, name: str, event: dict[str, Any], run: Run, script: Script = (), *, sha: str, ref: str, **inputs: Any
@@ -393,6 +395,13 @@ def results(score: float, change: Callable[[dict[str, Any]], None] = lambda _: N
         found["details"]["passed"] = score == 100
     change(batch)
     return json.dumps(batch).encode()
+
+
+def replace(artifact: Artifact, name: str, content: bytes) -> None:
+    """Give a stored file another content, as if the runs before had been others."""
+    artifact.blob = archive_of({**artifact.files, name: content})
+    artifact.digest = ""
+    artifact.__post_init__()
 
 
 @cache

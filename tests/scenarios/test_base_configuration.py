@@ -35,6 +35,8 @@ isolation:
   readPaths: ["{folder}"]
   network: {{ setup: open, session: open, build: open, test: open }}
 """
+UNRUN = GREETING + "setupCommand: exit 1\n"
+"""Whose settings are kept although no session runs."""
 BASE = {"zelda.config.yaml": f"isolation: {{ network: {CLOSED} }}\n", "zelda/test-greeting.yaml": JUDGED}
 
 
@@ -98,14 +100,14 @@ def test_rights_that_a_pull_request_gives_itself_are_not_given_and_are_told(tmp_
 
 def test_a_suite_may_not_widen_what_the_same_suite_had_and_a_new_one_has_the_projects(tmp_path: Path) -> None:
     """Whatever the files are called and wherever the head has them."""
-    strict = GREETING + f"isolation: {{ network: {CLOSED} }}\nexecution: {{ maxCostUsd: 2 }}\n"
+    strict = UNRUN + f"isolation: {{ network: {CLOSED} }}\nexecution: {{ maxCostUsd: 2 }}\n"
     base = {"zelda.config.yaml": "execution: { maxCostUsd: 1 }\n", "zelda/test-greeting.yaml": strict}
-    loose = GREETING + "execution: { env: [DEPLOY_PASSPHRASE], maxCostUsd: 30 }\n"
-    new = GREETING + "execution: { env: [DEPLOY_PASSPHRASE], maxCostUsd: 0.5 }\nisolation: { level: none }\n"
+    loose = UNRUN + "execution: { env: [DEPLOY_PASSPHRASE], maxCostUsd: 30 }\n"
+    new = UNRUN + "execution: { env: [DEPLOY_PASSPHRASE], maxCostUsd: 0.5 }\nisolation: { level: none }\n"
     with Stage(tmp_path, base) as stage:
         pull = stage.open_pull({"zelda/test-greeting.yaml": loose, "zelda/test-new.yaml": new})
-        done = stage.pull_request(pull, [tool_call("Bash", {"command": "touch greeting.txt"}), text("Done.")] * 2)
-        assert done.code == 0, done.printed
+        done = stage.pull_request(pull)
+        assert done.code == 2, done.printed
         old, added = (run["config"] for run in runs(stage, done))
         assert old["isolation"]["network"]["session"] == "none"
         assert (old["execution"].get("env", []), old["execution"]["maxCostUsd"]) == ([], 2)
@@ -119,7 +121,7 @@ def test_a_project_that_moves_does_not_lose_what_it_had(tmp_path: Path) -> None:
     """The base's files are looked for as the head's are, and not where the head says."""
     base = {
         "shop/zelda.config.yaml": f"isolation: {{ network: {CLOSED} }}\n",
-        "shop/zelda/test-greeting.yaml": GREETING,
+        "shop/zelda/test-greeting.yaml": UNRUN,
     }
     with Stage(tmp_path, base) as stage:
         git = stage.upstream.git
@@ -128,19 +130,15 @@ def test_a_project_that_moves_does_not_lose_what_it_had(tmp_path: Path) -> None:
         git("mv", "shop/zelda", "zelda")
         git("rm", "-q", "shop/zelda.config.yaml")
         pull = stage.open_pull({"shop/new/folder/README.md": "Moved.\n"})
-        done = stage.pull_request(
-            pull,
-            [tool_call("Bash", {"command": "touch greeting.txt"}), text("Done.")],
-            working_directory="shop/new/folder",
-        )
-        assert done.code == 0, done.printed
+        done = stage.pull_request(pull, working_directory="shop/new/folder")
+        assert done.code == 2, done.printed
         (run,) = runs(stage, done)
         assert set(run["config"]["isolation"]["network"].values()) == {"none"}
 
 
 def test_a_merge_that_only_looks_like_githubs_decides_nothing(tmp_path: Path) -> None:
     """Its first parent is whatever its author wanted."""
-    with Stage(tmp_path, BASE) as stage:
+    with Stage(tmp_path, {**BASE, "zelda/test-greeting.yaml": UNRUN}) as stage:
         git = stage.upstream.git
         stage.upstream.write({"zelda.config.yaml": "isolation: { network: { session: open } }\n"})
         forged = stage.upstream.commit("forged base")
@@ -149,19 +147,18 @@ def test_a_merge_that_only_looks_like_githubs_decides_nothing(tmp_path: Path) ->
         merge = git("commit-tree", f"{forged}^{{tree}}", "-p", forged, "-p", pull.head_sha, "-m", "Merge")
         git("update-ref", "refs/heads/topic", merge)
         stage.check_out(merge, "refs/remotes/origin/topic")
-        done = stage.pull_request(pull, script)
-        assert done.code == 0, done.printed
-        assert runs(stage, done)[0]["config"]["isolation"]["network"]["session"] == "none"
+        done = stage.pull_request(pull)
+        assert runs(stage, done)[0]["config"]["isolation"]["network"]["session"] == "none", done.printed
 
 
 def test_without_the_base_nothing_runs(tmp_path: Path) -> None:
-    with Stage(tmp_path, BASE) as stage:
+    with Stage(tmp_path, {**BASE, "zelda/test-greeting.yaml": UNRUN}) as stage:
         pull = stage.open_pull()
         # What the workspace holds already is not fetched.
         stage.project.git("fetch", "-q", "--depth=1", "origin", stage.tip)
         stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
-        done = stage.pull_request(pull, script)
-        assert done.code == 0, done.printed
+        done = stage.pull_request(pull)
+        assert len(runs(stage, done)) == 1, done.printed
         assert "Overruled" not in done.summary
 
         shutil.rmtree(stage.project.path)
@@ -169,7 +166,7 @@ def test_without_the_base_nothing_runs(tmp_path: Path) -> None:
         stage.check_out(pull.merge_commit_sha or "", "refs/remotes/pull/7/merge")
         stage.project.git("remote", "set-url", "origin", f"file://{tmp_path}/nowhere")
         stage.github.permissions["contents"] = "none"
-        done = stage.pull_request(pull, script)
+        done = stage.pull_request(pull)
         assert done.code == 2, done.printed
         (error,) = done.told("error")
         assert stage.tip[:7] in error.data
@@ -182,7 +179,7 @@ def test_settings_of_the_base_that_cannot_be_read_stop_the_run(tmp_path: Path) -
     broken = {"zelda.config.yaml": config, "zelda/test-greeting.yaml": GREETING}
     with Stage(tmp_path, broken) as stage:
         pull = stage.open_pull({"zelda.config.yaml": "trials: 1\n"})
-        done = stage.pull_request(pull, script)
+        done = stage.pull_request(pull)
         assert done.code == 2, done.printed
         (error,) = done.told("error")
         assert "zelda.config.yaml:2:" in error.data
@@ -192,15 +189,15 @@ def test_settings_of_the_base_that_cannot_be_read_stop_the_run(tmp_path: Path) -
 
 def test_what_the_operator_pins_wins_over_base_and_pull_request(tmp_path: Path) -> None:
     """Inputs over variables over every file; an empty list is a pin, too."""
-    files = {"zelda.config.yaml": "execution: { env: [DEPLOY_PASSPHRASE] }\n", "zelda/test-greeting.yaml": GREETING}
-    wide = {"zelda/test-greeting.yaml": GREETING + "isolation: { readPaths: [/usr/share], network: { test: open } }\n"}
+    files = {"zelda.config.yaml": "execution: { env: [DEPLOY_PASSPHRASE] }\n", "zelda/test-greeting.yaml": UNRUN}
+    wide = {"zelda/test-greeting.yaml": UNRUN + "isolation: { readPaths: [/usr/share], network: { test: open } }\n"}
     variables = {"DEPLOY_PASSPHRASE": SECRET, "ZELDA_PASS_ENV": "none", "ZELDA_NETWORK_TEST": "open"}
     with Stage(tmp_path, {**files, **wide}) as stage:
-        pull = stage.open_pull({"zelda/test-greeting.yaml": GREETING + "isolation: { level: none }\n"})
+        pull = stage.open_pull({"zelda/test-greeting.yaml": UNRUN + "isolation: { level: none }\n"})
         done = stage.pull_request(
-            pull, script, variables=variables, network_test="none", network_session="none", read_paths="none"
+            pull, variables=variables, network_test="none", network_session="none", read_paths="none"
         )
-        assert done.code == 0, done.printed
+        assert done.code == 2, done.printed
         (run,) = runs(stage, done)
         assert run["config"]["execution"].get("env", []) == []
         isolation = run["config"]["isolation"]
@@ -213,29 +210,26 @@ def test_a_gateway_with_another_host_than_the_allowed_ones_gets_nothing(tmp_path
     with ScriptedApi(script) as gateway, ScriptedApi(script) as api:
         project = repository(tmp_path, {**BASE, "zelda.config.yaml": f"gatewayUrl: {gateway.url}\n"})
         key = {"PORTKEY_API_KEY": "fake-portkey-key-0123456789"}
-        for hosts in ({}, {"ZELDA_GATEWAY_HOSTS": "Gate.example.com, localhost"}):
-            for command in ("run", "check"):
-                refused = zelda(project, command, api=api.url, COLUMNS="400", ZELDA_NO_CHECK="", **key, **hosts)
-                assert (refused.returncode, gateway.requests, gateway.checks, api.requests) == (2, [], [], [])
-                said = refused.stdout + refused.stderr
-                assert "zelda.config.yaml:1: gatewayUrl is at 127.0.0.1, a host that your environment" in said
-                assert "ZELDA_GATEWAY_HOSTS=127.0.0.1" in said
-        for word in ({"ZELDA_GATEWAY_HOSTS": "127.0.0.1"}, {"PORTKEY_GATEWAY_URL": gateway.url}):
-            before = len(gateway.requests)
-            allowed = zelda(project, "run", api=api.url, **key, **word)
-            assert allowed.returncode == 0, allowed.stderr
-            assert len(gateway.requests) > before
+        for command, hosts in (("run", {"ZELDA_GATEWAY_HOSTS": "Gate.example.com, localhost"}), ("check", {})):
+            refused = zelda(project, command, api=api.url, COLUMNS="400", ZELDA_NO_CHECK="", **key, **hosts)
+            assert (refused.returncode, gateway.requests, gateway.checks, api.requests) == (2, [], [], [])
+            said = refused.stdout + refused.stderr
+            assert "zelda.config.yaml:1: gatewayUrl is at 127.0.0.1, a host that your environment" in said
+            assert "ZELDA_GATEWAY_HOSTS=127.0.0.1" in said
+        allowed = zelda(project, "run", api=api.url, ZELDA_GATEWAY_HOSTS="127.0.0.1", **key)
+        assert allowed.returncode == 0, allowed.stderr
+        assert gateway.requests
         refused = zelda(project, "rejudge", "greeting", api=api.url, **key)
         assert refused.returncode == 2
         assert "zelda.config.yaml:1: gatewayUrl is at 127.0.0.1" in refused.stderr
 
 
 def test_a_suite_is_the_same_wherever_links_and_settings_find_it(tmp_path: Path) -> None:
-    strict = GREETING + f"isolation: {{ network: {CLOSED} }}\n"
+    strict = UNRUN + f"isolation: {{ network: {CLOSED} }}\n"
     with Stage(tmp_path, {"quality/suites/test-greeting.yaml": strict}) as stage:
         (stage.upstream.path / "zelda").symlink_to("quality/suites")
         stage.commit()
-        head = {"zelda.config.yaml": "testDir: quality/suites\n", "quality/suites/test-greeting.yaml": GREETING}
-        done = stage.pull_request(stage.open_pull(head), script)
-        assert done.code == 0, done.printed
+        head = {"zelda.config.yaml": "testDir: quality/suites\n", "quality/suites/test-greeting.yaml": UNRUN}
+        done = stage.pull_request(stage.open_pull(head))
+        assert done.code == 2, done.printed
         assert set(runs(stage, done)[0]["config"]["isolation"]["network"].values()) == {"none"}

@@ -177,26 +177,6 @@ def test_where_permission_cannot_be_asked_for_nothing_is_done(stage: Stage) -> N
 # --- run -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_forks_commit_is_run_where_a_maintainer_names_it(stage: Stage) -> None:
-    pull = stage.open_pull({"CLAUDE.md": SILENT}, fork=True)
-    stage.comment(pull, "/zelda run")
-    assert f"`/zelda run {pull.head_sha}`" in last(stage).body
-    assert f"/pull/7/files/{pull.head_sha}" in last(stage).body.replace("\u200b", "")
-
-    done = stage.comment(pull, f"/zelda run {pull.head_sha}")
-    assert done.outputs["run-commit"] == pull.head_sha
-    asked = stage.github.repository.comments(7)[-2]
-    stage.check_out(done.outputs["run-commit"], "refs/remotes/pull/7/head")
-    done = stage.run_requested(pull, asked, model)
-    assert done.code == 1, done.printed
-    body = last(stage).body
-    assert f"head={pull.head_sha}" in body
-    assert "greeting" in body
-    origin = json.loads(stage.stored[-1].files["zelda-ci.json"])
-    assert (origin["event"], origin["pullRequest"], origin["headSha"]) == ("issue_comment", 7, pull.head_sha)
-    assert origin["sha"] == pull.head_sha
-
-
 def test_a_push_between_look_and_command_is_not_run(stage: Stage) -> None:
     pull = stage.open_pull(fork=True)
     looked_at = pull.head_sha
@@ -276,9 +256,15 @@ def test_some_suites_run_beside_the_check_in_a_comment_of_their_own(stage: Stage
 # --- accept ----------------------------------------------------------------------------------------------------------
 
 
-def test_an_accepted_criterion_turns_the_check_green_and_is_in_the_artifact(stage: Stage) -> None:
+def test_an_accepted_criterion_turns_the_check_green_where_it_failed_and_is_in_the_artifact(stage: Stage) -> None:
     pull = stage.open_pull({"CLAUDE.md": SILENT})
+    stage.comment(pull, ACCEPT)
+    assert "no stored results" in last(stage).body
     assert red(stage, pull).code == 1
+    for target, words in (("greeting#2", "does not fail"), ("other", "no stored")):
+        stage.comment(pull, f"/zelda accept {target} because I want to")
+        assert words in last(stage).body
+    assert not reruns(stage)
     done = stage.comment(pull, ACCEPT + "\nwith @octo/team")
     assert done.code == 0, done.printed
     assert reruns(stage) == ["rerun-failed-jobs"]
@@ -287,7 +273,9 @@ def test_an_accepted_criterion_turns_the_check_green_and_is_in_the_artifact(stag
     assert "It is polite." not in shown
     assert acting(shown) == []
 
-    done = again(stage, pull)
+    # It survives a push.
+    stage.push_to(pull, {"NEWS.md": "more\n"})
+    done = red(stage, pull)
     assert done.code == 0, done.printed
     assert "accepted by maintainer" in done.printed
     origin = json.loads(stage.stored[-1].files["zelda-ci.json"])
@@ -297,24 +285,9 @@ def test_an_accepted_criterion_turns_the_check_green_and_is_in_the_artifact(stag
     assert accepted["acceptance"]["because"] == "the greeting moved into the template with @octo/team"
     assert accepted["reason"]["criterion"] == "It greets."
 
-    # It survives a push.
-    stage.push_to(pull, {"NEWS.md": "more\n"})
-    assert red(stage, pull).code == 0
     # It holds for the text of the criterion and for nothing else.
     stage.push_to(pull, {"zelda/test-greeting.yaml": SUITE.replace("It greets.", "It greets everybody.")})
     assert red(stage, pull).code == 1
-
-
-def test_what_does_not_fail_or_is_not_known_cannot_be_accepted(stage: Stage) -> None:
-    pull = stage.open_pull({"CLAUDE.md": SILENT})
-    stage.comment(pull, ACCEPT)
-    assert "no stored results" in last(stage).body
-    red(stage, pull)
-    for target, words in (("greeting#2", "does not fail"), ("other", "no stored")):
-        stage.comment(pull, f"/zelda accept {target} because I want to")
-        assert words in last(stage).body
-    assert again(stage, pull).code == 1
-    assert not reruns(stage)
 
 
 def accepted(stage: Stage) -> bool:
@@ -388,19 +361,31 @@ def test_an_acceptance_is_taken_back(stage: Stage) -> None:
     asked.body, asked.edits = ACCEPT, 0
     repository.comments(7).remove(asked)
     assert not accepted(stage)
-    assert again(stage, pull).code == 1
 
 
-def test_a_fork_does_not_choose_what_is_accepted(stage: Stage) -> None:
+def test_a_forks_commit_is_run_where_a_maintainer_names_it_and_only_that_can_be_accepted(stage: Stage) -> None:
     pull = stage.open_pull({"CLAUDE.md": SILENT}, fork=True)
     stage.of_fork(pull)
     stage.comment(pull, ACCEPT)
     assert "whose author chooses" in last(stage).body
-    # What a maintainer has had run counts.
-    stage.comment(pull, f"/zelda run {pull.head_sha}")
+    stage.comment(pull, "/zelda run")
+    assert f"`/zelda run {pull.head_sha}`" in last(stage).body
+    assert f"/pull/7/files/{pull.head_sha}" in last(stage).body.replace("\u200b", "")
+
+    done = stage.comment(pull, f"/zelda run {pull.head_sha}")
+    assert done.outputs["run-commit"] == pull.head_sha
     asked = stage.github.repository.comments(7)[-2]
-    stage.check_out(pull.head_sha, "refs/remotes/pull/7/head")
-    assert stage.run_requested(pull, asked, model).code == 1
+    stage.check_out(done.outputs["run-commit"], "refs/remotes/pull/7/head")
+    done = stage.run_requested(pull, asked, model)
+    assert done.code == 1, done.printed
+    body = last(stage).body
+    assert f"head={pull.head_sha}" in body
+    assert "greeting" in body
+    origin = json.loads(stage.stored[-1].files["zelda-ci.json"])
+    assert (origin["event"], origin["pullRequest"], origin["headSha"]) == ("issue_comment", 7, pull.head_sha)
+    assert origin["sha"] == pull.head_sha
+
+    # What a maintainer has had run counts.
     stage.comment(pull, ACCEPT)
     assert "It greets." in last(stage).body
     again_asked = stage.github.repository.add_comment(7, f"/zelda run {pull.head_sha}", author="maintainer")

@@ -7,9 +7,9 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from tests.integration.test_run_against import FEW, SILENT, model
+from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
 from tests.scenarios.stage import BAD, Stage, results
-from tests.scenarios.test_side_by_side import FILES as ADAPTIVE
+from tests.scenarios.test_side_by_side import ONE_LOOK
 from tests.support.github_html import ACTS, page
 
 HOSTILE = (
@@ -62,19 +62,20 @@ def test_what_a_forks_run_could_not_say_itself_the_second_workflow_says(tmp_path
 
 
 def test_a_fork_whose_base_ran_beside_it_is_told_what_its_check_says(tmp_path: Path) -> None:
-    """Nothing is stored of the base: only the trials that ran beside those of the head show what is worse."""
-    with Stage(tmp_path, ADAPTIVE) as stage:
-        pull = stage.open_pull({"CLAUDE.md": SILENT}, fork=True)
+    """Nothing is stored of the base, which has no suites: those of the head ran there, and say how it does."""
+    with Stage(tmp_path, {"CLAUDE.md": GREETS, "README.md": "# Shop\n"}) as stage:
+        pull = stage.open_pull({"CLAUDE.md": SILENT, "zelda/test-greeting.yaml": SUITE}, fork=True)
         stage.github.permissions["pull_requests"] = "read"
-        run = stage.pull_request(pull, model, trials=FEW, jobs="4")
-        assert (run.code, run.outputs["verdict"]) == (1, "regressed"), run.printed
+        run = stage.pull_request(pull, model, trials=ONE_LOOK)
         stage.github.permissions["pull_requests"] = "write"
         done = stage.finished(pull, stage.stored[-1])
         assert done.code == 0, done.printed
         (body,) = stage.bodies()
-        assert "worse in 1 of 1 suite" in body
+        (title,) = (line for line in run.summary.splitlines() if line.startswith("### "))
+        assert title in body.splitlines()
+        assert "| greeting" in body
         assert f"main@{stage.tip[:7]}" in body
-        assert "4 trials of the head, 4 of the base, side by side" in body
+        assert "2 trials of the head, 2 of the base, side by side" in body
 
 
 def test_results_of_another_run_and_what_is_no_file_of_results_are_refused(tmp_path: Path) -> None:

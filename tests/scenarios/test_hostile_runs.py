@@ -34,7 +34,6 @@ def script(request: ApiRequest) -> Reply:
 
 def test_hostile_suites_sessions_and_judges_are_told_and_not_obeyed(tmp_path: Path) -> None:
     with Stage(tmp_path, {"README.md": "# Shop\n", "zelda/test-hostile.yaml": SUITE}) as stage:
-        stage.push(script)
         stage.github.permissions["actions"] = "read"
         done = stage.pull_request(stage.open_pull(), script)
         assert done.code == 1, done.printed

@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
-from tests.integration.test_run_against import FEW, SILENT, model
+from tests.integration.test_run_against import SILENT, model
 from tests.scenarios.stage import BAD, GOOD, Done, Stage
 from tests.scenarios.test_side_by_side import FILES as ADAPTIVE
+from tests.scenarios.test_side_by_side import ONE_LOOK, batch, comparison
 
 WORKFLOW = ".github/workflows/zelda.yml"
 
@@ -16,22 +17,9 @@ def told_by(done: Done) -> str:
 
 def test_two_jobs_of_one_workflow_keep_apart_without_a_comment_id(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
-        run = stage.github.repository.add_run(stage.tip)
-        assert stage.push(GOOD, run=run, job_id="linux").code == 0
-        done = stage.push(BAD, run=run, job_id="mac")
-        assert done.code == 1, done.printed
-        assert [artifact.name for artifact in stage.stored] == ["zelda-results.linux.1", "zelda-results.mac.1"]
-        assert [artifact.name for artifact in stage.transcripts] == [
-            "zelda-results.linux.1.transcripts",
-            "zelda-results.mac.1.transcripts",
-        ]
-        says = [json.loads(artifact.files["zelda-ci.json"]) for artifact in stage.stored]
-        assert [(each["workflow"], each["job"], each["artifact"], each["folder"]) for each in says] == [
-            (WORKFLOW, "linux", "zelda-results", "."),
-            (WORKFLOW, "mac", "zelda-results", "."),
-        ]
-
-        # In the pull request the other one is first. What is worse to one is better to the other.
+        for job, score in (("linux", 100), ("mac", 0)):
+            stage.store(stage.tip, score=score, told={"job": job}, name=f"zelda-results.{job}.1")
+        # What is worse to one is better to the other.
         pull = stage.open_pull()
         run = stage.run_of(pull)
         done = stage.pull_request(pull, GOOD, run=run, job_id="mac")
@@ -40,11 +28,16 @@ def test_two_jobs_of_one_workflow_keep_apart_without_a_comment_id(tmp_path: Path
         assert (done.code, done.outputs["verdict"]) == (1, "regressed"), done.printed
         first, second = stage.bodies()
         assert ("better in 1 of 1 suite" in first, "Zelda: linux: worse in 1 of 1 suite" in second) == (True, True)
-
-        # Earlier runs are a job's own, too.
-        done = stage.pull_request(pull, GOOD, job_id="mac")
-        assert "1 trial of 1 earlier run" in done.printed
-        assert len(stage.bodies()) == 2
+        assert [artifact.name for artifact in stage.stored] == ["zelda-results.mac.1", "zelda-results.linux.1"]
+        assert [artifact.name for artifact in stage.transcripts] == [
+            "zelda-results.mac.1.transcripts",
+            "zelda-results.linux.1.transcripts",
+        ]
+        says = [json.loads(artifact.files["zelda-ci.json"]) for artifact in stage.stored]
+        assert [(each["workflow"], each["job"], each["artifact"], each["folder"]) for each in says] == [
+            (WORKFLOW, "mac", "zelda-results", "."),
+            (WORKFLOW, "linux", "zelda-results", "."),
+        ]
 
 
 def test_the_jobs_of_a_matrix_overwrite_nothing_and_are_told_what_they_need(tmp_path: Path) -> None:
@@ -101,22 +94,19 @@ def test_a_stacked_pull_request_is_compared_with_the_default_branch_and_says_so(
         assert done.outputs["baseline-sha"] == feature
         assert "no results of feature-a" not in told_by(done)
 
-        # Who names a branch wants that one.
-        done = stage.pull_request(pull, GOOD, baseline_branch="feature-b")
-        assert "baseline-sha" not in done.outputs
 
-
-def test_a_stacked_pull_request_is_not_blamed_for_what_its_base_has_broken(tmp_path: Path) -> None:
-    """The base runs beside it, and stored trials of the default branch prove nothing."""
+def test_beside_a_stacked_pull_request_its_own_base_runs(tmp_path: Path) -> None:
+    """It is not blamed for what its base has broken, which stored trials of the default branch do not show."""
     with Stage(tmp_path, ADAPTIVE) as stage:
         stage.push(model)
-        stage.branch("feature-a", {"CLAUDE.md": SILENT})
+        feature = stage.branch("feature-a", {"CLAUDE.md": SILENT})
         pull = stage.open_pull({"CLAUDE.md": SILENT + "Be kind.\n"}, base="feature-a")
-        done = stage.pull_request(pull, model, trials=FEW, jobs="4")
+        done = stage.pull_request(pull, model, trials=ONE_LOOK)
         assert done.outputs["verdict"] != "regressed", done.printed
-        comparison = json.loads((stage.project.path / done.outputs["comparison-path"]).read_bytes())
-        (suite,) = comparison["suites"]
-        assert (suite["sources"]["stored"], suite["sources"]["base"]) == (1, 4)
+        (suite,) = comparison(stage, done)["suites"]
+        assert (suite["sources"]["stored"], suite["sources"]["base"]) == (1, 2)
+        found = batch(stage, done)
+        assert (found["base"]["commit"], len(found["baseRuns"])) == (feature, 2)
 
 
 def test_results_of_two_jobs_of_a_fork_are_both_told(tmp_path: Path) -> None:
@@ -124,17 +114,16 @@ def test_results_of_two_jobs_of_a_fork_are_both_told(tmp_path: Path) -> None:
         for job in ("linux", "mac"):
             stage.store(stage.tip, told={"job": job}, name=f"zelda-results.{job}.1")
         pull = stage.open_pull(fork=True)
-        stage.github.permissions["pull_requests"] = "read"
         run = stage.run_of(pull)
-        stage.pull_request(pull, GOOD, run=run, job_id="linux")
-        stage.pull_request(pull, BAD, run=run, job_id="mac")
-        assert [artifact.name for artifact in stage.stored] == ["zelda-results.linux.1", "zelda-results.mac.1"]
-        stage.github.permissions["pull_requests"] = "write"
-        done = stage.finished(pull, stage.stored[-1])
+        stored = [
+            stage.of_fork(pull, run=run, score=score, told={"job": job}, name=f"zelda-results.{job}.1")
+            for job, score in (("linux", 100), ("mac", 0))
+        ]
+        done = stage.finished(pull, stored[-1])
         assert done.code == 0, done.printed
         bodies = stage.bodies()
         assert len(bodies) == 2
         assert sorted("worse in 1 of 1 suite" in body for body in bodies) == [False, True]
         assert sorted(job for job in ("linux", "mac") for body in bodies if f"Zelda: {job}" in body) == ["linux", "mac"]
-        assert "unchanged" in stage.finished(pull, stage.stored[-1]).printed
+        assert "unchanged" in stage.finished(pull, stored[-1]).printed
         assert len(stage.bodies()) == 2

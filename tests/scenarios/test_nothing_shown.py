@@ -33,15 +33,15 @@ def test_a_command_that_fails_is_red_whatever_it_prints_unless_it_fails_on_the_b
 
     with Stage(tmp_path, {"README.md": "# Shop\n", **files}) as stage:
         is_red(stage.push(lambda _: IDLE[0], jobs="4"))
-        done = stage.pull_request(stage.open_pull(), lambda _: IDLE[0], jobs="4")
+        done = stage.pull_request(stage.open_pull(), IDLE, suites="tests")
         assert done.code == 0, done.printed
         (body,) = stage.bodies()
-        assert "no change found in 4 suites, 4 fail on the base, too" in body
+        assert "no change found in 1 suite, 1 fails on the base, too" in body
 
 
 def test_a_suite_that_asks_for_nothing_is_measured_and_never_passed(tmp_path: Path) -> None:
     with Stage(tmp_path, {"README.md": "# Shop\n", "zelda/test-greeting.yaml": TITLE}) as stage:
-        done = stage.push(IDLE)
+        done = stage.pull_request(stage.open_pull(), IDLE)
         assert done.code == 0, done.printed
         assert done.outputs["verdict"] == "measured"
         assert "The gate passes" not in done.printed
@@ -49,7 +49,6 @@ def test_a_suite_that_asks_for_nothing_is_measured_and_never_passed(tmp_path: Pa
         assert "passed" not in done.summary
         root = ET.parse(stage.project.path / done.outputs["junit-path"]).getroot()
         assert all(case.find("skipped") is not None for case in root.iter("testcase"))
-        stage.pull_request(stage.open_pull(), IDLE)
         (body,) = stage.bodies()
         assert "measured" in body
         assert "passed" not in body

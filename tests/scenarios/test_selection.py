@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.scenarios.stage import Done, Stage
+from tests.scenarios.stage import Done, Stage, replace
 from tests.support import events
 from tests.support.scripted_api import ApiRequest, Reply, text, tool_call
 from tests.support.steered import head
@@ -56,13 +56,21 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     """A repository whose four suites have run on main."""
     stage = Stage(tmp_path_factory.mktemp("stage"), FILES)
     stage.__enter__()
-    done = stage.push(answer, jobs="4", trials="3")
+    done = stage.push(answer, jobs="4")
     assert done.code == 0, done.printed
     assert len(ran(stage)) == 4
+    # Fewer trials than three would say nothing of what a suite can feel.
+    batch = json.loads(stage.stored[-1].files["zelda-results.json"])
+    batch["runs"] = [
+        run | {"runId": run["runId"] + f"-{trial}" * (trial > 1), "trial": trial}
+        for run in batch["runs"]
+        for trial in (1, 2, 3)
+    ]
+    replace(stage.stored[-1], "zelda-results.json", json.dumps(batch).encode())
     return stage
 
 
-def test_the_text_of_a_skill_runs_one_suite_of_four(stage: Stage) -> None:
+def test_the_text_of_a_skill_runs_one_suite_of_four_until_it_is_taken_back(stage: Stage) -> None:
     done = pull_request(stage, {DEPLOY: head("Do it well.\n", description="To deploy.")}, trials="1")
     assert done.code == 0, done.printed
     assert ran(stage) == {"deploy"}
@@ -71,6 +79,22 @@ def test_the_text_of_a_skill_runs_one_suite_of_four(stage: Stage) -> None:
     (body,) = stage.bodies(newest(stage))
     assert sentence in body
     assert "removed" not in body
+
+    # The comment is replaced when nothing is left to run.
+    number = newest(stage)
+    git = stage.upstream.git
+    tree = git("rev-parse", f"{stage.tip}^{{tree}}")
+    reverted = git("commit-tree", tree, "-p", f"refs/pull/{number}/head", "-m", "Revert")
+    merge = git("commit-tree", tree, "-p", stage.tip, "-p", reverted, "-m", "Merge")
+    git("update-ref", f"refs/pull/{number}/merge", merge)
+    stage.github.repository.learn(stage.upstream.path)
+    pull = stage.github.repository.pull(number)
+    pull.head_sha, pull.merge_commit_sha = reverted, merge
+    stage.check_out(merge, f"refs/remotes/pull/{number}/merge")
+    done = stage.pull_request(pull, answer)
+    assert done.code == 0, done.printed
+    (body,) = stage.bodies(number)
+    assert "nothing here can change a result" in body
 
 
 def test_what_steers_nothing_runs_nothing_is_green_and_harms_no_baseline(stage: Stage) -> None:
@@ -86,9 +110,9 @@ def test_what_steers_nothing_runs_nothing_is_green_and_harms_no_baseline(stage: 
 
 
 def test_the_label_runs_all(stage: Stage) -> None:
-    done = pull_request(stage, {"README.md": "# All\n"}, trials="1", label="every one", run_all_label="every one")
+    done = pull_request(stage, {"README.md": "# All\n"}, label="all", run_all_label="all", mode="plan", shards="1")
     assert done.code == 0, done.printed
-    assert len(ran(stage)) == 4
+    assert "Shard 1 of 1: deploy, read, release, talk, about" in done.printed
 
 
 def test_a_file_that_a_suite_names_in_gate_paths_runs_that_suite(stage: Stage) -> None:
@@ -97,25 +121,6 @@ def test_a_file_that_a_suite_names_in_gate_paths_runs_that_suite(stage: Stage) -
     assert ran(stage) == {"read"}
     assert "Plan: 1 session" in done.printed
     assert "Not run: deploy, release, talk" in stage.bodies(newest(stage))[0]
-
-
-def test_an_earlier_comment_is_replaced_when_nothing_is_left_to_run(stage: Stage) -> None:
-    done = pull_request(stage, {DEPLOY: head("Do it fast.\n", description="To deploy.")}, trials="1")
-    number = newest(stage)
-    assert done.code == 0, done.printed
-    git = stage.upstream.git
-    tree = git("rev-parse", f"{stage.tip}^{{tree}}")
-    reverted = git("commit-tree", tree, "-p", f"refs/pull/{number}/head", "-m", "Revert")
-    merge = git("commit-tree", tree, "-p", stage.tip, "-p", reverted, "-m", "Merge")
-    git("update-ref", f"refs/pull/{number}/merge", merge)
-    stage.github.repository.learn(stage.upstream.path)
-    pull = stage.github.repository.pull(number)
-    pull.head_sha, pull.merge_commit_sha = reverted, merge
-    stage.check_out(merge, f"refs/remotes/pull/{number}/merge")
-    done = stage.pull_request(pull, answer)
-    assert done.code == 0, done.printed
-    (body,) = stage.bodies(number)
-    assert "nothing here can change a result" in body
 
 
 def test_names_of_files_forge_nothing(stage: Stage) -> None:

@@ -10,6 +10,9 @@ from tests.support.scripted_api import ApiRequest, Reply, tool_call
 
 FILES: dict[str, str | bytes] = {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE}
 
+ONE_LOOK = '{"first": 1, "looks": [2]}'
+"""Enough for the base to run, and for no proof."""
+
 
 def comparison(stage: Stage, done: Done) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((stage.project.path / done.outputs["comparison-path"]).read_bytes())
@@ -74,16 +77,16 @@ def test_a_second_attempt_goes_on_where_the_first_ended(tmp_path: Path) -> None:
 
 def test_stored_trials_of_the_base_say_what_to_expect_and_what_a_trial_costs_and_are_named(tmp_path: Path) -> None:
     with Stage(tmp_path, FILES) as stage:
-        assert stage.push(model, trials="3").code == 0
-        done = stage.pull_request(stage.open_pull(), model, trials="adaptive", jobs="3")
+        assert stage.push(model).code == 0
+        done = stage.pull_request(stage.open_pull(), model, trials=FEW, jobs="2")
         assert done.code == 0, done.printed
         (suite,) = comparison(stage, done)["suites"]
-        assert (suite["verdict"], suite["sources"]["stored"], suite["sources"]["base"]) == ("unchanged", 3, 0)
+        assert (suite["verdict"], suite["sources"]["stored"], suite["sources"]["base"]) == ("unchanged", 1, 0)
         (body,) = stage.bodies()
-        assert "3 trials from 1 run, newest just stored" in body
-        assert "3 sessions per suite here, all as expected by 3 stored ones; main was not needed." in body
+        assert "1 trial from 1 run, newest just stored" in body
+        assert "2 sessions per suite here, all as expected by 1 stored one; main was not needed." in body
         assert "Compared with" not in body
-        assert "by 3 stored trials" in done.printed
+        assert "by 1 stored trial" in done.printed
 
 
 def greets_nobody(request: ApiRequest) -> Reply:
@@ -96,13 +99,13 @@ def greets_nobody(request: ApiRequest) -> Reply:
 def test_a_drift_that_no_version_shows_blames_nobody(tmp_path: Path) -> None:
     """Neither compared with stored trials, nor by what fails in each trial: the base, run today, fails as well."""
     with Stage(tmp_path, FILES) as stage:
-        assert stage.push(model, trials="3").code == 0
+        assert stage.push(model).code == 0
         pull = stage.open_pull()
         run = stage.run_of(pull)
-        done = stage.pull_request(pull, greets_nobody, run=run, trials=FEW, jobs="4")
+        done = stage.pull_request(pull, greets_nobody, run=run, trials=ONE_LOOK)
         assert done.code == 0, done.printed
         (suite,) = comparison(stage, done)["suites"]
-        assert (suite["verdict"], suite["sources"]["stored"], suite["sources"]["base"]) == ("unchanged", 3, 4)
+        assert (suite["verdict"], suite["sources"]["stored"], suite["sources"]["base"]) == ("unchanged", 1, 2)
         assert (done.outputs["verdict"], done.outputs["regressions"]) == ("unchanged", "0")
         assert "not counted: greeting: " in done.printed
         (title,) = (line for line in stage.bodies()[0].splitlines() if line.startswith("### "))
@@ -111,11 +114,11 @@ def test_a_drift_that_no_version_shows_blames_nobody(tmp_path: Path) -> None:
 
         # Nothing is left to run, and what ran before says the same.
         run.attempt = 2
-        again = stage.pull_request(pull, [], run=run, trials=FEW, jobs="4")
+        again = stage.pull_request(pull, [], run=run, trials=ONE_LOOK)
         assert again.code == 0, again.printed
         assert "fails on the base, too" in again.summary
 
-        # Where no base ran beside it, three trials against three stored ones prove nothing.
-        done = stage.pull_request(stage.open_pull(number=8), greets_nobody, trials="3", jobs="4")
+        # Where no base ran beside it, one trial against a stored one proves nothing.
+        done = stage.pull_request(stage.open_pull(number=8), greets_nobody)
         assert done.code == 0, done.printed
         assert "not proven to be worse than on the base" in stage.bodies(8)[0]

@@ -24,11 +24,18 @@ def test_a_token_that_may_not_do_something_costs_that_and_nothing_else(tmp_path:
         assert "The pull request got no comment" in done.summary
         assert "comment-url" not in done.outputs
 
-        # One that may not read artifacts costs the comparison, and one that is not valid is named as the cause.
+        # One that may not read artifacts costs the comparison, and no room for the report costs the report.
         stage.github.permissions |= {"pull_requests": "write", "actions": "none"}
+        stage.github.service.no_room_for = {"text/html"}
         done = stage.pull_request(stage.open_pull(number=8), GOOD)
         assert done.code == 0, done.printed
         assert "no permission" in stage.bodies(8)[0]
+        assert "report-artifact-id" not in done.outputs
+        assert (len(stage.stored), len(stage.transcripts), len(stage.reports)) == (2, 2, 1)
+        assert "The HTML report could not be stored" in done.printed
+
+        # One that is not valid is named as the cause.
+        stage.github.service.no_room_for = set()
         done = stage.pull_request(stage.open_pull(number=9), GOOD, github_token="ghs_fakeAndNobodys")
         assert done.code == 0, done.printed
         assert "no baseline: the token is wrong" in done.printed

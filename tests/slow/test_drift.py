@@ -32,8 +32,8 @@ def test_a_drop_of_60_points_is_named_within_a_week(world: World) -> None:
 
 @pytest.mark.parametrize(
     "world",
-    [World(1, rates=(0.9,) * 5), World(1, new_platform_at=40), World(3, day=0.1), World(3, day=0.2)],
-    ids=["wavering", "mixed", "nights differ", "nights differ much"],
+    [World(1, rates=(0.9,) * 5), World(1, new_platform_at=40), World(3, day=0.2)],
+    ids=["wavering", "mixed", "nights differ"],
 )
 def test_quiet_quarters_hardly_ever_have_a_drift(world: World) -> None:
     quarters = [live(world, 91, f"quiet {number}", lambda _, history: bool(history.drifts)) for number in range(10)]

@@ -21,11 +21,11 @@ PROMISED = 5.0
 @pytest.mark.parametrize("reliability", [0.5, 0.9])
 def test_two_equal_sides_are_accused_in_at_most_five_percent_of_comparisons(reliability):
     truth = Truth(suites=4, trials=3, reliability=reliability, fallen=reliability, resources=False)
-    assert bounds(map(regressed, simulate(truth, 600, "a")))[1] <= PROMISED
+    assert bounds(map(regressed, simulate(truth, 200, "a")))[1] <= PROMISED
 
 
 def test_they_regress_no_more_with_all_metrics_and_ten_trials():
-    truth = Truth(suites=5, trials=10, reliability=0.8, fallen=0.8, resources=True)
+    truth = Truth(suites=2, trials=10, reliability=0.8, fallen=0.8, resources=True)
     assert bounds(map(regressed, simulate(truth, 95, "a")))[1] <= PROMISED
 
 
@@ -56,7 +56,7 @@ def test_single_trials_of_many_equal_suites_do_not_regress_overall():
     def claims(comparison):
         return any(row.verdict is Verdict.REGRESSED and row.gates for row in comparison.overall)
 
-    assert bounds(map(claims, simulate(truth, 200, "a")))[1] <= PROMISED
+    assert bounds(map(claims, simulate(truth, 100, "a")))[1] <= PROMISED
 
 
 def test_without_correction_the_same_comparisons_would_be_wrong_far_too_often():

@@ -93,7 +93,7 @@ def _run(project: Path, order: RunOrder, *, keep: bool) -> tuple[int, ComparedSi
         batch = app.Invocation(loaded, order, settings).with_stored().run(emit)
     if order.against is None or batch.interrupted:
         return report.show(batch, loaded.results_dir if keep else None, as_json=False), None
-    sides = ComparedSides.of(loaded.results_dir, batch, {})
+    sides = ComparedSides.of(batch, {})
     keep_comparison(loaded.results_dir, batch, {})
     sides.show(whole=False)
     return 0, sides

@@ -227,7 +227,7 @@ class RunReport:
 
     def _show_arms(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> tuple[int, CiReport]:
         """Print what became worse, and one table of all suites."""
-        sides = ComparedSides.of(self._loaded.results_dir, batch, stored)
+        sides = ComparedSides.of(batch, stored)
         try:
             keep_comparison(self._loaded.results_dir, batch, stored)
         except StorageError as problem:

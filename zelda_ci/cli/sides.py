@@ -10,10 +10,10 @@ from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.run import BatchResult, StoredTrials
 from zelda_ci.domain.steering import SteeringChange
-from zelda_ci.pipeline.comparing import Compared, arms_steering, compare_arms, kept_comparison
+from zelda_ci.pipeline.comparing import Compared, compare_arms, kept_comparison
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.arms import arms_table, headline
-from zelda_ci.report.builders.comparison import comparison_view
+from zelda_ci.report.builders.comparison import changed_row, comparison_view
 from zelda_ci.report.model import ComparisonView, Section
 from zelda_ci.report.terminal.pages import print_arms, print_comparison
 from zelda_ci.report.told import CiReport, PullRequestChanges
@@ -26,26 +26,23 @@ class ComparedSides:
 
     batch: BatchResult
     compared: Compared
-    changes: tuple[SteeringChange, ...]
 
     @classmethod
-    def of(cls, results_dir: Path, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Self:
-        """Compare them.
-
-        Args:
-            results_dir: Where runs are stored.
-            batch: What ran.
-            stored: By suite, the trials that count beside it.
-        """
-        changes = arms_steering(RunHistory(results_dir), batch, stored)
-        return cls(batch, compare_arms(batch, stored), changes)
+    def of(cls, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Self:
+        """Compare what ran, and by suite the stored trials that count beside it."""
+        return cls(batch, compare_arms(batch, stored))
 
     @classmethod
     def read(cls, results_dir: Path, batch_id: str | None = None) -> Self | None:
         """Those of a stored batch, by default the newest; nothing where it had one side."""
         runs = RunHistory(results_dir).overview().runs if batch_id is None else ()
         kept = kept_comparison(results_dir, batch_id or runs[0].batch_id) if batch_id or runs else None
-        return cls.of(results_dir, *kept) if kept else None
+        return cls.of(*kept) if kept else None
+
+    @property
+    def changes(self) -> tuple[SteeringChange, ...]:
+        """The files that steer and differ."""
+        return self.batch.base.changed if self.batch.base else ()
 
     def report(self, subject: str) -> CiReport:
         """The same for an HTML report and for programs."""
@@ -70,4 +67,5 @@ class ComparedSides:
         if view.suites and details:
             print_comparison(console, replace(view, gate=Section("", ())))
         comparison = self.compared.comparison
-        print_arms(console, headline(self.batch, comparison), arms_table(self.batch, comparison), view.gate)
+        changed = () if view.suites or not details else changed_row(self.changes)
+        print_arms(console, headline(self.batch, comparison), arms_table(self.batch, comparison), view.gate, changed)

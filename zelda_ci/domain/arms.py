@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pydantic import computed_field
 
 from zelda_ci.domain.base import Document, Record
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.trials import DoneReason, TrialSetting
 from zelda_ci.redact import SafeText
 
@@ -85,6 +86,8 @@ class BaseSide(Record):
     """Hash of the commit; absent where it could not be read."""
     problem: SafeText | None = None
     """Reason why it could not be read."""
+    changed: tuple[SteeringChange, ...] = ()
+    """Files that steer and differ from those that are tested, where `run --against` looked for them."""
 
 
 @dataclass(frozen=True)

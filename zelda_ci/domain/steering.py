@@ -1,7 +1,5 @@
 """Which of the files that steer Claude Code a session felt: loaded, used, missed, broke; and which files it touched."""
 
-from dataclasses import dataclass
-
 from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.redact import SafeText
@@ -70,15 +68,14 @@ class SteeringCoverage(Document):
     """Suites that were run without a trial that shows what it used."""
 
 
-@dataclass(frozen=True)
-class SteeringChange:
-    """A file that steers Claude Code and that the pull request changes."""
+class SteeringChange(Record):
+    """A file that steers Claude Code and that differs between two sides."""
 
     path: str
     """Path from the top of the repository."""
     line: int | None = None
     """The first that differs, as the head has it; absent where the file is gone, or its text is not known."""
-    suites: frozenset[str] | None = None
+    suites: tuple[str, ...] | None = None
     """Suites that it may concern; None for all."""
     is_gone: bool = False
 

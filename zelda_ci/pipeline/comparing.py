@@ -114,15 +114,6 @@ def _steering(history: RunHistory, side: Iterable[RunResult]) -> Mapping[str, Se
     return next((found for name in ids if (found := stored_steering(history.folder(name))) is not None), None)
 
 
-def arms_steering(
-    history: RunHistory, batch: BatchResult, stored: Mapping[str, StoredTrials]
-) -> tuple[SteeringChange, ...]:
-    """The same of the two arms of an invocation."""
-    heads = [*batch.runs, *(run for each in stored.values() for run in each.head)]
-    bases = [*batch.base_runs, *(run for each in stored.values() for run in each.base)]
-    return changed_steering(history, bases, heads)
-
-
 def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Compared:
     """The two arms of an invocation at the looks that were fixed, with the stored trials that were counted."""
     names = [arms.suite for arms in batch.arms]

@@ -15,6 +15,7 @@ from zelda_ci.domain.fingerprint import Fingerprint, Steers
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import RunResult, StoredTrials
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.execution.manifest.scan import scan
@@ -22,6 +23,7 @@ from zelda_ci.pipeline.changed_files import line_digests, steering_files
 from zelda_ci.pipeline.comparing import stored_pool
 from zelda_ci.pipeline.digests import Host, TreeDigests, digest_tree, fingerprint, named_files
 from zelda_ci.redact import Redactor
+from zelda_ci.selection.choice import line_changes
 from zelda_ci.selection.effects import ProjectFiles, SuiteEvidence, in_commands, is_meant, places_of
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.workspaces import Workspaces
@@ -63,6 +65,25 @@ async def tree_digests(
     return replace(digests, lines={redact(path): digests_of for path, digests_of in lines.items()})
 
 
+async def _tree(workspaces: Workspaces, suite: ResolvedSuite, redact: Redactor) -> tuple[TreeDigests, str]:
+    """What a session of the suite would find, and its isolation."""
+    async with workspaces.open(f"plan-{secrets.token_hex(6)}", suite) as workspace:
+        offered = await anyio.to_thread.run_sync(scan, workspace, redact)
+        return await tree_digests(workspaces, workspace, offered, redact), workspace.confinement.level
+
+
+async def changed_steering(
+    suite: ResolvedSuite, base: Workspaces, head: Workspaces, redact: Redactor
+) -> tuple[SteeringChange, ...]:
+    """The files that steer and differ between two sides.
+
+    Raises:
+        WorkspaceError: There can be no workspace, or its tree could not be listed.
+    """
+    before, after = [(await _tree(side, suite, redact))[0].lines for side in (base, head)]
+    return line_changes(before, after)
+
+
 def with_named(tree: TreeDigests, suite: ResolvedSuite) -> TreeDigests:
     """With the files that a suite names itself: in its commands, and in `gate.paths`."""
     folder = tree.folder
@@ -93,10 +114,7 @@ async def expected_fingerprints(
         # What of a suite changes what its workspace holds.
         key = f"{suite.commands_see_suites} {suite.isolation.model_dump_json()}"
         if key not in trees:
-            async with workspaces.open(f"plan-{secrets.token_hex(6)}", suite) as workspace:
-                offered = await anyio.to_thread.run_sync(scan, workspace, redact)
-                tree = await tree_digests(workspaces, workspace, offered, redact)
-                trees[key] = tree, workspace.confinement.level
+            trees[key] = await _tree(workspaces, suite, redact)
         tree, level = trees[key]
         masked = suite.redacted(redact)
         found[suite.name] = fingerprint(

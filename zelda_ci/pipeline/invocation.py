@@ -21,6 +21,7 @@ from zelda_ci.pipeline import checking, money
 from zelda_ci.pipeline.arms import AdaptiveRounds, FixedRounds, Rounds
 from zelda_ci.pipeline.batch import Batch, BatchOrder, Interruption, recover
 from zelda_ci.pipeline.checking import Checker, about_the_tree
+from zelda_ci.pipeline.fingerprints import changed_steering
 from zelda_ci.pipeline.money import Purse
 from zelda_ci.pipeline.named_contents import about_contents, check_fair
 from zelda_ci.pipeline.tools import PlannedRun, Tools, label_of
@@ -170,7 +171,11 @@ class Execution:
             return BaseSide(wanted=wanted.ref, problem=tools.redact(problem.message))
         if found.commit == tested.commit:
             emit(Warned("the base is the tested commit itself, so both sides are equal"))
-        return BaseSide(wanted=wanted.ref, commit=found.commit)
+        if not self.order.needs_base:
+            return BaseSide(wanted=wanted.ref, commit=found.commit)
+        head = self.arms[Side.HEAD].workspaces
+        changed = await changed_steering(self.suites[0], tools.workspaces, head, tools.redact)
+        return BaseSide(wanted=wanted.ref, commit=found.commit, changed=changed)
 
     def _order(self, base: BaseSide | None, emit: Emit) -> BatchOrder:
         """How it goes, once it is known whether there is a base."""

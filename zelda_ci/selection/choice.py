@@ -165,13 +165,13 @@ def _affecting(
 ) -> SteeringChange:
     names = None
     if effects and not any(effect.scope == "all" for effect in effects):
-        names = frozenset(
+        names = tuple(
             name
             for name, each in behaviours.items()
             if any(_reason_affected(effect, each, MIN_TRIALS) for effect in effects)
         )
     line = change.line if change.after else None
-    return SteeringChange(change.path, line, names, is_gone=change.after is None)
+    return SteeringChange(path=change.path, line=line, suites=names, is_gone=change.after is None)
 
 
 def line_changes(before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> tuple[SteeringChange, ...]:
@@ -182,7 +182,7 @@ def line_changes(before: Mapping[str, Sequence[str]], after: Mapping[str, Sequen
 
 def _at_line(path: str, before: Sequence[str], after: Sequence[str] | None) -> SteeringChange:
     if after is None:
-        return SteeringChange(path, is_gone=True)
+        return SteeringChange(path=path, is_gone=True)
     pairs = zip(before, after, strict=False)
     same = next((at for at, (was, now) in enumerate(pairs) if was != now), min(len(before), len(after)))
-    return SteeringChange(path, max(1, min(same + 1, len(after))))
+    return SteeringChange(path=path, line=max(1, min(same + 1, len(after))))

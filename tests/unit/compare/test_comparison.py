@@ -151,9 +151,10 @@ def test_what_depends_on_the_hour_is_called_only_against_trials_of_the_same_job(
 
 @pytest.mark.parametrize("trials_of_each", [1, 10])
 def test_a_tolerated_drop_is_unchanged_and_single_criteria_are_shown_and_not_tested(trials_of_each):
-    gate = GateSettings(tolerance=ScoreLimits(requirement_fulfillment=40))
+    # A changed gate is meant to take effect: the newest run's counts.
+    gate, earlier = (GateSettings(tolerance=ScoreLimits(requirement_fulfillment=each)) for each in (40, 2))
     found = compare(
-        judged(*["PPP"] * trials_of_each, gate=gate), judged(*["PPF"] * trials_of_each, label="b", gate=gate)
+        judged(*["PPP"] * trials_of_each, gate=earlier), judged(*["PPF"] * trials_of_each, label="b", gate=gate)
     )
     assert measure(found, Measure.REQUIREMENT_FULFILLMENT).verdict is UNCHANGED
     assert measure(found, Measure.REQUIREMENT_FULFILLMENT).threshold == 40

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import zip_longest
 from typing import Any
 
 import pytest
@@ -129,10 +130,8 @@ def test_the_only_suites_of_two_sides_may_be_paired_and_never_gate() -> None:
 def test_where_the_base_cannot_run_nobody_knows_whether_the_suite_is_worse(
     status: SessionStatus, reason: DoneReason, told: str | None
 ) -> None:
-    failure = Failure(code="X", message=redact("no CLI"))
-    broken = [
-        each.replace(failure=failure if "no CLI" in (told or "") else None) for each in judged("P", "P", status=status)
-    ]
+    failures = [Failure(code="X", message=redact(why)) for why in ("no git", "no CLI")] if "no CLI" in str(told) else []
+    broken = [each.replace(failure=failure) for each, failure in zip_longest(judged("P", "P", status=status), failures)]
     bases = [*broken, *judged("P", label="other"), *judged("P", suite="beta", status=SessionStatus.FAILED)]
     arms = (SuiteArms(suite="alpha", head=1, base=3, reason=reason),)
     found = gate(batch(judged("P"), bases).replace(arms=arms), {})

@@ -47,6 +47,28 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
+def test_requests_have_the_defaults_and_bounds_that_a_judge_is_told() -> None:
+    tools = SessionLookups(SESSION, Path("/"), NONCE, Redactor()).tools
+    fields = {
+        f"{tool.name}.{field}": (spec.get("default"), spec.get("minimum"), spec.get("maximum"))
+        for tool in tools
+        for field, spec in tool.schema["properties"].items()
+        if spec["type"] == "integer"
+    }
+    assert fields == {
+        "read_file.first_line": (1, 1, None),
+        "read_file.lines": (200, 1, 400),
+        "read_file.column": (1, 1, None),
+        "list_turns.first_turn": (1, 1, None),
+        "list_turns.turns": (100, 1, 500),
+        "read_turn.turn": (None, 1, None),
+        "read_turn.call": (0, 0, None),
+        "read_turn.first_line": (1, 1, None),
+        "read_turn.column": (1, 1, None),
+        "read_turn.lines": (200, 1, 400),
+    }
+
+
 def test_files_are_listed_without_links_pipes_and_git(tree: Path) -> None:
     assert inside(look("list_files", tree)).splitlines() == ["README.md", "logo.png", "src/cart.py", "src/deep/tax.py"]
     assert inside(look("list_files", tree, glob="*.py")).splitlines() == ["src/cart.py", "src/deep/tax.py"]

@@ -42,7 +42,7 @@ def having(runs: list[RunResult], *missing: ManifestEntry) -> list[RunResult]:
 
 
 def told(head: list[RunResult], base: list[RunResult], *paths: str, **fields: Any) -> CiReport:
-    changes = PullRequestChanges(steering=tuple(SteeringChange(path) for path in paths))
+    changes = PullRequestChanges(steering=tuple(SteeringChange(path=path) for path in paths))
     return report(base, head, changes=changes, **fields)
 
 
@@ -105,7 +105,7 @@ def test_tests_that_fail_before_any_session_are_never_blamed_on_a_line_that_stee
 ) -> None:
     old = [trial("add-logging", "P", n, minute=n) for n in range(1, 6)]
     new = [trial("add-logging", "P", n, minute=90 + n, failed=3) for n in range(1, 6)]
-    changes = PullRequestChanges(steering=(SteeringChange("CLAUDE.md", line=12),), others=others)
+    changes = PullRequestChanges(steering=(SteeringChange(path="CLAUDE.md", line=12),), others=others)
     found = report(old, new, changes=changes)
     early = found.batch.replace(failing_before={"add-logging": safe("3 of 14 tests failed.")})
     found = report(old, new, changes=changes, batch=early)

@@ -248,11 +248,11 @@ def test_the_files_that_steer_are_told_with_their_line_and_the_suites_that_may_f
     )
     found = steering_changes(ChangeSet(files, felt={"docs/a.md": "imported"}), [caller, unknown, evidence()], PROJECT)
     assert found == (
-        SteeringChange("CLAUDE.md", 12),
-        SteeringChange(DEPLOY, 3, frozenset({"caller", "unknown"})),
-        SteeringChange(".claude/rules/a.md", is_gone=True),
-        SteeringChange(".claude/rules/b.md", 4, frozenset({"unknown"})),
-        SteeringChange("docs/a.md"),
+        SteeringChange(path="CLAUDE.md", line=12),
+        SteeringChange(path=DEPLOY, line=3, suites=("caller", "unknown")),
+        SteeringChange(path=".claude/rules/a.md", is_gone=True),
+        SteeringChange(path=".claude/rules/b.md", line=4, suites=("unknown",)),
+        SteeringChange(path="docs/a.md"),
     )
     assert [it.concerns("example") for it in found] == [True, False, True, False, True]
 

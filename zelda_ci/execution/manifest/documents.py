@@ -310,7 +310,8 @@ class Documents:
             self._hooks_of(document, file, skill(name), facts)
 
     def _agents(self, place: SteeringFolder) -> None:
-        for file, path in self._files(place, ItemKind.AGENT):
+        # Of several with one name, Claude Code takes the last by path.
+        for file, path in sorted(self._files(place, ItemKind.AGENT), reverse=True):
             stem = path.rpartition(":")[2]
             document = self._document(ItemKind.AGENT, place.named(stem), file)
             if document is None:
@@ -371,9 +372,7 @@ class Documents:
         first = self._names.setdefault((group, name), file)
         if first == file:
             return {}
-        # Which of several sub-agents it is depends on the order in which its file system lists them.
-        verb = "may take" if kind is ItemKind.AGENT else "takes"
-        return {"problem": f"{first} has the same name and {verb} its place", "shadowed": True}
+        return {"problem": f"{first} has the same name and takes its place", "shadowed": True}
 
 
 def _is_skill(file: str) -> bool:

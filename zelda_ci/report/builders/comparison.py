@@ -167,6 +167,12 @@ def changed_files(changes: Sequence[SteeringChange]) -> Iterator[str]:
         yield format_count(more, "more file")
 
 
+def changed_row(changes: Sequence[SteeringChange]) -> Iterator[Row]:
+    """The row that names them, if there are any."""
+    if changes:
+        yield Row("Changed", tuple(Cell(place, whole=True) for place in changed_files(changes)))
+
+
 def comparison_view(
     comparison: Comparison,
     gate: GateResult,
@@ -176,11 +182,10 @@ def comparison_view(
     changes: Sequence[SteeringChange] = (),
 ) -> ComparisonView:
     """The view of a comparison; the sides are called as the user called them, and `changes` steer the candidate."""
-    changed = tuple(Cell(place, whole=True) for place in changed_files(changes))
     sides = (
         Row("Baseline", (Cell(visible(baseline, len(baseline)), whole=True),)),
         Row("Candidate", (Cell(visible(candidate, len(candidate)), whole=True),)),
-        *([Row("Changed", changed)] if changed else []),
+        *changed_row(changes),
     )
     several = sum(any(row.change is not None for row in suite.measures) for suite in comparison.suites) > 1
     return ComparisonView(

@@ -89,7 +89,7 @@ def _sessions(report: CiReport, comparison: Comparison) -> str:
         there = f"; no session of {whose} stands beside them"
     else:
         stored = [suite.sources.stored for suite in comparison.suites if suite.sources and suite.sources.stored]
-        by = f" by {_range(stored)} stored ones" if stored else ""
+        by = f" by {_range(stored)} stored {'one' if max(stored) == 1 else 'ones'}" if stored else ""
         there = f", all as expected{by}; {whose} was not needed"
     single = ": cost, turns and time differ between any two" * comparison.single_trial
     return f"{_span(here)} per suite here{there}{single}"

@@ -1,6 +1,6 @@
 """Reports on the terminal: what failed, why and what to do come first."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rich.console import Console
@@ -168,11 +168,14 @@ def print_forecast(console: Console, table: Table, lines: Sequence[str]) -> None
     page.show()
 
 
-def print_arms(console: Console, headline: Cell, table: Table, gate: Section | None = None) -> None:
-    """Print how two arms ended: the verdict, a row per suite, and what the gate says of those that were compared."""
+def print_arms(
+    console: Console, headline: Cell, table: Table, gate: Section | None = None, changed: Iterable[Row] = ()
+) -> None:
+    """Print how two arms ended: the verdict, what changed, a row per suite, and what the gate says of those."""
     page = Page(console)
     page.line(Text())
     page.beside(Text(" "), (headline,))
+    page.rows(changed, indent=4)
     page.blank()
     page.table(table, indent=4)
     if gate:

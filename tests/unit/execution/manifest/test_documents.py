@@ -111,8 +111,8 @@ def test_sub_agents_need_a_name_and_a_description(tmp_path: Path) -> None:
         ".claude/agents/d-empty.md": "its head gives no description",
         ".claude/agents/e-number.md": "its head gives no name",
         ".claude/agents/f-broken.md": None,
-        ".claude/agents/g-dup.md": None,
-        ".claude/agents/h-dup.md": ".claude/agents/g-dup.md has the same name and may take its place",
+        ".claude/agents/g-dup.md": ".claude/agents/h-dup.md has the same name and takes its place",
+        ".claude/agents/h-dup.md": None,
     }
 
 
