@@ -28,6 +28,7 @@ from functools import partial
 from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import coverage
 import pytest
@@ -92,7 +93,6 @@ def mutants(seed: int, count: int) -> list[Mutant]:
 
 
 def _parts(root: Path) -> dict[Path, int]:
-    """The files of a checkout, and how likely a mutant is chosen there."""
     parts = [(weight, part) for weight, several in reversed(PARTS.items()) for part in several.split()]
     return {file: weight for weight, part in parts for file in root.glob(f"zelda_ci/{part}.py")}
 
@@ -102,12 +102,8 @@ def _mutants_of(file: Path) -> Iterator[Mutant]:
     tree, lines = ast.parse(source), source.splitlines()
 
     def changed(node: Any, field: str, value: Any, show: Callable[[], str]) -> str:
-        before = getattr(node, field)
-        setattr(node, field, value)
-        try:
+        with mock.patch.object(node, field, value):
             return show()
-        finally:
-            setattr(node, field, before)
 
     def visit(node: Any, executed: range, *, called: bool) -> Iterator[Mutant]:
         if called and isinstance(node, ast.stmt):
@@ -115,7 +111,7 @@ def _mutants_of(file: Path) -> Iterator[Mutant]:
             executed = range(node.lineno, body[0].lineno if body else (node.end_lineno or 0) + 1)
         line = getattr(node, "lineno", executed.start)
         for field, value in _changes(node):
-            show = partial(_shown, node, field)
+            show = partial(printed, node, field)
             told = lines[line - 1].lstrip()
             column = getattr(node, "col_offset", 0) - len(lines[line - 1]) + len(told)
             shown = f"{told}  --  {show()} -> {changed(node, field, value, show)}"
@@ -128,13 +124,11 @@ def _mutants_of(file: Path) -> Iterator[Mutant]:
                 if isinstance(child, ast.AST) and name_of not in SKIPPED_FIELDS and not is_skipped:
                     yield from visit(child, executed, called=called or (inner and name_of == "body"))
 
+    def printed(node: Any, field: str) -> str:
+        part = node if isinstance(node, ast.expr) else getattr(node, field)
+        return " if ".join(map(ast.unparse, part)) if isinstance(part, list) else ast.unparse(part)
+
     yield from visit(tree, range(1, len(lines) + 1), called=False)
-
-
-def _shown(node: Any, field: str) -> str:
-    """An expression, or of a statement the one that is changed."""
-    part = node if isinstance(node, ast.expr) else getattr(node, field)
-    return " if ".join(map(ast.unparse, part)) if isinstance(part, list) else ast.unparse(part)
 
 
 def _changes(node: Any) -> Iterator[tuple[str, Any]]:
@@ -185,13 +179,8 @@ def run(copy: Path, *command: str, timeout: float | None = None) -> int | None:
     """Run tests in a copy of the checkout, and give the exit code; nothing where its time was up."""
     habits = ("-q", "-p", "no:cacheprovider", "--hypothesis-seed=1", f"--basetemp={copy}/.tmp")
     environment = {**os.environ, "PYTHONPATH": f"{copy}:{ROOT}/scripts"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", *command, *habits],
-        cwd=copy,
-        env=environment,
-        start_new_session=True,
-        stdout=subprocess.DEVNULL if timeout else None,
-    )
+    words, shown = [sys.executable, "-m", *command, *habits], subprocess.DEVNULL if timeout else None
+    process = subprocess.Popen(words, cwd=copy, env=environment, start_new_session=True, stdout=shown)
     try:
         return process.wait(timeout)
     except subprocess.TimeoutExpired:
@@ -201,18 +190,17 @@ def run(copy: Path, *command: str, timeout: float | None = None) -> int | None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def map_lines(copy: Path, kept: Path) -> None:
-    """Run all tests once: which lines each executes, and how long it takes."""
-    kept.mkdir(parents=True, exist_ok=True)
-    os.environ |= {"COVERAGE_CORE": "ctrace", "SECONDS_OF_TESTS": str(kept / "seconds.json")}
-    files = ",".join(map(str, _parts(copy)))
-    settings = ("--rcfile=/dev/null", f"--data-file={kept}/lines", f"--include={files}")
-    tests = (f"tests/{each}" for each in TESTS)
-    run(copy, "coverage", "run", *settings, "-m", "pytest", "-p", "mutants", *tests)
+def tests_of_lines(copy: Path, kept: Path) -> Callable[[Mutant], list[str]]:
+    """Which tests execute a mutant, its package's and the quickest first, as many as there is time for.
 
-
-def tests_of_lines(kept: Path) -> Callable[[Mutant], list[str]]:
-    """Which tests execute a mutant, its package's and the quickest first, as many as there is time for."""
+    All tests are run once for it: which lines each executes, and how long it takes.
+    """
+    if not (kept / "seconds.json").exists():
+        kept.mkdir(parents=True, exist_ok=True)
+        os.environ |= {"COVERAGE_CORE": "ctrace", "SECONDS_OF_TESTS": str(kept / "seconds.json")}
+        files = ",".join(map(str, _parts(copy)))
+        settings = ("--rcfile=/dev/null", f"--data-file={kept}/lines", f"--include={files}")
+        run(copy, "coverage", "run", *settings, "-m", "pytest", "-p", "mutants", *(f"tests/{it}" for it in TESTS))
     seconds = json.loads((kept / "seconds.json").read_text())
     data = coverage.CoverageData(str(kept / "lines"))
     data.read()
@@ -250,43 +238,37 @@ def fate(mutant: Mutant, text: str, tests: list[str], copies: "queue.Queue[Path]
     return {None: "caught by time-out", 0: "survived", 4: "survived", 5: "survived"}.get(code, "caught")
 
 
-def cache_folder() -> Path:
-    """Where the lines of these tests and this product are kept."""
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, usual in {"seed": 1, "count": 200, "workers": 2}.items():
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    options = parser.parse_args()
     state = hashlib.sha256(repr(TESTS).encode())
     for file in sorted(file for folder in ("zelda_ci", "tests") for file in (ROOT / folder).rglob("*.py")):
         state.update(str(file.relative_to(ROOT)).encode() + file.read_bytes())
-    return Path.home() / ".cache" / "zelda-ci-tests" / f"mutants-{state.hexdigest()[:16]}"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--workers", type=int, default=2, choices=(1, 2))
-    options = parser.parse_args()
-    kept, copies = cache_folder(), queue.Queue[Path]()
+    kept = Path.home() / ".cache" / "zelda-ci-tests" / f"mutants-{state.hexdigest()[:16]}"
+    copies = queue.Queue[Path]()
     with tempfile.TemporaryDirectory(prefix="m-") as folder:
         # Every user may read the copies, as the checkout itself.
         Path(folder).chmod(0o755)
-        for copy in (first := Path(folder) / "0", Path(folder) / "1")[: options.workers]:
+        for copy in [Path(folder, str(number)) for number in range(options.workers)]:
             shutil.copytree(ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(".*", "__pycache__"))
             copies.put(copy)
-        if not (kept / "seconds.json").exists():
-            map_lines(first, kept)
-        chosen, tests = mutants(options.seed, options.count), tests_of_lines(kept)
+        chosen, tests = mutants(options.seed, options.count), tests_of_lines(copy, kept)
         control = sorted({test for mutant in chosen for test in tests(mutant)[:3]})
-        passing = run(first, "pytest", *control) == 0
+        passing = run(copy, "pytest", *control) == 0
         with ThreadPoolExecutor(options.workers) as pool:
             fates: list[str] = []
             texts = [mutant.make() for mutant in chosen]
-            for end in pool.map(fate, chosen, texts, map(tests, chosen), repeat(copies)):
-                mutant = chosen[len(fates)]
+            for mutant, end in zip(
+                chosen, pool.map(fate, chosen, texts, map(tests, chosen), repeat(copies)), strict=True
+            ):
                 fates.append(end)
                 print(f"{len(fates):4} {end}: {mutant.file}:{mutant.line}: {mutant.shown}", flush=True)
-        if not passing or run(first, "pytest", *control) != 0:
+        if not passing or run(copy, "pytest", *control) != 0:
             sys.exit("Tests fail without any mutant, before or after: what they say of mutants is worth nothing.")
-    caught = sum(end.startswith("caught") for end in fates)
-    share, late = 100 * caught / len(chosen), fates.count("caught by time-out")
+    caught, late = sum(end.startswith("caught") for end in fates), fates.count("caught by time-out")
+    share = 100 * caught / len(chosen)
     print(f"{caught} of {len(chosen)} mutants are caught ({share:.1f} %), {late} of them by time-out.")
     return int(share < SHARE)
 

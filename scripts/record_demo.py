@@ -84,31 +84,19 @@ def script(recording: Recording, request: ApiRequest) -> Reply:
         return judgement(recording, request)
     replies = recording.of(json.dumps(request.messages))["replies"]
     position = sum(message["role"] == "assistant" for message in request.messages)
-    return _at_home(message(replies[position]), _working_directory(request), position)
-
-
-def _working_directory(request: ApiRequest) -> str:
     found = re.search(r"[Ww]orking directory: (\S+?)(?:\\n|\s|$)", json.dumps(request.body))
     if not found:
         raise LookupError("the request does not name the working directory")
-    return found[1]
+    # The paths of this workspace, and the tokens that such a conversation would use.
+    reply = message(replies[position])
+    content = json.loads(json.dumps(reply.content).replace("CWD/", json.dumps(found[1])[1:-1] + "/"))
+    written, cached = len(json.dumps(content)) // 4, 11_800 + 900 * position
+    read, wrote = (cached, 900) if position else (0, cached)
+    tokens = Tokens(input=4, output=written, cache_read=read, cache_write_5m=wrote)
+    return replace(reply, content=tuple(content), tokens=tokens)
 
 
-def _at_home(message: Message, cwd: str, position: int) -> Message:
-    """The message with the paths of this workspace, and the tokens that such a conversation would use."""
-    content = json.loads(json.dumps(message.content).replace("CWD/", json.dumps(cwd)[1:-1] + "/"))
-    written = len(json.dumps(content)) // 4
-    cached = 11_800 + 900 * position
-    tokens = Tokens(
-        input=4,
-        output=written,
-        cache_read=cached if position else 0,
-        cache_write_5m=900 if position else cached,
-    )
-    return replace(message, content=tuple(content), tokens=tokens)
-
-
-def record(recording: Recording, argv: Sequence[str]) -> int:
+def record(recording: Recording, options: Sequence[str]) -> int:
     """Write a folder of cassettes anew."""
     with tempfile.TemporaryDirectory(prefix="zelda-demo-") as folder, ScriptedApi(partial(script, recording)) as api:
         project = Path(folder) / "corner-shop"
@@ -122,20 +110,12 @@ def record(recording: Recording, argv: Sequence[str]) -> int:
         ):
             subprocess.run(["git", "-C", str(project), *command], check=True)
         shutil.rmtree(recording.cassettes, ignore_errors=True)
-        environ = {
-            **os.environ,
-            "ANTHROPIC_API_KEY": "sk-ant-fake-demo",
-            "ANTHROPIC_BASE_URL": api.url,
-            "ZELDA_NO_CHECK": "1",
-        }
-        words = ["--project", str(project), "--record", str(recording.cassettes), *recording.names, *argv]
-        return subprocess.run([sys.executable, "-m", "zelda_ci", "run", *words], env=environ, check=False).returncode
-
-
-def main(argv: Sequence[str]) -> int:
-    """Record all: the project passes, and the change does not."""
-    return 0 if [record(recording, argv) for recording in RECORDINGS] == [0, 1] else 1
+        fake = {"ANTHROPIC_API_KEY": "sk-ant-fake-demo", "ANTHROPIC_BASE_URL": api.url, "ZELDA_NO_CHECK": "1"}
+        words = ["--project", str(project), "--record", str(recording.cassettes), *recording.names, *options]
+        argv = [sys.executable, "-m", "zelda_ci", "run", *words]
+        return subprocess.run(argv, env={**os.environ, **fake}, check=False).returncode
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    # The project passes, and the change does not.
+    sys.exit([record(recording, sys.argv[1:]) for recording in RECORDINGS] != [0, 1])

@@ -6,7 +6,7 @@ Usage: python scripts/reference.py [--check] [ROOT]
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from inspect import cleandoc
 from itertools import groupby
 from pathlib import Path
@@ -19,6 +19,7 @@ sys.path.insert(0, str(REPOSITORY))
 from zelda_ci.cli.commands import COMMANDS, PAGES_URL, zelda  # noqa: E402
 from zelda_ci.errors import explanations  # noqa: E402
 
+PACKAGE = REPOSITORY / "zelda_ci"
 TABLE = "zelda_ci/error_codes.toml"
 GENERATED = "<!-- Written by `make reference` from the code and zelda_ci/error_codes.toml; changes here are lost. -->"
 CODE = re.compile(r"[A-Z]{2,}(_[A-Z]+)*")
@@ -127,7 +128,8 @@ def troubleshooting_page() -> str:
     Raises:
         SystemExit: A code has no explanation, or an explanation no code.
     """
-    known, found = explanations(), messages()
+    known = explanations()
+    found = messages(known)
     if missing := sorted(found.keys() - known.keys()):
         sys.exit(f"{TABLE} does not explain: {', '.join(missing)}")
     if unused := sorted(known.keys() - found.keys()):
@@ -143,25 +145,23 @@ def troubleshooting_page() -> str:
     return "\n".join(page)
 
 
-def messages(package: Path = REPOSITORY / "zelda_ci") -> dict[str, list[str]]:
+def messages(known: Container[str]) -> dict[str, list[str]]:
     """Each code that the package gives, with its messages, … for what is put in."""
-    files = (path for path in sorted(package.rglob("*.py")) if "demo_project" not in path.parts)
+    files = (path for path in sorted(PACKAGE.rglob("*.py")) if "demo_project" not in path.parts)
     nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text("utf-8")))]
-    named: dict[str, str] = {}  # constants
-    defaults: dict[str, str] = {}  # of classes
+    named: dict[str, str] = {}  # constants, and classes with the code of their own
     for node in nodes:
         match node:
             case ast.ClassDef(name=name, body=body):
-                given = [code for target, code in map(_assigned, body) if target in {"default_code", "code"}]
-                defaults |= {name: given[-1]} if given else {}
+                own = dict(map(_assigned, body))
+                named[name] = own.get("default_code") or own.get("code", "")
             case ast.Assign() | ast.AnnAssign():
-                target, code = _assigned(node)
-                named |= {target: code} if code else {}
+                named |= dict([_assigned(node)])
             case _:
                 pass
-    found: dict[str, list[str]] = {code: [] for code in defaults.values() if code}
+    found: dict[str, list[str]] = {}
     for node in nodes:
-        for code, message in _codes(node, named, defaults):
+        for code, message in _codes(node, named, known):
             kept = found.setdefault(code, [])
             text = " ".join(message.split())
             if len(re.findall(r"[A-Za-z]{2,}", text)) >= MIN_WORDS and text not in kept:
@@ -169,41 +169,36 @@ def messages(package: Path = REPOSITORY / "zelda_ci") -> dict[str, list[str]]:
     return found
 
 
-def _codes(node: ast.AST, named: dict[str, str], defaults: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """The codes in a call, in a pair of code and sentence, or in a table of codes, with the message beside them."""
+def _codes(node: ast.AST, named: dict[str, str], known: Container[str]) -> Iterator[tuple[str, str]]:
+    """The codes in a call or a pair of code and sentence, with the message beside them; and those that stand alone."""
     given: list[ast.expr] = []
     texts: list[str] = []
     match node:
         case ast.Call(func=func, args=args, keywords=keywords):
-            name = getattr(func, "id", "") or getattr(func, "attr", "")
-            given, texts = [each.value for each in keywords if each.arg == "code"], [_literal(each) for each in args]
-            if not given and (code := defaults.get(name)):
-                given = [ast.Constant(code)]
-            given += [each for each in args if WITH_CODES.fullmatch(name) and _literal(each)]
+            name, texts = getattr(func, "id", "") or getattr(func, "attr", ""), [_literal(each) for each in args]
+            given = [each.value for each in keywords if each.arg == "code"] or [ast.Constant(named.get(name, ""))]
+            given += args if WITH_CODES.fullmatch(name) else []
         case ast.Tuple(elts=[first, second, *_]):
             texts = [_literal(second)]
             is_pair = " " in texts[0] or (isinstance(second, ast.Constant) and second.value is None)
-            given = [first] if is_pair and "_" in _literal(first) else []
-        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict(values=values)) if name.endswith("_CODES"):
-            given = values
-        case _:
-            return
+            given = [first] if is_pair else []
+        case ast.Constant(value=str(code)) if code in known:
+            yield code, ""
     message = next((text for text in texts if " " in text), "")
     for part in (part for each in given for part in ast.walk(each)):
         code = named.get(part.id, "") if isinstance(part, ast.Name) else _literal(part)
-        if CODE.fullmatch(code):
+        if CODE.fullmatch(code) and (code in known or isinstance(node, ast.Call)):
             yield code, message
 
 
 def _assigned(node: ast.stmt) -> tuple[str, str]:
     """Name and code of an assignment; empty where it is none of a code."""
     target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-    value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-    code = _literal(value) if isinstance(target, ast.Name) and value is not None else ""
+    code = _literal(getattr(node, "value", None))
     return (target.id, code) if isinstance(target, ast.Name) and CODE.fullmatch(code) else ("", "")
 
 
-def _literal(node: ast.AST) -> str:
+def _literal(node: ast.AST | None) -> str:
     """A text in the code; what is put in is `…`."""
     match node:
         case ast.Constant(value=str(text)):

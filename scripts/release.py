@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date
 from typing import NamedTuple
 
@@ -91,11 +91,6 @@ def git(*words: str, env: dict[str, str] | None = None, data: str | None = None)
     return done.stdout
 
 
-def holds(*words: str) -> bool:
-    """Whether git answers a question with yes."""
-    return subprocess.run(["git", *words], capture_output=True, check=False).returncode == 0
-
-
 def asked(trigger: str) -> Release:
     """What the pushed tag asks for. Raises RefusedError if its name is none of a release."""
     tag = trigger.removeprefix(TRIGGER)
@@ -115,17 +110,10 @@ def asked(trigger: str) -> Release:
 
 def remote_tags() -> dict[str, RemoteTag]:
     """The tags as the remote has them now, by name."""
-    found: dict[str, RemoteTag] = {}
-    for line in git("ls-remote", "--tags", "origin").splitlines():
-        object_hash, _, ref = line.partition("\t")
-        name = ref.removeprefix("refs/tags/")
-        if name.endswith("^{}"):
-            # The line of an annotated tag's commit follows that of the tag itself.
-            name = name.removesuffix("^{}")
-            found[name] = RemoteTag(found[name].object_hash, object_hash)
-        else:
-            found[name] = RemoteTag(object_hash, object_hash)
-    return found
+    lines = (line.split("\trefs/tags/") for line in git("ls-remote", "--tags", "origin").splitlines())
+    found = {name: object_hash for object_hash, name in lines}
+    # An annotated tag has a second line with its commit.
+    return {name: RemoteTag(it, found.get(f"{name}^{{}}", it)) for name, it in found.items() if name[-3:] != "^{}"}
 
 
 def final_versions(tags: Iterable[str]) -> list[Version]:
@@ -133,35 +121,15 @@ def final_versions(tags: Iterable[str]) -> list[Version]:
     return [version for name in tags if (version := Version.of_tag(name)) and version.is_final]
 
 
-def check_version(release: Release) -> None:
-    """The package says the same version as the tag."""
-    said = re.search(r'^__version__ = "(.*)"$', git("show", "HEAD:zelda_ci/__init__.py"), re.MULTILINE)
-    if said is None or said[1] != str(release.version):
-        raise RefusedError(
-            f"the tag says {release.version}, zelda_ci/__init__.py says {said[1] if said else 'nothing'}: "
-            "they must be the same"
-        )
-
-
-def check_branch(release: Release) -> None:
-    """The commit was reviewed: it is in main, or in the branch of its minor version."""
-    branches = ("main", f"maintenance/{release.version.major}.{release.version.minor}")
-    if not any(holds("merge-base", "--is-ancestor", release.source, f"origin/{branch}") for branch in branches):
-        raise RefusedError(f"{release.source} is neither in {branches[0]} nor in {branches[1]}: merge it there first")
-
-
 def changelog(release: Release) -> str:
     """The text of the version's section. Raises RefusedError if section, date or link are missing or out of place."""
-    text = git("show", "HEAD:CHANGELOG.md")
-    parts = re.split(r"^## \[([^]]+)\](.*)$", text, flags=re.MULTILINE)
-    sections = [(parts[at], parts[at + 1], parts[at + 2]) for at in range(1, len(parts), 3)]
-    names = [name for name, _, _ in sections]
-    wanted = str(release.version)
-    if names[:2] != ["Unreleased", wanted]:
+    text, wanted = git("show", "HEAD:CHANGELOG.md"), str(release.version)
+    _, *parts = re.split(r"^## \[([^]]+)\](.*)$", text, flags=re.MULTILINE)
+    if (names := parts[:6:3]) != ["Unreleased", wanted]:
         raise RefusedError(
-            f"CHANGELOG.md must begin with ## [Unreleased] and ## [{wanted}] - DATE; it begins with {names[:2]}"
+            f"CHANGELOG.md must begin with ## [Unreleased] and ## [{wanted}] - DATE; it begins with {names}"
         )
-    (_, _, unreleased), (_, after, section) = sections[:2]
+    _, _, unreleased, _, after, section = parts[:6]
     if unreleased.strip():
         raise RefusedError(f"CHANGELOG.md has entries under [Unreleased]: move them under [{wanted}]")
     try:
@@ -227,9 +195,18 @@ def made(release: Release, image: str) -> str:
 
 def check(release: Release) -> dict[str, str]:
     """Refuse what cannot become a release before anything is built."""
-    check_version(release)
+    said = re.search(r'^__version__ = "(.*)"$', git("show", "HEAD:zelda_ci/__init__.py"), re.MULTILINE)
+    if said is None or said[1] != str(release.version):
+        raise RefusedError(
+            f"the tag says {release.version}, zelda_ci/__init__.py says {said[1] if said else 'nothing'}: "
+            "they must be the same"
+        )
     changelog(release)
-    check_branch(release)
+    # The commit was reviewed where it is in one of these.
+    branches = ("main", f"maintenance/{release.version.major}.{release.version.minor}")
+    is_in = ["git", "merge-base", "--is-ancestor", release.source]
+    if all(subprocess.run([*is_in, f"origin/{it}"], capture_output=True, check=False).returncode for it in branches):
+        raise RefusedError(f"{release.source} is neither in {branches[0]} nor in {branches[1]}: merge it there first")
     check_action(release.source)
     if there := remote_tags().get(release.tag):
         released_image(release, there.commit)
@@ -254,20 +231,24 @@ def tag(release: Release, image: str) -> dict[str, str]:
         commit = made(release, image)
         # Not forced: if somebody was faster, this fails and the next attempt looks at what is there.
         git("push", "--quiet", "origin", f"{commit}:refs/tags/{release.tag}")
-    newest = max([*final_versions(before), release.version])
-    if not release.version.is_final:
-        kind = "--prerelease"
-    else:
-        kind = "--latest" if newest == release.version else "--latest=false"
-    return {"commit": commit, "image": image, "kind": kind}
+    is_latest = max([*final_versions(before), release.version]) == release.version
+    kind = "--latest" if is_latest else "--latest=false"
+    return {"commit": commit, "image": image, "kind": kind if release.version.is_final else "--prerelease"}
 
 
 def move(release: Release) -> dict[str, str]:
     """Let `v1` follow to `v1.2.3`, forward only; says `moving=v1` where the two are the same in the end."""
     name, tags = release.moving, remote_tags()
-    if name is None or not _is_newest(release, tags):
+    if name is None:
         return {"moving": ""}
+    if release.tag not in tags:
+        raise RefusedError(f"{release.tag} is not there: {name} can only follow a release")
     to, before = tags[release.tag].commit, tags.get(name)
+    released_image(release, to)
+    newest = max(version for version in final_versions(tags) if version.major == release.version.major)
+    if newest != release.version:
+        print(f"{name} stays: v{newest} is newer than {release.tag}", file=sys.stderr)
+        return {"moving": ""}
     if before and before.commit not in {tags[f"v{version}"].commit for version in final_versions(tags)}:
         print(f"{name} was on {before.commit}, which is no release: somebody moved it", file=sys.stderr)
     # Refused where another release has moved it meanwhile: the next attempt looks again whose turn it is.
@@ -276,56 +257,31 @@ def move(release: Release) -> dict[str, str]:
     return {"moving": name}
 
 
-def _is_newest(release: Release, tags: dict[str, RemoteTag]) -> bool:
-    """Whether a release that is there is the newest of its major version."""
-    if release.tag not in tags:
-        raise RefusedError(f"{release.tag} is not there: {release.moving} can only follow a release")
-    released_image(release, tags[release.tag].commit)
-    newest = max(version for version in final_versions(tags) if version.major == release.version.major)
-    if newest != release.version:
-        print(f"{release.moving} stays: v{newest} is newer than {release.tag}", file=sys.stderr)
-    return newest == release.version
+STEPS: dict[str, tuple[Callable[..., dict[str, str] | str], str]] = {
+    "check": (check, "refuse what does not fit: version, changelog, branch, action.yml, an existing tag"),
+    "notes": (changelog, "print the changelog's section"),
+    "tag": (tag, "make v1.2.3, with the image in action.yml"),
+    "move": (move, "let v1 follow, if nothing newer is there"),
+}
 
 
 def main(arguments: list[str]) -> int:
-    """Run one step."""
+    """Run one step, and print what it says to the later ones."""
     parser = argparse.ArgumentParser(prog="release", description="The steps of a release (docs/releasing.md).")
     steps = parser.add_subparsers(dest="step", required=True)
-    for name, words in {
-        "check": "refuse what does not fit: version, changelog, branch, action.yml, an existing tag",
-        "notes": "print the changelog's section",
-        "tag": "make v1.2.3, with the image in action.yml",
-        "move": "let v1 follow, if nothing newer is there",
-    }.items():
+    for name, (_, words) in STEPS.items():
         step = steps.add_parser(name, help=words)
         step.add_argument("trigger", help="the tag that was pushed: release/v1.2.3")
         if name == "tag":
             step.add_argument("--image", required=True, help="ghcr.io/owner/name@sha256:...")
     given = parser.parse_args(arguments)
     try:
-        for name, value in run(given).items():
-            print(f"{name}={value}")
+        said = STEPS[given.step][0](asked(given.trigger), *([given.image] if given.step == "tag" else []))
     except RefusedError as reason:
         print(f"error: {reason}", file=sys.stderr)
         return 1
+    print(said if isinstance(said, str) else "\n".join(f"{name}={value}" for name, value in said.items()))
     return 0
-
-
-def run(given: argparse.Namespace) -> dict[str, str]:
-    """What a step says to the later ones."""
-    release = asked(given.trigger)
-    match given.step:
-        case "check":
-            return check(release)
-        case "notes":
-            print(changelog(release))
-        case "tag":
-            return tag(release, given.image)
-        case "move":
-            return move(release)
-        case other:
-            raise AssertionError(other)
-    return {}
 
 
 if __name__ == "__main__":

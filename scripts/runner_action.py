@@ -1,14 +1,6 @@
-"""Write runner/action.yml: its inputs and outputs are those of action.yml, which stays the one place to change them.
-
-Usage: python scripts/runner_action.py
-"""
+"""The text of runner/action.yml, which `make schemas` writes: inputs and outputs are those of action.yml."""
 
 import re
-from pathlib import Path
-
-ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "action.yml"
-TARGET = ROOT / "runner" / "action.yml"
 
 HEAD = """\
 # Written by scripts/runner_action.py from action.yml: change inputs and outputs there.
@@ -34,7 +26,3 @@ def rendered(action: str) -> str:
     if shared is None or "\noutputs:\n" not in shared[0]:
         raise ValueError("action.yml has no inputs and outputs before runs")
     return HEAD + shared[0].rstrip("\n") + "\n" + TAIL
-
-
-if __name__ == "__main__":
-    TARGET.write_text(rendered(SOURCE.read_text("utf-8")), "utf-8")

@@ -17,7 +17,6 @@ from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.secret_files import FoundSecrets, find_secrets
 from zelda_ci.config.selection import select
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.check import CheckReport
@@ -29,6 +28,7 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code, launch
+from zelda_ci.files.secret_files import FoundSecrets, find_secrets
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.anthropic_judge import JudgeAccess
 from zelda_ci.judge.base import Judge, JudgePanel, models_of
@@ -218,7 +218,7 @@ class Invocation:
         suites, order = self.suites, self.order
         tools = self._tools(emit)
         checker = None
-        if order.check and not order.replay and not _skips_checks(self.settings):
+        if order.check and not order.replay and self.settings.environ.get("ZELDA_NO_CHECK") != "1":
             ready = self._check_tools(tools.proxy, tools.judging.proxy, emit)
             checker = Checker(self.chosen, ready, despite_failing=order.despite_failing)
         base = self._base_tools(tools, emit)
@@ -328,10 +328,6 @@ def _in_event_loop(work: Callable[[], Awaitable[T]]) -> T:
         raise first_failure(group) from group
 
 
-def _skips_checks(settings: EnvironmentSettings) -> bool:
-    return settings.environ.get("ZELDA_NO_CHECK") == "1"
-
-
 def _of_environment(settings: EnvironmentSettings) -> Overrides:
     return read("variable", settings.environ.get)
 
@@ -350,17 +346,22 @@ def rejudge(
     Raises:
         ZeldaError: A run is not there or cannot be read or written, or there is no key.
     """
-    # The gateway is today's, whatever the run was judged through.
-    above = overrides.above(_of_environment(settings))
-    gateway = apply(loaded.suites[0].resolved, above).gateway_url
-    origin = str(above.get("gatewayUrl") or loaded.layer.origin("gatewayUrl"))
-    mode = LiveMode(access.of_judge(gateway, settings, origin))
-    judging = _judging(mode, Redactor(settings.secrets()), RateLimits(lambda sentence: emit(Warned(sentence))))
+    judging = judge_factory(loaded.suites[0].resolved, loaded.layer.origin("gatewayUrl"), overrides, settings, emit)
     stored = RunHistory(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
     runs = [FinishedRun(stored.folder(run_id)) for run_id in run_ids]
-    check = check and not _skips_checks(settings)
+    check = check and settings.environ.get("ZELDA_NO_CHECK") != "1"
     return _in_event_loop(partial(rejudge_each, runs, judging, overrides, emit, check=check))
+
+
+def judge_factory(
+    suite: ResolvedSuite, origin: object, overrides: Overrides, settings: EnvironmentSettings, emit: Emit
+) -> JudgeFactory:
+    """Make what judges without a session; the gateway is today's, whatever a run was judged through."""
+    above = overrides.above(_of_environment(settings))
+    gateway = apply(suite, above).gateway_url
+    mode = LiveMode(access.of_judge(gateway, settings, str(above.get("gatewayUrl") or origin)))
+    return _judging(mode, Redactor(settings.secrets()), RateLimits(lambda sentence: emit(Warned(sentence))))
 
 
 def _preload(*, live: bool, judged: bool) -> None:

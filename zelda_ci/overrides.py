@@ -6,10 +6,11 @@ and variables by them, and `apply` is the only way in which they change a suite.
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, get_origin
 
-from zelda_ci.config.check import problem_of
+from zelda_ci.config.document import problem_of
 from zelda_ci.config.merge import with_value
 from zelda_ci.config.messages import Rejected, printable
 from zelda_ci.config.schema import ConfigKey, ProjectConfig, UserKeys, group_of, keys, kinds
@@ -63,35 +64,24 @@ class Overrides:
 
     def problems(self) -> list[str]:
         """A sentence about each value that the files would not allow either."""
-        return [problem for key, given in self.given.items() if (problem := _problem(key, given))]
-
-
-def _problem(key: str, given: Given[Any]) -> str | None:
-    place, sources = SOURCES[key]
-    model = ProjectConfig if place in keys(ProjectConfig) else UserKeys
-    problem = problem_of(model, place.path, given.value)
-    alone = f", or {sources.none} alone" if sources.none else ""
-    return printable(f"{given} cannot be used: {problem}{alone}.") if problem else None
+        found = []
+        for name, given in self.given.items():
+            key, sources = SOURCES[name]
+            model = ProjectConfig if key in keys(ProjectConfig) else UserKeys
+            if problem := problem_of(model, key.path, given.value):
+                alone = f", or {sources.none} alone" if sources.none else ""
+                found.append(printable(f"{given} cannot be used: {problem}{alone}."))
+        return found
 
 
 def read(kind: SourceKind, text: Callable[[str], str | None]) -> Overrides:
-    """What was given as inputs or variables.
-
-    Args:
-        kind: Which of them.
-        text: The text under a name; empty or absent where nothing was given.
-    """
-    names = {key: name for key, (_, sources) in SOURCES.items() if (name := sources.name(kind))}
-    texts = {key: (name, given) for key, name in names.items() if (given := text(name))}
-    return Overrides({key: Given(parsed(key, given), kind, name) for key, (name, given) in texts.items()})
+    """What was given as inputs or variables; the text under a name is empty or absent where nothing was."""
+    names = {key: name for key, (_, sources) in SOURCES.items() if (name := getattr(sources, kind))}
+    return Overrides({key: Given(parsed(key, it), kind, name) for key, name in names.items() if (it := text(name))})
 
 
 def apply(suite: ResolvedSuite, overrides: Overrides) -> ResolvedSuite:
-    """The suite with what was given in place of its own settings.
-
-    Raises:
-        ConfigError: Values that cannot be used, all of them at once.
-    """
+    """The suite with what was given in place of its own settings; raises for all values at once that cannot be used."""
     if problems := overrides.problems():
         raise ConfigError("\n".join(problems), hint="Nothing was run.", code="OVERRIDE_INVALID")
     for name, given in overrides.given.items():
@@ -102,7 +92,8 @@ def apply(suite: ResolvedSuite, overrides: Overrides) -> ResolvedSuite:
             value = group.model_validate(value)  # its keys are spelled as in the files
         if name == ENVIRONMENT:
             # What is passed on is one thing, a value that the suite gives itself another.
-            value = suite.execution.passing_on(value)
+            own = suite.execution.variables
+            value = {**dict.fromkeys(value), **own} if own else value
         suite = with_value(suite, key.attributes, value)
     if JUDGE_MODEL in overrides.given:
         # Who names one model wants that one asked.
@@ -123,10 +114,9 @@ def parsed(key: str, text: str) -> Any:
         items = words(text)
         return () if items == (sources.none,) else items
     if group_of(place.field.annotation) and text.lstrip().startswith("{"):
-        try:
+        with suppress(Rejected):
             source = read_yaml(text, "")
-        except Rejected:
-            return text
-        return text if source.problems else source.values
+            return text if source.problems else source.values
+        return text
     value = plain_value(text)
     return value if type(value) in {int, float} and {int, float} & set(types) else text

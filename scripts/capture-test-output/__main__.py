@@ -46,7 +46,8 @@ def capture(name: str, runner: Runner, case: str, tools: Path) -> None:
         version = shell(runner["version"], project, environment).stdout.decode().strip().splitlines()[0]
         finished = shell(about["command"], project, environment)
         about |= {"version": version, "exitCode": finished.returncode}
-        write(FIXTURES / name / f"{case}.json", about, finished.stdout, reports(row, project), project, home)
+        reports = [path for glob in row.get("reports", ()) for path in sorted(project.glob(glob)) if path.is_file()]
+        write(FIXTURES / name / f"{case}.json", about, finished.stdout, reports, project, home)
     print(f"{name}/{case}: exit code {finished.returncode}, {len(finished.stdout)} bytes", flush=True)
 
 
@@ -72,15 +73,9 @@ def surroundings(home: Path, temporary: Path) -> dict[str, str]:
 
 def shell(line: str, project: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
     """Both streams in one, as Zelda sees them."""
+    words, null, pipe, both = ["bash", "-c", line], subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
     return subprocess.run(
-        ["bash", "-c", line],
-        cwd=project,
-        env=environment,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=300,
+        words, cwd=project, env=environment, check=False, stdin=null, stdout=pipe, stderr=both, timeout=300
     )
 
 
@@ -109,10 +104,6 @@ def portable(raw: bytes, places: tuple[tuple[str, str], ...]) -> bytes:
         raw = raw.replace(here.encode(), label.encode())
     host = os.uname().nodename.encode()
     return re.sub(rb'hostname="[^"]*"', b'hostname="host"', raw).replace(host, b"host")
-
-
-def reports(row: dict[str, Any], project: Path) -> list[Path]:
-    return [path for glob in row.get("reports", ()) for path in sorted(project.glob(glob)) if path.is_file()]
 
 
 if __name__ == "__main__":

@@ -26,8 +26,13 @@ def archive(packages: Sequence[str], *, slim: bool = False) -> Path:
     kept = cache() / f"{SUITE}-{'slim-' if slim else ''}{'-'.join(packages)}.tar.gz"
     if not kept.is_file():
         with tempfile.TemporaryDirectory(prefix="zelda-base-") as folder:
-            root = Path(folder, "root")
-            _bootstrap(root, packages)
+            root, included = Path(folder, "root"), f"--include={','.join(packages)}"
+            words = ["debootstrap", "--variant=minbase", included, SUITE, str(root), _mirror()]
+            done = subprocess.run(words, check=False, capture_output=True, text=True)
+            if done.returncode:
+                raise CannotBuildError(f"debootstrap failed: {(done.stdout + done.stderr)[-1000:].strip()}")
+            for package in (root / "var/cache/apt/archives").glob("*.deb"):
+                package.unlink()
             if slim:
                 _slim(root)
             draft = kept.with_suffix(f".{os.getpid()}")
@@ -42,15 +47,6 @@ def cache() -> Path:
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "zelda-image-test"
     home.mkdir(parents=True, exist_ok=True)
     return home
-
-
-def _bootstrap(root: Path, packages: Sequence[str]) -> None:
-    words = ["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", SUITE, str(root), _mirror()]
-    done = subprocess.run(words, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise CannotBuildError(f"debootstrap failed: {(done.stdout + done.stderr)[-1000:].strip()}")
-    for package in (root / "var/cache/apt/archives").glob("*.deb"):
-        package.unlink()
 
 
 def _slim(root: Path) -> None:

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from base_image import CannotBuildError, cache
+from base_image import CannotBuildError, archive, cache, missing
 
 WORKSPACE = "/github/workspace"
 AUTHORITIES = "/etc/ssl/certs"
 FIRST_INSTRUCTION = "LABEL org.opencontainers.image.title="
 """Of the Dockerfile's last stage."""
+PACKAGES = ("ca-certificates", "python3", "python3-venv")
+"""What is there in the stand-in for the base image."""
 PASSED_ON = ("PIP_CERT", "PIP_INDEX_URL", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 
 
@@ -37,9 +39,12 @@ class Order:
     image: str | None = None
     """Another than the one that was built."""
 
-    def folders(self) -> dict[Path, str]:
-        """Host folder → where it appears."""
-        return {**({self.workspace: WORKSPACE} if self.workspace else {}), **self.mounts}
+    def options(self) -> list[str]:
+        """User, folders and variables, as both engines are told of them."""
+        folders = {**({self.workspace: WORKSPACE} if self.workspace else {}), **self.mounts}
+        words = [f"--user={self.user}"] if self.user else []
+        words += [f"--volume={host}:{inside}" for host, inside in folders.items()]
+        return words + [f"--env={name}={value}" for name, value in self.environment.items()]
 
 
 class Docker:
@@ -54,6 +59,10 @@ class Docker:
         """Whether there is a daemon behind the client."""
         asked = ["docker", "version", "--format", "{{.Server.Version}}"]
         return bool(shutil.which("docker")) and subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+    def base(self) -> str | None:
+        """None: that of the Dockerfile."""
+        return None
 
     def build(self, context: Path, base: str | None) -> None:
         """Build the Dockerfile of a folder, on another base where one is named."""
@@ -75,10 +84,7 @@ class Docker:
     def command(self, order: Order) -> list[str]:
         """What to start for a run."""
         self._name = f"zelda-image-test-{secrets.token_hex(4)}"
-        words = ["docker", "run", "--rm", "--name", self._name]
-        words += [f"--user={order.user}"] if order.user else []
-        words += [f"--volume={host}:{inside}" for host, inside in order.folders().items()]
-        words += [f"--env={name}={value}" for name, value in order.environment.items()]
+        words = ["docker", "run", "--rm", "--name", self._name, *order.options()]
         image = order.image or self._tag
         if order.entrypoint is None:
             return [*words, image, *order.arguments]
@@ -105,12 +111,17 @@ class Buildah:
         self._tag = "localhost/zelda-image-test"
         self._base = ""
 
-    def import_base(self, archive: Path) -> str:
-        """Make an image of a packed file system; its name."""
+    def base(self) -> str:
+        """Make an image of Debian's packages, which needs no registry; its name."""
+        if os.geteuid() != 0:
+            raise CannotBuildError("no Docker daemon answers, and buildah in a chroot needs root")
+        if lacking := missing("buildah", "debootstrap"):
+            install = f"apt-get install {' '.join(lacking)}"
+            raise CannotBuildError(f"no Docker daemon answers, and there is no {' and no '.join(lacking)} ({install})")
         name = f"{self._tag}-base"
         try:
             container = self._said("from", "scratch")
-            self._said("add", "--quiet", container, str(archive), "/")
+            self._said("add", "--quiet", container, str(archive(PACKAGES, slim=True)), "/")
             self._said("run", "--isolation", "chroot", container, "--", "/bin/true")
             self._said("commit", "--quiet", "--rm", container, name)
         except subprocess.CalledProcessError as failed:
@@ -136,9 +147,7 @@ class Buildah:
         container = self._said("from", image)
         told = json.loads(self._said("inspect", "--type", "image", image))["OCIv1"]["config"]
         words = [*self._buildah, "run", "--isolation", "chroot", "--workingdir", told.get("WorkingDir", "/")]
-        words += [f"--user={order.user}"] if order.user else []
-        words += [f"--volume={host}:{inside}" for host, inside in order.folders().items()]
-        words += [f"--env={name}={value}" for name, value in order.environment.items()]
+        words += order.options()
         if order.entrypoint is None:
             return [*words, container, "--", *told["Entrypoint"], *(order.arguments or told["Cmd"])]
         return [*words, container, "--", *order.entrypoint, *order.arguments]

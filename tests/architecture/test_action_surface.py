@@ -76,7 +76,7 @@ def test_the_reference_has_every_output() -> None:
 
 def test_the_action_on_the_runner_has_the_same_inputs_and_outputs() -> None:
     action, runner = REPOSITORY / "action.yml", REPOSITORY / "runner" / "action.yml"
-    assert runner.read_text() == runner_action().rendered(action.read_text()), "run: python scripts/runner_action.py"
+    assert runner.read_text() == runner_action().rendered(action.read_text()), "run: make schemas"
     written: dict[str, Any] = yaml.safe_load(runner.read_text())
     assert (written["inputs"], written["outputs"]) == (ACTION["inputs"], ACTION["outputs"])
     assert written["runs"] == {"using": "node24", "main": "main.js"}

@@ -1,13 +1,19 @@
 """The labelled cases themselves: enough of them, of every kind, and every label can be looked up."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.support.case_places import stands
 from tests.support.judge_cases import BuiltCase, all_cases, build
+from tests.support.patience import PATIENCE
 from zelda_ci.domain.kinds import CALLED, FOLLOWED
 
 CASES = all_cases()
 OF_TOOLS = {"USED_WELL", "INSTRUCTIONS_IGNORED", "MISSED", "MISUSED", "NOT_APPLICABLE"}
+NO_KEY = {"PATH": "/usr/bin:/bin"}
 OF_RULES = {"FOLLOWED", "BROKEN", "NOT_APPLICABLE"}
 
 
@@ -54,3 +60,11 @@ def test_everything_that_was_offered_has_a_label(built: tuple[BuiltCase, ...]) -
         assert sorted(label.of for label in one.case.usage) == sorted(tools | rules), one.case.name
         for label in one.case.usage:
             assert label.verdict in (OF_RULES if label.of in rules else OF_TOOLS), (one.case.name, label.of)
+
+
+def test_the_script_that_asks_a_real_model_says_which_key_it_needs() -> None:
+    script = Path(__file__).parents[2] / "scripts" / "measure-judge"
+    done = subprocess.run(
+        [sys.executable, script], env=NO_KEY, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert (done.returncode, "ANTHROPIC_API_KEY" in done.stderr) == (2, True), done.stderr

@@ -180,5 +180,5 @@ def test_all_wrong_values_are_told_at_once_and_none_is_shown() -> None:
 
 def test_a_key_can_be_given_in_one_way_only_by_one_name() -> None:
     for kind in ("option", "input", "variable"):
-        names = [name for _, sources in SOURCES.values() if (name := sources.name(kind))]
+        names = [name for _, sources in SOURCES.values() if (name := getattr(sources, kind))]
         assert len(names) == len(set(names))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from zelda_ci import app
 from zelda_ci.cli import report
-from zelda_ci.config.detect import Proposal
 from zelda_ci.config.environment import EnvironmentSettings
 from zelda_ci.config.init import CommandLine
 from zelda_ci.domain.check import Check, CheckReport
 from zelda_ci.errors import ConfigError
+from zelda_ci.pipeline.detect import Proposal
 from zelda_ci.pipeline.invocation import RunOrder
 
 SETUP = "setupCommand"

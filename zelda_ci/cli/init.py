@@ -19,8 +19,8 @@ from zelda_ci.config.environment import EnvironmentSettings, read_environment
 from zelda_ci.config.files import suite_files
 from zelda_ci.config.init import CommandLine, FileDraft, FirstSuite, about, first_suite, subjects
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
-from zelda_ci.config.secret_files import find_secrets
 from zelda_ci.errors import ConfigError, ZeldaError
+from zelda_ci.files.secret_files import find_secrets
 from zelda_ci.pipeline.survey import Survey, survey
 from zelda_ci.redact import Redactor
 from zelda_ci.report.text import sentence, visible

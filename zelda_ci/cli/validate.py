@@ -17,8 +17,9 @@ from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.config.project import Examination, LoadedProject, examine
 from zelda_ci.config.schema import entries
 from zelda_ci.config.selection import select
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count
-from zelda_ci.domain.outcome import only_measures
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.pipeline.settling import settled
 from zelda_ci.report.text import sentence
 
@@ -78,7 +79,7 @@ def _project_json(project: LoadedProject, suites: Sequence[LoadedSuite]) -> dict
         "suites": [
             {
                 "config": suite.resolved.model_dump(mode="json", by_alias=True, exclude_none=True),
-                "measured": only_measures(suite.resolved),
+                "measured": _only_measures(suite.resolved),
                 "origins": {key: str(origin) for key, origin in suite.provenance.items()},
             }
             for suite in suites
@@ -108,7 +109,7 @@ def _asked(loaded: LoadedSuite) -> str:
     suite = loaded.resolved
     if loaded.skip:
         return f"skipped: {sentence(loaded.skip, 60)}"
-    if only_measures(suite):
+    if _only_measures(suite):
         return MEASURED
     commands = [word for word in ("build", "test") if getattr(suite, f"{word}_command")]
     criteria = [format_count(len(suite.criteria), "criterion", "criteria")] if suite.criteria else []
@@ -155,3 +156,11 @@ def _one_line(text: str) -> str:
     line = " ".join(text.split())
     printable = "".join(char if char.isprintable() else "?" for char in line)
     return printable if len(printable) <= _MAX_VALUE_LENGTH else f"{printable[: _MAX_VALUE_LENGTH - 3]}..."
+
+
+def _only_measures(suite: ResolvedSuite) -> bool:
+    """True where nothing is asked of a suite's runs that could pass or fail."""
+    judged = suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and suite.criteria
+    commands = suite.build_command or suite.test_command
+    tested = suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and commands
+    return not (judged or tested)

@@ -1,38 +1,61 @@
-"""A configuration file from disk to its keys, with every problem that is in it."""
+"""A configuration file from disk to its keys, with every problem that is in it: a sentence, and its place."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import re2
+from pydantic import BaseModel, ValidationError
 
-from zelda_ci.config.check import KEPT_ELSEWHERE, check
-from zelda_ci.config.merge import Layer, Model
-from zelda_ci.config.messages import MAX_PER_FILE, ConfigProblem, Position, Rejected, config_problem
-from zelda_ci.config.source import read
+from zelda_ci.config.merge import NO_COMMAND, Layer, Model
+from zelda_ci.config.messages import MAX_PER_FILE, ConfigProblem, Position, Rejected, config_problem, nearest, shown
+from zelda_ci.config.schema import unknown
+from zelda_ci.config.source import Ambiguous, Source, Steps, plain_value, read
+from zelda_ci.domain import variables
+from zelda_ci.domain.suite import PATTERNS, MetricSwitches
 from zelda_ci.files import untrusted
+from zelda_ci.named_secrets import is_secret_name
 from zelda_ci.redact import KEY_SHAPES
 
-MEGABYTE = 1_000_000
-MAX_FILE_BYTES = MEGABYTE
+MAX_FILE_BYTES = 1_000_000
 
 # What YAML itself does not allow in a file; nobody types these.
 _UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/=]{32}")
 
+KEPT_ELSEWHERE = (
+    "which does not belong in a file: keep it in an environment variable (Zelda itself reads ANTHROPIC_API_KEY, and "
+    "PORTKEY_API_KEY for the gateway)"
+)
+
+# pydantic's kinds of errors in our words; what is in braces is the error's context.
+_WANTED = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "tuple_type": "a list",
+    "model_type": "a group of keys",
+    "dict_type": "a group of keys",
+    "literal_error": "{expected}",
+    "greater_than": "above {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than_equal": "at most {le:g}",
+    "too_short": "a list of at least {min_length}",
+    "too_long": "a list of at most {max_length}",
+    "string_pattern_mismatch": "{pattern}",
+}
+
 
 def read_text(path: Path, file: str) -> str:
-    """The file's text, every line break a newline, without a byte order mark.
-
-    Args:
-        path: Where it is. Links are not followed, nothing is opened that could block.
-        file: Its name in messages.
+    """The text of a file, every line break a newline, without a byte order mark; `file` names it in messages.
 
     Raises:
-        Rejected: it cannot be read as text.
+        Rejected: It cannot be read as text. Links are not followed, nothing is opened that could block.
     """
     try:
         data = untrusted.read(path, MAX_FILE_BYTES).removeprefix(b"\xef\xbb\xbf")
@@ -40,17 +63,15 @@ def read_text(path: Path, file: str) -> str:
         message = f"is {untrusted.kind_of(path) or 'something unknown'}; it must be a regular file"
         raise Rejected(config_problem(file, None, message)) from None
     except untrusted.TooLargeError as error:
-        message = f"is {error.size / MEGABYTE:.1f} MB large; at most 1 MB is read"
+        message = f"is {error.size / MAX_FILE_BYTES:.1f} MB large; at most 1 MB is read"
         raise Rejected(config_problem(file, None, message)) from None
     except OSError as error:
         raise Rejected(config_problem(file, None, f"cannot be read: {error.strerror or error}")) from None
     try:
         text = data.decode().replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        before, message = (
-            data[: error.start].decode(),
-            f"is not UTF-8 text (byte 0x{data[error.start]:02x}); save it as UTF-8",
-        )
+        before = data[: error.start].decode()
+        message = f"is not UTF-8 text (byte 0x{data[error.start]:02x}); save it as UTF-8"
         raise Rejected(config_problem(file, position(before, len(before)), message)) from None
     if character := _UNPRINTABLE.search(text):
         message = f"a text file cannot hold the character U+{ord(character[0]):04X}"
@@ -69,12 +90,9 @@ def shaped(text: str, file: str) -> Iterator[ConfigProblem]:
         credential = match.group()
         if "-----BEGIN" in credential and not _BASE64_RUN.search(credential):
             continue  # the header alone is no key
-        begin = match.start() + len(credential) - len(credential.lstrip())
-        message = (
-            f"this has the shape of a credential, {KEPT_ELSEWHERE}, and revoke the credential if the file was ever "
-            "committed"
-        )
-        yield config_problem(file, position(text, begin), message)
+        place = position(text, match.start() + len(credential) - len(credential.lstrip()))
+        message = f"this has the shape of a credential, {KEPT_ELSEWHERE}"
+        yield config_problem(file, place, f"{message}, and revoke the credential if the file was ever committed")
 
 
 @cache
@@ -83,24 +101,15 @@ def _shapes() -> Any:
 
 
 def load_document(path: Path, file: str, model: type[Model]) -> Layer[Model]:
-    """Read and check a file.
-
-    Args:
-        path: Where it is.
-        file: Its path in the project, with forward slashes.
-        model: What it must hold.
-
-    Raises:
-        Rejected: nothing in it can be used.
-    """
+    """Read and check a file, as `parse_document` its text."""
     return parse_document(read_text(path, file), file, model)
 
 
 def parse_document(text: str, file: str, model: type[Model]) -> Layer[Model]:
-    """Check what a file says.
+    """Check what a file says, whose path in the project is `file`.
 
     Raises:
-        Rejected: nothing in it can be used.
+        Rejected: Nothing in it can be used.
     """
     leaked = tuple(shaped(text, file))
     try:
@@ -114,7 +123,7 @@ def parse_document(text: str, file: str, model: type[Model]) -> Layer[Model]:
         message = f"the file holds {what}; it must hold keys, each followed by a colon and its value"
         raise Rejected(*leaked, *source.problems, config_problem(file, source.at[()], message))
     config, problems = check(model, source)
-    return Layer(file, config, source, dict(source.key_places()), (*leaked, *source.problems, *problems))
+    return Layer(file, config, source, source.key_places(), (*leaked, *source.problems, *problems))
 
 
 def is_sound(text: str, model: type[Model]) -> bool:
@@ -123,3 +132,153 @@ def is_sound(text: str, model: type[Model]) -> bool:
         return not _UNPRINTABLE.search(text) and not parse_document(text, "", model).problems
     except Rejected:
         return False
+
+
+def check(model: type[Model], source: Source) -> tuple[Model, Iterator[ConfigProblem]]:
+    """The top-level keys of a file that are right, and what is wrong with the others."""
+    values = source.values
+    try:
+        return _validated(model, values), iter(())
+    except ValidationError as error:
+        found = _by_place(values, error)
+    wrong = {path[0] for path in found}
+    places = {path: source.keys[path] if _is_about_key(errors) else source.at[path] for path, errors in found.items()}
+    # To guess what was meant takes a while, and nobody reads thousands of guesses.
+    problems = (
+        config_problem(source.file, places[path], _sentence(model, source, path, errors, guesses=at < MAX_PER_FILE))
+        for at, (path, errors) in enumerate(found.items())
+    )
+    return _validated(model, {key: value for key, value in values.items() if key not in wrong}), problems
+
+
+def problem_of(model: type[BaseModel], path: tuple[str, ...], value: Any) -> str | None:
+    """What the files would say about the value of a key that was given elsewhere, if it is wrong."""
+    for step in reversed(path):
+        value = {step: value}
+    try:
+        _validated(model, value)
+    except ValidationError as error:
+        place, errors = max(_by_place(value, error).items(), key=lambda item: len(item[0]))
+        return _sentence(model, Source(values=value), place, errors)
+    return None
+
+
+def _validated(model: type[Any], values: Any) -> Any:
+    return model.model_validate(values, strict=True, extra="forbid", by_alias=True, by_name=False)
+
+
+def _by_place(values: Any, error: ValidationError) -> dict[Steps, list[Any]]:
+    """Errors by the path in the file that they are about; of a union, the member that came furthest."""
+    found: dict[Steps, list[Any]] = {}
+    for each in error.errors(include_url=False):
+        found.setdefault(_place(values, each["loc"], each["input"]), []).append(each)
+    passed = {path[:length] for path in found for length in range(len(path))}
+    return {path: errors for path, errors in found.items() if path not in passed}
+
+
+def _place(values: Any, location: Steps, culprit: Any) -> Steps:
+    """The path of a location in the file; pydantic's also name the members of unions, as a key of the file may."""
+    trail: list[tuple[Steps, Any]] = [((), values)]
+    for step in location:
+        path, value = trail[-1]
+        if step in value if isinstance(value, dict) else isinstance(value, tuple) and isinstance(step, int):
+            trail.append(((*path, step), value[step]))
+    if location[-1] == "[key]":
+        return trail[-1][0]
+    return next((path for path, value in reversed(trail) if value == culprit), trail[-1][0])
+
+
+def _is_about_key(errors: list[Any]) -> bool:
+    return any(error["type"] == "extra_forbidden" or error["loc"][-1] == "[key]" for error in errors)
+
+
+def _sentence(model: type[BaseModel], source: Source, path: Steps, errors: list[Any], *, guesses: bool = True) -> str:
+    *level, last = map(str, path)
+    name = ".".join(step for step in path if isinstance(step, str))
+    for step in path:
+        name = f"item {step + 1} of {name}" if isinstance(step, int) else name
+    if errors[0]["loc"][-1] == "[key]":
+        name = f"{'.'.join(level)}: {shown(last)}"
+    if errors[0]["type"] == "extra_forbidden":
+        if is_secret_name(last) and isinstance(source.value(path), str):
+            return f"{shown(last)} looks like a credential, {KEPT_ELSEWHERE}"
+        return unknown(last, tuple(level), model) if guesses else f"{shown(last)} is not a known key"
+    # Of a union, the member that takes values of this kind says what is wrong with this one.
+    exact = [error for error in errors if not error["type"].endswith("_type") and error["type"] != "literal_error"]
+    if own := [error["msg"] for error in exact if error["type"] not in _WANTED]:
+        return f"{name} {own[-1]}"
+    errors = exact or errors
+    *others, wanted = dict.fromkeys(map(_wanted, errors))
+    wanted = f"{', '.join(others)} or {wanted}" if others else wanted
+    words = [word for error in errors for word in re.findall("'([^']*)'", error.get("ctx", {}).get("expected", ""))]
+    value = source.value(path)
+    written = source.texts.get(path, value.text if isinstance(value, Ambiguous) else str(value))
+    return f"{name} must be {wanted}{_instead(value, shown(written), {error['type'] for error in errors}, words)}"
+
+
+def _wanted(error: Any) -> str:
+    context = {**error.get("ctx", {})}
+    if pattern := context.get("pattern"):
+        context["pattern"] = PATTERNS[pattern]
+    return _WANTED[error["type"]].format(**context).replace("'", "")
+
+
+def _instead(value: Any, written: str, kinds: set[str], words: list[str]) -> str:
+    """What is there instead, and how to mend it."""
+    match value:
+        case None | "":
+            return ", not empty"
+        case dict():
+            advice = ": a colon followed by a space makes a key, so put the whole text in quotes"
+            return ", not a group of keys" + (advice if "string_type" in kinds else "")
+        case tuple():
+            return f", not {len(value)}" if {"too_short", "too_long"} & kinds else ", not a list"
+        case str() if near := nearest(value, words):
+            return f" (did you mean {near}?)"
+        case str() if isinstance(plain_value(value), bool | int | float):
+            return ", not text: remove the quotes"
+        case str():
+            return ", not text" if any(kind.endswith("_type") for kind in kinds) else ""
+        case _ if "string_type" in kinds:
+            return f": put {written} in quotes"
+        case Ambiguous() if kinds & {"int_type", "float_type"}:
+            return f", not {written}: write it in plain digits"
+        case _:
+            return f", not {written}"
+
+
+def across(project: Layer[Any], suites: Sequence[Layer[Any]], *, complete: bool) -> Iterator[ConfigProblem]:
+    """Keys that mean nothing beside others, of this file or of the other one; `suites` may lack some that are wrong."""
+    everything = {field.alias for field in MetricSwitches.model_fields.values()}
+    for suite in suites:
+        # A key of the project that concerns tests may be meant for those suites that have a command.
+        if not (_tests(suite) if "testCommand" in suite.places else _tests(project)):
+            yield from _without_tests(suite, "the suite has no testCommand")
+        switches = {**(project.values().get("metrics") or {}), **(suite.values().get("metrics") or {})}
+        if {name for name, on in switches.items() if on is False} == everything:
+            layer = suite if "metrics" in suite.places else project
+            yield config_problem(
+                layer.file, layer.places["metrics"], "metrics are all off: leave at least one of them on"
+            )
+    if complete and suites and not _tests(project) and not any(map(_tests, suites)):
+        yield from _without_tests(project, "no suite has a testCommand")
+    for layer in (project, *suites):
+        for name in layer.config.execution.env:
+            has_value = name in layer.config.execution.variables
+            why = variables.refusal(name, has_value=has_value)
+            if why is None and has_value and is_secret_name(name):
+                why = f"looks like a credential: set {name} where Zelda is started, and leave the value out here"
+            if why:
+                place = layer.places.get(f"execution.env.{name}") or layer.places.get("execution.env")
+                yield config_problem(layer.file, place, f"execution.env: {name} {why}")
+
+
+def _tests(layer: Layer[Any]) -> bool:
+    """Whether the file gives a command; one that is wrong is told about elsewhere."""
+    return "testCommand" in layer.places and layer.values().get("testCommand") not in ((), NO_COMMAND)
+
+
+def _without_tests(layer: Layer[Any], why: str) -> Iterator[ConfigProblem]:
+    for key in ("coverageThreshold", "testReport", "coverageReport"):
+        if key in layer.places and layer.values().get(key) not in {None, ()}:
+            yield config_problem(layer.file, layer.places[key], f"{key} has no effect: {why}")

@@ -61,19 +61,17 @@ def find_credential(environ: Mapping[str, str], passed: Mapping[str, Secret]) ->
     def found(*names: str) -> dict[str, Secret]:
         return {name: Secret(environ[name]) for name in names if environ.get(name)}
 
-    def is_on(name: str) -> bool:
-        """As Claude Code reads a switch."""
-        return environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"}
-
     def missing(what: str, hint: str) -> ConfigError:
         return ConfigError(f"{what}.", hint=hint, code="CREDENTIAL_MISSING")
 
     direct, bedrock, vertex = (environ.get(name, "").rstrip("/") or None for name in ADDRESSES)
+    # As Claude Code reads a switch.
+    on = {name for name, value in environ.items() if value.strip().lower() in {"1", "true", "yes", "on"}}
     if key := passed.get("ANTHROPIC_API_KEY"):
         return ModelCredential("anthropic", {"ANTHROPIC_API_KEY": key}, direct)
-    if other := next(filter(is_on, OTHER_PLATFORMS), None):
+    if other := next((name for name in OTHER_PLATFORMS if name in on), None):
         raise missing(f"{other} is set, and Zelda does not know that platform", HOW)
-    if is_on(BEDROCK):
+    if BEDROCK in on:
         region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
         secrets = found(BEDROCK_TOKEN) or found(*AWS_KEYS)
         if not region:
@@ -85,7 +83,7 @@ def find_credential(environ: Mapping[str, str], passed: Mapping[str, Secret]) ->
                 'eval "$(aws configure export-credentials --format env)" sets them.',
             )
         return ModelCredential("bedrock", secrets, bedrock, region=region)
-    if is_on(VERTEX):
+    if VERTEX in on:
         project = environ.get("ANTHROPIC_VERTEX_PROJECT_ID") or environ.get("GOOGLE_CLOUD_PROJECT")
         region, secrets = environ.get("CLOUD_ML_REGION"), found(*GOOGLE_TOKENS)
         if not (project and region):
@@ -127,11 +125,7 @@ class EnvironmentSettings:
     _passed: Mapping[str, Secret] = field(default_factory=dict, repr=False, compare=False)
 
     def credential(self) -> ModelCredential | None:
-        """What the models are asked with.
-
-        Raises:
-            ConfigError: The one that was asked for cannot be had, or lacks something.
-        """
+        """What the models are asked with; raises as `find_credential` does."""
         return find_credential(self.environ, self._passed)
 
     def secrets(self) -> tuple[Secret, ...]:
@@ -144,21 +138,18 @@ def read_environment(
 ) -> EnvironmentSettings:
     """Read the settings.
 
-    Args:
-        environ: The environment.
-        passed: Credentials that came in another way, by the variable that each stands for, which is then not read.
-        trusts_files: Whether the project's files may send the gateway's key to any host. On a laptop they may be a
-            stranger's; in CI they are those of the base.
+    Credentials that are passed came in another way, by the variable that each stands for, which is then not read. Files
+    that are trusted may send the gateway's key to any host: in CI they are the base's, else perhaps a stranger's.
 
     Raises:
-        ConfigError: values that cannot be used, all at once; the values themselves are not shown.
+        ConfigError: Values that cannot be used, all at once; the values themselves are not shown.
     """
     passed = passed or {}
     given = {name: value for name, value in environ.items() if value and name not in passed}
-    wrong = {name: found for name, check in _CHECKS.items() if name in given and (found := check(given[name]))}
-    if wrong:
-        message = "\n".join(f"The environment variable {name} {why}." for name, why in wrong.items())
-        raise ConfigError(message, hint="Set it again, without what does not belong.", code="ENVIRONMENT_INVALID")
+    checked = {name: check(given[name]) for name, check in _CHECKS.items() if name in given}
+    if wrong := [f"The environment variable {name} {why}." for name, why in checked.items() if why]:
+        hint = "Set it again, without what does not belong."
+        raise ConfigError("\n".join(wrong), hint=hint, code="ENVIRONMENT_INVALID")
     # Whose key it is, and where the environment itself sends it.
     usual = {PORTKEY_HOST, urlsplit(environ.get("PORTKEY_GATEWAY_URL", "")).hostname or PORTKEY_HOST}
     hosts = set(re.findall(r"[^\s,]+", environ.get("ZELDA_GATEWAY_HOSTS", "").lower()))
@@ -222,11 +213,7 @@ def accepted_isolation(environ: Mapping[str, str]) -> str | None:
 
 
 def accept_isolation(environ: Mapping[str, str], level: str) -> Path | None:
-    """Remember it; the file, or nothing where the user has no folder for settings.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Remember it; the file, or nothing where the user has no folder for settings. Raises OSError."""
     file = _accepted_file(environ)
     if file:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from posixpath import dirname
@@ -50,22 +51,22 @@ def upwards(folder: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _walk(top: Path, *, deep: bool = True) -> Iterator[tuple[Path, list[str], list[str]]]:
+def _walk(top: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
     """`os.walk` without hidden folders and those that are too deep; the names of a folder may be narrowed."""
     for place, below, files in os.walk(top):
         folder = Path(place)
-        is_deep = not deep or len(folder.relative_to(top).parts) >= MAX_DEPTH
         # What has a suite's name is reported, whatever it is.
         names = [*files, *filter(is_suite, below)]
+        is_deep = len(folder.relative_to(top).parts) >= MAX_DEPTH
         below[:] = [] if is_deep else sorted(name for name in below if not name.startswith(".") and not is_suite(name))
         yield folder, below, names
 
 
 def _files(top: Path, *, deep: bool = True) -> list[Path]:
-    """Files of a folder and of those below that are no projects of their own."""
+    """Files of a folder and, going deep, of those below that are no projects of their own."""
     found: list[Path] = []
-    for folder, below, names in _walk(top, deep=deep):
-        below[:] = [name for name in below if not os.path.lexists(folder / name / CONFIG_FILE)]
+    for folder, below, names in _walk(top):
+        below[:] = [name for name in below if deep and not os.path.lexists(folder / name / CONFIG_FILE)]
         found += (folder / name for name in names)
     return sorted(found)
 
@@ -88,18 +89,13 @@ def lookalikes(root: Path, test_dir: str) -> tuple[str, ...]:
     remarks = []
     for path in found:
         file = path.relative_to(root).as_posix()
-        if file.isprintable() and path.name.lower().endswith(ENDINGS) and _holds_a_suite(path):
-            place = path.parent.relative_to(root).as_posix() if path in inside else test_dir
-            core = re.sub(r"^tests?[-_. ]*|[-_.]tests?$", "", path.stem.lower()) or "name"
-            remarks.append(f"{file} looks like a suite and is not run: call it {place}/test-{core}.yaml")
+        with suppress(OSError):
+            is_named = file.isprintable() and path.name.lower().endswith(ENDINGS)
+            if is_named and _SUITE_KEYS.search(untrusted.read_head(path, MAX_LOOKED_AT_BYTES)):
+                place = path.parent.relative_to(root).as_posix() if path in inside else test_dir
+                core = re.sub(r"^tests?[-_. ]*|[-_.]tests?$", "", path.stem.lower()) or "name"
+                remarks.append(f"{file} looks like a suite and is not run: call it {place}/test-{core}.yaml")
     return tuple(remarks)
-
-
-def _holds_a_suite(path: Path) -> bool:
-    try:
-        return bool(_SUITE_KEYS.search(untrusted.read_head(path, MAX_LOOKED_AT_BYTES)))
-    except OSError:
-        return False
 
 
 def is_project(folder: Path) -> bool:
@@ -140,16 +136,14 @@ def no_suites(root: Path, test_dir: str) -> ConfigProblem:
     """Says how to make one: zero suites is never green."""
     if below := list(islice((path for path in projects(root) if path != root), MAX_NAMED + 1)):
         listing = ", ".join(path.relative_to(root).as_posix() for path in below[:MAX_NAMED])
-        more = " and more" if len(below) > MAX_NAMED else ""
-        message = (
-            f"there are projects below: {listing}{more}. `zelda run --all-projects` runs them; --project takes one"
-        )
-        return config_problem(test_dir, None, f"holds no suites, but {message}")
+        message = f"there are projects below: {listing}{' and more' if len(below) > MAX_NAMED else ''}"
+        advice = "`zelda run --all-projects` runs them; --project takes one"
+        return config_problem(test_dir, None, f"holds no suites, but {message}. {advice}")
     exists = os.path.isdir(root / test_dir)  # noqa: PTH112 - never raises
     what = "holds no suites" if exists else "does not exist, so there are no suites"
     message = f"{what}: write one to {test_dir}/test-<name>.yaml, or let `zelda init` make an example"
-    similar = lookalikes(root, test_dir)
-    return config_problem(test_dir, None, f"{message} ({similar[0]})" if similar else message)
+    similar = "".join(f" ({remark})" for remark in lookalikes(root, test_dir)[:1])
+    return config_problem(test_dir, None, f"{message}{similar}")
 
 
 def top_of(folder: Path) -> Path | None:

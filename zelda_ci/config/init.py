@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import relpath
@@ -22,11 +22,10 @@ from zelda_ci.config.files import lies_in
 from zelda_ci.config.messages import Rejected
 from zelda_ci.config.schema import CONFIG_FILE, REPOSITORY, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import plain_value
-from zelda_ci.domain import globs
 from zelda_ci.domain.kinds import FOLLOWED, ItemKind
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.errors import ConfigError
-from zelda_ci.files import ownership, untrusted
+from zelda_ci.files import globs, ownership, untrusted
 from zelda_ci.files.atomic import replacing, sync
 from zelda_ci.imports import one_at_a_time
 
@@ -58,21 +57,21 @@ def scalar(text: str) -> str:
     return text if plain else "'{}'".format(text.replace("'", "''"))
 
 
-def _comment(text: str) -> Iterator[str]:
-    return (f"# {line}" for line in wrap(text, WIDTH - 2, break_on_hyphens=False, break_long_words=False))
-
-
 def _rendered(template: str, **values: object) -> str:
     with one_at_a_time("jinja2"):
         from jinja2 import Environment, PackageLoader  # noqa: PLC0415 - 30 ms, and few commands write files
+
+    def lines(text: str, mark: str, *, breaks: bool = True) -> str:
+        wrapped = wrap(text, WIDTH - 2, break_on_hyphens=breaks, break_long_words=breaks)
+        return "".join(f"{mark}{line}\n" for line in wrapped)
 
     environment = Environment(  # noqa: S701 - what is written is no HTML
         loader=PackageLoader("zelda_ci", "config"), trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     environment.filters |= {
-        "comment": lambda text: "".join(f"{line}\n" for line in _comment(printed(text))),
+        "comment": lambda text: lines(printed(text), "# ", breaks=False),
         "key": lambda text, key: f"{key}{'' if key.endswith('-') else ':'} {scalar(printed(text))}\n",
-        "prompt": lambda text: "".join(f"  {line}\n" for line in wrap(text, WIDTH - 2)),
+        "prompt": lambda text: lines(text, "  "),
         "row": _row,
         "scalar": scalar,
     }
@@ -156,10 +155,7 @@ def slug(item: ManifestItem) -> str:
 def first_suite(item: ManifestItem | None, files: Sequence[str] = (), folder: str = "") -> FirstSuite:
     """The suite about an item; the example where there is none, or where nothing that loads comes of it.
 
-    Args:
-        item: What steers.
-        files: The project's, from the top of the tree.
-        folder: Of the project, from which all paths count; a session works there.
+    Files count from the top of the tree, and paths in the suite from the folder of the project.
     """
     if item is not None:
         text = _rendered(
@@ -207,10 +203,7 @@ class CommandLine:
 def config_text(found: Sequence[str] = (), commands: Sequence[CommandLine] = (), programs: Sequence[str] = ()) -> str:
     """A short configuration that loads: what was found is left away where it could be taken for a credential.
 
-    Args:
-        found: What the project is, in sentences.
-        commands: Those that its files suggest.
-        programs: Folders in which the setup command, where it is not left out, installs programs.
+    The sentences found say what the project is; programs are folders in which the setup command installs some.
     """
     has_setup = any(line.key == "setupCommand" and line.remark is None for line in commands)
     folders = programs if has_setup else ()
@@ -224,12 +217,11 @@ def config_text(found: Sequence[str] = (), commands: Sequence[CommandLine] = (),
 
 def _row(name: str) -> str:
     """A key of the configuration with its default or an example, and what it means, in short."""
-    key = next(key for key in keys(ProjectConfig) if key.dotted == name)
-    default: Any = key.field.get_default()
-    value = (key.field.examples or [""])[0] if default is None else default
-    meaning = re.split(r"[:;.](?:\s|$)", key.field.description or "")[0]
-    shown = value if isinstance(value, str) else json.dumps(value)
-    return f"{key.name}: {shown}  # {meaning}{' (none)' if default is None else ''}"
+    field = next(key.field for key in keys(ProjectConfig) if key.dotted == name)
+    default: Any = field.get_default()
+    value, end = ((field.examples or [""])[0], " (none)") if default is None else (default, "")
+    meaning = re.split(r"[:;.](?:\s|$)", field.description or "")[0]
+    return f"{field.alias}: {value if isinstance(value, str) else json.dumps(value)}  # {meaning}{end}"
 
 
 # --- the files ---------------------------------------------------------------------------------------------------
@@ -259,11 +251,7 @@ def written_beside(languages: Iterable[str], tracked: Sequence[str]) -> Iterator
 
 
 def draft(root: Path, file: str, text: str | bytes) -> FileDraft:
-    """A file of the project with this text.
-
-    Raises:
-        ConfigError: Something is in the way.
-    """
+    """A file of the project with this text; raises ConfigError where something is in the way."""
     path = root / file
     if not lies_in(path.parent, root):
         raise ConfigError(f"{file} would lie outside the project: its folder is a symbolic link.", code="INIT_FAILED")
@@ -277,34 +265,23 @@ def draft(root: Path, file: str, text: str | bytes) -> FileDraft:
 
 
 def ignored(root: Path, top: Path, wanted: Iterable[str]) -> tuple[FileDraft | None, list[str]]:
-    """`.gitignore` with lines for folders that it does not ignore yet, and these folders; no draft where it has all.
-
-    Args:
-        root: The project.
-        top: Of its repository: what a `.gitignore` on the way says holds, too.
-        wanted: The folders.
-    """
+    """`.gitignore` with lines for folders that none on the way to the top ignores, and these; no draft without any."""
     empty = draft(root, IGNORE_FILE, b"")
     with _explained(IGNORE_FILE):
         content = untrusted.read(empty.path) if empty.exists else b""
     places = [place for place in (root, *root.parents) if place.is_relative_to(top)]
-    missing = [
-        folder
-        for folder in wanted
-        if not any(_ignores(place, (root / folder / "x").relative_to(place).as_posix()) for place in places)
-    ]
+    missing = [folder for folder in wanted if not any(_ignores(place, root / folder / "x") for place in places)]
     line_break = b"\r\n" if b"\r\n" in content else b"\n"
     separator = line_break if content and not content.endswith(b"\n") else b""
     lines = b"".join(f"{folder}/".encode() + line_break for folder in missing)
     return (replace(empty, content=content + separator + lines) if missing else None), missing
 
 
-def _ignores(place: Path, file: str) -> bool:
-    try:
+def _ignores(place: Path, file: Path) -> bool:
+    lines, name = list[str](), file.relative_to(place).as_posix()
+    with suppress(OSError):
         lines = untrusted.read(place / IGNORE_FILE).decode("utf-8", "replace").splitlines()
-    except OSError:
-        return False
-    found = [pattern.include for pattern in globs.gitignore_patterns(lines) if pattern.match_file(file)]
+    found = [pattern.include for pattern in globs.gitignore_patterns(lines) if pattern.match_file(name)]
     return bool(found and found[-1])
 
 
@@ -317,11 +294,7 @@ def kept_config(root: Path) -> ProjectConfig:
 
 
 def write(drafts: Iterable[FileDraft]) -> None:
-    """Write all drafts. First each goes to a temporary file beside its place, so that a full disk changes nothing.
-
-    Raises:
-        ConfigError: a file cannot be written.
-    """
+    """Write all drafts. First each goes to a temporary file beside its place, so that a full disk changes nothing."""
     with ExitStack() as written:
         for each in drafts:
             written.enter_context(_explained(each.file))

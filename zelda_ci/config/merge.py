@@ -84,16 +84,12 @@ def resolve(suite: SuiteFile, project: Layer[Any]) -> LoadedSuite:
     own, layers = suite.layer, (suite.layer, project)
     settled = {"file": own.file, "name": suite.name, "prompt": suite.prompt}
     origins = {"name": own.origin("name") or Origin(own.file), "prompt": suite.prompt_origin}
-    known = {field.alias for field in ResolvedSuite.model_fields.values()}
     for key, value in _merged(project.values(), own.values()).items():
-        if key in known - settled.keys() and not (key in _COMMANDS and value in ((), NO_COMMAND)):
+        if key not in settled and not (key in _COMMANDS and value in ((), NO_COMMAND)):
             settled[key] = value
-    provenance = {
-        key.dotted: origins.get(key.dotted)
-        or next(filter(None, (layer.origin(key.dotted) for layer in layers)), DEFAULT)
-        for key in keys(ResolvedSuite)
-        if key.group is None and key.name != "file"
-    }
+    names = [key.dotted for key in keys(ResolvedSuite) if key.group is None and key.name != "file"]
+    given = {name: next(filter(None, (layer.origin(name) for layer in layers)), DEFAULT) for name in names}
+    provenance = {**given, **origins}
     return LoadedSuite(ResolvedSuite.model_validate(settled), provenance, own.config.skip, own.config.only)
 
 

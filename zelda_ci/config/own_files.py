@@ -5,12 +5,14 @@ files say: they are read for three keys, and what cannot be read leaves the defa
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from posixpath import basename, dirname, join, normpath
+from typing import Any
 
 from zelda_ci.config.files import is_suite, upwards
 from zelda_ci.config.messages import Rejected
@@ -22,10 +24,8 @@ from zelda_ci.domain.workspace import Listing, Withheld
 
 # Raised when the same tree would give another answer.
 RULES = "1"
-
 DEFAULTS = ProjectKeys()
 MAX_LINKS = 40
-
 _RECORDING_OF_A_JUDGE = "@judge.json"
 _NOTE = re.compile(r"README.*|\..*", re.DOTALL | re.IGNORECASE)
 _TEXT = re.compile(r".*\.(ya?ml|md|txt|json|csv)", re.DOTALL | re.IGNORECASE)
@@ -43,10 +43,10 @@ class OwnFiles:
     @classmethod
     def of(cls, loaded: LoadedProject, recordings: Iterable[Path | None]) -> "OwnFiles":
         """Of a project, and of the folders in which it was told to keep recordings."""
-        prompts = {str(suite.provenance["prompt"].file) for suite in loaded.suites}
         kept = {path.resolve() for path in recordings if path}
-        inside = {path.relative_to(loaded.root).as_posix() for path in kept if path.is_relative_to(loaded.root)}
-        files = {suite.resolved.file for suite in loaded.suites} | prompts | inside
+        files = {path.relative_to(loaded.root).as_posix() for path in kept if path.is_relative_to(loaded.root)}
+        for suite in loaded.suites:
+            files |= {suite.resolved.file, str(suite.provenance["prompt"].file)}
         return cls(loaded.config.test_dir, loaded.config.results_dir, frozenset(files - {"."}))
 
     @cached_property
@@ -67,10 +67,8 @@ class OwnFiles:
     def find(self, listing: Listing, project: str) -> Withheld:
         """Everything of every project, the folder of the tested one given."""
         tree = _Tree(listing)
-        tested = {(self.test_dir, self.results_dir)}
-        withheld: set[str] = set()
-        beside: set[str] = set()
-        for folder, settings in tree.projects(project, tested).items():
+        withheld, beside = set[str](), set[str]()
+        for folder, settings in tree.projects(project, (self.test_dir, self.results_dir)).items():
             for test_dir, results_dir in settings:
                 withheld |= {join(folder, CONFIG_FILE), join(folder, DEFAULTS.results_dir)}
                 withheld |= {results for results in [_plain(join(folder, results_dir))] if _lies_in(results, folder)}
@@ -102,15 +100,16 @@ class _Tree:
         """The files of a folder that are in none below it."""
         return [file for file in self._below.get(folder, ()) if dirname(file) == folder]
 
-    def projects(self, tested: str, settings: set[tuple[str, str]]) -> dict[str, set[tuple[str, str]]]:
+    def projects(self, tested: str, settings: tuple[str, ...]) -> dict[str, set[tuple[str, ...]]]:
         """Folder → where its suites and results lie, for every version of its configuration."""
-        projects = {tested: set(settings)}
+        projects = {tested: {settings}}
         default = (DEFAULTS.test_dir, DEFAULTS.results_dir)
         for file in self._listing.files:
             folder, name = dirname(file), basename(file)
             if name == CONFIG_FILE:
                 texts = self._listing.texts.get(file, ())
-                projects.setdefault(folder, set()).update(map(_places, texts))
+                found = (_texts(text, testDir=default[0], resultsDir=default[1]) for text in texts)
+                projects.setdefault(folder, set()).update(found)
             elif is_suite(name):
                 for above in upwards(dirname(file)):
                     if basename(above) == DEFAULTS.test_dir:
@@ -146,11 +145,9 @@ class _Tree:
 
     def _prompts(self, suite: str, project: str) -> Iterator[str]:
         for text in self._listing.texts.get(suite, ()):
-            given = _values(text, "promptFile").get("promptFile")
-            if given is None:
-                continue
+            (given,) = _texts(text, promptFile="")
             name = normpath(join(dirname(suite), given))
-            for file in {name, *self._resolved(name)}:
+            for file in {name, *self._resolved(name)} if given else ():
                 if file in self._listing.files and _lies_in(file, project) and not _steers(file):
                     yield file
 
@@ -172,19 +169,12 @@ class _Tree:
         return paths
 
 
-def _places(text: bytes) -> tuple[str, str]:
-    values = _values(text, "testDir", "resultsDir")
-    return values.get("testDir", DEFAULTS.test_dir), values.get("resultsDir", DEFAULTS.results_dir)
-
-
-def _values(text: bytes, *names: str) -> dict[str, str]:
-    """Top-level keys with a text."""
-    try:
-        source = read(text.decode("utf-8-sig", "replace"), "")
-    except Rejected:
-        return {}
-    texts = {name: source.texts.get((name,), "") for name in names}
-    return {name: value for name, value in texts.items() if value.strip()}
+def _texts(text: bytes, **keys: str) -> tuple[str, ...]:
+    """The texts of top-level keys; their defaults where they have none."""
+    texts: Mapping[Any, str] = {}
+    with suppress(Rejected):
+        texts = read(text.decode("utf-8-sig", "replace"), "").texts
+    return tuple(given if (given := texts.get((name,), "")).strip() else default for name, default in keys.items())
 
 
 def _plain(path: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from zelda_ci.config import check, document, files, suite_file
+from zelda_ci.config import document, files, suite_file
 from zelda_ci.config.files import find_root, lies_in
 from zelda_ci.config.merge import Layer, LoadedSuite, SuiteFile, resolve
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, shown
@@ -55,14 +55,12 @@ class Examination:
 
 
 def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
-    """Read the configuration of the project that a folder belongs to.
+    """Read the configuration of the project that a folder lies in.
 
-    Args:
-        folder: The project's, or one in it.
-        asked_for: Names of suites that will be selected. A broken suite that none of them means stops nothing then.
+    A broken suite stops nothing where none of the names in `asked_for` means it.
 
     Raises:
-        ConfigError: its message has a line for every problem of every file.
+        ConfigError: Its message has a line for every problem of every file.
     """
     examination = examine(folder, asked_for)
     if examination.project is None:
@@ -82,22 +80,16 @@ def active(loaded: LoadedProject, *, is_ci: bool = False) -> LoadedProject:
     if alone and is_ci:
         message = f"{alone[0].resolved.file}: only is for your own machine: here it would hide every other suite."
         raise ConfigError(message, hint="Nothing was run. Take it out.")
-    if alone and len(alone) < len(suites):
+    if alone and (others := len(suites) - len(alone)):
         names = ", ".join(it.resolved.name for it in alone)
-        notices.append(
-            f"only {names} runs, as `only` says; {len(suites) - len(alone)} of {len(suites)} suites are left out"
-        )
+        notices.append(f"only {names} runs, as `only` says; {others} of {len(suites)} suites are left out")
     if not suites:
         raise ConfigError("Every suite is skipped: nothing to run.", hint="\n".join(notices), code="NO_SUITE_SELECTED")
     return replace(loaded, suites=tuple(alone or suites), notices=(*loaded.notices, *notices))
 
 
 def results_folder(folder: Path) -> Path:
-    """Where the results of a folder's project lie, whatever is wrong with its suites.
-
-    Raises:
-        ConfigError: zelda.config.yaml cannot be used.
-    """
+    """Where the results of a folder's project lie, whatever is wrong with its suites, but not with its own file."""
     root = find_root(folder)
     config = _read_config(root)
     if config.problems:
@@ -123,25 +115,21 @@ def examine(folder: Path, asked_for: Sequence[str] = ()) -> Examination:
     if problems and asked_for and not config.problems:
         called = {suite.layer.file: suite.name for suite in suites}
         broken = {problem.file for problem in problems}
-        wanted = {
-            file
-            for file in broken
-            if any(is_meant(name, called.get(file) or usual_name(file), file) for name in asked_for)
-        }
+        names = {file: called.get(file) or usual_name(file) for file in broken}
+        wanted = {file for file in broken if any(is_meant(name, names[file], file) for name in asked_for)}
         suites = [suite for suite in suites if suite.layer.file not in broken - wanted]
         left_out = ordered(problem for problem in problems if problem.file not in wanted)
         problems = [problem for problem in problems if problem.file in wanted]
     problems += config.problems
-    problems += check.across(config, [suite.layer for suite in suites], complete=not (problems or left_out))
+    problems += document.across(config, [suite.layer for suite in suites], complete=not (problems or left_out))
     if problems:
         return Examination(None, ordered(problems))
     if not suites:
         return Examination(None, (files.no_suites(root, config.config.test_dir),), "NO_SUITES")
     resolved = tuple(resolve(each, config) for suite in suites for each in suite_file.combinations(suite))
-    notices = (f"left out, since it is broken: {problem}" for problem in left_out)
-    return Examination(
-        LoadedProject(root, config, resolved, (*notices, *files.lookalikes(root, config.config.test_dir)))
-    )
+    notices = [f"left out, since it is broken: {problem}" for problem in left_out]
+    notices += files.lookalikes(root, config.config.test_dir)
+    return Examination(LoadedProject(root, config, resolved, tuple(notices)))
 
 
 def _read_config(root: Path) -> Layer[ProjectConfig]:

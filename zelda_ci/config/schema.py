@@ -12,7 +12,6 @@ from pydantic.fields import FieldInfo
 
 from zelda_ci import __version__
 from zelda_ci.config.messages import folded, is_alike, nearest, shown
-from zelda_ci.domain import suite
 from zelda_ci.domain.base import Setting
 from zelda_ci.domain.keys import HEAD, UNDECIDED, KeyDecision, KeySources, base
 from zelda_ci.domain.suite import (
@@ -103,10 +102,14 @@ class SuiteKeys(Setting):
         examples=[["GET /health answers 200."]],
     )
     must_pass: Annotated[tuple[Text, ...], HEAD] = Field(
-        (), description=suite.ALWAYS_RED, examples=[["All tests pass."]]
+        (),
+        description="Criteria like acceptanceCriteria, and the check is red where one fails, whatever the base does.",
+        examples=[["All tests pass."]],
     )
     answer_criteria: Annotated[tuple[Text, ...], HEAD] = Field(
-        (), description=suite.ABOUT_ANSWER, examples=[["It says what is left."]]
+        (),
+        description="What must be true of what the session says. Only for these are its own words evidence.",
+        examples=[["It says what is left."]],
     )
     tags: Annotated[tuple[Text, ...], HEAD] = Field(
         (), description="Words by which suites can be chosen.", examples=[["backend"]]
@@ -163,12 +166,12 @@ class ConfigKey:
 
     @property
     def name(self) -> str:
-        """Without the groups it is in."""
+        """The last step of its path."""
         return self.path[-1]
 
     @property
     def dotted(self) -> str:
-        """With the groups it is in."""
+        """Its path in one word."""
         return ".".join(self.path)
 
     @property
@@ -229,10 +232,6 @@ def group_of(annotation: Any) -> type[BaseModel] | None:
 
 
 _FEW = 8
-_OTHER_FILE: dict[type[BaseModel], tuple[type[BaseModel], str]] = {
-    ProjectConfig: (SuiteConfig, "a suite (test-*.yaml)"),
-    SuiteConfig: (ProjectConfig, CONFIG_FILE),
-}
 
 
 def unknown(name: str, level: tuple[str, ...], model: type[BaseModel]) -> str:
@@ -251,9 +250,9 @@ def unknown(name: str, level: tuple[str, ...], model: type[BaseModel]) -> str:
     if groups and not joined and not mistyped:
         where = "at the top level" if "" in groups else f"under {' or '.join(groups)}"
         return f"{shown(name)} is not a known key here: it belongs {where}"
-    other, file = _OTHER_FILE.get(model, (Setting, ""))
-    if not level and any(key.path == (name,) for key in keys(other)):
-        return f"{name} is not a known key here: it belongs in {file}"
+    for other, file in ((SuiteConfig, "a suite (test-*.yaml)"), (ProjectConfig, CONFIG_FILE)):
+        if not level and issubclass(model, Config) and any(key.path == (name,) for key in keys(other)):
+            return f"{name} is not a known key here: it belongs in {file}"
     names = {**{key.name: key.dotted for key in reversed(every)}, **{name: name for name in here}}
     if near := next(iter(joined), mistyped) or nearest(name, here) or nearest(name, [key.name for key in every]):
         return f"{shown(name)} is not a known key (did you mean {names[near]}?)"

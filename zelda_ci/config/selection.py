@@ -8,8 +8,8 @@ import re2
 
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.messages import nearest, printable, shown
-from zelda_ci.domain import globs
 from zelda_ci.errors import ConfigError
+from zelda_ci.files import globs
 
 _GLOB = re.compile(r"[*?\[{]")
 
@@ -17,16 +17,13 @@ _GLOB = re.compile(r"[*?\[{]")
 def select(
     suites: Sequence[LoadedSuite], names: Iterable[str], tags: Iterable[str] = (), notices: Iterable[str] = ()
 ) -> tuple[LoadedSuite, ...]:
-    """The suites with one of the names and one of the tags, in the order of their files.
+    """The suites that one of the names means and that have one of the tags, in the order of their files.
 
-    Args:
-        suites: All there are.
-        names: Names of suites, paths of their files or folders, or globs of these; none means all.
-        tags: Of which a suite must have one; none means any.
-        notices: What was said of the files, such as of one that looks like a suite and is none.
+    Without names all are meant, and without tags any. `notices` were said of the files, such as of one that looks like
+    a suite and is none.
 
     Raises:
-        ConfigError: a name or tag that no suite has, or nothing is left.
+        ConfigError: No suite has a name or tag, or nothing is left.
     """
     names, tags = list(names), list(tags)
     # Where a suite has this very name, no folder and no file of that name is meant.
@@ -40,35 +37,30 @@ def select(
     strangers = [_unknown_suite(name, suites) for name, found in zip(names, meant, strict=True) if not found]
     if strangers:
         strangers += [f"{told}." for told in notices if any(PurePosixPath(name).stem in told for name in names)]
-    strangers += [_unknown_tag(tag, suites) for tag in tags if not any(tag in it.resolved.tags for it in suites)]
+    known = sorted({tag for suite in suites for tag in suite.resolved.tags})
+    there = f"; there are {', '.join(known)}" if known else "; no suite has tags"
+    strangers += [f'No suite has the tag "{printable(shown(tag))}"{there}.' for tag in tags if tag not in known]
     if strangers:
         hint = "`zelda validate` shows every suite." if suites else None
         raise ConfigError("\n".join(dict.fromkeys(strangers)), hint=hint, code="UNKNOWN_SUITE")
     wanted = exact if not names else set[str]().union(*meant)
-    chosen = tuple(
-        it for it in suites if it.resolved.name in wanted and (not tags or set(tags) & set(it.resolved.tags))
-    )
+    tagged = (it for it in suites if not tags or set(tags) & set(it.resolved.tags))
+    chosen = tuple(it for it in tagged if it.resolved.name in wanted)
     if not chosen:
         raise ConfigError("None of the named suites has one of the tags.", code="NO_SUITE_SELECTED")
     return chosen
 
 
 def containing(suites: Sequence[LoadedSuite], pattern: str) -> tuple[LoadedSuite, ...]:
-    """The suites of which name, description, tags, prompt or criteria hold what a regular expression matches.
-
-    Raises:
-        ConfigError: It is no regular expression, or nothing is left.
-    """
+    """The suites of which name, description, tags, prompt or criteria hold what a regular expression matches."""
     options = re2.Options()
     options.case_sensitive = False
     options.log_errors = False
     try:
         expression = re2.compile(pattern, options)
     except re2.error as problem:
-        message = f"--grep {shown(pattern)} is no regular expression: {problem}."
-        raise ConfigError(
-            message, hint="Put a backslash before signs that are meant as they are.", code="USAGE"
-        ) from None
+        message, hint = f"--grep {shown(pattern)} is no regular expression: {problem}.", "Put a backslash before signs"
+        raise ConfigError(message, hint=f"{hint} that are meant as they are.", code="USAGE") from None
     chosen = tuple(
         suite
         for suite in suites
@@ -82,15 +74,7 @@ def containing(suites: Sequence[LoadedSuite], pattern: str) -> tuple[LoadedSuite
 
 
 def last_failed(suites: Sequence[LoadedSuite], passed: Mapping[str, bool]) -> tuple[LoadedSuite, ...]:
-    """The suites that did not pass when they were run last.
-
-    Args:
-        suites: All that may be meant.
-        passed: By suite, whether its last run was good; suites that were never run are missing.
-
-    Raises:
-        ConfigError: There is none: zero suites is never green.
-    """
+    """The suites that did not pass when they were run last; raises where there is none: zero suites is never green."""
     chosen = tuple(suite for suite in suites if passed.get(suite.resolved.name) is False)
     if not chosen:
         known = any(suite.resolved.name in passed for suite in suites)
@@ -132,9 +116,3 @@ def _unknown_suite(name: str, suites: Sequence[LoadedSuite]) -> str:
     near = nearest(name, [suite.resolved.name for suite in suites] + [suite.resolved.file for suite in suites])
     guess = f" (did you mean {near}?)" if near else ""
     return f'No suite is called "{printable(shown(name))}"{guess}.'
-
-
-def _unknown_tag(tag: str, suites: Sequence[LoadedSuite]) -> str:
-    tags = sorted({tag for suite in suites for tag in suite.resolved.tags})
-    there = f"; there are {', '.join(tags)}" if tags else "; no suite has tags"
-    return f'No suite has the tag "{printable(shown(tag))}"{there}.'

@@ -28,7 +28,7 @@ _UNFIT = re.compile("[\x00\ud800-\udfff]")
 _TOO_DEEP = f"this is nested more than {MAX_DEPTH} levels deep"
 _TOO_MANY = f"the file holds more than {MAX_VALUES} values, repeated ones included"
 
-Path = tuple[str | int, ...]
+Steps = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
@@ -59,32 +59,26 @@ class Source:
 
     file: str = ""
     values: Any = None
-    at: dict[Path, Position] = field(default_factory=lambda: {(): TOP})
-    keys: dict[Path, Position] = field(default_factory=dict)
-    texts: dict[Path, str] = field(default_factory=dict)
+    at: dict[Steps, Position] = field(default_factory=lambda: {(): TOP})
+    keys: dict[Steps, Position] = field(default_factory=dict)
+    texts: dict[Steps, str] = field(default_factory=dict)
     """Single values as they are written, without quotes."""
     problems: list[ConfigProblem] = field(default_factory=list)
     """What is wrong with the file and leaves its values usable."""
 
-    def value(self, path: Path) -> Any:
+    def value(self, path: Steps) -> Any:
         """What stands at a path that exists."""
         value = self.values
         for step in path:
             value = value[step]
         return value
 
-    def key_places(self) -> Iterator[tuple[str, Position]]:
-        """Every dotted key with a value, and where the key stands."""
-        for path, place in self.keys.items():
-            if all(isinstance(step, str) for step in path) and self.value(path) is not None:
-                yield ".".join(map(str, path)), place
+    def key_places(self) -> dict[str, Position]:
+        """Where each dotted key with a value stands."""
+        return {".".join(map(str, path)): place for path, place in self.keys.items() if self.value(path) is not None}
 
-    def add(self, node: Any, path: Path) -> Any:
-        """Note where a node and all in it stand; its value.
-
-        Raises:
-            Rejected: It is larger or deeper than any configuration.
-        """
+    def add(self, node: Any, path: Steps) -> Any:
+        """Note where a node and all in it stand, and return its value; raise where it is larger or deeper than any."""
         place = self.at[path] = _position(node.start_mark)
         if len(self.at) + len(self.keys) > MAX_VALUES:
             raise Rejected(*self.problems, config_problem(self.file, place, _TOO_MANY))
@@ -107,7 +101,7 @@ class Source:
                 self.texts[path] = node.value
                 return node.value if node.style else plain_value(node.value)
 
-    def _entries(self, node: yaml.MappingNode, path: Path) -> Iterator[tuple[str, yaml.Node]]:
+    def _entries(self, node: yaml.MappingNode, path: Steps) -> Iterator[tuple[str, yaml.Node]]:
         """The keys that are words; the first of those that are given twice counts."""
         for key, value in node.value:
             place = _position(key.start_mark)
@@ -139,15 +133,11 @@ class _Loader(Composer, CParser):
             raise Rejected(config_problem(self._file, _position(event.start_mark), _TOO_MANY))
         return super().compose_node(parent, index)
 
-    def descend_resolver(self, *_: Any) -> None:
-        """Plain words get their meaning later."""
-
-    def ascend_resolver(self) -> None:
-        """As above."""
-
     def resolve(self, *_: Any) -> str:
-        """No tag."""
+        """No tag: plain words get their meaning later."""
         return ""
+
+    descend_resolver = ascend_resolver = resolve
 
 
 def read(text: str, file: str) -> Source:
@@ -158,8 +148,8 @@ def read(text: str, file: str) -> Source:
     """
     source = Source(file)
     try:
-        node = _Loader(text, file).get_single_node()
-        source.values = None if node is None else source.add(node, ())
+        if (node := _Loader(text, file).get_single_node()) is not None:
+            source.values = source.add(node, ())
     except yaml.MarkedYAMLError as error:
         raise Rejected(config_problem(file, *_explain(error, text.split("\n")))) from None
     except RecursionError:
@@ -174,9 +164,7 @@ def _position(mark: Any) -> Position:
 
 
 _UNCLOSED = "is opened here and never closed"
-_NO_ESCAPE = (
-    "inside double quotes a backslash begins an escape sequence, and this is none: write it twice, or use single quotes"
-)
+_NO_ESCAPE = "inside double quotes a backslash begins an escape sequence, and this is none: "
 _INDENTATION = "the indentation does not fit the lines above"
 
 # What the parser says, whether the construct's beginning is the place to show, and what it means.
@@ -190,7 +178,7 @@ _MEANINGS = (
     (r"sequence entries are not allowed", False, "a list item must begin on a line of its own"),
     (r"could not find expected ':'", True, "this line is no key: a colon is missing, or it must be indented"),
     (r"expected key|'-' indicator|document start", False, _INDENTATION),
-    (r"unknown escape character|invalid Unicode|hexdecimal", False, _NO_ESCAPE),
+    (r"unknown escape|invalid Unicode|hexdecimal", False, f"{_NO_ESCAPE}write it twice, or use single quotes"),
     (r"cannot start any token", False, "a value cannot begin with this character: put the value in quotes"),
     (r"alphabetic or numeric character", False, "a value cannot begin with & or *: put the value in quotes"),
     (r"comment or line break", False, "after | or > the text begins on the next line"),

@@ -9,14 +9,13 @@ from math import prod
 from pathlib import Path
 
 from zelda_ci.config import document
-from zelda_ci.config.check import PATTERNS
 from zelda_ci.config.document import read_text
 from zelda_ci.config.files import lies_in
 from zelda_ci.config.merge import Layer, Origin, SuiteFile
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem
 from zelda_ci.config.schema import SuiteConfig
 from zelda_ci.config.source import SENTENCES, TOP
-from zelda_ci.domain.suite import NAME
+from zelda_ci.domain.suite import NAME, PATTERNS
 from zelda_ci.files import untrusted
 
 MAX_COMBINATIONS = 50
@@ -72,16 +71,7 @@ def _matrix_problems(suite: SuiteFile) -> Iterator[ConfigProblem]:
 
 
 def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
-    """Read one suite of the project.
-
-    Args:
-        path: Where it is.
-        root: The project.
-        tracked: The project's files that git tracks; asked only where it has to be.
-
-    Raises:
-        Rejected: nothing in the file can be used.
-    """
+    """Read one suite of a project as a document; what git tracks is asked only where it has to be."""
     file = path.relative_to(root).as_posix()
     suite = document.load_document(path, file, SuiteConfig)
     if not suite.source.values:
@@ -94,8 +84,9 @@ def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
         problems += exc.problems
     name = suite.config.name or path.stem.removeprefix("test-")
     if not file.isprintable():
-        message = "the file's name holds characters that cannot be printed: rename it"
-        problems.append(config_problem(file, None, message))
+        problems.append(
+            config_problem(file, None, "the file's name holds characters that cannot be printed: rename it")
+        )
     if "name" not in suite.places and not re.fullmatch(NAME, name):
         message = f"the suite's name, taken from the file's, must be {PATTERNS[NAME]}: set name, or rename the file"
         problems.append(config_problem(file, None, message))
@@ -108,10 +99,10 @@ def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
 def _prompt(suite: Layer[SuiteConfig], path: Path, root: Path, tracked: Tracked) -> tuple[str, Origin]:
     """The prompt, from the file itself or the one it names."""
     file, places, given = suite.file, suite.places, suite.config.prompt_file
-    if "prompt" in places and "promptFile" in places:
-        message = f"prompt (line {places['prompt'].line}) and promptFile are both given: keep one"
-        raise Rejected(config_problem(file, places["promptFile"], message))
     if "prompt" in places:
+        if "promptFile" in places:
+            message = f"prompt (line {places['prompt'].line}) and promptFile are both given: keep one"
+            raise Rejected(config_problem(file, places["promptFile"], message))
         return suite.config.prompt or "", Origin(file, places["prompt"].line)
     if "promptFile" not in places:
         raise Rejected(config_problem(file, TOP, f"the suite has no prompt: {_NEEDS}"))

@@ -22,7 +22,6 @@ from zelda_ci.domain.keys import HEAD, Decider, KeyDecision
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError
 
-NOT_TAKEN = "it was not taken from the pull request"
 # Key → whose value counts.
 DECISIONS: Mapping[str, KeyDecision] = {
     key.dotted: key.decision for model in (ProjectConfig, SuiteConfig) for key in keys(model) if key.group is None
@@ -55,7 +54,7 @@ class KeyChange:
 
     @property
     def effect(self) -> str:
-        return f"It {DECISIONS[self.key].effect}; {NOT_TAKEN}."
+        return f"It {DECISIONS[self.key].effect}; it was not taken from the pull request."
 
 
 @dataclass(frozen=True)
@@ -84,30 +83,24 @@ class SettledProject:
 
 def places(loaded: LoadedProject, top: Path) -> Mapping[str, str]:
     """Suite → where its file is in the repository, links followed."""
-    real = os.path.realpath(top)
     files = {it.resolved.name: os.path.realpath(loaded.root / it.resolved.file) for it in loaded.suites}
-    return {name: Path(os.path.relpath(file, real)).as_posix() for name, file in files.items()}
+    return {name: Path(os.path.relpath(file, os.path.realpath(top))).as_posix() for name, file in files.items()}
 
 
 def base_settings(folder: Path, top: Path, commit: str, wanted: Iterable[str]) -> BaseSettings:
-    """What counts of the files of a base commit.
+    """What counts of the files of a base commit, in a checkout of which `folder` lies in the project.
 
-    Args:
-        folder: Where the search for the project begins, among the base's files.
-        top: Of the repository there.
-        commit: The base.
-        wanted: Suites of the pull request, by path in the repository; the base may lack them.
+    The suites that are wanted are those of the pull request, by path in the repository; the base may lack them.
     """
     root = find_root(folder)
     project = _base_layer(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
     wanted = frozenset(wanted)
     suites = {path: _base_layer(top / path, path, SuiteConfig) for path in wanted if (top / path).exists()}
     problems = (*project.problems, *(problem for layer in suites.values() for problem in layer.problems))
-    held = (os.path.relpath(file, top) for file in suite_files(root, project.config.test_dir))
-    gone = sorted({Path(file).as_posix() for file in held} - wanted)
+    held = {Path(os.path.relpath(file, top)).as_posix() for file in suite_files(root, project.config.test_dir)}
     # Names need not be text.
-    shown = (os.fsencode(file).decode("utf-8", "backslashreplace") for file in gone)
-    return BaseSettings(commit, project, suites, problems, tuple(shown))
+    gone = (os.fsencode(file).decode("utf-8", "backslashreplace") for file in sorted(held - wanted))
+    return BaseSettings(commit, project, suites, problems, tuple(gone))
 
 
 def _base_layer(path: Path, file: str, model: type[Model]) -> Layer[Model]:
@@ -123,11 +116,7 @@ def _base_layer(path: Path, file: str, model: type[Model]) -> Layer[Model]:
 
 
 def settle(head: LoadedProject, top: Path, base: BaseSettings) -> SettledProject:
-    """The project with the base's settings where these count.
-
-    Raises:
-        ConfigError: The base's cannot be read, or do not fit the files of the pull request.
-    """
+    """The project with the base's settings where these count; raises where they are invalid or do not fit its files."""
     if base.problems:
         raise ConfigError(
             f"On a pull request, security settings are taken from the base commit {base.commit[:7]}. Its configuration "
@@ -147,13 +136,7 @@ def settle(head: LoadedProject, top: Path, base: BaseSettings) -> SettledProject
 
 
 def _settled(head: LoadedSuite, path: str, base: BaseSettings) -> SettledSuite:
-    """The suite with the base's settings where these count.
-
-    Args:
-        head: As the pull request has it.
-        path: Of its file in the repository.
-        base: The settings of the base.
-    """
+    """One suite of the pull request, whose file has this path in the repository, with the base's settings."""
     suite, own = head.resolved, base.suites.get(path)
     layer = own or Layer(suite.file, SuiteConfig())
     trusted = resolve(SuiteFile(suite.name, suite.prompt, DEFAULT, layer), base.project)

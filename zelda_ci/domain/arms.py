@@ -1,11 +1,10 @@
 """Two arms, head and base: what they may cost by stored trials, why they go on, and how far they came."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from pydantic import computed_field
 
-from zelda_ci.domain.base import Record
+from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.trials import DoneReason, TrialSetting
 from zelda_ci.redact import SafeText
@@ -33,10 +32,9 @@ class SuiteForecast(Record):
     """Cost at which a session of the suite is ended, judge not included; absent without `maxCostUsd`."""
 
 
-class Forecast(Record):
+class Forecast(Document):
     """The plan of an invocation, before anything is spent."""
 
-    schema_version: Literal[1] = 1
     suites: tuple[SuiteForecast, ...]
     budget_usd: float | None = None
     replayed: bool = False
@@ -63,11 +61,6 @@ class Forecast(Record):
     def most_usd(self) -> float:
         """All sessions, each as dear as the dearest that is stored, as far as prices are known; no bound."""
         return sum(suite.most * suite.price.most for suite in self.suites if suite.price)
-
-    @property
-    def unpriced(self) -> tuple[str, ...]:
-        """Suites without a stored trial."""
-        return tuple(suite.suite for suite in self.suites if suite.price is None)
 
 
 class SuiteArms(Record):

@@ -8,6 +8,8 @@ from pydantic.alias_generators import to_camel
 
 from zelda_ci.redact import Redactor
 
+SCHEMA_VERSION: Literal[1] = 1
+
 
 class Record(BaseModel):
     """A value that is stored or crosses the process border: frozen, camelCase outside, snake_case inside.
@@ -21,17 +23,19 @@ class Record(BaseModel):
     )
 
     def replace(self, **values: object) -> Self:
-        """A copy with other values in some fields, validated like those of a new record.
-
-        Raises:
-            ValueError: A field does not exist, or a value is not one of its type and range.
-        """
+        """A copy with other values in some fields, which are validated like those of a new record."""
         kept = {name: getattr(self, name) for name in self.model_fields_set}
         return self.model_validate({**kept, **values}, extra="forbid", by_name=True, by_alias=False)
 
     def redacted(self, redact: Redactor) -> Self:
         """A copy with every string in it masked, apart from words of our own."""
         return cast("Self", _masked(self, redact))
+
+
+class Document(Record):
+    """A record that is a file of its own, or all that a command prints."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
 
 
 def _masked(value: Any, redact: Redactor) -> Any:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from zelda_ci.domain.base import Record
+from zelda_ci.domain.base import Document, Record
 from zelda_ci.redact import SafeText
 
 Status = Literal["passed", "warning", "failed", "skipped"]
@@ -32,10 +32,9 @@ class Check(Record):
     """True where it was tried earlier, on the same commit with the same settings."""
 
 
-class CheckReport(Record):
+class CheckReport(Document):
     """All checks of one invocation."""
 
-    schema_version: int = 1
     checks: tuple[Check, ...]
     seconds: float
 

@@ -1,18 +1,16 @@
 """What a run in CI knows beside its results: where they came from, what they are compared with, where they are told."""
 
 from enum import StrEnum
-from typing import Literal
 
 from pydantic import AwareDatetime
 
-from zelda_ci.domain.base import Record
+from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.comparison import AcceptedReason, NotLoaded
 
 
-class Provenance(Record):
+class Provenance(Document):
     """Origin of the results of an artifact; untrusted until it agrees with what GitHub says of its run."""
 
-    schema_version: Literal[1] = 1
     repository: str
     """`owner/name`."""
     repository_id: int

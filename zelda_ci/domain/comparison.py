@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime
 
-from zelda_ci.domain.base import Record
+from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.session import SessionStatus
@@ -183,10 +183,9 @@ class FamilySize(Record):
 SAME_FILES = "both sides tested the same files with the same settings: what differs is noise"
 
 
-class Comparison(Record):
+class Comparison(Document):
     """A candidate against a baseline."""
 
-    schema_version: Literal[1] = 1
     verdict: Verdict
     """The gravest of all suites and of the overall numbers."""
     counts: dict[Verdict, int]

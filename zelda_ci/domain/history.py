@@ -1,8 +1,6 @@
 """Stored runs at a glance: what a list of them shows."""
 
-from typing import Literal
-
-from zelda_ci.domain.base import Record
+from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.measures import LISTED, Measure, Metric, values
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -42,10 +40,9 @@ class SkippedRun(Record):
     message: str
 
 
-class History(Record):
+class History(Document):
     """All stored runs, or those that were asked for, newest first."""
 
-    schema_version: Literal[1] = 1
     runs: tuple[StoredRun, ...] = ()
     skipped: tuple[SkippedRun, ...] = ()
     unfinished: int = 0
@@ -54,16 +51,15 @@ class History(Record):
 
 def at_a_glance(run: RunResult) -> StoredRun:
     """The short form of a result."""
-    details = run.details(EfficiencyDetails)
-    requested = run.api.requests > 0
+    details, judge = run.details(EfficiencyDetails), run.judge.models if run.judge else {}
     cost_known = details.cost_known if details else all(model.cost_known for model in run.api.models.values())
     return StoredRun(
         **{name: getattr(run, name) for name in RunOutline.model_fields},
         outcome=run_outcome(run),
         scores={metric: result.score for metric, result in run.evaluations.items() if result.score is not None},
-        cost_usd=details.cost_usd if details else run.api.cost_usd if requested else None,
+        cost_usd=details.cost_usd if details else run.api.cost_usd if run.api.requests else None,
         judge_cost_usd=run.judge.cost_usd if run.judge else None,
-        cost_known=cost_known and all(model.cost_known for model in (run.judge.models if run.judge else {}).values()),
+        cost_known=cost_known and all(model.cost_known for model in judge.values()),
         turns=details.turns if details else None,
         numbers={measure: value for measure, value in values(run.evaluations).items() if measure in LISTED} or None,
         commit=run.source.commit if run.source else None,

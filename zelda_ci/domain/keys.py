@@ -25,10 +25,6 @@ class KeySources:
     none: str | None = None
     """The word for an empty list."""
 
-    def name(self, kind: SourceKind) -> str | None:
-        """Name under which the key can be given in this way."""
-        return {"option": self.option, "input": self.input, "variable": self.variable}[kind]
-
 
 class Decider(StrEnum):
     """Whose value counts on a pull request, which anybody may have written."""
@@ -55,6 +51,4 @@ class KeyDecision:
 HEAD = KeyDecision(Decider.HEAD)
 # A key about which nobody has decided is the base's.
 UNDECIDED = KeyDecision(Decider.BASE, "would have changed a setting whose decision is missing")
-
-
 base, lower, judging = (partial(KeyDecision, by) for by in (Decider.BASE, Decider.LOWER, Decider.JUDGING))

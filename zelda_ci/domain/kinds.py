@@ -96,10 +96,8 @@ KINDS: Mapping[ItemKind, Kind] = {
     ItemKind.PROGRAMS: Kind("programs", ("bin",), "in force"),
 }  # fmt: skip
 
-# What a session uses by calling it; the rest works without a call.
-CALLED = frozenset(kind for kind, row in KINDS.items() if row.used == "called")
-# What a session follows or breaks.
-FOLLOWED = frozenset(kind for kind, row in KINDS.items() if row.used == "followed")
+# What a session uses by calling it, and what it follows or breaks; the rest works without a call.
+CALLED, FOLLOWED = (frozenset(kind for kind, row in KINDS.items() if row.used == use) for use in ("called", "followed"))
 
 CLAUDE = ".claude"
 PLUGIN_MANIFEST = ".claude-plugin/plugin.json"
@@ -109,8 +107,6 @@ PLUGIN_PARTS = (
     "hooks", "monitors", "bin", "hooks.json", "settings.json", ".mcp.json", ".lsp.json",
 )  # fmt: skip
 _MEMORY_NAMES = frozenset(name.lower() for name in KINDS[ItemKind.MEMORY].files)
-# Files that steer wherever they lie.
-_NAMES = frozenset({*KINDS[ItemKind.MCP_SERVER].files, SKILL_FILE})
 
 
 def is_memory(name: str) -> bool:
@@ -120,8 +116,9 @@ def is_memory(name: str) -> bool:
 
 def may_steer(path: str) -> bool:
     """True where a file's name or place says that it steers, or may steer, Claude Code."""
-    *folders, name = path.split("/")
-    return is_memory(name) or name in _NAMES or any(part.lower().startswith(CLAUDE) for part in (*folders, name))
+    *_, name = parts = path.split("/")
+    is_named = is_memory(name) or name in {*KINDS[ItemKind.MCP_SERVER].files, SKILL_FILE}
+    return is_named or any(part.lower().startswith(CLAUDE) for part in parts)
 
 
 def of_folder(folder: str) -> Kind | None:
@@ -142,18 +139,9 @@ def agent(name: object) -> str:
     return _named("Agent", name)
 
 
-def server(name: str) -> str:
-    """Begin of the names of an MCP server's tools, without the last two underscores."""
-    return f"mcp__{_plain(name)}"
-
-
-def server_tool(server_name: str, tool: str) -> str:
-    """A tool of an MCP server."""
-    return f"{server(server_name)}__{_plain(tool)}"
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)
+def server(*names: str) -> str:
+    """Begin of the names of an MCP server's tools, without the last two underscores; with a tool's name, the tool."""
+    return "__".join(("mcp", *(re.sub(r"[^a-zA-Z0-9_-]", "_", name) for name in names)))
 
 
 def _named(kind: str, name: object) -> str:

@@ -1,8 +1,6 @@
 """What steers a session: skills, commands, sub-agents, rules, CLAUDE.md, hooks, MCP servers; and what was loaded."""
 
-from typing import Literal
-
-from zelda_ci.domain.base import Record
+from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.kinds import FOLLOWED, KINDS, ItemKind, Shown, agent, server, skill
 from zelda_ci.redact import EMPTY, SafeText
 
@@ -29,8 +27,8 @@ class ManifestEntry(Record):
     @property
     def tool(self) -> str:
         """Its name among the calls of a session; servers by what their tools' names begin with."""
-        naming = {"Skill": skill, "Agent": agent, "mcp": server}.get(KINDS[self.kind].call)
-        return naming(self.name) if naming else self.name
+        names = {"Skill": skill(self.name), "Agent": agent(self.name), "mcp": server(self.name)}
+        return names.get(KINDS[self.kind].call, self.name)
 
 
 class ManifestItem(ManifestEntry):
@@ -97,10 +95,9 @@ class RefusedSetting(Record):
         return f"not loaded{entry}: {self.problem}{lost}"
 
 
-class ToolsManifest(Record):
+class ToolsManifest(Document):
     """Everything that was found in the files, and what could not be looked at."""
 
-    schema_version: Literal[1] = 1
     items: tuple[ManifestItem, ...] = ()
     settings: tuple[ManifestItem, ...] = ()
     """Settings and output styles: nothing that a session uses well or badly, but it feels them."""

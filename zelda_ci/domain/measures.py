@@ -94,13 +94,8 @@ def _counted(write: Callable[[float], str], noun: str) -> Callable[[float], str]
     return lambda value: f"{write(value)} {noun if value == 1 else noun + 's'}"
 
 
-POINTS = NumberFormat(
-    numbers.format_score,
-    numbers.format_score,
-    _counted(numbers.format_score, "point"),
-    relative=False,
-    brief_relative=False,
-)
+_score = numbers.format_score
+POINTS = NumberFormat(_score, _score, _counted(_score, "point"), relative=False, brief_relative=False)
 USD = NumberFormat(numbers.money, numbers.brief_money, numbers.money)
 COUNT = NumberFormat(numbers.whole, numbers.brief_count, numbers.whole)
 SECONDS = NumberFormat(numbers.duration, numbers.duration, numbers.duration)
@@ -118,14 +113,6 @@ class StoredMetric(Protocol):
     def details(self) -> Record: ...
 
 
-@dataclass(frozen=True, slots=True)
-class GateLimit:
-    """Limits that the documentation shows for the gate of a score."""
-
-    example_minimum: float
-    example_tolerance: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureSpec:
     """One number: how it is read, judged, named and written."""
@@ -140,8 +127,8 @@ class MeasureSpec:
     scale: Scale
     read: Callable[[StoredMetric], float | None] = lambda result: result.score
     """Reads the value in a stored result; None where it was not computed."""
-    limit: GateLimit | None = None
-    """Example limits; scores alone have them, which are points of 100."""
+    limit: tuple[float, float] | None = None
+    """Minimum and tolerance of the gate as the documentation shows them; scores alone have them, points of 100."""
 
     @property
     def heading(self) -> str:
@@ -155,14 +142,6 @@ class MeasureSpec:
             return float(value) if value is not None and abs(value) < MAX_PLAUSIBLE else None
         except Exception:  # noqa: BLE001  # a fault in a row costs this number, not the report of a run that was paid for
             return None
-
-
-def written(write: Callable[[float], str], value: float) -> str:
-    """The value as a row of the registry writes it; as a plain number where that fails."""
-    try:
-        return str(write(value))
-    except Exception:  # noqa: BLE001  # as above
-        return f"{value:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +172,7 @@ def own_measure(metric: Metric) -> MeasureSpec:
 
 
 class NumberDetails(Record):
-    """Details of a metric that is one number, and needs no more to be told."""
+    """Details of a metric that is one number."""
 
     value: float
 
@@ -219,7 +198,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 column="Efficiency",
                 # Cost, turns and time go into it, so it moves as they do.
                 scale=Scale("higher", 10.0, varies=True, of_the_hour=True),
-                limit=GateLimit(example_minimum=50, example_tolerance=10),
+                limit=(50, 10),
             ),
             Measure.COST: MeasureSpec(
                 label="session cost",
@@ -263,7 +242,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 column="Fulfillment",
                 listed="Fulfil %",
                 scale=Scale("higher", 5.0),  # less than one criterion of the twenty that a large suite has
-                limit=GateLimit(example_minimum=80, example_tolerance=5),
+                limit=(80, 5),
             ),
         },
     ),
@@ -278,7 +257,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 column="Tool usage",
                 listed="Tools %",
                 scale=Scale("higher", 10.0),  # one finding of the ten that a project with some rules and skills has
-                limit=GateLimit(example_minimum=60, example_tolerance=10),
+                limit=(60, 10),
             ),
         },
     ),
@@ -294,7 +273,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 listed="Correct %",
                 # Tests of one change share a cause; one flaky test in twenty is not a regression of the steering files.
                 scale=Scale("higher", 5.0),
-                limit=GateLimit(example_minimum=100, example_tolerance=0),
+                limit=(100, 0),
             ),
             Measure.TESTS: MeasureSpec(
                 label="tests run",
@@ -319,9 +298,4 @@ MEASURES: Mapping[Measure, MeasureSpec] = {
 METRIC_OF: Mapping[Measure, Metric] = {measure: metric for metric, spec in METRICS.items() for measure in spec.measures}
 SCORES: Mapping[Metric, MeasureSpec] = {metric: own_measure(metric) for metric in METRICS if own_measure(metric).limit}
 # Columns in lists of numbers that are no scores.
-LISTED: Mapping[Measure, str] = {
-    measure: spec.listed
-    for metric in METRICS.values()
-    for measure, spec in metric.measures.items()
-    if spec.listed and not spec.limit
-}
+LISTED: Mapping[Measure, str] = {it: spec.listed for it, spec in MEASURES.items() if spec.listed and not spec.limit}

@@ -1,13 +1,13 @@
 """Results of suites night by night, and checks that fell although nobody changed a file that steers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import AwareDatetime, Field, model_validator
 
-from zelda_ci.domain.base import Record
+from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.trials import MAX_TRIALS
 
 # More than any history of ours has: whoever writes more means to keep the reader busy.
@@ -104,17 +104,13 @@ class Drift(Record):
 
 def nights_of(nights: Iterable[Night], drift: Drift) -> tuple[Night, ...]:
     """The newest nights in which a drift was looked at, those that `lately` counts."""
-    return tuple(
-        night
-        for night in nights
-        if night.at >= drift.since and (row := night.suites.get(drift.suite)) and row.outcome == drift.outcome
-    )[-WINDOW:]
+    rows = ((night, night.suites.get(drift.suite)) for night in nights if night.at >= drift.since)
+    return tuple(night for night, row in rows if row and row.outcome == drift.outcome)[-WINDOW:]
 
 
-class NightlyHistory(Record):
+class NightlyHistory(Document):
     """`history.json`: a row per night, the oldest first, and what is known to have fallen."""
 
-    schema_version: Literal[1] = 1
     nights: tuple[Night, ...] = Field((), max_length=MAX_ROWS)
     drifts: tuple[Drift, ...] = Field((), max_length=MAX_ROWS)
     author: Annotated[str, Field(min_length=1, max_length=MAX_LOGIN_LENGTH)] | None = None
@@ -131,8 +127,6 @@ SETTLING = 14
 REFERENCE = 60
 # Nights of one state in which a fall can be seen at the earliest: the newest five against seven.
 MIN_NIGHTS = 12
-# Trials of a check that are counted on a side, the newest ones: an exact test of many more takes for ever.
-MAX_COUNTED = MAX_TRIALS
 
 
 @dataclass(frozen=True)
@@ -145,15 +139,17 @@ class Split:
 
     def of(self, nights: Sequence[Night], check: str) -> Passes:
         """Passes of a check in these nights; of very many trials, in the newest of them."""
-        rows = [night.suites[self.suite].checks for night in nights]
-        counts = [row[check] for row in reversed(rows) if check in row]
+        counts = self._counts(nights, check)[::-1]
         sums = accumulate(count.trials for count in counts)
-        return summed(count for count, trials in zip(counts, sums, strict=True) if trials <= MAX_COUNTED)
+        # An exact test of more takes for ever.
+        return summed(count for count, trials in zip(counts, sums, strict=True) if trials <= MAX_TRIALS)
 
     def rates(self, nights: Sequence[Night], check: str) -> tuple[float, ...]:
         """Shares of trials that passed, one for each night that has the check."""
-        rows = [night.suites[self.suite].checks for night in nights]
-        return tuple(row[check].rate for row in rows if check in row and row[check].trials)
+        return tuple(count.rate for count in self._counts(nights, check) if count.trials)
+
+    def _counts(self, nights: Sequence[Night], check: str) -> list[Passes]:
+        return [row[check] for night in nights if check in (row := night.suites[self.suite].checks)]
 
     @property
     def newest(self) -> SuiteNight:
@@ -177,16 +173,9 @@ def split_nights(nights: Sequence[Night], suite: str) -> tuple[Split, ...]:
     outcome = nights[-1].suites[suite].outcome
     alike = tuple(night for night in nights if suite in night.suites and night.suites[suite].outcome == outcome)
     platforms = [night.suites[suite].platform for night in alike]
-    starts = [*_changes(platforms), *(max(0, len(alike) - nights) for nights in (WINDOW, LONG_WINDOW))]
-    return tuple(
-        Split(suite, alike[max(0, start - REFERENCE) : start], alike[start:]) for start in dict.fromkeys(starts)
-    )
-
-
-def _changes(platforms: Sequence[Mapping[str, str]]) -> list[int]:
-    """Places where the platform changed: the first among the newest nights, else the last one not long ago."""
-    nights = len(platforms)
-    changes = [index for index in range(1, nights) if platforms[index] != platforms[index - 1]]
-    lately = [index for index in changes if index >= nights - WINDOW]
-    settling = [index for index in changes if index >= nights - SETTLING]
-    return lately[:1] or settling[-1:]
+    changes = [index for index in range(1, len(alike)) if platforms[index] != platforms[index - 1]]
+    lately, settling = ([index for index in changes if index >= len(alike) - days] for days in (WINDOW, SETTLING))
+    # The first change among the newest nights, else the last one not long ago.
+    starts = dict.fromkeys(lately[:1] or settling[-1:])
+    starts |= dict.fromkeys(max(0, len(alike) - days) for days in (WINDOW, LONG_WINDOW))
+    return tuple(Split(suite, alike[max(0, start - REFERENCE) : start], alike[start:]) for start in starts)

@@ -41,20 +41,6 @@ def duration(seconds: float) -> str:
     return f"{hours}h {minutes:02d}m"
 
 
-def rough_duration(seconds: float) -> str:
-    """`40 s`, `7 min` or `2h 05m`: an estimate is no finer than it is sure."""
-    if (tens := max(10, 10 * round(seconds / 10))) < MINUTE:
-        return f"{tens} s"
-    return f"{minutes} min" if (minutes := round(seconds / MINUTE)) < MINUTE else duration(MINUTE * minutes)
-
-
-def clock(seconds: float) -> str:
-    """`0:42` or `1:02:03`: of steady width, for time that is still running."""
-    minutes, rest = divmod(int(seconds), MINUTE)
-    hours, minutes = divmod(minutes, MINUTE)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
 def format_count(number: int, noun: str, plural: str | None = None) -> str:
     """`1 file`, `3 files`."""
     return f"{whole(number)} {noun if number == 1 else plural or noun + 's'}"

@@ -1,19 +1,13 @@
 """What results mean for whoever waits for the exit code."""
 
-from collections.abc import Iterable
 from enum import Enum
 from functools import total_ordering
-from typing import Literal
 
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CorrectnessDetails
-
-# What a criterion counts as that the evidence cannot decide.
-Undecided = Literal["fail", "ignore"]
 
 FULL_SCORE = 100.0
 
@@ -54,19 +48,20 @@ class Outcome(Enum):
 
 ORDER = {outcome: place for place, outcome in enumerate(Outcome)}
 EXIT_CODES = dict(zip(Outcome, (0, 0, 1, 2, 2, 130), strict=True))
+# Of sessions that did not end at a limit of their suite.
+ENDINGS = {
+    SessionStatus.COMPLETED: Outcome.MEASURED,
+    SessionStatus.FAILED: Outcome.BROKEN,
+    SessionStatus.INTERRUPTED: Outcome.INTERRUPTED,
+}
 
 
 def run_outcome(run: RunResult) -> Outcome:
     """Outcome of one run: the worst of how its session ended and its evaluation went. A pass needs a met criterion."""
     incomplete = (Outcome.INCOMPLETE for result in run.evaluations.values() if result.failed)
     criteria = _criteria_outcome(run)
-    worst = max(_status_outcome(run.status), correctness_outcome(run), criteria, *incomplete)
+    worst = max(ENDINGS.get(run.status, Outcome.FAILED), correctness_outcome(run), criteria, *incomplete)
     return Outcome.MEASURED if worst is Outcome.PASSED and criteria is Outcome.MEASURED else worst
-
-
-def measured_words(runs: Iterable[RunResult]) -> str:
-    """Words for runs that only measured: tests that were there before do not say that the task is done."""
-    return "your tests pass" if Outcome.PASSED in map(correctness_outcome, runs) else "nothing was checked"
 
 
 def correctness_outcome(run: RunResult) -> Outcome:
@@ -84,17 +79,9 @@ def correctness_outcome(run: RunResult) -> Outcome:
 
 def failed_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
     """The acceptance criteria that count as not met: failed, or undecided where the suite does not ignore that."""
-    counted = _not_met(run.config.undecided)
+    counted = {CriterionVerdict.FAIL, *([CriterionVerdict.UNDECIDED] if run.config.undecided == "fail" else [])}
     details = run.details(FulfillmentDetails)
     return tuple(criterion for criterion in details.criteria if criterion.verdict in counted) if details else ()
-
-
-def only_measures(suite: ResolvedSuite) -> bool:
-    """True where nothing is asked of a suite's runs that could pass or fail."""
-    judged = suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and suite.criteria
-    commands = suite.build_command or suite.test_command
-    tested = suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and commands
-    return not (judged or tested)
 
 
 def batch_outcome(batch: BatchResult) -> Outcome:
@@ -107,27 +94,11 @@ def batch_outcome(batch: BatchResult) -> Outcome:
     return max((*map(run_outcome, batch.runs), *unpaid, *cut_short), default=without_runs)
 
 
-def _not_met(undecided: Undecided) -> set[CriterionVerdict]:
-    return {CriterionVerdict.FAIL} | ({CriterionVerdict.UNDECIDED} if undecided == "fail" else set())
-
-
 def _criteria_outcome(run: RunResult) -> Outcome:
     details = run.details(FulfillmentDetails)
     verdicts = {criterion.verdict for criterion in details.criteria} if details else set()
     if CriterionVerdict.NOT_JUDGED in verdicts:
         return Outcome.INCOMPLETE
-    if verdicts & _not_met(run.config.undecided):
+    if failed_criteria(run):
         return Outcome.FAILED
     return Outcome.PASSED if CriterionVerdict.PASS in verdicts else Outcome.MEASURED
-
-
-def _status_outcome(status: SessionStatus) -> Outcome:
-    match status:
-        case SessionStatus.COMPLETED:
-            return Outcome.MEASURED
-        case SessionStatus.MAX_TURNS | SessionStatus.BUDGET_EXCEEDED | SessionStatus.TIMED_OUT:
-            return Outcome.FAILED
-        case SessionStatus.FAILED:
-            return Outcome.BROKEN
-        case SessionStatus.INTERRUPTED:
-            return Outcome.INTERRUPTED

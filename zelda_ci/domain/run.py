@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import AwareDatetime, Field, model_validator
 
 from zelda_ci.domain.arms import BaseSide, SuiteArms
-from zelda_ci.domain.base import Record
+from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
@@ -18,8 +18,6 @@ from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import ChangeSummary, IsolationReport, TestedSource
 from zelda_ci.redact import SafeText
-
-SCHEMA_VERSION: Literal[1] = 1
 
 MAX_METRIC_KEY_LENGTH = 60
 
@@ -56,15 +54,12 @@ class JudgeUsage(ApiUsage):
         """Sum with what an earlier judging of the same run used."""
         if earlier is None:
             return self
+        counted = ("requests", "retries", "api_seconds", "wait_seconds", "throttled")
         models = {name: earlier.models.get(name, ModelUsage()).with_more(use) for name, use in self.models.items()}
         return JudgeUsage(
-            requests=earlier.requests + self.requests,
-            retries=earlier.retries + self.retries,
+            **{name: getattr(earlier, name) + getattr(self, name) for name in counted},
             errors=dict(Counter(earlier.errors) + Counter(self.errors)),
             models={**earlier.models, **models},
-            api_seconds=earlier.api_seconds + self.api_seconds,
-            wait_seconds=earlier.wait_seconds + self.wait_seconds,
-            throttled=earlier.throttled + self.throttled,
             notices=tuple(dict.fromkeys((*earlier.notices, *self.notices))),
         )
 
@@ -87,10 +82,9 @@ class RunOutline(Record):
     """True where the model's words came from a cassette."""
 
 
-class RunResult(RunOutline):
+class RunResult(Document, RunOutline):
     """One suite, one trial: everything that list and compare need; transcript and patch lie beside it."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
     look: int | None = Field(None, ge=1)
     """The look of an adaptive plan for which it was made; absent where the number of trials was fixed."""
     failure: Failure | None = None
@@ -122,26 +116,22 @@ class RunResult(RunOutline):
     @classmethod
     def _leave_out_newer_metrics(cls, values: Any) -> Any:
         evaluations = values.get("evaluations") if isinstance(values, dict) else None
-        # Names only: whatever else stands there could not be told from damage.
-        newer = {key for key in evaluations if _is_newer(key)} if isinstance(evaluations, dict) else set()
-        if not newer or not isinstance(evaluations, dict):
+        if not isinstance(evaluations, dict):
             return values
+        # Names only: whatever else stands there could not be told from damage.
+        names = {key for key in evaluations.keys() - set(Metric) if len(key) <= MAX_METRIC_KEY_LENGTH and key.isascii()}
+        newer = {key for key in names if key.isidentifier()}
         known = {key: result for key, result in evaluations.items() if key not in newer}
-        return {**values, "evaluations": known, "unknownMetrics": sorted(newer)}
+        return {**values, "evaluations": known, "unknownMetrics": sorted(newer)} if newer else values
 
     def details(self, kind: type[_Record]) -> _Record | None:
         """The details of the metric that has this kind; nothing where it was not computed, or they are another's."""
         return next((result.details for result in self.evaluations.values() if isinstance(result.details, kind)), None)
 
 
-def _is_newer(key: str) -> bool:
-    return key not in set(Metric) and len(key) <= MAX_METRIC_KEY_LENGTH and key.isascii() and key.isidentifier()
-
-
-class BatchResult(Record):
+class BatchResult(Document):
     """One invocation: its runs in suite order, then trial order."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
     batch_id: str
     started_at: AwareDatetime
     finished_at: AwareDatetime
@@ -175,10 +165,9 @@ class BatchResult(Record):
     @property
     def is_planned_by_looks(self) -> bool:
         """True where trials were added as they were needed, until each suite was decided."""
-        if self.base is None:
-            return False
         # Where the number of trials is fixed, only suites are listed for which the money did not suffice.
-        return bool(self.arms and self.base.commit) or any(not suite.unpaid for suite in self.arms)
+        is_begun = any((self.base and self.base.commit) or not suite.unpaid for suite in self.arms)
+        return self.base is not None and is_begun
 
     @property
     def unpaid(self) -> tuple[SuiteArms, ...]:
@@ -186,10 +175,9 @@ class BatchResult(Record):
         return tuple(suite for suite in self.arms if suite.unpaid)
 
 
-class Pool(Record):
+class Pool(Document):
     """Trials of earlier runs, stored beside a run's own results, so that one artifact has them all."""
 
-    schema_version: Literal[1] = 1
     suites: dict[str, Fingerprint] = {}
     """Every suite of the tested commit, also those that were not run."""
     trials: tuple[RunResult, ...] = ()

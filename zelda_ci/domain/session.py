@@ -6,20 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt
 
-from zelda_ci.domain.base import Record
+from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.kinds import MAX_TOOL_NAME_LENGTH, agent, skill
 from zelda_ci.redact import SafeJson, SafeText
 
-MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
-
 # What models can see, and so what a session has seen.
-ENDINGS: dict[MediaType, str] = {
-    "image/png": "png",
-    "image/jpeg": "jpg",
-    "image/gif": "gif",
-    "image/webp": "webp",
-}
-
+MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+_BEGINNINGS: dict[bytes, MediaType] = {
+    b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF87a": "image/gif", b"GIF89a": "image/gif",
+}  # fmt: skip
 # Of one image: the API takes 5 MB of base64.
 MAX_IMAGE_BYTES = 3_700_000
 
@@ -35,20 +30,14 @@ class SessionImage(Record):
     @property
     def file_name(self) -> str:
         """The name of its file."""
-        return f"{self.sha256}.{ENDINGS[self.media_type]}"
+        return f"{self.sha256}.{self.media_type.removeprefix('image/').replace('jpeg', 'jpg')}"
 
 
 def media_type_of(data: bytes) -> MediaType | None:
     """Type of an image by its first bytes; None for an unknown one."""
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if data.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if data.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
-    return None
+    return next((kind for beginning, kind in _BEGINNINGS.items() if data.startswith(beginning)), None)
 
 
 class SessionStatus(StrEnum):
@@ -331,10 +320,9 @@ class Turn(Record):
 Entry = Annotated[Turn | ToolReturned | UserSaid | Retried | Denied | HookRan | Noticed, Field(discriminator="type")]
 
 
-class SessionTranscript(Record):
+class SessionTranscript(Document):
     """The whole session in order: redacted, complete up to the last message that arrived."""
 
-    schema_version: Literal[1] = 1
     run_id: str
     prompt: SafeText
     started_at: datetime

@@ -1,11 +1,11 @@
 """A run that several machines share: who runs what, and what one of them hands in."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
-from zelda_ci.domain.base import Record
+from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
@@ -15,8 +15,6 @@ from zelda_ci.domain.run import BatchResult, CountedTrials, RunResult, StoredTri
 MAX_SHARDS = 256
 
 ShardNumber = Annotated[int, Field(ge=1, le=MAX_SHARDS)]
-
-_SHARD = re.compile(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})")
 
 
 class ShardOf(Record):
@@ -35,12 +33,8 @@ class ShardOf(Record):
 
 
 def shard_of(text: str) -> ShardOf:
-    """The shard that a text like `2/4` means.
-
-    Raises:
-        ValueError: It means none; the message says what is allowed.
-    """
-    found = _SHARD.fullmatch(text.strip())
+    """The shard that a text like `2/4` means; a ValueError says what is allowed."""
+    found = re.fullmatch(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})", text.strip())
     number, shards = (int(part) for part in found.groups()) if found else (0, 0)
     if not 1 <= number <= shards <= MAX_SHARDS:
         raise ValueError(f"allowed are a number and how many there are, such as 2/4, up to {MAX_SHARDS}")
@@ -62,10 +56,9 @@ class PlannedSuite(Record):
     """SHA-256 of the stored trials that count for it; empty without any."""
 
 
-class ShardPlan(Record):
+class ShardPlan(Document):
     """Plan of who runs what: the shards of one run have equal plans."""
 
-    schema_version: Literal[1] = 1
     zelda: str
     """Version."""
     commit: str | None = None
@@ -89,10 +82,9 @@ class ShardPlan(Record):
         return tuple(suite.name for suite in self.suites_of(shard))
 
 
-class ShardPart(Record):
+class ShardPart(Document):
     """Part that a shard hands in beside its results: enough to know where it belongs."""
 
-    schema_version: Literal[1] = 1
     shard: ShardNumber
     plan: ShardPlan
     platform: str
@@ -103,10 +95,9 @@ class ShardPart(Record):
     """Stored trials by suite; outside of GitHub, where nobody else knows them."""
 
 
-class PinnedPlan(Record):
+class PinnedPlan(Document):
     """A plan with all that was found on GitHub when it was made, so that nothing that is stored later changes it."""
 
-    schema_version: Literal[1] = 1
     plan: ShardPlan
     origin: Provenance
     """The job that made it."""

@@ -1,8 +1,6 @@
 """Which of the files that steer Claude Code a session felt: loaded, used, missed, broke; and which files it touched."""
 
-from typing import Literal
-
-from zelda_ci.domain.base import Record
+from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.redact import SafeText
 
@@ -61,10 +59,9 @@ class SuiteCoverage(Record):
     """True where it used, missed or broke anything."""
 
 
-class SteeringCoverage(Record):
+class SteeringCoverage(Document):
     """Coverage of the files that steer by suites: what none of them touches comes first."""
 
-    schema_version: Literal[1] = 1
     units: tuple[UnitCoverage, ...] = ()
     suites: tuple[SuiteCoverage, ...] = ()
     unknown: tuple[str, ...] = ()

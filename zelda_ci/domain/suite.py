@@ -26,6 +26,18 @@ VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 VALUE = r"^[^\x00]*$"
 SHELL = r"^(\S*/)?(ba)?sh$|^\S+ +\S"
 WEB_ADDRESS = r"^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?$"
+# What error messages and tables of keys call a text that matches.
+PATTERNS = {
+    NOT_BLANK: "text",
+    NAME: "at most 60 letters, digits, dots, dashes and underscores, beginning with a letter or digit",
+    REQUEST_KEY: "the name of a key: small letters, digits and underscores",
+    MODEL_ID: "the full id of a model, such as claude-sonnet-5-5, not an alias",
+    NO_BLANKS: "the id of a model, without spaces",
+    VARIABLE: "the name of an environment variable, without a value",
+    SHELL: "bash, sh, or a program with options to which the line is added, such as bash -c,",
+    VALUE: "text",
+    WEB_ADDRESS: "an http:// or https:// address without user name, query and fragment",
+}
 _USER_AND_PASSWORD = re.compile(r"://[^\s/@:]*:[^\s/@$]+@")
 
 # Variables that never reach a session: the model proxy holds the key in its stead.
@@ -231,10 +243,6 @@ class ExecutionSettings(Setting):
         pairs = self.env.items() if isinstance(self.env, dict) else ()
         return {name: value for name, value in pairs if value is not None}
 
-    def passing_on(self, names: tuple[str, ...]) -> tuple[str, ...] | dict[str, str | None]:
-        """The value of `env` with which other variables are passed on, and the suite's own stay."""
-        return {**dict.fromkeys(names), **self.variables} if self.variables else names
-
 
 _Group = TypeVar("_Group", bound=Setting)
 
@@ -242,6 +250,16 @@ _Group = TypeVar("_Group", bound=Setting)
 def _group(kind: type[Setting]) -> Any:
     """A group of keys, described as its class is."""
     return Field(default_factory=kind, description=kind.__doc__)
+
+
+class _ByMetric(Setting):
+    if TYPE_CHECKING:
+
+        def __init__(self, **values: float | None) -> None: ...
+
+    def of(self, key: Metric | Measure) -> float | None:
+        """The value of a metric; what is none has none."""
+        return dict(self).get(key.name.lower())
 
 
 def _with_fields(fields: Mapping[Metric, Any]) -> Callable[[type[_Group]], type[_Group]]:
@@ -255,15 +273,11 @@ def _with_fields(fields: Mapping[Metric, Any]) -> Callable[[type[_Group]], type[
 
 
 @_with_fields({metric: (bool, Field(default=True, description=spec.switch)) for metric, spec in METRICS.items()})
-class MetricSwitches(Setting):
+class MetricSwitches(_ByMetric):
     """Which metrics are computed."""
 
-    if TYPE_CHECKING:
-
-        def __init__(self, **switches: bool) -> None: ...
-
     def is_on(self, metric: Metric) -> bool:
-        return bool(dict(self).get(metric.name.lower()))
+        return bool(self.of(metric))
 
 
 class EfficiencyTargets(Setting):
@@ -310,9 +324,11 @@ class JudgeSettings(Setting):
         return max(self.votes, len(self.models))
 
 
-def _network(phase: str, whose: str) -> KeySources:
-    variable = f"ZELDA_NETWORK_{phase.upper()}"
-    return KeySources(f"--network-{phase}", f"network-{phase}", variable, help=f"Network of {whose}.")
+def _network(phase: str) -> KeySources:
+    whose = {"session": "session's own tools"}.get(phase, f"{phase} command")
+    return KeySources(
+        f"--network-{phase}", f"network-{phase}", f"ZELDA_NETWORK_{phase.upper()}", help=f"Network of the {whose}."
+    )
 
 
 Access = Literal["open", "none"]
@@ -321,12 +337,10 @@ Access = Literal["open", "none"]
 class NetworkSettings(Setting):
     """Network access by phase."""
 
-    setup: Annotated[Access, _network("setup", "the setup command")] = Field("open", description="The setup command.")
-    session: Annotated[Access, _network("session", "the session's own tools")] = Field(
-        "open", description="The session's own tools."
-    )
-    build: Annotated[Access, _network("build", "the build command")] = Field("open", description="The build command.")
-    test: Annotated[Access, _network("test", "the test command")] = Field("open", description="The test command.")
+    setup: Annotated[Access, _network("setup")] = Field("open", description="The setup command.")
+    session: Annotated[Access, _network("session")] = Field("open", description="The session's own tools.")
+    build: Annotated[Access, _network("build")] = Field("open", description="The build command.")
+    test: Annotated[Access, _network("test")] = Field("open", description="The test command.")
 
 
 IsolationLevel = Literal["full", "uid", "landlock", "none"]
@@ -357,16 +371,8 @@ class IsolationSettings(Setting):
 @_with_fields(
     {metric: (Percent | None, Field(None, description=f"Points of {score.label}.")) for metric, score in SCORES.items()}
 )
-class ScoreLimits(Setting):
+class ScoreLimits(_ByMetric):
     """A number per metric, in points of the 0-100 score."""
-
-    if TYPE_CHECKING:
-
-        def __init__(self, **limits: float | None) -> None: ...
-
-    def of(self, key: Metric | Measure) -> float | None:
-        """The limit of a score; what is no score has none."""
-        return dict(self).get(key.name.lower())
 
 
 class GateSettings(Setting):
@@ -378,12 +384,12 @@ class GateSettings(Setting):
     min_score: ScoreLimits = Field(
         default_factory=ScoreLimits,
         description="Lowest acceptable score by metric.",
-        examples=[{str(key): score.limit.example_minimum for key, score in SCORES.items() if score.limit}],
+        examples=[{str(key): score.limit[0] for key, score in SCORES.items() if score.limit}],
     )
     tolerance: ScoreLimits = Field(
         default_factory=ScoreLimits,
         description="Drop of a score, by metric, that is not a regression yet.",
-        examples=[{str(key): score.limit.example_tolerance for key, score in SCORES.items() if score.limit}],
+        examples=[{str(key): score.limit[1] for key, score in SCORES.items() if score.limit}],
     )
     paths: Globs = Field((), description="Other files that run the suite if they change.", examples=[["src/api/**"]])
 
@@ -490,10 +496,6 @@ class SharedSettings(Record):
     pool: Annotated[PoolSettings, base("would have chosen the stored trials that it is compared with")] = _group(
         PoolSettings
     )
-
-
-ABOUT_ANSWER = "What must be true of what the session says. Only for these are its own words evidence."
-ALWAYS_RED = "Criteria like acceptanceCriteria, and the check is red where one fails, whatever the base does."
 
 
 class SuiteText(Record):

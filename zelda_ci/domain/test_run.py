@@ -13,8 +13,6 @@ Source = Literal["report", "stream", "summary"]
 
 # What was counted: `go test` without `-v` tells packages only.
 Unit = Literal["tests", "packages"]
-
-
 LAST_LINES = 20
 # Of a command's output: what its result keeps once all of it lies in a file of its own.
 LAST_CHARACTERS = 4_000

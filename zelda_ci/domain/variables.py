@@ -36,12 +36,7 @@ INSTEAD = {
 
 
 def refusal(name: str, *, has_value: bool = False) -> str | None:
-    """Reason why a variable cannot be given to a session, to be read after its name; None where it can.
-
-    Args:
-        name: Of the variable.
-        has_value: Whether the suite says what is in it, and does not pass on the user's own.
-    """
+    """Reason why a variable, or a value for it, cannot be given to a session, to be read after its name."""
     if name.startswith(OTHER_PROVIDERS):
         return "would lead sessions to another provider, past Zelda's own proxy to the model"
     if name in REFUSED or name.startswith(REFUSED_STARTS):

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import anyio
 
-from zelda_ci.domain.kinds import server_tool
+from zelda_ci.domain import kinds
 from zelda_ci.domain.session import (
     Denied,
     HookRan,
@@ -298,4 +298,4 @@ def _states(servers: Iterable[Mapping[str, Any]], redact: Redactor) -> Iterable[
 def _tools(server: str, offered: Iterable[Any], redact: Redactor) -> Iterable[SafeText]:
     for tool in offered:
         if isinstance(tool, dict) and tool.get("name"):
-            yield redact(server_tool(server, str(tool["name"])))
+            yield redact(kinds.server(server, str(tool["name"])))

@@ -15,9 +15,9 @@ import re2
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.globs import matches
 from zelda_ci.domain.session import SessionTranscript, Turn
 from zelda_ci.files import untrusted
+from zelda_ci.files.globs import matches
 from zelda_ci.judge.base import LookupTool, problems_of
 from zelda_ci.judge.characters import marked, spelled
 from zelda_ci.judge.prompts import fence, mark_of

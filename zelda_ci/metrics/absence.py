@@ -12,9 +12,8 @@ from pathlib import Path
 
 import re2
 
-from zelda_ci.domain import globs
 from zelda_ci.domain.session import ToolCall
-from zelda_ci.files import untrusted
+from zelda_ci.files import globs, untrusted
 from zelda_ci.judge.characters import spelled
 from zelda_ci.metrics.citable import bare_patch_lines
 from zelda_ci.metrics.quotes import Standing

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from zelda_ci.domain import globs
 from zelda_ci.execution.manifest.tree import MAX_LINKS
+from zelda_ci.files import globs
 from zelda_ci.pipeline.mentions import Mention
 from zelda_ci.selection.effects import PROGRAM_ENDINGS, is_code, steps
 

@@ -1,15 +1,21 @@
 """Suites as they run on this machine: the folders that they ask for are there, and setup is known."""
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from zelda_ci.config import detect
-from zelda_ci.config.merge import DEFAULT, LoadedSuite
+from zelda_ci.config.files import listed, top_of
+from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit, Warned
+from zelda_ci.pipeline.detect import ProjectKind, kinds, manifests, read
 from zelda_ci.sandbox.readable_paths import NARROW, PathPolicy, asked_for, refusal
 from zelda_ci.workspace.environment import search_path
+
+SETUP, PROGRAMS = "setupCommand", "execution.path"
 
 
 def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str]) -> list[LoadedSuite]:
@@ -23,9 +29,38 @@ def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str
     if problems:
         raise ConfigError("\n".join(problems), hint=NARROW, code="READ_PATH_REFUSED")
     kind = None
-    if any(map(detect.says_nothing, suites)):
-        kind = detect.detect_setup(root, search_path(environ.get("PATH", os.defpath), root))
-    return [detect.with_setup(suite, kind) for suite in suites] if kind else list(suites)
+    if any(map(_says_nothing, suites)):
+        kind = _detected(root, search_path(environ.get("PATH", os.defpath), root))
+    return [_with_setup(suite, kind) for suite in suites] if kind else list(suites)
+
+
+def _detected(root: Path, path: str) -> ProjectKind | None:
+    """The kind of a project whose lock file says how it is set up, where the program for that is in `path`."""
+    real = Path(os.path.realpath(root))
+    top = top_of(real) or real
+    if (files := listed(top)) is None:
+        top, files = real, []
+        with suppress(OSError):
+            files = sorted(entry.name for entry in os.scandir(real) if entry.is_file(follow_symlinks=False))
+    folder = "" if real == top else real.relative_to(top).as_posix()
+    found = kinds(files, read(top, manifests(files, folder)), folder)
+    # Without a lock file nobody knows what would be installed: that is for people to decide.
+    return next((it for it in found if it.setup and it.locks and shutil.which(it.setup.program, path=path)), None)
+
+
+def _says_nothing(suite: LoadedSuite, key: str = SETUP) -> bool:
+    return suite.provenance.get(key, DEFAULT) == DEFAULT
+
+
+def _with_setup(suite: LoadedSuite, kind: ProjectKind) -> LoadedSuite:
+    if kind.setup is None or not _says_nothing(suite):
+        return suite
+    resolved, origin = suite.resolved.replace(setup_command=kind.setup.command), Origin(kind.setup.source)
+    origins = {**suite.provenance, SETUP: origin}
+    if kind.programs and _says_nothing(suite, PROGRAMS):
+        resolved = resolved.replace(execution=resolved.execution.replace(path=kind.programs))
+        origins[PROGRAMS] = origin
+    return replace(suite, resolved=resolved, provenance=origins)
 
 
 def _refused_folders(suite: LoadedSuite, grounds: PathPolicy) -> Iterator[str]:
@@ -40,7 +75,7 @@ def tell_setup(suites: Sequence[LoadedSuite], emit: Emit) -> None:
     """Of setup commands that nobody wrote: what runs, why, and how it is switched off."""
     found = dict[str, None]()
     for suite in suites:
-        origin = suite.provenance[detect.SETUP]
+        origin = suite.provenance[SETUP]
         # A file without a line: a lock file.
         if origin.file and origin.line is None:
             found[f"{suite.resolved.setup_command} (found {origin}; `setupCommand: none` switches it off)"] = None

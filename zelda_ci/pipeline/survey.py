@@ -10,14 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zelda_ci.config import files as files_of
-from zelda_ci.config.detect import (
-    ProjectKind,
-    Proposal,
-    kinds,
-    manifests,
-    packages,
-    read,
-)
 from zelda_ci.config.files import NEW_ONES, find_root, listed, top_of
 from zelda_ci.config.init import WORDS, printed, seen_from
 from zelda_ci.domain import numbers
@@ -27,6 +19,14 @@ from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.plugins import IS_MOD, SWITCHED_OFF
 from zelda_ci.execution.manifest.scan import scan_folder
+from zelda_ci.pipeline.detect import (
+    ProjectKind,
+    Proposal,
+    kinds,
+    manifests,
+    packages,
+    read,
+)
 from zelda_ci.redact import Redactor
 
 SILENT = "Correct it: in a session Claude Code says nothing of it."

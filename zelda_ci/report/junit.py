@@ -22,7 +22,7 @@ from zelda_ci.domain.comparison import (
 )
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import SCORES, Measure, Metric, own_measure, written
+from zelda_ci.domain.measures import SCORES, Measure, Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -32,7 +32,7 @@ from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
 from zelda_ci.report.builders.usage import label, used
 from zelda_ci.report.comment.folds import citation_place
-from zelda_ci.report.text import inert, sentence
+from zelda_ci.report.text import inert, sentence, written
 from zelda_ci.report.told import CiReport
 
 A_WEEK = 604_800

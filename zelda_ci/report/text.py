@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from zelda_ci.domain.numbers import MINUTE
 from zelda_ci.judge.characters import acts, spelled
 
 TAB = 4
@@ -182,3 +183,18 @@ def _word(word: str, escape: Callable[[str], str], as_code: Callable[[str], str]
         return as_code(word)
     opening, closing = word[: len(word) - len(rest)], rest[len(core) :]
     return f"{escape(opening)}{as_code(core)}{escape(closing)}"
+
+
+def clock(seconds: float) -> str:
+    """`0:42` or `1:02:03`: of steady width, for time that is still running."""
+    minutes, rest = divmod(int(seconds), MINUTE)
+    hours, minutes = divmod(minutes, MINUTE)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def written(write: Callable[[float], str], value: float) -> str:
+    """The value as a row of the registry writes it; as a plain number where that fails."""
+    try:
+        return str(write(value))
+    except Exception:  # noqa: BLE001  # a fault in a row costs this number, not the report
+        return f"{value:g}"

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal
 
-from zelda_ci.domain import globs
 from zelda_ci.domain.fingerprint import Steers
 from zelda_ci.domain.kinds import CLAUDE, MEMORY_FALLBACKS, MEMORY_FILES, SKILL_FILE, is_memory, may_steer, of_folder
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.files import globs
 
 CONFIGURATION, BESIDE = "the configuration", "beside the suites"
 # What a folder further down has for its own files.

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from datetime import UTC
 from operator import attrgetter
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from zelda_ci.domain.base import Record
+from zelda_ci.domain.base import SCHEMA_VERSION, Document, Record
 from zelda_ci.domain.history import StoredRun, at_a_glance
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.run import SCHEMA_VERSION, Pool, RunResult
+from zelda_ci.domain.run import Pool, RunResult
 from zelda_ci.domain.session import SessionRecord, SessionTranscript
 from zelda_ci.errors import StorageError
 from zelda_ci.redact import SafeText
@@ -26,10 +26,9 @@ class UnreadableError(StorageError):
     """A file is not what its name says: `RESULT_DAMAGED`, `RESULT_FOREIGN` or `RESULT_NEWER`."""
 
 
-class Provisional(Record):
+class Provisional(Document):
     """Result of a run if nothing more is recorded."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
     result: RunResult
     prompt: SafeText
 

@@ -3,6 +3,7 @@
 import pytest
 
 from zelda_ci.domain import numbers
+from zelda_ci.report.terminal.progress import rough_duration
 
 
 @pytest.mark.parametrize(
@@ -10,7 +11,7 @@ from zelda_ci.domain import numbers
     [(54, "50 s"), (57, "1 min"), (3569, "59 min"), (3590, "1h 00m"), (7500, "2h 05m")],
 )
 def test_an_estimate_changes_its_unit_where_it_is_rounded_to_the_next(seconds: float, shown: str) -> None:
-    assert numbers.rough_duration(seconds) == shown
+    assert rough_duration(seconds) == shown
 
 
 @pytest.mark.parametrize(

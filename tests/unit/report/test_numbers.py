@@ -4,6 +4,7 @@ from functools import partial
 import pytest
 
 from zelda_ci.domain import numbers
+from zelda_ci.report.text import clock
 
 
 @pytest.mark.parametrize(
@@ -16,7 +17,7 @@ from zelda_ci.domain import numbers
         (partial(numbers.money, exact=False), {0.5: "about $0.5000"}),
         (numbers.format_score, {100: "100.0", 0: "0.0", -0.04: "0.0", 66.666: "66.7"}),
         (numbers.average, {9: "9", 9.8: "9.8", 10.04: "10", 1234.5: "1234.5"}),
-        (numbers.clock, {0: "0:00", 42.9: "0:42", 83: "1:23", 3723: "1:02:03"}),
+        (clock, {0: "0:00", 42.9: "0:42", 83: "1:23", 3723: "1:02:03"}),
         (partial(numbers.format_count, noun="file"), {1: "1 file", 0: "0 files"}),
         (partial(numbers.format_count, noun="retry", plural="retries"), {2000: "2,000 retries"}),
     ],

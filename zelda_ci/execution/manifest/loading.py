@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from posixpath import normpath
 from typing import Any
 
-from zelda_ci.domain import globs
 from zelda_ci.domain.kinds import KINDS, ItemKind, Shown, server
 from zelda_ci.domain.manifest import CONNECTED_LATE, ManifestItem, ToolsManifest
 from zelda_ci.domain.session import McpServerState, SessionTranscript, Started
 from zelda_ci.execution.manifest.settings import denies
 from zelda_ci.execution.manifest.told import noted
+from zelda_ci.files import globs
 from zelda_ci.redact import EMPTY, Redactor, SafeText, joined
 
 # Tools that make Claude Code load what waits for a file; commands in a shell do not.

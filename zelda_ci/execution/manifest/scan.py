@@ -12,7 +12,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from zelda_ci.domain import globs, kinds
+from zelda_ci.domain import kinds
 from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES, MEMORY_LOCAL, ItemKind
 from zelda_ci.domain.manifest import RefusedSetting, ToolsManifest
 from zelda_ci.domain.workspace import Workspace
@@ -22,6 +22,7 @@ from zelda_ci.execution.manifest.documents import Documents, parse
 from zelda_ci.execution.manifest.plugins import add_plugins
 from zelda_ci.execution.manifest.settings import NO_MEMORY, ClaudeSettings, json_object
 from zelda_ci.execution.manifest.tree import Exhausted, Missing, ScanFindings, Tree, TreeEntry, Unfit
+from zelda_ci.files import globs
 from zelda_ci.redact import Redactor
 
 

@@ -42,8 +42,9 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
         yield f"Plan: {count}, about {' to '.join(costs)} by {format_count(trials, 'stored trial')}"
     else:
         yield f"Plan: {count}; what they cost is not known before the first"
-    if most and trials and forecast.unpriced:
-        yield f"Without a stored trial, so not in these sums: {_named(forecast.unpriced)}"
+    unpriced = tuple(suite.suite for suite in forecast.suites if suite.price is None)
+    if most and trials and unpriced:
+        yield f"Without a stored trial, so not in these sums: {_named(unpriced)}"
     limits = sorted({each.limit_usd for each in forecast.suites if each.most and each.limit_usd is not None})
     if limits and not forecast.replayed:
         spread = " to ".join(dict.fromkeys(map(brief_money, (limits[0], limits[-1]))))

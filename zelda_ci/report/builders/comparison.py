@@ -18,7 +18,7 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.details import CriterionJudgement
-from zelda_ci.domain.measures import MEASURES, Measure, written
+from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.correctness import STATUS_WORDS
@@ -26,7 +26,7 @@ from zelda_ci.report.builders.figures import equal_figures, figure_table
 from zelda_ci.report.builders.gate import gate_sentence, uncounted_sentences
 from zelda_ci.report.builders.phrases import interval_words, points
 from zelda_ci.report.model import Cell, Column, ComparisonView, Row, Section, SuiteComparisonView, Table, TableRow, Tone
-from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.text import sentence, visible, written
 
 VERDICTS = {
     Verdict.REGRESSED: Tone.BAD,

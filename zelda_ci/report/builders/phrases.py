@@ -6,9 +6,11 @@ from datetime import datetime, timedelta
 from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import PoolSummary
 from zelda_ci.domain.comparison import MeasureDelta, TrialStatistics
-from zelda_ci.domain.measures import MEASURES, written
+from zelda_ci.domain.measures import MEASURES
+from zelda_ci.domain.outcome import Outcome, correctness_outcome
+from zelda_ci.domain.run import RunResult
 from zelda_ci.report.model import Line, Phrase
-from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.text import sentence, visible, written
 from zelda_ci.report.told import CiReport
 
 MAX_NAMED = 3
@@ -112,3 +114,8 @@ def pool_words(pool: PoolSummary, now: datetime) -> str:
     one = pool.per_suite == pool.trials
     count = numbers.format_count(pool.trials, "trial") if one else f"up to {pool.per_suite} trials per suite"
     return f"{count} from {numbers.format_count(pool.runs, 'run')}, newest {age_words(now - pool.newest_at)}"
+
+
+def measured_words(runs: Iterable[RunResult]) -> str:
+    """Words for runs that only measured: tests that were there before do not say that the task is done."""
+    return "your tests pass" if Outcome.PASSED in map(correctness_outcome, runs) else "nothing was checked"

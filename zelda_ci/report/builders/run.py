@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.outcome import Outcome, failed_criteria, measured_words, run_outcome
+from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
@@ -18,6 +18,7 @@ from zelda_ci.report.builders.correctness import (
 )
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.judged import criteria_section, is_cost_known, judge_rows, tool_usage_section
+from zelda_ci.report.builders.phrases import measured_words
 from zelda_ci.report.builders.usage import metric_rows, use_rows, used
 from zelda_ci.report.model import Cell, Row, RunFiles, RunView, Section, Tone
 from zelda_ci.report.text import sentence, visible

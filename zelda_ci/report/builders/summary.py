@@ -9,14 +9,15 @@ from statistics import fmean
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import BUDGET_ENDED, GateResult
-from zelda_ci.domain.measures import SCORES, Metric, own_measure, written
-from zelda_ci.domain.outcome import Outcome, batch_outcome, measured_words, run_outcome
+from zelda_ci.domain.measures import SCORES, Metric, own_measure
+from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
 from zelda_ci.domain.session import Usage
 from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.judged import is_cost_known, judge_cost
+from zelda_ci.report.builders.phrases import measured_words
 from zelda_ci.report.builders.run import VERDICTS, run_view, wall_seconds, whole_cost
 from zelda_ci.report.builders.usage import Used, label, used
 from zelda_ci.report.model import (
@@ -36,7 +37,7 @@ from zelda_ci.report.model import (
     Tone,
     Trouble,
 )
-from zelda_ci.report.text import visible
+from zelda_ci.report.text import visible, written
 
 MAX_NAMES = 3
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 
-from zelda_ci.domain.numbers import clock, duration, format_count
+from zelda_ci.domain.numbers import duration, format_count
 from zelda_ci.domain.session import (
     Denied,
     HookRan,
@@ -19,7 +19,7 @@ from zelda_ci.domain.session import (
 )
 from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.model import Cell, Tone
-from zelda_ci.report.text import in_workspace, sentence, text_lines, visible
+from zelda_ci.report.text import clock, in_workspace, sentence, text_lines, visible
 
 PATCH_TAB = 8
 

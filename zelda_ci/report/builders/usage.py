@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from zelda_ci.domain import numbers
 from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import Metric, own_measure, written
+from zelda_ci.domain.measures import Metric, own_measure
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import ModelUsage, Usage
 from zelda_ci.report.model import Cell, Row, Tone
-from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.text import sentence, visible, written
 
 MAX_TOOLS = 20
 

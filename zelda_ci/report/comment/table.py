@@ -7,16 +7,17 @@ from statistics import fmean
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import FigureDelta, MeasureDelta, SuiteComparison, TrialStatistics, Verdict
 from zelda_ci.domain.details import CriterionVerdict, FulfillmentDetails
-from zelda_ci.domain.measures import MEASURES, Measure, written
+from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.measures import values as values_of
-from zelda_ci.domain.outcome import Outcome, correctness_outcome, measured_words, run_outcome
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.report.builders.anchors import suite_address
 from zelda_ci.report.builders.findings import hidden_findings
+from zelda_ci.report.builders.phrases import measured_words
 from zelda_ci.report.builders.standings import CALM, SuiteRuns, SuiteStanding, SuiteVerdict, of, untested_words
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
-from zelda_ci.report.text import visible
+from zelda_ci.report.text import visible, written
 from zelda_ci.report.told import CiReport
 
 WORDS = {

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from zelda_ci.domain.numbers import clock, duration, format_count, whole
+from zelda_ci.domain.numbers import duration, format_count, whole
 from zelda_ci.domain.session import (
     Denied,
     Entry,
@@ -23,7 +23,7 @@ from zelda_ci.report.builders.anchors import Quotes, SessionCitations
 from zelda_ci.report.html.model import CallView, EntryView, FoldedText, ImageView
 from zelda_ci.report.html.texts import WRITTEN, fair_limit, plain, written_lines
 from zelda_ci.report.model import Cell, Tone
-from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.text import clock, sentence, visible
 
 MAX_TARGET_LENGTH = 160
 # What markup and numbers of an entry or a call take beside its texts.

@@ -8,7 +8,7 @@ from typing import Any
 
 from zelda_ci import __version__
 from zelda_ci.domain.comparison import MeasureDelta
-from zelda_ci.domain.measures import MEASURES, Measure, values, written
+from zelda_ci.domain.measures import MEASURES, Measure, values
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side
@@ -27,7 +27,7 @@ from zelda_ci.report.html.model import NumberCell
 from zelda_ci.report.html.sides import chosen_pair
 from zelda_ci.report.html.suite import SuiteSessions
 from zelda_ci.report.model import Cell, Section, Tone, plain
-from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.text import sentence, visible, written
 from zelda_ci.report.told import CiReport
 
 MAX_WORST = 12

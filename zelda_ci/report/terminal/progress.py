@@ -33,7 +33,7 @@ from zelda_ci.report.model import Cell, Tone
 from zelda_ci.report.terminal.console import DIM, LABEL, Style, Ticker
 from zelda_ci.report.terminal.layout import Page
 from zelda_ci.report.terminal.suites import FinishedSuites, announce, beginning, remark, show_finished
-from zelda_ci.report.text import in_workspace, sentence, visible
+from zelda_ci.report.text import clock, in_workspace, sentence, visible
 
 # Arguments that say best what a tool call is about, the best first.
 TELLING = ("file_path", "command", "pattern", "skill", "subagent_type", "url", "query", "path", "description")
@@ -41,6 +41,14 @@ TELLING = ("file_path", "command", "pattern", "skill", "subagent_type", "url", "
 
 # Stands where the label of a run does.
 CHECK = "check"
+
+
+def rough_duration(seconds: float) -> str:
+    """`40 s`, `7 min` or `2h 05m`: an estimate is no finer than it is sure."""
+    if (tens := max(10, 10 * round(seconds / 10))) < numbers.MINUTE:
+        return f"{tens} s"
+    minutes = round(seconds / numbers.MINUTE)
+    return f"{minutes} min" if minutes < numbers.MINUTE else numbers.duration(numbers.MINUTE * minutes)
 
 
 @dataclass
@@ -77,7 +85,7 @@ class Activity:
 
     def _facts(self, now: float) -> Iterator[Cell]:
         yield Cell(self.phase or "starting")
-        yield Cell(numbers.clock(now - self.since), Tone.DIM)
+        yield Cell(clock(now - self.since), Tone.DIM)
         if self.turns:
             yield Cell(numbers.format_count(self.turns, "turn"), Tone.DIM)
             yield Cell(numbers.money(self.cost_usd), Tone.DIM)
@@ -157,13 +165,13 @@ class ProgressState:
         """Like `8 runs, 2 at a time`."""
         side_by_side = f", {self.jobs} at a time" if min(self.jobs, self.planned) > 1 else ""
         left = self.seconds_left(0.0)
-        estimate = f", about {numbers.rough_duration(left)}" if left else ""
+        estimate = f", about {rough_duration(left)}" if left else ""
         return numbers.format_count(self.planned, "run") + side_by_side + estimate
 
     def progress(self, now: float = 0.0) -> str:
         """Like `3 of 8 done, $0.1234 so far, about 4 min left`."""
         left = self.seconds_left(now)
-        estimate = f", about {numbers.rough_duration(left)} left" if left else ""
+        estimate = f", about {rough_duration(left)} left" if left else ""
         return f"{self.finished} of {self.planned} done, {numbers.money(self.cost_usd)} so far{estimate}"
 
     def seconds_left(self, now: float) -> float | None:

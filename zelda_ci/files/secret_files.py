@@ -4,7 +4,6 @@ Nobody needs them here but the redactor. Files are read as they are, small and r
 """
 
 import base64
-import binascii
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +14,6 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from zelda_ci import named_secrets
-from zelda_ci.config.files import top_of
 from zelda_ci.files import untrusted
 from zelda_ci.redact import LONG_SECRET, MIN_SECRET_LENGTH, Secret
 
@@ -23,7 +21,6 @@ MAX_FILE_BYTES = 256_000
 MAX_FILES = 20
 # Of all short secrets together; each has two dozen spellings, and the redactor takes only so many.
 MAX_CHARACTERS = 8_000
-
 MAX_LONG_CHARACTERS = 60_000
 
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?[A-Za-z_][\w.-]*\s*[=:]\s?(.*)")
@@ -49,7 +46,6 @@ _LIKELY = re.compile(
     re.IGNORECASE,
 )
 _FOREIGN = {".git", ".hg", ".zelda", "node_modules", ".venv", "venv", ".tox", "__pycache__"}
-
 _EXAMPLES = (".example", ".sample", ".template", ".dist")
 
 
@@ -62,13 +58,7 @@ class FoundSecrets:
 
 
 def find_secrets(root: Path, environ: Mapping[str, str], passed_on: Iterable[str]) -> FoundSecrets:
-    """Look in every place.
-
-    Args:
-        root: The project's folder; git's configuration may lie above it.
-        environ: The user's environment.
-        passed_on: Names of variables that suites pass on to sessions.
-    """
+    """Look in every place; git's configuration may lie above the project. Variables are passed on by suites."""
     named = [environ[name] for name in passed_on if name in environ]
     texts = [*map(_env_values, _texts(_env_files(root))), *map(_git_values, _texts(_git_files(root, environ)))]
     values = [*named, *(value for secrets in texts for value in secrets)]
@@ -91,7 +81,7 @@ def _within(values: Iterable[str], characters: int) -> Iterator[str]:
 
 def _committed(root: Path) -> Iterator[str]:
     """What files of the tree name a secret, those near its top first: a session may print it without the name."""
-    top, room = top_of(root) or root, MAX_TREE_BYTES
+    top, room = next(untrusted.repositories(root), root), MAX_TREE_BYTES
     names = (name for name, _ in untrusted.tree(top, MAX_ENTRIES, leave_out=_FOREIGN).files)
     likely = (it for it in names if _LIKELY.fullmatch(it.rpartition("/")[2]) and not it.endswith(_EXAMPLES))
     for name in islice(likely, MAX_TREE_FILES):
@@ -114,45 +104,33 @@ def _worth_masking(value: str) -> Iterator[str]:
 
 
 def _passwords(address: str) -> Iterator[str]:
-    try:
+    with suppress(ValueError):
         parts = urlsplit(address)
-        given = (parts.password, parts.username if parts.password is None else None)
-    except ValueError:
-        return
-    for part in given:
+        part = parts.password or (parts.username if parts.password is None else None)
         if part and len(part) >= MIN_SECRET_LENGTH and part != "x-access-token":
             yield from {part, unquote(part)}
 
 
 def _env_values(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        assignment = _ASSIGNMENT.fullmatch(line)
-        if assignment and not line.lstrip().startswith("#"):
-            value = assignment[1].strip()
-            quoted = re.match(r"""(["'])(.*?)\1""", value)
-            yield quoted[2] if quoted else value.split(" #")[0].strip()
+    for assignment in filter(None, map(_ASSIGNMENT.fullmatch, text.splitlines())):
+        value = assignment[1].strip()
+        quoted = re.match(r"""(["'])(.*?)\1""", value)
+        yield quoted[2] if quoted else value.split(" #")[0].strip()
 
 
 def _git_values(text: str) -> Iterator[str]:
     """Headers with which git authenticates, and passwords in addresses; everything else is no secret."""
     for address in _ADDRESS.findall(text):
         yield from _passwords(address)
-    for line in text.splitlines():
-        setting = _GIT_SETTING.fullmatch(line)
-        name = setting[1].lower() if setting else ""
-        if setting and (name.endswith(("extraheader", "token")) or "password" in name):
-            yield from _in_header(setting[2].strip().strip('"'))
-
-
-def _in_header(value: str) -> Iterator[str]:
-    """`AUTHORIZATION: basic dXNlcjp0b2tlbg==`: as it stands, and what it means."""
-    credential = value.rpartition(" ")[2]
-    yield credential
-    try:
-        user, _, password = base64.b64decode(credential, validate=True).decode().partition(":")
-    except (binascii.Error, ValueError):
-        return
-    yield password or user
+    for setting in filter(None, map(_GIT_SETTING.fullmatch, text.splitlines())):
+        name = setting[1].lower()
+        if name.endswith(("extraheader", "token")) or "password" in name:
+            # `AUTHORIZATION: basic dXNlcjp0b2tlbg==`: as it stands, and what it means.
+            credential = setting[2].strip().strip('"').rpartition(" ")[2]
+            yield credential
+            with suppress(ValueError):
+                user, _, password = base64.b64decode(credential, validate=True).decode().partition(":")
+                yield password or user
 
 
 def _env_files(root: Path) -> Iterator[Path]:
@@ -165,19 +143,16 @@ def _is_env(name: str) -> bool:
 
 
 def _git_files(root: Path, environ: Mapping[str, str]) -> Iterator[Path]:
-    if top := top_of(root):
-        yield from _configurations(top / ".git")
+    if top := next(untrusted.repositories(root), None):
+        # A linked work tree shares the configuration of its main one.
+        git = top / ".git"
+        pointer = next(iter(_texts([git])), "")
+        own = top / pointer.removeprefix("gitdir:").strip() if pointer.startswith("gitdir:") else git
+        shared = next(iter(_texts([own / "commondir"])), "").strip()
+        for folder in (own, own / shared) if shared else (own,):
+            yield from (folder / "config", folder / "config.worktree")
     if runner := environ.get("RUNNER_TEMP"):
         yield from sorted(islice(Path(runner).glob("git-credentials-*.config"), MAX_FILES))
-
-
-def _configurations(git: Path) -> Iterator[Path]:
-    """Of a repository, or of a linked work tree, which shares that of its main one."""
-    pointer = next(iter(_texts([git])), "")
-    own = git.parent / pointer.removeprefix("gitdir:").strip() if pointer.startswith("gitdir:") else git
-    shared = next(iter(_texts([own / "commondir"])), "").strip()
-    for folder in (own, own / shared) if shared else (own,):
-        yield from (folder / "config", folder / "config.worktree")
 
 
 def _texts(files: Iterable[Path]) -> Iterator[str]:

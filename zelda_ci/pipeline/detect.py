@@ -6,21 +6,18 @@ What is proposed need not work: somebody has to try it.
 """
 
 import json
-import os
 import re
-import shutil
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from posixpath import dirname, join
+from posixpath import basename, dirname, join
 from typing import Any
 
-from zelda_ci.config.files import listed, top_of, upwards
-from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
+from zelda_ci.config.files import upwards
 from zelda_ci.files import untrusted
 
 MAX_MANIFEST_BYTES = 1_000_000
@@ -44,7 +41,6 @@ _TEST_FILE = re.compile(r"(test_[^/]*|[^/]*_test)\.py")
 
 # Where every tool that Zelda detects makes a Python environment.
 PYTHON_PROGRAMS = ".venv/bin"
-SETUP, PROGRAMS = "setupCommand", "execution.path"
 
 
 @dataclass(frozen=True)
@@ -81,20 +77,15 @@ class ProjectKind:
 
 def packages(files: Iterable[str], folder: str = "") -> tuple[str, ...]:
     """Folders below that hold a manifest of their own, as in a monorepo."""
-    found = dict[str, None]()
-    for file in sorted(files):
-        place, _, name = file.rpartition("/")
-        is_below = place != folder and (not folder or place.startswith(f"{folder}/"))
-        if is_below and name in _MANIFESTS and not FOREIGN.intersection(place.split("/")):
-            found[place] = None
-            if len(found) == MAX_PACKAGES:
-                break
-    return tuple(found)
+    begin = f"{folder}/" if folder else ""
+    places = (dirname(file) for file in sorted(files) if basename(file) in _MANIFESTS)
+    below = (place for place in places if place != folder and place.startswith(begin))
+    return tuple(dict.fromkeys(it for it in below if not FOREIGN.intersection(it.split("/"))))[:MAX_PACKAGES]
 
 
 def python_tests(files: Iterable[str], folder: str) -> list[str]:
     """Test files of a folder and those below, without those of packages."""
-    named = [file for file in files if _TEST_FILE.fullmatch(file.rpartition("/")[2])]
+    named = [file for file in files if _TEST_FILE.fullmatch(basename(file))]
     own = [file for file in named if folder in upwards(dirname(file)) and not FOREIGN.intersection(file.split("/"))]
     others = set(packages(files, folder)) if own else set[str]()
     return sorted(file for file in own if others.isdisjoint(upwards(dirname(file))))
@@ -134,7 +125,7 @@ class Place:
         """The first of these that lies here."""
         return next((name for name in names if name in self.here), None)
 
-    def lock(self, names: Iterable[str], shares: "Callable[[Place], bool] | None" = None) -> str | None:
+    def lock(self, names: Iterable[str], shares: "Callable[[Place], object] | None" = None) -> str | None:
         """The path of the first of these here, or in the nearest folder above whose manifest shares its own."""
         for at in upwards(self.folder):
             found = next((path for name in names if (path := join(at, name)) in self.files), None)
@@ -164,31 +155,16 @@ def _parsed(text: str, is_json: bool) -> Any:  # noqa: FBT001 - a key of the cac
 
 
 def kinds(files: Iterable[str], texts: Mapping[str, str], folder: str = "") -> tuple[ProjectKind, ...]:
-    """Every kind that a folder is, the one with tests of its own first.
-
-    Args:
-        files: Tracked files, from the top of the tree.
-        texts: What is in those that `manifests` names; one that is missing counts as empty.
-        folder: Of the project, from the top of the tree.
-    """
+    """Every kind that a folder is, the one with tests of its own first; a manifest without a text counts as empty."""
     place = Place(folder, frozenset(files), texts)
     found = [kind for detect in (_node, _python, _tools, _make) for kind in detect(place)]
     # Tests come first, manifests before mere files, and what only calls other tools last.
-    return tuple(
-        sorted(
-            found, key=lambda it: (it.manager in MAKEFILES, not it.test, it.manifest.endswith(".py") and not it.setup)
-        )
-    )
+    found.sort(key=lambda it: (it.manager in MAKEFILES, not it.test, it.manifest.endswith(".py") and not it.setup))
+    return tuple(found)
 
 
-_NODE_LOCKS = {
-    "pnpm-lock.yaml": "pnpm",
-    "yarn.lock": "yarn",
-    "bun.lock": "bun",
-    "bun.lockb": "bun",
-    "package-lock.json": "npm",
-    "npm-shrinkwrap.json": "npm",
-}
+_NODE_LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", **dict.fromkeys(("bun.lock", "bun.lockb"), "bun")}
+_NODE_LOCKS |= dict.fromkeys(("package-lock.json", "npm-shrinkwrap.json"), "npm")
 # What tests nothing, or does not come to an end.
 _NO_TEST = re.compile(r"no test specified|--watch(All)?\b(?!=false)|\bnodemon\b|^\s*$")
 
@@ -203,7 +179,7 @@ def _node(place: Place) -> Iterator[ProjectKind]:
         return
     package, scripts = place.table(source), place.table(source, "scripts")
     lock = place.lock(_NODE_LOCKS, _shares_node)
-    wrote = _NODE_LOCKS[lock.rpartition("/")[2]] if lock else "npm"
+    wrote = _NODE_LOCKS[basename(lock)] if lock else "npm"
     named = re.match(r"(npm|pnpm|yarn|bun)@(\d{0,4})", str(package.get("packageManager", "")))
     manager = named[1] if named else wrote
     setup = None
@@ -243,11 +219,10 @@ def _python(place: Place) -> Iterator[ProjectKind]:
     tops = {file.removeprefix(f"{place.folder}/").split("/")[0] for file in tests}
     if manifest is None and not tops & {"test", "tests", *place.here}:
         return
-    lock = place.lock(_PYTHON_LOCKS, lambda above: bool(above.table("pyproject.toml", "tool", "uv", "workspace")))
+    lock = place.lock(_PYTHON_LOCKS, lambda above: above.table("pyproject.toml", "tool", "uv", "workspace"))
     tools = place.table("pyproject.toml", "tool")
-    named = [tool for tool in ("uv", "poetry", "pdm") if tool in tools]
-    manager = _PYTHON_LOCKS[lock.rpartition("/")[2]] if lock else "pipenv" if "Pipfile" in place.here else None
-    manager = manager or next(iter(named), "pip")
+    named = ["pipenv"] if "Pipfile" in place.here else [tool for tool in ("uv", "poetry", "pdm") if tool in tools]
+    manager = _PYTHON_LOCKS[basename(lock)] if lock else next(iter(named), "pip")
     runner, said = _python_runner(place, tests)
     setup = _pip_setup(place, runner) if manager == "pip" else _python_setup(place, manager, lock)
     pinned = place.first(*REQUIREMENTS) if manager == "pip" else None
@@ -265,10 +240,8 @@ def _python(place: Place) -> Iterator[ProjectKind]:
 
 def _python_runner(place: Place, tests: Sequence[str]) -> tuple[str, str]:
     """What runs the tests, to be read after `python`, and the file that says so."""
-    if named := next(
-        (name for name, words in _PYTEST.items() if name in place.here and words in place.text(name)), None
-    ):
-        return PYTEST, place.path(named)
+    if named := [name for name, words in _PYTEST.items() if name in place.here and words in place.text(name)]:
+        return PYTEST, place.path(named[0])
     if "manage.py" in place.here:
         return "manage.py test", place.path("manage.py")
     if tests and re.search("import unittest|from unittest", place.texts.get(tests[0], "")):
@@ -412,39 +385,3 @@ def read(top: Path, names: Iterable[str]) -> dict[str, str]:
         with suppress(OSError):
             texts[name] = untrusted.read(top / name, MAX_MANIFEST_BYTES).decode("utf-8", "replace")
     return texts
-
-
-def detect_setup(root: Path, path: str) -> ProjectKind | None:
-    """The kind of a project whose lock file says how it is set up, where the program for that is there.
-
-    Args:
-        root: The project's folder.
-        path: Where runs look for programs.
-    """
-    real = Path(os.path.realpath(root))
-    top = top_of(real) or real
-    if (files := listed(top)) is None:
-        top, files = real, []
-        with suppress(OSError):
-            files = sorted(entry.name for entry in os.scandir(real) if entry.is_file(follow_symlinks=False))
-    folder = "" if real == top else real.relative_to(top).as_posix()
-    found = kinds(files, read(top, manifests(files, folder)), folder)
-    # Without a lock file nobody knows what would be installed: that is for people to decide.
-    return next((it for it in found if it.setup and it.locks and shutil.which(it.setup.program, path=path)), None)
-
-
-def says_nothing(suite: LoadedSuite, key: str = SETUP) -> bool:
-    """Whether nobody has written a value of a key: by default, the suite's setup."""
-    return suite.provenance.get(key, DEFAULT) == DEFAULT
-
-
-def with_setup(suite: LoadedSuite, kind: ProjectKind) -> LoadedSuite:
-    """A suite with the setup of its project, if it says nothing of its own."""
-    if kind.setup is None or not says_nothing(suite):
-        return suite
-    resolved, origin = suite.resolved.replace(setup_command=kind.setup.command), Origin(kind.setup.source)
-    origins = {**suite.provenance, SETUP: origin}
-    if kind.programs and says_nothing(suite, PROGRAMS):
-        resolved = resolved.replace(execution=resolved.execution.replace(path=kind.programs))
-        origins[PROGRAMS] = origin
-    return replace(suite, resolved=resolved, provenance=origins)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from zelda_ci.domain.globs import matches
+from zelda_ci.files.globs import matches
 
 COVERED = [
     ("*.txt", "src/deep/n.txt"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from zelda_ci.config import secret_files
+from zelda_ci.files import secret_files
 from zelda_ci.redact import Redactor
 
 TOKEN = "ghs_" + "a1B2" * 9

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zelda_ci.config.detect import READ, ProjectKind, kinds, manifests, packages
+from zelda_ci.pipeline.detect import READ, ProjectKind, kinds, manifests, packages
 
 
 def kind(files: Mapping[str, str], folder: str = "") -> ProjectKind:
