@@ -157,10 +157,6 @@ def broken(code: str, message: str) -> dict[str, Any]:
     }
 
 
-def one_passed() -> BatchResult:
-    return batch(run())
-
-
 def one_rich() -> BatchResult:
     """Everything a run of this issue can have: targets, two models, sub-agents, errors, setup, uncommitted changes."""
     details = efficiency(
@@ -448,7 +444,6 @@ def confined() -> BatchResult:
 
 
 CASES = (
-    Case("one-passed", one_passed, ()),
     Case("one-rich", one_rich, (60, 100)),
     Case("several", several),
     Case("tool-usage", tool_usage, ()),

@@ -4,7 +4,6 @@ After a wanted change: `UPDATE_GOLDEN=1 pytest tests/golden`, then read the diff
 and look at it with `scripts/images NAME OUTPUT.png`.
 """
 
-import os
 import re
 import unicodedata
 from functools import cache
@@ -15,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.golden.ci_reports import LINKS, REPORTS, report, trial, written_by
+from tests.golden.test_reports import expect_file
 from tests.support.github_html import ACTS, MARKDOWN, page, widths
 from zelda_ci.judge.characters import ACTING
 from zelda_ci.report.comment.view import ci_view
@@ -22,7 +22,6 @@ from zelda_ci.report.markdown import COMMENT_LIMIT, render_comment, render_fork_
 from zelda_ci.report.model import CiView, plain
 
 EXPECTED = Path(__file__).parent / "expected_ci"
-UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))
 
 OURS = {"h3", "p", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "ul", "ol", "li"}
 OURS |= {"strong", "code", "pre", "sub", "a", "blockquote", "br"}
@@ -42,14 +41,6 @@ def view(name: str) -> CiView:
 @cache
 def comment(name: str) -> str:
     return render_comment(view(name))
-
-
-def expect(name: str, text: str) -> None:
-    file = EXPECTED / f"{name}.md"
-    if UPDATE:
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(text, "utf-8")
-    assert text == file.read_text("utf-8")
 
 
 def check(markdown: str, targets: frozenset[str | None] = frozenset()) -> None:
@@ -85,16 +76,7 @@ def without_code(markdown: str) -> str:
 
 @pytest.mark.parametrize("name", COMMENTS)
 def test_a_comment_looks_as_it_should(name: str) -> None:
-    expect(f"{name}-comment", comment(name))
-
-
-@every_report
-def test_the_first_line_is_the_verdict(name: str) -> None:
-    first = comment(name).splitlines()[0]
-    assert first.startswith("### ")
-    shown = "".join(page(first).shown)
-    # What stands between backticks is shown as code.
-    assert " ".join(shown.replace("`", "").split()) == " ".join(view(name).sentence.replace("`", "").split())
+    expect_file(EXPECTED / f"{name}-comment.md", comment(name))
 
 
 MARKS = r"""| \ ` ``` < > & &#124; * _ [x](http://y) ![ ]( @octocat #1 </details> </summary> <!-- --> $x$ :smile:

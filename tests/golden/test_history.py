@@ -4,8 +4,6 @@ After a wanted change: `UPDATE_GOLDEN=1 pytest tests/golden`, then read the diff
 `tests/golden/expected_history/`.
 """
 
-import io
-import os
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import cache
@@ -15,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from tests.builders import session
+from tests.golden.test_reports import Print, expect_file, printed
 from tests.unit.compare.runs import START, correctness, efficiency, fulfillment, run, tool_usage
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
@@ -30,9 +29,6 @@ from zelda_ci.report.terminal.layout import print_lines
 from zelda_ci.report.terminal.pages import print_comparison, print_history
 
 EXPECTED = Path(__file__).parent / "expected_history"
-UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))
-
-Print = Callable[[Console], None]
 
 HOSTILE = "| a <b>&amp;</b> `x`\n::error::[link](http://x) \x1b[31m@octocat #1 \u202e"
 CRITERIA = (
@@ -42,25 +38,8 @@ CRITERIA = (
 )
 
 
-def rendered(show: Print, width: int, *, colour: bool = False, encoding: str = "utf-8") -> str:
-    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
-    console = Console(
-        file=stream,
-        width=width,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        _environ={},
-    )
-    show(console)
-    stream.seek(0)
-    return stream.read()
-
-
 def expect(name: str, text: str, ending: str = "txt") -> None:
-    file = EXPECTED / f"{name}.{ending}"
-    if UPDATE:
-        file.write_text(text, "utf-8")
-    assert text == file.read_text("utf-8")
+    expect_file(EXPECTED / f"{name}.{ending}", text)
 
 
 def stored(suite: str, minute: int, evaluations: Sequence[object] = (), **fields: object) -> RunResult:
@@ -155,18 +134,6 @@ def listing(console: Console) -> None:
     print_history(console, console, history_view(listed(), of=9), one_line=False)
 
 
-def nothing(console: Console) -> None:
-    print_history(console, console, history_view(History(), of=0), one_line=False)
-
-
-def transcript(console: Console) -> None:
-    print_lines(console, transcript_lines(TRANSCRIPT))
-
-
-def patch(console: Console) -> None:
-    print_lines(console, patch_lines(PATCH))
-
-
 def comparison(name: str) -> Print:
     return lambda console: print_comparison(console, COMPARISONS[name]())
 
@@ -177,17 +144,17 @@ PAGES: dict[str, Print] = {
 }
 SHOWN = [("list", 60), ("compare-trials", 60)]
 SHOWN += [("compare-single", 100), ("compare-same", 100)]
-ONCE: dict[str, tuple[Print, bool, str]] = {
-    "list-nothing": (nothing, False, "utf-8"),
-    "compare-colour": (comparison("trials"), True, "utf-8"),
-    "transcript-colour": (transcript, True, "utf-8"),
-    "patch-colour": (patch, True, "utf-8"),
+ONCE: dict[str, Print] = {
+    "list-nothing": lambda console: print_history(console, console, history_view(History(), of=0), one_line=False),
+    "compare-colour": comparison("trials"),
+    "transcript-colour": lambda console: print_lines(console, transcript_lines(TRANSCRIPT)),
+    "patch-colour": lambda console: print_lines(console, patch_lines(PATCH)),
 }
 
 
 @pytest.mark.parametrize(("name", "width"), SHOWN, ids=[f"{name}-{width}" for name, width in SHOWN])
 def test_a_page_looks_as_it_should(name: str, width: int) -> None:
-    text = rendered(PAGES[name], width)
+    text = printed(PAGES[name], width)
     expect(f"{name}-{width}", text)
     assert "\x1b" not in text
     assert not [line for line in text.splitlines() if line.lstrip().startswith("::")]
@@ -195,13 +162,12 @@ def test_a_page_looks_as_it_should(name: str, width: int) -> None:
 
 @pytest.mark.parametrize("name", ONCE)
 def test_a_page_of_its_own_kind_looks_as_it_should(name: str) -> None:
-    show, colour, encoding = ONCE[name]
-    expect(name, rendered(show, 80, colour=colour, encoding=encoding))
+    expect(name, printed(ONCE[name], 80, colour=name.endswith("colour")))
 
 
 @pytest.mark.parametrize("width", [20, 60])
 def test_a_run_id_is_never_cut(width: int) -> None:
-    text = rendered(listing, width)
+    text = printed(listing, width)
     for found in listed().runs:
         assert found.run_id in text.replace("\n        ", "").replace("\n", "") if width == 20 else found.run_id in text
 
@@ -218,5 +184,5 @@ def test_every_expected_file_is_compared() -> None:
 
 def test_a_transcript_leaves_out_no_word() -> None:
     text = "x" * 5000 + " end"
-    shown = rendered(lambda console: print_lines(console, transcript_lines(session(f'"{text}"'))), 60)
+    shown = printed(lambda console: print_lines(console, transcript_lines(session(f'"{text}"'))), 60)
     assert text in shown

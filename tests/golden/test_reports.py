@@ -5,6 +5,7 @@ After a wanted change: `UPDATE_GOLDEN=1 pytest tests/golden`, then read the diff
 
 import io
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,35 +17,34 @@ from zelda_ci.report.builders.summary import report_view
 from zelda_ci.report.terminal.pages import print_report
 
 EXPECTED = Path(__file__).parent / "expected"
-UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))
+
+Print = Callable[[Console], None]
 
 
-def rendered(
-    batch: BatchResult,
-    width: int,
-    *,
-    colour: bool = False,
-    encoding: str = "utf-8",
-) -> str:
+def printed(show: Print, width: int, *, colour: bool = False, encoding: str = "utf-8") -> str:
     """What a console of this width, of a terminal or not, gets to show."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
     console = Console(
-        file=stream,
-        width=width,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        _environ={},
+        file=stream, width=width, force_terminal=colour, color_system="standard" if colour else None, _environ={}
     )
-    print_report(console, report_view(batch, files(batch)))
+    show(console)
     stream.seek(0)
     return stream.read()
 
 
-def compare(name: str, text: str) -> None:
-    file = EXPECTED / f"{name}.txt"
-    if UPDATE:
+def rendered(batch: BatchResult, width: int, *, colour: bool = False, encoding: str = "utf-8") -> str:
+    view = report_view(batch, files(batch))
+    return printed(lambda console: print_report(console, view), width, colour=colour, encoding=encoding)
+
+
+def expect_file(file: Path, text: str) -> None:
+    if os.environ.get("UPDATE_GOLDEN"):
         file.write_text(text, "utf-8")
     assert text == file.read_text("utf-8")
+
+
+def compare(name: str, text: str) -> None:
+    expect_file(EXPECTED / f"{name}.txt", text)
 
 
 PLAIN = [(case, width) for case in CASES for width in case.widths]

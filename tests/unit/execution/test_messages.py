@@ -247,11 +247,6 @@ def test_all_else_but_what_drives_a_display_is_noted_and_never_fatal(
     assert (noticed.kind, noticed.text) == (kind, text)
 
 
-def task(subtype: str) -> SystemMessage:
-    """Of the task that the CLI makes of the call `t`."""
-    return system(subtype, task_id="b", tool_use_id="t", status="completed", summary="make")
-
-
 def test_no_record_holds_a_secret(hear: Conversation) -> None:
     records = hear(
         assistant(TextBlock(SECRET), ToolUseBlock(id="t", name=SECRET, input={SECRET: [SECRET]}), message_id=SECRET),

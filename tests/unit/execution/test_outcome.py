@@ -36,24 +36,8 @@ def failed(terminal: str = "api_error", **fields: object) -> Ended:
 def test_a_session_is_complete_if_the_result_says_so_in_every_way_and_a_model_was_asked() -> None:
     verdict = judge(SessionFacts(ended=ended(), quiet=True, responses=1, prompted=True))
     assert (verdict.status, verdict.code, verdict.reason) == (SessionStatus.COMPLETED, None, None)
-
-
-@pytest.mark.parametrize(
-    ("result", "responses"),
-    [
-        (ended(error=True), 1),
-        (ended(terminal=None), 1),
-        (ended(terminal="hook_stopped"), 1),
-        (ended(subtype="error_during_execution"), 1),
-        (ended(), 0),
-    ],
-    ids=["error flag", "no reason", "other reason", "other subtype", "no model call"],
-)
-def test_a_session_is_not_complete_if_one_of_them_is_missing(result: Ended, responses: int) -> None:
-    verdict = judge(SessionFacts(ended=result, quiet=True, responses=responses, prompted=True))
-    assert verdict.status is SessionStatus.FAILED
-    assert verdict.code
-    assert verdict.reason
+    unasked = judge(SessionFacts(ended=ended(), quiet=True, responses=0, prompted=True))
+    assert (unasked.status, unasked.code) == (SessionStatus.FAILED, "NO_MODEL_CALL")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +62,10 @@ def test_a_session_is_not_complete_if_one_of_them_is_missing(result: Ended, resp
         (failed(), "max_output_tokens", "failed", "OUTPUT_LIMIT"),
         (failed(stop="refusal"), None, "failed", "MODEL_REFUSED"),
         (ended(terminal="hook_stopped"), None, "failed", "HOOK_STOPPED"),
-        (ended("error_during_execution", None, error=True), None, "failed", "SESSION_FAILED"),
+        # Complete in every way but one.
+        (ended(error=True), None, "failed", "SESSION_FAILED"),
+        (ended(terminal=None), None, "failed", "SESSION_FAILED"),
+        (ended("error_during_execution"), None, "failed", "SESSION_FAILED"),
     ],
 )
 def test_every_known_end_has_a_status_and_a_code(result: Ended, api_error: str | None, status: str, code: str) -> None:
@@ -117,69 +104,40 @@ def test_a_recording_failure_has_the_code_of_its_cause() -> None:
     assert verdict.reason == "The session was ended because it could not be recorded: The disk is full."
 
 
-@pytest.mark.parametrize(
-    ("crash", "stderr", "prompted", "code", "reason"),
-    [
-        (
-            Crash(CrashKind.EXITED, exit_code=1),
-            ["--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons"],
-            False,
-            "ROOT_REFUSED",
-            "Claude Code refuses to bypass permissions as root outside a sandbox.",
-        ),
-        (
-            Crash(CrashKind.EXITED, exit_code=1),
-            ["error: option '--permission-mode <mode>' is invalid."],
-            False,
-            "CLI_START_FAILED",
-            "Claude Code ended with exit code 1 while starting: error: option '--permission-mode <mode>' is invalid.",
-        ),
-        (Crash(CrashKind.EXITED, exit_code=137), [], True, "CLI_KILLED", "Claude Code was killed by signal 9."),
-        (Crash(CrashKind.EXITED, exit_code=-11), ["oh"], True, "CLI_KILLED", "Claude Code was killed by signal 11: oh"),
-        (
-            Crash(CrashKind.EXITED, exit_code=3),
-            ["one", "two"],
-            True,
-            "CLI_CRASHED",
-            "Claude Code ended with exit code 3 before the session was over: one two",
-        ),
-        (
-            None,
-            [],
-            True,
-            "CLI_CRASHED",
-            "Claude Code ended with exit code 0 before the session was over.",
-        ),
-        (Crash(CrashKind.EXITED), ["oh"], False, "CLI_START_FAILED", "Claude Code ended while starting: oh"),
-        (
-            Crash(CrashKind.NOT_STARTED, "Working directory does not exist: /gone"),
-            [],
-            False,
-            "CLI_START_FAILED",
-            "Claude Code could not be started: Working directory does not exist: /gone",
-        ),
-        (
-            Crash(CrashKind.SILENT_START),
-            [],
-            False,
-            "CLI_START_TIMED_OUT",
-            "Claude Code did not get ready within a minute.",
-        ),
-        (
-            Crash(CrashKind.LINE_TOO_LONG, "more than 64 MiB."),
-            [],
-            True,
-            "CLI_OUTPUT_TOO_LONG",
-            "Claude Code wrote a message too long to read: more than 64 MiB.",
-        ),
-        (Crash(CrashKind.BROKEN, "OSError: no"), [], True, "SESSION_FAILED", "The session broke off: OSError: no"),
-    ],
-)
+def exited(code: int | None = None) -> Crash:
+    return Crash(CrashKind.EXITED, exit_code=code)
+
+
+ROOT = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons"
+NO_OPTION = "error: option '--permission-mode <mode>' is invalid."
+CRASHES = [
+    (exited(1), ROOT, "ROOT_REFUSED", "refuses to bypass permissions as root outside a sandbox."),
+    (exited(1), NO_OPTION, "CLI_START_FAILED", f"ended with exit code 1 while starting: {NO_OPTION}"),
+    (exited(137), None, "CLI_KILLED", "was killed by signal 9."),
+    (exited(-11), "oh", "CLI_KILLED", "was killed by signal 11: oh"),
+    (exited(3), "one two", "CLI_CRASHED", "ended with exit code 3 before the session was over: one two"),
+    (None, None, "CLI_CRASHED", "ended with exit code 0 before the session was over."),
+    (exited(), "oh", "CLI_START_FAILED", "ended while starting: oh"),
+    (
+        Crash(CrashKind.NOT_STARTED, "Not there: /gone"),
+        None,
+        "CLI_START_FAILED",
+        "could not be started: Not there: /gone",
+    ),
+    (Crash(CrashKind.SILENT_START), None, "CLI_START_TIMED_OUT", "did not get ready within a minute."),
+    (Crash(CrashKind.LINE_TOO_LONG, "9"), None, "CLI_OUTPUT_TOO_LONG", "wrote a message too long to read: 9"),
+    (Crash(CrashKind.BROKEN, "OSError: no"), None, "SESSION_FAILED", "The session broke off: OSError: no"),
+]
+
+
+@pytest.mark.parametrize(("crash", "stderr", "code", "reason"), CRASHES)
 def test_every_breakdown_has_a_code_and_a_sentence(
-    crash: Crash | None, stderr: list[str], *, prompted: bool, code: str, reason: str
+    crash: Crash | None, stderr: str | None, code: str, reason: str
 ) -> None:
-    verdict = judge(SessionFacts(crash=crash, stderr_tail=stderr, prompted=prompted))
-    assert (verdict.status, verdict.code, verdict.reason) == (SessionStatus.FAILED, code, reason)
+    is_prompted = not code.startswith("CLI_START")
+    verdict = judge(SessionFacts(crash=crash, stderr_tail=(stderr or "").split(), prompted=is_prompted))
+    assert (verdict.status, verdict.code) == (SessionStatus.FAILED, code)
+    assert str(verdict.reason).removeprefix("Claude Code ") == reason
 
 
 @pytest.mark.parametrize("crash", [Crash(CrashKind.EXITED, exit_code=125), Crash(CrashKind.EXITED)])

@@ -1,18 +1,15 @@
 """When a session is over, and in what order it is closed: on a line without a CLI behind it."""
 
 from collections.abc import AsyncGenerator, Sequence
-from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from claude_agent_sdk import AssistantMessage, ResultMessage, SystemMessage, TextBlock
 
+from tests.unit.execution.test_environment import request
 from zelda_ci.domain.session import ServersReported, SessionRecord, SessionStatus
-from zelda_ci.domain.suite import ExecutionSettings
-from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
 from zelda_ci.execution import session_runner
-from zelda_ci.execution.agent import ModelEndpoint, SessionRequest
 from zelda_ci.execution.outcome import Crash, CrashKind, SessionFacts, judge
 from zelda_ci.execution.session_runner import SessionRunner, TransportError
 from zelda_ci.redact import Redactor
@@ -73,62 +70,48 @@ class PaperLine:
         self.calls.append("disconnect")
 
 
-@pytest.fixture
-def request_() -> SessionRequest:
-    place = Path("/nowhere")
-    source = WorkspaceSource(kind="copy", commit=None, branch=None, dirty=False)
-    confinement = Confinement((), {})
-    workspace = Workspace("run", place, place, place, place, place, place, "0" * 40, source, confinement)
-    endpoint = ModelEndpoint("http://127.0.0.1:9", "token")
-    return SessionRequest("id", "Work.", workspace, ExecutionSettings(timeout_seconds=60), endpoint, anyio.Event())
-
-
-def lead(request: SessionRequest, line: PaperLine) -> tuple[SessionFacts, list[SessionRecord]]:
+def lead(line: PaperLine) -> tuple[SessionFacts, list[SessionRecord]]:
     records: list[SessionRecord] = []
 
     async def through() -> SessionFacts:
-        runner = SessionRunner(request, records.append, Redactor())
+        runner = SessionRunner(request(timeout_seconds=60), records.append, Redactor())
         await runner.run(line)
         return runner.facts()
 
     return anyio.run(through), records
 
 
-def test_a_session_is_closed_once_it_is_idle_after_a_result_and_not_before(
-    request_: SessionRequest,
-) -> None:
+def test_a_session_is_closed_once_it_is_idle_after_a_result_and_not_before() -> None:
     line = PaperLine([IDLE, RUNNING, SAID, RESULT, SAID, RESULT, IDLE])
-    facts, records = lead(request_, line)
+    facts, records = lead(line)
     assert judge(facts).status is SessionStatus.COMPLETED
     assert line.calls == ["connect", "input closed", "disconnect"]
     assert [record.type for record in records] == ["serversReported", "said", "ended", "said", "ended"]
 
 
-def test_shells_that_run_on_and_on_are_stopped_before_the_input_is_closed(
-    request_: SessionRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shells_that_run_on_and_on_are_stopped_before_the_input_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_runner, "BACKGROUND_SECONDS", 0.01)
     tasks = [{"task_id": "b1"}, {"task_id": "b2"}]
     earlier = system("background_tasks_changed", tasks=[{"task_id": "b0"}, *tasks])
     line = PaperLine([SAID, earlier, system("background_tasks_changed", tasks=tasks), RESULT, IDLE])
-    lead(request_, line)
+    lead(line)
     assert line.calls == ["connect", "stop b1", "stop b2", "input closed", "disconnect"]
 
 
-def test_a_line_that_breaks_is_evidence_and_is_let_go_of(request_: SessionRequest) -> None:
+def test_a_line_that_breaks_is_evidence_and_is_let_go_of() -> None:
     crash = Crash(CrashKind.EXITED, exit_code=137)
     line = PaperLine([SAID], broken=crash)
-    facts, records = lead(request_, line)
+    facts, records = lead(line)
     assert facts.crash == crash
     assert line.calls == ["connect", "disconnect"]
     assert [record.type for record in records] == ["serversReported", "said"]
 
 
-def test_lines_on_standard_error_are_recorded_in_order_and_a_flood_is_cut(request_: SessionRequest) -> None:
+def test_lines_on_standard_error_are_recorded_in_order_and_a_flood_is_cut() -> None:
     records: list[SessionRecord] = []
 
     async def through() -> SessionFacts:
-        runner = SessionRunner(request_, records.append, Redactor())
+        runner = SessionRunner(request(timeout_seconds=60), records.append, Redactor())
         for number in range(205):
             runner.record_stderr(f"line {number}")
         await runner.run(PaperLine([SAID, RESULT, IDLE]))
@@ -141,26 +124,19 @@ def test_lines_on_standard_error_are_recorded_in_order_and_a_flood_is_cut(reques
     assert facts.stderr_tail == tuple(f"line {number}" for number in range(200, 205))
 
 
-def statuses(records: list[SessionRecord]) -> list[str]:
-    return [f"{record.type} {record.servers[0].status}" for record in records if isinstance(record, ServersReported)]
-
-
-def test_the_prompt_waits_for_servers_and_every_change_is_recorded_once(request_: SessionRequest) -> None:
-    _, records = lead(request_, PaperLine([SAID, RESULT, IDLE], servers=["pending", "pending", "connected"]))
-    assert [record.type for record in records] == ["serversReported", "serversReported", "said", "ended"]
+def test_the_prompt_waits_for_servers_and_every_change_is_recorded_once() -> None:
+    line = PaperLine([SAID, RESULT, IDLE], servers=["pending", "pending", "connected", "failed"])
+    _, records = lead(line)
+    kinds = [record.type for record in records]
+    assert (kinds[:2], kinds.index("said") >= 2) == (["serversReported"] * 2, True)
     states = [record.servers[0] for record in records if isinstance(record, ServersReported)]
-    assert [state.status for state in states] == ["pending", "connected"]
+    assert [state.status for state in states] == ["pending", "connected", "failed"]
     assert states[1].tools == ("mcp__greeter__greet",)
     assert "secret" not in str(records)
 
 
 @pytest.mark.parametrize("status", ["failed", "needs-auth", "disabled", None])
-def test_what_will_never_connect_is_not_waited_for(request_: SessionRequest, status: str | None) -> None:
-    facts, _ = lead(request_, PaperLine([SAID, RESULT, IDLE], servers=[status]))
+def test_what_will_never_connect_is_not_waited_for(status: str | None) -> None:
+    facts, _ = lead(PaperLine([SAID, RESULT, IDLE], servers=[status]))
     assert judge(facts).status is SessionStatus.COMPLETED
     assert facts.stop_reason is None
-
-
-def test_the_last_state_is_asked_for_when_the_session_has_ended(request_: SessionRequest) -> None:
-    _, records = lead(request_, PaperLine([SAID, RESULT, IDLE], servers=["connected", "failed"]))
-    assert statuses(records) == ["serversReported connected", "serversReported failed"]

@@ -1,7 +1,8 @@
-"""Archives that somebody else made."""
+"""Archives that somebody else made, names of artifacts and of the files in them."""
 
 import io
 import struct
+import unicodedata
 import warnings
 import zipfile
 import zlib
@@ -12,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zelda_ci.errors import ArtifactError
-from zelda_ci.github.archives import read_members
+from zelda_ci.github.archives import (
+    MAX_ARTIFACT_NAME_LENGTH,
+    artifact_name,
+    is_artifact_name,
+    is_member_name,
+    read_members,
+)
 
 FILES = {"zelda-ci.json": b'{"a": 1}', "runs/r/transcript.json": b"x" * 5000}
 
@@ -121,3 +128,33 @@ def test_no_input_is_a_surprise(noise: bytes, start: int) -> None:
     except ArtifactError:
         return
     assert all(zlib.crc32(content) == zlib.crc32(FILES[name]) for name, content in found.items())
+
+
+@pytest.mark.parametrize("text", ["zelda-results", "Zelda results (2)", "résultats", "a.b_c", "日本語"])
+def test_a_legal_name_stays(text: str) -> None:
+    assert artifact_name(text) == text
+
+
+def test_texts_that_look_alike_stay_apart() -> None:
+    assert len({artifact_name(text) for text in ["a/b", "a:b", "a\\b", "a-b"]}) == 4
+
+
+@given(st.text())
+def test_any_text_becomes_a_legal_name_that_is_stable(text: str) -> None:
+    name = artifact_name(text)
+    assert is_artifact_name(name)
+    assert not {*map(unicodedata.category, name)} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    assert artifact_name(name) == name
+    assert len(name) <= MAX_ARTIFACT_NAME_LENGTH
+
+
+@pytest.mark.parametrize("name", ["zelda-ci.json", "runs/a-1/result.json", ".hidden", "ä b"])
+def test_a_relative_path_is_a_member(name: str) -> None:
+    assert is_member_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/etc/passwd", "../x", "a/../b", "a//b", "a/", "./a", "a\\b", "C:x", "a\nb", 'a"b']
+)
+def test_a_path_that_leads_elsewhere_is_no_member(name: str) -> None:
+    assert not is_member_name(name)

@@ -43,26 +43,10 @@ def test_without_its_merge_commit_the_last_common_commit_is_asked_for(checkout: 
     assert found.target == BaselineTarget("release", meeting=("release", HEAD))
 
 
-@pytest.mark.parametrize("head_repository", [None, {"id": 99}])
-def test_a_fork_without_key_is_green_and_explained(head_repository: object) -> None:
-    event = payload("pull_request")
-    event["pull_request"]["head"]["repo"] = head_repository
-    found = decided("pull_request", event, key="")
-    assert found.activity == "skip"
-    assert "comes from a fork" in found.sentence
-    assert found.explain_forks
-
-
 def test_a_fork_with_a_key_or_a_recording_runs(tmp_path: Path) -> None:
     event = payload("pull_request", fork=True)
     assert decided("pull_request", event).activity == "run"
     assert decided("pull_request", event, key="", replay=str(tmp_path).lstrip("/")).activity == "run"
-
-
-def test_dependabot_without_key_is_green() -> None:
-    found = decided("pull_request", payload("pull_request"), key="", more={"GITHUB_ACTOR": "dependabot[bot]"}.items())
-    assert found.activity == "skip"
-    assert "Dependabot" in found.sentence
 
 
 @pytest.mark.parametrize("name", ["pull_request", "push", "merge_group", "schedule", "workflow_dispatch"])
@@ -72,17 +56,24 @@ def test_where_a_key_is_expected_a_missing_one_is_an_error(name: str) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_events_that_leave_nothing_to_evaluate_are_skipped_without_a_key() -> None:
+def test_what_has_no_key_to_expect_or_nothing_to_evaluate_is_green_and_explained() -> None:
+    fork, gone = payload("pull_request", fork=True), payload("pull_request")
+    gone["pull_request"]["head"]["repo"] = None
     closed = payload("pull_request") | {"action": "closed"}
     of_push = payload("workflow_run")
     of_push["workflow_run"]["event"] = "push"
-    for name, event in (
-        ("pull_request", closed),
-        ("pull_request_target", closed),
-        ("push", payload("push") | {"deleted": True}),
-        ("workflow_run", of_push),
+    for name, event, actor, words in (
+        ("pull_request", fork, "dev", "comes from a fork"),
+        ("pull_request", gone, "dev", "comes from a fork"),
+        ("pull_request", payload("pull_request"), "dependabot[bot]", "Dependabot"),
+        ("pull_request", closed, "dev", ""),
+        ("pull_request_target", closed, "dev", ""),
+        ("push", payload("push") | {"deleted": True}, "dev", ""),
+        ("workflow_run", of_push, "dev", ""),
     ):
-        assert decided(name, event, key="").activity == "skip"
+        found = decided(name, event, key="", more={"GITHUB_ACTOR": actor}.items())
+        assert (found.activity, words in found.sentence) == ("skip", True), found.sentence
+        assert found.explain_forks is bool(words)
 
 
 TOPIC = {"GITHUB_REF": "refs/heads/topic", "GITHUB_REF_NAME": "topic"}
@@ -132,10 +123,6 @@ def test_privileges_and_a_forks_code_never_meet(head: str | None, words: str) ->
     with pytest.raises(ConfigError, match=words) as caught:
         decided("pull_request_target", event, Checkout(head))
     assert caught.value.code == "EVENT_REFUSED"
-
-
-def test_a_privileged_run_for_a_branch_of_this_repository_is_like_any_other() -> None:
-    assert decided("pull_request_target", payload("pull_request")).activity == "run"
 
 
 def test_an_unknown_event_runs_only_when_told_to_and_only_its_own_commit() -> None:

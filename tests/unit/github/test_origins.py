@@ -1,10 +1,11 @@
-"""What is said about a baseline, or about why there is none."""
+"""What is said about a baseline, or about why there is none, and where its commits are asked for."""
 
 from datetime import timedelta
 
 import pytest
 
 from zelda_ci.ci import baseline_words as baseline
+from zelda_ci.ci.base import over_https
 from zelda_ci.domain.ci import BaselineState
 from zelda_ci.errors import ArtifactError, GitHubError, StorageError, ZeldaError
 
@@ -58,3 +59,21 @@ def test_what_github_does_not_tell_is_told_without_its_words(code: str, state: B
     assert origin.state is state
     assert said in origin.sentence
     assert "foreign" not in origin.sentence
+
+
+GITHUB = "https://github.com"
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("git@github.com:octo/shop.git", f"{GITHUB}/octo/shop.git"),
+        ("ssh://git@github.com/octo/shop", f"{GITHUB}/octo/shop"),
+        (f"{GITHUB}/octo/shop", f"{GITHUB}/octo/shop"),
+        ("git@github.com.evil.example:octo/shop", "git@github.com.evil.example:octo/shop"),
+        ("git@githubXcom:octo/shop", "git@githubXcom:octo/shop"),
+        ("https://evil.example/git@github.com:octo", "https://evil.example/git@github.com:octo"),
+    ],
+)
+def test_only_githubs_own_server_is_asked_over_https(address: str, expected: str) -> None:
+    assert over_https(address, GITHUB) == expected

@@ -176,8 +176,3 @@ def test_credentials_go_where_zelda_looks_and_never_print(tmp_path: Path) -> Non
     assert not [name for name in passed.environ if name.startswith("INPUT_")]
     assert Redactor(passed.secrets())(f"{TOKEN} sk-ant-fake-from-input sk-ant-fake-from-environment") == "*** *** ***"
     assert "sk-ant-fake" not in repr(passed)
-
-
-def test_a_key_in_quotes_is_refused_as_in_the_environment(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="input anthropic-api-key cannot be used: it is in quotes"):
-        settings(tmp_path, anthropic_api_key="'sk-ant-fake-key'")

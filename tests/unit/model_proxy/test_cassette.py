@@ -1,7 +1,9 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.scripted_replies import ApiRequest, Message, Tokens, events, text, tool_calls
 from zelda_ci.errors import ProxyError
 from zelda_ci.model_proxy.cassettes.cassette import (
     Cassette,
@@ -9,8 +11,11 @@ from zelda_ci.model_proxy.cassettes.cassette import (
     RecordedRequest,
     RecordedResponse,
     dump,
+    joined,
+    joined_message,
     load,
     partial_file,
+    played,
     write_whole,
 )
 from zelda_ci.redact import Redactor
@@ -95,3 +100,47 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one_and_no_litter(tmp_path
         write_whole(file, "\ud83d")
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
+
+
+ASKED = ApiRequest("/v1/messages", {}, {"model": "claude-sonnet-5-5"}, b"", None, 0)
+REPLY = tool_calls(
+    [("Write", {"file_path": "/ws/a", "content": 'x\n"y"\\' * 20}), ("Bash", {"command": "ls"})],
+    text="I write.",
+    thinking="A long thought about the matter.",
+    tokens=Tokens(cache_read=7),
+)
+
+
+def streamed(reply: Message) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    whole = reply.as_json(ASKED)
+    return whole, list(events(whole, reply.tokens))
+
+
+@pytest.mark.parametrize("reply", [REPLY, text("Done."), text("")])
+def test_a_joined_stream_is_the_same_message(reply: Message) -> None:
+    whole, sent = streamed(reply)
+    once = joined(sent)
+    assert joined_message(once) == whole
+    assert joined_message(joined(played(once))) == whole
+
+
+def test_each_block_has_one_delta_and_tool_input_is_json() -> None:
+    _, sent = streamed(REPLY)
+    deltas = [event["delta"] for event in joined(sent) if event["type"] == "content_block_delta"]
+    assert [delta["type"] for delta in deltas] == [
+        "thinking_delta",
+        "signature_delta",
+        "text_delta",
+        "input_json_delta",
+        "input_json_delta",
+    ]
+    assert deltas[3]["input"]["file_path"] == "/ws/a"
+    assert "ping" not in {event["type"] for event in joined(sent)}
+
+
+def test_input_that_is_no_json_stays_as_the_model_wrote_it() -> None:
+    def delta(piece: str) -> dict[str, Any]:
+        return {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": piece}}
+
+    assert joined([delta('{"a": '), delta("oops")]) == [delta('{"a": oops')]
+    assert list(played([delta('{"a": oops')])) == [delta('{"a": oops')]

@@ -73,12 +73,13 @@ def test_models_are_counted_apart_and_a_dated_answer_under_the_name_that_was_ask
 
 
 def test_errors_are_counted_by_status_and_inside_a_stream_too() -> None:
-    counts = meter()
+    counts = meter(budget_usd=1e-9)
     for status in (529, 529, 401):
         exchange = counts.begin(call(body(PROMPT)))
         exchange.start(status, JSON)
-        exchange.chunk(b'{"type": "error"}')
+        exchange.chunk(b"<html>busy</html>" if status == 401 else b'{"type": "error"}')
         counts.end(exchange)
+        assert not counts.is_spent
     exchange = begin(counts)
     exchange.chunk(sse({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}))
     counts.end(exchange)
@@ -163,16 +164,3 @@ def test_an_answer_that_cannot_be_read_counts_as_spent(answer: bytes) -> None:
     counts.end(exchange)
     assert counts.cost_usd == 0
     assert counts.exhausted.is_set()
-
-
-def test_an_answer_that_is_an_error_costs_nothing() -> None:
-    counts = meter(budget_usd=1e-9)
-    exchange = counts.begin(call(body(PROMPT)))
-    exchange.start(529, JSON)
-    exchange.chunk(b"<html>busy</html>")
-    counts.end(exchange)
-    assert not counts.is_spent
-
-
-class Request(dict[str, Any]):
-    """A body that can be watched."""

@@ -1,10 +1,13 @@
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.model_proxy.cassettes.normalise import Placeholders, plain
+from tests.unit.model_proxy.requests import body, returned, said
+from zelda_ci.model_proxy.cassettes.normalise import Placeholders, named, plain
+from zelda_ci.model_proxy.wire import Call
 
 HERE = Placeholders({"workspace": "/here/ws", "root": "/here", "home": "/here/ws/.home"})
 THERE = Placeholders({"workspace": "/there/other place", "root": "/there", "home": "/h"})
@@ -64,3 +67,25 @@ PIECES = st.sampled_from(
 def test_what_is_taken_out_comes_back(pieces: list[str]) -> None:
     text = "".join(pieces)
     assert HERE.fill(HERE.blank(text)) == text
+
+
+def call(*messages: dict[str, Any]) -> Call:
+    return Call("/v1/messages", [], b"", body(*messages))
+
+
+@pytest.mark.parametrize(
+    ("output", "handle"),
+    [
+        ("Async agent launched.\nagentId: a261dd97fa5c6f07d (internal ID", "a261dd97fa5c6f07d"),
+        ([{"type": "text", "text": "agentId: a261dd97fa5c6f07d"}], "a261dd97fa5c6f07d"),
+        ("Command running in background with ID: b32pjnzel. Output is", "b32pjnzel"),
+        ("Full output saved to: /h/projects/-ws/1/tool-results/blh0xd6me.txt\n", "blh0xd6me"),
+    ],
+)
+def test_handles_are_named_after_the_call_that_made_them(output: Any, handle: str) -> None:
+    assert named(call(said("x"), returned(output, call="toolu_01-A"))) == {"handle_toolu_01_A": handle}
+
+
+@pytest.mark.parametrize("output", ["deployed with ID: production", "agentId: none", "", None, 7, [{"type": "image"}]])
+def test_other_output_names_nothing(output: Any) -> None:
+    assert named(call(returned(output))) == {}

@@ -1,8 +1,13 @@
+"""Which models a run may ask, what they count and what they cost."""
+
+from typing import Any
+
 import pytest
 
-from zelda_ci.model_proxy.pricing import Tokens, base_name, cost_usd, is_known
+from zelda_ci.model_proxy.pricing import Models, Tokens, base_name, cost_usd, from_usage, is_known
 
 MILLION = 1_000_000
+SONNET = "claude-sonnet-5-5"
 
 
 @pytest.mark.parametrize(
@@ -53,3 +58,49 @@ def test_a_model_is_known_in_every_spelling(spelling: str) -> None:
 def test_an_unknown_model_costs_what_the_default_model_costs(model: str) -> None:
     assert not is_known(model)
     assert cost_usd(model, Tokens(input=MILLION)) == pytest.approx(4)
+
+
+def test_cache_writes_are_split_by_lifetime() -> None:
+    usage = {
+        "input_tokens": 1,
+        "output_tokens": 2,
+        "cache_read_input_tokens": 3,
+        "cache_creation_input_tokens": 10,
+        "cache_creation": {"ephemeral_5m_input_tokens": 6, "ephemeral_1h_input_tokens": 4},
+        "server_tool_use": {"web_search_requests": 2},
+    }
+    assert from_usage(usage) == Tokens(1, 2, 3, 6, 4, 2)
+    assert from_usage(usage).prompt == 14
+    assert from_usage({"cache_creation_input_tokens": 10, "cache_creation": None}).cache_write_5m == 10
+    tokens = from_usage({"speed": "fast", "inference_geo": "us"})
+    assert (tokens.fast, tokens.us_only) == (True, True)
+
+
+@pytest.mark.parametrize("nonsense", [None, "12", -5, 1.5, [], {}, {"x": 1}])
+def test_what_is_no_count_is_zero(nonsense: Any) -> None:
+    keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation", "server_tool_use")
+    assert from_usage(dict.fromkeys(keys, nonsense)) == Tokens()
+
+
+ASKED = [
+    (SONNET, True, [SONNET, f"{SONNET}[1m]", "claude-haiku-5-5", "claude-haiku-4-5-20251001"]),
+    (f"{SONNET}[1m]", True, [SONNET]),
+    ("claude-opus-5-5", True, [SONNET]),
+    ("@team/claude-opus-5-5", True, ["@team/claude-haiku-5-5"]),
+    ("claude-of-tomorrow", True, ["claude-of-tomorrow"]),
+    (SONNET, False, ["claude-opus-5-5", "claude-of-tomorrow", "", None, [SONNET]]),
+    (SONNET, False, ["@other/claude-haiku-5-5", "us.anthropic.claude-haiku-5-5"]),
+    ("@team/claude-opus-5-5", False, ["claude-haiku-5-5"]),
+    ("claude-of-tomorrow", False, ["claude-haiku-5-5"]),
+]
+
+
+@pytest.mark.parametrize(("main", "allowed", "asked"), ASKED)
+def test_smaller_known_models_may_be_asked_and_dearer_unknown_or_strangely_routed_ones_not(
+    main: str, *, allowed: bool, asked: list[object]
+) -> None:
+    assert {Models.of(main).allow(name) for name in asked} == {allowed}
+
+
+def test_a_suite_can_name_more() -> None:
+    assert Models.of(SONNET, ["claude-opus-5-5[1m]"]).allow("claude-opus-5-5")

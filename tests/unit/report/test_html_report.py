@@ -109,9 +109,6 @@ def test_images_are_in_the_file_where_their_bytes_are_what_they_say(tmp_path: Pa
     assert f"An image is not shown here: image/png, {IMAGE.size_bytes:,} bytes" in html.text
 
 
-# --- what is hostile --------------------------------------------------------------------------------------------
-
-
 def test_texts_of_a_session_are_texts(tmp_path: Path) -> None:
     tiny = PageSample(suites=1, trials=1, turns=12)
     found = structure(content(written(tmp_path, tiny.report, HostileSessions(tiny))))
@@ -125,9 +122,6 @@ def test_every_report_of_ci_can_be_written_and_is_harmless(tmp_path: Path, name:
     found = structure(content(written(tmp_path, REPORTS[name](), Kept(session("Read a.py", '"Done."')))))
     check_harmless(found)
     assert len(found.ids) == len(set(found.ids))
-
-
-# --- what is left out -------------------------------------------------------------------------------------------
 
 
 def test_transcripts_are_those_of_sessions_that_did_not_pass_and_of_the_pair_that_is_compared(tmp_path: Path) -> None:

@@ -143,9 +143,6 @@ def test_build_tests_and_coverage_that_fail_are_failures() -> None:
     assert [found.text for found in root.iter("failure")][1:3] == ["error: x", "test_x"]
 
 
-# --- what the gate does not count ---------------------------------------------------------------------------------
-
-
 def demanding(letters: str, criterion: str) -> RunResult:
     """A trial of a suite that has a criterion that must pass."""
     made = trial("rest-endpoint", letters)

@@ -8,13 +8,15 @@ import pytest
 from tests.support.schemas import checker
 from tests.unit.compare.nights import FIRST, PLATFORM, history_of, night
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.report.builders.nights import (
-    sparkline,
-    trend_details,
-)
+from zelda_ci.report.builders.nights import sparkline, trend_details
 from zelda_ci.report.markdown import render_title
 from zelda_ci.report.text import plain_title
 from zelda_ci.storage import codec
+
+# Of two suites, one fell.
+FALLEN = history_of(
+    [night(number, {"a": {"c": (3, 3)}, "z": {"c": (3 if number < 12 else 0, 3)}}) for number in range(17)]
+)
 
 
 def test_a_bar_is_a_night_and_changes_stand_between() -> None:
@@ -30,11 +32,7 @@ def test_a_bar_is_a_night_and_changes_stand_between() -> None:
 
 
 def test_what_fell_comes_first_in_the_trend() -> None:
-    good = [night(number, {"a": {"c": (3, 3)}, "z": {"c": (3, 3)}}) for number in range(12)]
-    history = history_of(
-        [*good, *(night(number, {"a": {"c": (3, 3)}, "z": {"c": (0, 3)}}) for number in range(12, 17))]
-    )
-    (details,) = trend_details(history)
+    (details,) = trend_details(FALLEN)
     assert details.title == "Trend over 17 nights"
     assert [row.label for section in details.sections for row in section.rows] == [
         *("A bar", "¦", "Lately", "too few nights", "Before")
@@ -65,9 +63,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("name", DAMAGE)
 def test_what_no_history_has_is_damage_in_one_short_line(name: str) -> None:
-    good = [night(number, {"a": {"c": (3, 3)}}) for number in range(12)]
-    whole = history_of([*good, *(night(number, {"a": {"c": (0, 3)}}) for number in range(12, 17))])
-    text = json.dumps(json.loads(codec.encode_nights(whole, 10**6)))
+    text = json.dumps(json.loads(codec.encode_nights(FALLEN, 10**6)))
     assert DAMAGE[name][0] in text
     with pytest.raises(codec.UnreadableError) as refused:
         codec.decode(NightlyHistory, text.replace(*DAMAGE[name]).encode(), "history.json")
@@ -75,12 +71,10 @@ def test_what_no_history_has_is_damage_in_one_short_line(name: str) -> None:
 
 
 def test_a_history_survives_its_file_and_fits_its_schema_and_its_room() -> None:
-    good = [night(number, {"a": {"c": (3, 3)}}) for number in range(12)]
-    history = history_of([*good, *(night(number, {"a": {"c": (0, 3)}}) for number in range(12, 17))])
-    data = codec.encode_nights(history, 10**6)
-    assert codec.decode(NightlyHistory, data, "history.json") == history
+    data = codec.encode_nights(FALLEN, 10**6)
+    assert codec.decode(NightlyHistory, data, "history.json") == FALLEN
     checker("zelda.history.schema.json").validate(json.loads(data))
-    small = codec.encode_nights(history, 2_000)
+    small = codec.encode_nights(FALLEN, 2_000)
     assert len(small) <= 2_000
     kept = codec.decode(NightlyHistory, small, "history.json").nights
     assert kept

@@ -1,11 +1,9 @@
 """The verdict is one value: whatever shows it, in whatever form, agrees with the colour of the check."""
 
-import io
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
-from rich.console import Console
 
 from tests.golden.ci_reports import LINKS, REASONS, REPORTS, batch, report, trial
 from zelda_ci.domain.details import FulfillmentDetails
@@ -19,7 +17,6 @@ from zelda_ci.report.html.texts import patched_files
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
 from zelda_ci.report.model import Tone
-from zelda_ci.report.terminal.layout import Page
 
 
 @pytest.mark.parametrize("name", sorted({*REPORTS} - {"crowd", "forty"}))
@@ -64,15 +61,6 @@ def test_a_new_suite_does_not_fail_as_before() -> None:
     assert "<summary>1 criterion fails</summary>" in comment
 
 
-def test_a_run_has_one_cost() -> None:
-    told = REPORTS["regression"]()
-    facts = [row for fold in ci_view(told).details for section in fold.sections for row in section.rows]
-    (cost,) = (row for row in facts if row.label == "Cost of this run")
-    parts = [float(cell.text.split(" $")[1]) for cell in cost.cells if " $" in cell.text]
-    assert len(parts) == 2
-    assert sum(parts) == pytest.approx(told.batch.cost_usd, abs=0.0002)
-
-
 def test_a_patch_that_is_cut_keeps_every_file_with_its_own_lines() -> None:
     def of(name: str, word: str) -> str:
         lines = "".join(f"+{word} {number}\n" for number in range(1_000))
@@ -84,9 +72,3 @@ def test_a_patch_that_is_cut_keeps_every_file_with_its_own_lines() -> None:
     for file in files:
         shown = "".join(span.text for span in file.spans)
         assert [word for word in names.values() if f"+{word} " in shown] == [names[file.name]]
-
-
-def test_rows_of_nothing_print_nothing() -> None:
-    page = Page(Console(file=io.StringIO()))
-    page.rows((), indent=2)
-    assert page.lines == []

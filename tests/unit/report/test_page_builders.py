@@ -24,9 +24,6 @@ def lines(text: FoldedText) -> list[tuple[str, str]]:
     return [(span.kind, line) for span in spans for line in span.text.splitlines()]
 
 
-# --- texts ------------------------------------------------------------------------------------------------------
-
-
 def test_a_short_text_is_whole_and_a_long_one_is_folded_around_its_middle() -> None:
     short, long = plain("\n".join("ab")), plain("\n".join(map(str, range(100))))
     assert (short.hidden, lines(short)) == ("", [("", "a"), ("", "b")])
@@ -46,9 +43,6 @@ def test_a_cut_text_keeps_whole_lines_of_both_ends_and_says_how_much_is_missing(
     assert text.endswith("\n" + last)
     assert len(first) + len(last) <= limit
     assert len(first) + len(last) + int(missing.replace(",", "")) == len(text)
-
-
-# --- anchors and citations --------------------------------------------------------------------------------------
 
 
 def run(name: str = "example", trial: int = 1, *, good: bool = True, **fields: object) -> RunResult:
@@ -99,9 +93,6 @@ def test_a_citation_leads_to_its_line_or_else_to_its_call_or_turn() -> None:
     assert found.leftover() == ("s-q4",)
 
 
-# --- sessions ---------------------------------------------------------------------------------------------------
-
-
 def test_the_time_line_shows_who_was_busy_within_its_scale() -> None:
     talk = session("Read a.py", "Agent x", "> Read b.py", "Bash ls -> error", '"Done."', seconds=30)
     line = time_line(talk, "")
@@ -112,9 +103,6 @@ def test_the_time_line_shows_who_was_busy_within_its_scale() -> None:
     assert [bar.kind for bar in rows["Tools"]] == ["tool", "tool", "tool", "bad"]
     assert rows["Tools"][0].anchor == "t1-c1"
     assert all(0 <= bar.start <= bar.start + bar.length <= 1000 for _, bars in line.rows for bar in bars)
-
-
-# --- two sides --------------------------------------------------------------------------------------------------
 
 
 def page(base: SessionTranscript, head: SessionTranscript) -> SidesPage:

@@ -3,19 +3,26 @@ import os
 import re
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 
 import pytest
 from rich.console import Console
 
 from tests.golden.batches import broken, run, safe
 from tests.support.patience import PATIENCE
-from tests.unit.compare.runs import redact
 from zelda_ci.cli.boundary import CommandOutput
-from zelda_ci.domain.session import AssistantSaid, Retried, SessionRecord, ToolCalled, ToolReturned
+from zelda_ci.domain.session import (
+    AssistantSaid,
+    Ended,
+    Noticed,
+    Retried,
+    SessionRecord,
+    ToolCalled,
+    ToolReturned,
+)
 from zelda_ci.events import (
     BatchStarted,
     Emit,
+    Event,
     Phase,
     PhaseStarted,
     RunFinished,
@@ -24,7 +31,7 @@ from zelda_ci.events import (
     Warned,
 )
 from zelda_ci.report.terminal.console import is_plain, open_console
-from zelda_ci.report.terminal.progress import LiveProgress, PlainProgress
+from zelda_ci.report.terminal.progress import LiveProgress, PlainProgress, ProgressState
 
 GOOD = run("rest-endpoint")
 LOST = run("fix-typo", **broken("API_OVERLOADED", "The API stayed overloaded (529)."))
@@ -94,17 +101,7 @@ def test_a_terminal_shows_every_run_under_way() -> None:
         story(emit)
         assert stream.wait_for("5 turns    $0.0123  trying again")
         assert stream.wait_for("0 of 2 done, $0.0123 so far")
-
-
-def test_the_terminal_is_clean_and_its_cursor_visible_afterwards() -> None:
-    stream = Screen()
-    with suppress(KeyboardInterrupt), LiveProgress(terminal(stream)) as emit:
-        story(emit)
-        assert stream.wait_for("rest-endpoint")
-        raise KeyboardInterrupt
-    shown = stream.getvalue()
-    assert re.findall(r"\x1b\[\?25[lh]", shown)[-1] == "\x1b[?25h"
-    assert shown.endswith("\x1b[2K")
+    assert stream.getvalue().endswith("\x1b[2K")
 
 
 @pytest.mark.parametrize("width", [30, 45, 60, 80])
@@ -138,23 +135,10 @@ def test_what_is_no_terminal_gets_plain_lines_even_when_colours_are_forced() -> 
 
 @pytest.mark.parametrize("sink", [PlainProgress, LiveProgress])
 def test_steps_are_shown_as_they_happen_where_that_is_wanted(sink: type[PlainProgress] | type[LiveProgress]) -> None:
-    thinking = AssistantSaid(at=1, message_id=safe("m"), model=safe("x"), text=safe("Hidden."), thinking=True)
-    called = ToolCalled(
-        at=1,
-        message_id=safe("m"),
-        model=safe("x"),
-        id=safe("t"),
-        name=safe("Bash"),
-        input=redact.json({"command": "ls"}),
-    )
-    returned = ToolReturned(at=1, id=safe("t"), output=safe("no such folder"), is_error=True)
-    records: list[SessionRecord] = [
-        thinking,
-        thinking.replace(text=safe("I look."), thinking=False),
-        called,
-        returned,
-        NOISE,
-    ]
+    look = AssistantSaid(at=1, message_id=safe("m"), model=safe("x"), text=safe("I look."))
+    failed = returned().replace(output=safe("no such folder"), is_error=True)
+    thinking = look.replace(text=safe("Hidden."), thinking=True)
+    records: list[SessionRecord] = [thinking, look, called("Bash", command="ls"), failed, NOISE]
     shown = {True: io.StringIO(), False: io.StringIO()}
     for steps, stream in shown.items():
         with sink(log(stream), steps=steps) as emit:
@@ -164,3 +148,38 @@ def test_steps_are_shown_as_they_happen_where_that_is_wanted(sink: type[PlainPro
     lines = [line.split("rest-endpoint", 1)[1].lstrip(": ") for line in shown[True].getvalue().splitlines() if line]
     assert lines == ["I look.", "Bash ls", "failed: no such folder", "trying again in 4.0 s after HTTP 529"]
     assert "Bash" not in shown[False].getvalue()
+
+
+def activity(*records: SessionRecord) -> str:
+    kept = ProgressState()
+    events: list[Event] = [RunStarted(GOOD.run_id, GOOD.suite), PhaseStarted(GOOD.run_id, Phase.SESSION)]
+    for event in (*events, *(SessionProgressed(GOOD.run_id, record, 3, 0.5) for record in records)):
+        kept.record(event, 0.0)
+    return kept.running[GOOD.run_id].facts(83.0)[-1].text
+
+
+def called(name: str, number: int = 1, **arguments: object) -> ToolCalled:
+    return ToolCalled(
+        at=1, message_id=safe("m"), model=safe("m"), id=safe(f"t{number}"), name=safe(name), input=safe.json(arguments)
+    )
+
+
+def returned(number: int = 1) -> ToolReturned:
+    return ToolReturned(at=2, id=safe(f"t{number}"), output=safe("ok"))
+
+
+@pytest.mark.parametrize(
+    ("records", "doing"),
+    [
+        ([called("Read"), returned()], "thinking"),
+        ([called("Read", 1), called("Bash", 2, command="make  test\n"), returned(1)], "Bash make test"),
+        ([called("Bash", command=""), called("Odd", 2, weird={"x": 1})], "Odd"),
+        ([Retried(at=1, attempt=2, error=safe("x"))], "trying again in 0.0 s after a broken connection"),
+        ([AssistantSaid(at=1, message_id=safe("m"), model=safe("m"), text=safe("hello"))], "writing"),
+        ([Ended(at=1, subtype=safe("success"), is_error=False)], "closing"),
+        ([returned(7), Noticed(at=1, kind=safe("k"), text=safe("t"))], "thinking"),
+        ([called("\x1b[2J", command="\x1b[31m")], "\\x1b[2J \\x1b[31m"),
+    ],
+)
+def test_what_the_session_is_at(records: list[SessionRecord], doing: str) -> None:
+    assert activity(*records) == doing

@@ -2,33 +2,28 @@ from typing import Any
 
 import pytest
 
-from tests.golden.batches import broken, efficiency, run, suite, unscored
+from tests.golden.batches import broken, command, correctness, efficiency, run
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.domain.workspace import ChangeSummary
 from zelda_ci.report.builders.run import run_view
 from zelda_ci.report.model import Cell, Row, RunFiles, RunView, Tone
 
-FILES = RunFiles(result="r/result.json", transcript="r/transcript.json", patch="r/changes.patch")
+FILES = RunFiles(
+    result="r/result.json", patch="r/changes.patch", setup_log="r/setup.log", build_log="r/b.log", test_log="r/t.log"
+)
 
 
 def view(result: RunResult) -> RunView:
     return run_view(result, FILES)
 
 
-def row(result: RunResult, label: str) -> list[str]:
-    rows = [row for section in view(result).sections for row in section.rows]
-    return next([cell.text for cell in row.cells] for row in rows if row.label == label)
-
-
-def rows(result: RunResult) -> list[Row]:
-    return [row for section in view(result).sections for row in section.rows]
-
-
-def used(**numbers: Any) -> dict[Metric, EvalResult]:
-    return {Metric.EFFICIENCY: efficiency(**numbers)}
+def row(result: RunResult, label: str) -> Row:
+    return next(row for section in view(result).sections for row in section.rows if row.label == label)
 
 
 @pytest.mark.parametrize("status", SessionStatus)
@@ -40,25 +35,10 @@ def test_every_status_has_words_and_without_criteria_a_completed_one_is_measured
     assert (shown.problem is None) is (status is SessionStatus.COMPLETED)
 
 
-def test_unscored_is_not_zero() -> None:
-    evaluations = used() | {Metric.TOOL_USAGE: unscored(Metric.TOOL_USAGE, "no tools\nat all")}
-    shown = view(run(evaluations=evaluations)).sections[0].rows[1]
-    assert shown.cells == (Cell("unscored", Tone.DIM), Cell("no tools at all", Tone.DIM))
-
-
-def test_targets_are_met_at_their_value_and_missed_above() -> None:
-    config = suite(efficiency_targets={"turns": 9, "tokens": 100_000, "durationSeconds": 83.1})
-    result = run(config=config)
-    assert "target 9 met" in row(result, "Turns")
-    assert "target 100,000 missed" in row(result, "Tokens")
-    assert "target 1m 23s missed" in row(result, "Session time")
-    assert row(result, "Session cost") == ["$0.1789"]
-
-
 def test_a_session_that_changed_nothing_is_remarkable_and_a_guessed_cost_says_why() -> None:
-    shown = next(row for row in rows(run(changes=ChangeSummary())) if row.label == "Changes")
-    assert shown.cells == (Cell("none: the session changed no file", Tone.WARN),)
-    assert row(run(evaluations=used(cost_known=False)), "Session cost") == ["about $0.1789", "no list price known"]
+    assert row(run(changes=ChangeSummary()), "Changes").cells == (Cell("none: the session changed no file", Tone.WARN),)
+    guessed = row(run(evaluations={Metric.EFFICIENCY: efficiency(cost_known=False)}), "Session cost")
+    assert [cell.text for cell in guessed.cells] == ["about $0.1789", "no list price known"]
 
 
 @pytest.mark.parametrize(
@@ -70,3 +50,43 @@ def test_every_problem_comes_with_a_next_step(code: str, word: str) -> None:
     assert problem
     assert problem.sentence == "It failed."
     assert word in problem.advice
+
+
+NO_TESTS = TestSummary(runners=(RunnerCounts(format="pytest", source="report"),))
+
+
+def covered(**found: Any) -> EvalResult:
+    return correctness(90, "Low.", test=command("t"), coverage=CoverageSummary(**found), coverage_threshold=8)
+
+
+CASES = [
+    (correctness(0, "No.", build=command("make", 2, "one\ntwo\n")), "the build failed", "b.log", ("one", "two")),
+    (correctness(0, "Late.", build=command("make", None)), "the build timed out", "b.log", ()),
+    (correctness(0, "None.", test=command("t"), tests=NO_TESTS), "the tests failed", "t.log", ()),
+    (correctness(0, "Late.", test=command("t", None)), "the tests timed out", "t.log", ()),
+    (covered(lines=3), "coverage is too low", "changes.patch", ()),
+    (covered(note="x"), "coverage is not known", "changes.patch", ()),
+]
+
+
+@pytest.mark.parametrize(("found", "ending", "look", "output"), CASES)
+def test_what_fell_short_is_said_first_with_the_place_to_look(
+    found: EvalResult, ending: str, look: str, output: tuple[str, ...]
+) -> None:
+    shown = view(run(evaluations={Metric.FUNCTIONAL_CORRECTNESS: found}))
+    assert shown.outcome is Outcome.FAILED
+    assert shown.facts[0].text == f"completed, but {ending}"
+    assert shown.problem is not None
+    assert (shown.problem.look, shown.problem.output) == (f"r/{look}", output)
+    assert shown.problem.advice
+
+
+def test_details_of_another_zelda_are_not_shown_but_decide_nevertheless() -> None:
+    told = {**vars(correctness(0, "It failed.")), "details": {"passed": False, "build": 5}}
+    strange = EvalResult.model_validate(told)
+    shown = view(run(evaluations={Metric.FUNCTIONAL_CORRECTNESS: strange}))
+    assert shown.outcome is Outcome.FAILED
+    assert shown.facts[0].text == "completed, but did not pass"
+    assert shown.problem is not None
+    assert (shown.problem.sentence, shown.problem.look) == ("It failed.", "r/result.json")
+    assert [section.title for section in shown.sections] == ["Scores", "Session"]

@@ -14,8 +14,6 @@ from zelda_ci.domain.session import (
     ServersReported,
     SessionRecord,
     Started,
-    ToolCalled,
-    ToolReturned,
 )
 from zelda_ci.execution.manifest.loading import resolve_loaded
 
@@ -159,15 +157,6 @@ def test_a_server_that_was_lost_was_loaded_and_lost(last: str) -> None:
     assert item.loaded
     assert str(item.note).startswith("it was connected, and then lost: it ")
     assert str(item.note).endswith(": Connection closed")
-
-
-def called(output: str | None, *, is_error: bool = False) -> list[SessionRecord]:
-    call = ToolCalled(
-        at=2, message_id=safe("m"), model=safe("x"), id=safe("t"), name=safe("mcp__one__go"), input=safe.json({})
-    )
-    if output is None:
-        return [call]
-    return [call, ToolReturned(at=3, id=safe("t"), output=safe(output), is_error=is_error)]
 
 
 def test_rules_are_there_from_the_start_and_a_server_has_its_tools_whatever_its_name() -> None:

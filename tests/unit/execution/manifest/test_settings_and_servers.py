@@ -1,12 +1,15 @@
-"""Hooks of settings.json and servers of .mcp.json."""
+"""Hooks and other settings, those that are not the project's to make too, and servers of .mcp.json."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.steered import named, problems, scanned
+from tests.support.steered import named, problems, scanned, workspace_in, write
 from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.execution.manifest.settings import SettingOverrides, find_overrides
+from zelda_ci.redact import Redactor, Secret
 
 RUN = {"type": "command", "command": "make lint"}
 
@@ -86,3 +89,55 @@ def test_files_that_are_no_json_are_noted(tmp_path: Path, content: str) -> None:
 def test_json_of_another_shape_is_empty(tmp_path: Path, content: str) -> None:
     found = scanned(tmp_path, {".mcp.json": content, ".claude/settings.json": content})
     assert (found.items, found.notes) == ((), ())
+
+
+REDACT = Redactor([Secret("hunter2-is-secret")])
+
+
+def find(tmp_path: Path, settings: Any, file: str = ".claude/settings.json") -> SettingOverrides:
+    text = settings if isinstance(settings, str) else json.dumps(settings)
+    write(tmp_path, {file: text})
+    return find_overrides(workspace_in(tmp_path), REDACT)
+
+
+def test_variables_on_the_way_to_the_model_are_found_and_pinned(tmp_path: Path) -> None:
+    names = (
+        "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_UNIX_SOCKET", "ANTHROPIC_CUSTOM_HEADERS", "BASH_ENV",
+        "CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_SHELL_PREFIX", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_OF_TOMORROW",
+        "HTTPS_PROXY", "https_proxy", "LD_PRELOAD", "OTEL_EXPORTER_OTLP_ENDPOINT", "ZELDA_SESSION", "BASH_FUNC_sh%%",
+    )  # fmt: skip
+    found = find(tmp_path, {"env": dict.fromkeys(names, "hunter2-is-secret")})
+    assert {finding.setting for finding in found.findings} == {f"env.{name}" for name in names}
+    assert {finding.file for finding in found.findings} == {".claude/settings.json"}
+    assert all(finding.effect.endswith("it did not take effect.") for finding in found.findings)
+    assert sorted(found.variables) == sorted(names)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"env": {"NODE_OPTIONS": "--max-old-space-size=4096", "DATABASE_URL": "x", "AWS_REGION": "eu-west-1"}},
+        {"env": {"CLAUDE_CODE_EFFORT_LEVEL": "high", "MAX_THINKING_TOKENS": "1", "BASH_DEFAULT_TIMEOUT_MS": "1"}},
+        {"hooks": {}, "permissions": {"allow": ["Bash"]}, "model": "opus", "apiKeyHelper": ""},
+        {"env": ["ANTHROPIC_BASE_URL"]},
+        {"env": None},
+        [],
+        "not json",
+        "",
+    ],
+)
+def test_what_steers_or_means_nothing_is_the_projects_own(tmp_path: Path, settings: Any) -> None:
+    assert find(tmp_path, settings) == SettingOverrides()
+
+
+def test_helpers_of_local_settings_are_found_without_a_variable_to_pin(tmp_path: Path) -> None:
+    helpers = dict.fromkeys(("apiKeyHelper", "awsAuthRefresh", "otelHeadersHelper", "proxyAuthHelper"), "echo key")
+    found = find(tmp_path, {**helpers, "sandbox": {"enabled": True}}, ".claude/settings.local.json")
+    assert {finding.setting for finding in found.findings} == {*helpers, "sandbox"}
+    assert {finding.file for finding in found.findings} == {".claude/settings.local.json"}
+    assert found.variables == ()
+
+
+def test_thousands_of_variables_are_all_pinned_and_fifty_told(tmp_path: Path) -> None:
+    found = find(tmp_path, {"env": {f"CLAUDE_X{number}": "" for number in range(3000)}})
+    assert (len(found.findings), len(found.variables)) == (50, 3000)
