@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.config.folder import about_config, about_suite, only_suite
 from zelda_ci.config.schema import ProjectConfig, SuiteConfig, keys
+from zelda_ci.named_secrets import is_secret_name
 
 KEY = "a colon followed by a space makes a key, so put the whole text in quotes"
 DIGITS = "write it in plain digits"
@@ -134,7 +135,7 @@ def test_hundreds_of_problems_are_counted_not_all_shown(tmp_path):
     assert lines[-1] == "has 150 more problems"
 
 
-MEANT = {
+UNKNOWN = {
     "execution:\n  maxTurn: 5": "3:3: maxTurn|maxTurns",
     "execution:\n  max_turns: 5": "3:3: max_turns|maxTurns",
     "execution:\n  MAXTURNS: 5": "3:3: MAXTURNS|maxTurns",
@@ -147,18 +148,8 @@ MEANT = {
     "criterion: [a]": "2:1: criterion|acceptanceCriteria",
     "acceptanceCriterias: [a]": "2:1: acceptanceCriterias|acceptanceCriteria",
     "judge: {model: x}": "2:9: model|judgeModel",
-}
-
-
-@pytest.mark.parametrize(("text", "meant"), MEANT.items())
-def test_an_unknown_key_is_told_with_what_was_probably_meant(text, meant, tmp_path):
-    line = meant.replace("|", " is not a known key (did you mean ") + "?)"
-    assert about_suite(tmp_path, f"prompt: x\n{text}\n") == [line]
-
-
-ELSEWHERE = {
+    "matrix: {models: [a]}": "2:10: models|model",
     "model: opus": "2:1: model is not a known key here: it belongs under execution or matrix",
-    "matrix: {models: [a]}": "2:10: models is not a known key (did you mean model?)",
     "maxTurns: 5": "2:1: maxTurns is not a known key here: it belongs under execution",
     "execution: {trials: 2}": "2:13: trials is not a known key here: it belongs at the top level",
     "execution: {costUsd: 2}": "2:13: costUsd is not a known key here: it belongs under efficiencyTargets",
@@ -174,9 +165,10 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize(("text", "line"), ELSEWHERE.items())
-def test_a_key_of_another_place_is_told_where_it_belongs(text, line, tmp_path):
-    assert about_suite(tmp_path, f"prompt: x\n{text}\n") == [line]
+@pytest.mark.parametrize(("text", "line"), UNKNOWN.items())
+def test_an_unknown_key_is_told_with_what_was_probably_meant_or_where_it_belongs(text, line, tmp_path):
+    said = line.replace("|", " is not a known key (did you mean ") + "?)" * ("|" in line)
+    assert about_suite(tmp_path, f"prompt: x\n{text}\n") == [said]
 
 
 def test_a_suites_keys_do_not_belong_to_the_project(tmp_path):
@@ -187,5 +179,6 @@ def test_a_suites_keys_do_not_belong_to_the_project(tmp_path):
 
 
 @pytest.mark.parametrize("model", [ProjectConfig, SuiteConfig])
-def test_every_key_is_described_in_a_sentence(model):
+def test_every_key_is_described_in_a_sentence_and_none_has_the_name_of_a_credential(model):
     assert [key.dotted for key in keys(model) if not (key.field.description or "").endswith(".")] == []
+    assert [key.name for key in keys(model) if is_secret_name(key.name)] == []
