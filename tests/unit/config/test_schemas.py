@@ -32,10 +32,7 @@ def test_the_templates_name_the_schema_of_this_version_on_their_first_line():
 
 @pytest.mark.parametrize(
     ("commands", "programs"),
-    [
-        ((), ()),
-        ([init.CommandLine("testCommand", "a", "b"), init.CommandLine("setupCommand", "c", "d")], ["x/bin"]),
-    ],
+    [((), ()), ([init.CommandLine("testCommand", "a", "b"), init.CommandLine("setupCommand", "c", "d")], ["x/bin"])],
 )
 def test_every_line_of_the_configuration_template_may_be_uncommented(commands, programs, tmp_path):
     names = "|".join({key.name for key in keys(ProjectConfig)})
