@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -139,6 +139,4 @@ def slow_git(folder: Path, word: str, reached: Path) -> str:
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
-def after(condition: Callable[[], bool]) -> None:
-    """Wait for a moment of a run."""
-    wait_until(condition)
+after = wait_until

@@ -23,6 +23,7 @@ FORK = {
     "owner": {"login": "mallory", "id": 2, "type": "User"},
 }
 SENDER = {"login": "dev", "id": 3, "type": "User"}
+FROM = {"repository": REPOSITORY, "sender": SENDER}
 
 
 def pull_request(*, fork: bool = False, number: int = 7, base: str = BASE, head: str = HEAD) -> dict[str, Any]:
@@ -40,8 +41,7 @@ def pull_request(*, fork: bool = False, number: int = 7, base: str = BASE, head:
             "base": {"ref": "main", "sha": base, "repo": REPOSITORY},
             "head": {"ref": "topic", "sha": head, "repo": FORK if fork else REPOSITORY},
         },
-        "repository": REPOSITORY,
-        "sender": SENDER,
+        **FROM,
     }
 
 
@@ -58,8 +58,7 @@ def push(*, before: str = BASE, after: str = TIP) -> dict[str, Any]:
         "head_commit": {"id": after, "message": "More"},
         "commits": [],
         "pusher": {"name": "dev"},
-        "repository": REPOSITORY,
-        "sender": SENDER,
+        **FROM,
     }
 
 
@@ -74,8 +73,7 @@ def merge_group(*, base: str = BASE, head: str = TIP) -> dict[str, Any]:
             "base_ref": "refs/heads/main",
             "head_commit": {"id": head},
         },
-        "repository": REPOSITORY,
-        "sender": SENDER,
+        **FROM,
     }
 
 
@@ -99,8 +97,7 @@ def workflow_run(*, fork: bool = True, run_id: int = 1001, head: str = HEAD) -> 
             "head_repository": FORK if fork else REPOSITORY,
         },
         "workflow": {"id": 5, "path": ".github/workflows/zelda.yml"},
-        "repository": REPOSITORY,
-        "sender": SENDER,
+        **FROM,
     }
 
 
@@ -134,7 +131,6 @@ def issue_comment(
 
 def payload(name: str, **facts: Any) -> dict[str, Any]:
     """The payload of an event."""
-    on_demand = {"repository": REPOSITORY, "sender": SENDER}
     match name:
         case "pull_request" | "pull_request_target":
             made = pull_request(**facts)
@@ -147,9 +143,9 @@ def payload(name: str, **facts: Any) -> dict[str, Any]:
         case "issue_comment":
             made = issue_comment(**facts)
         case "schedule":
-            made = {"schedule": "0 4 * * *", **on_demand}
+            made = {"schedule": "0 4 * * *", **FROM}
         case _:
-            made = {"inputs": None, "ref": "refs/heads/main", "workflow": ".github/workflows/zelda.yml", **on_demand}
+            made = {"inputs": None, "ref": "refs/heads/main", "workflow": ".github/workflows/zelda.yml", **FROM}
     return deepcopy(made)
 
 

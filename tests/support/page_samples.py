@@ -138,7 +138,6 @@ class SampleSession:
     seed: int
     turns: int
     is_good: bool
-    is_first_suite: bool
     length: int = 40
     """Lines of what a tool returns."""
     chance: random.Random = field(init=False)
@@ -369,7 +368,7 @@ class PageSample:
         side = Side.HEAD if "-head-" in run_id else Side.BASE
         trial = int(rest.rpartition("-")[2]) - 1
         seed = self.names.index(name) * 1000 + trial * 2 + (side is Side.HEAD)
-        return SampleSession(seed, self.turns, self._good(name, trial, side), self.names.index(name) == 0, self.length)
+        return SampleSession(seed, self.turns, self._good(name, trial, side), self.length)
 
     # --- what `SessionFiles` asks for
 

@@ -193,11 +193,7 @@ def folder(tmp_path: Path, files: Mapping[str, str | bytes] | None = None, *, na
 
 
 def repository(
-    tmp_path: Path,
-    files: Mapping[str, str | bytes] | None = None,
-    *,
-    name: str = "project",
-    init: tuple[str, ...] = (),
+    tmp_path: Path, files: Mapping[str, str | bytes] | None = None, *, name: str = "project", init: tuple[str, ...] = ()
 ) -> Project:
     """A repository with one commit, in which Zelda's results are ignored."""
     project = folder(tmp_path, files, name=name)

@@ -46,18 +46,9 @@ def folders(base: Path) -> tuple[Path, Path]:
     return base / "workspace", base / "home"
 
 
-async def run_cli(
-    base_url: str,
-    token: str,
-    workspace: Path,
-    home: Path,
-    *,
-    prompt: str = "do it",
-    model: str = MODEL,
-    **extra: str,
-) -> CliSession:
+async def run_cli(base_url: str, token: str, workspace: Path, home: Path, **extra: str) -> CliSession:
     """Lead a session to its end; `extra` are environment variables."""
-    argv = [str(CLI), "-p", prompt, "--model", model, "--permission-mode", "bypassPermissions"]
+    argv = [str(CLI), "-p", "do it", "--model", MODEL, "--permission-mode", "bypassPermissions"]
     argv += ["--output-format", "stream-json", "--verbose", "--setting-sources", "project"]
     environment = {
         "PATH": os.environ["PATH"],

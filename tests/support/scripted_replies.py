@@ -244,11 +244,7 @@ def tool_call(name: str, tool_input: dict[str, Any], *, text: str | None = None,
 
 
 def tool_calls(
-    calls: Sequence[tuple[str, dict[str, Any]]],
-    *,
-    text: str | None = None,
-    thinking: str | None = None,
-    **options: Any,
+    calls: Sequence[tuple[str, dict[str, Any]]], *, text: str | None = None, thinking: str | None = None, **options: Any
 ) -> Message:
     """A message that calls several tools at once."""
     words = [{"type": "text", "text": text}] if text else []

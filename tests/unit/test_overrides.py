@@ -1,5 +1,6 @@
 """What is given above the suites, wherever it was given: one value, one function that applies it, one kind of error."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 from click import BadParameter
 
+from tests.support.cases import for_each
 from zelda_ci.ci import inputs
 from zelda_ci.cli.options import Amount, Whole
 from zelda_ci.config.source import plain_value
@@ -114,57 +116,41 @@ def _or_none(make: Callable[[], object]) -> object:
 
 ADDRESS = "must be an http:// or https:// address without user name, query and fragment"
 KINDS = "must be regression or evaluation, or never alone"
-WRONG: list[tuple[str, Given[Any], str]] = [
-    ("trials", Given(0, "option", "--trials"), "The option --trials|trials must be at least 1, not 0"),
-    (
-        "trials",
-        Given(value=True, kind="input", name="trials"),
-        "The input trials|trials must be a whole number, adaptive or a group of keys, not True",
-    ),
+TRIALS = "must be a whole number, adaptive or a group of keys, not True"
+WRONG: list[tuple[str, Any, tuple[Any, str], str]] = [
+    ("trials", 0, ("option", "--trials"), "The option --trials|trials must be at least 1, not 0"),
+    ("trials", True, ("input", "trials"), f"The input trials|trials {TRIALS}"),
     (
         "execution.maxCostUsd",
-        Given(float("nan"), "input", "cost"),
+        math.nan,
+        ("input", "cost"),
         "The input cost|execution.maxCostUsd must be a number, not nan",
     ),
     (
         "isolation.level",
-        Given("iron", "option", "--isolation"),
-        "The option --isolation|isolation.level must be auto, full, uid, landlock or none",
+        "iron",
+        ("option", "-i"),
+        "The option -i|isolation.level must be auto, full, uid, landlock or none",
     ),
-    (
-        "judgeModel",
-        Given("a\x1b ", "option", "-m"),
-        "The option -m|judgeModel must be the id of a model, without spaces",
-    ),
-    (
-        "gate.failOn",
-        Given(("never", "regression"), "input", "fail-on"),
-        f"The input fail-on|item 1 of gate.failOn {KINDS}",
-    ),
+    ("judgeModel", "a\x1b ", ("option", "-m"), "The option -m|judgeModel must be the id of a model, without spaces"),
+    ("gate.failOn", ("never", "regression"), ("input", "fail-on"), f"The input fail-on|item 1 of gate.failOn {KINDS}"),
     (
         "gatewayUrl",
-        Given("https://x:99999", "input", "at"),
+        "https://x:99999",
+        ("input", "at"),
         "The input at|gatewayUrl must have a port from 1 to 65535, or none",
     ),
-    (
-        "gatewayUrl",
-        Given("https://me:hunter2@x", "variable", "GATE"),
-        f"The environment variable GATE|gatewayUrl {ADDRESS}",
-    ),
-    (
-        "acceptIsolation",
-        Given("none", "variable", "ACCEPT"),
-        "The environment variable ACCEPT|acceptIsolation must be landlock",
-    ),
+    ("gatewayUrl", "https://me:hunter2@x", ("variable", "GATE"), f"The environment variable GATE|gatewayUrl {ADDRESS}"),
+    ("acceptIsolation", "none", ("variable", "OK"), "The environment variable OK|acceptIsolation must be landlock"),
 ]
 
 
-@pytest.mark.parametrize(("key", "given", "parts"), WRONG, ids=lambda value: value if isinstance(value, str) else "")
+@for_each(WRONG)
 def test_a_value_that_the_files_would_not_allow_is_named_with_its_origin(
-    key: str, given: Given[Any], parts: str
+    key: str, value: Any, origin: tuple[Any, str], parts: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        apply(SUITE, Overrides({key: given}))
+        apply(SUITE, Overrides({key: Given(value, *origin)}))
     assert caught.value.message == " cannot be used: ".join(parts.split("|")) + "."
     assert caught.value.exit_code == 2
 

@@ -34,10 +34,7 @@ class Answering:
 
     def answer(self, request: Received) -> Reply:
         """The reply to a request without problems."""
-        beside = {
-            storage.PREFIX: self.server.storage.answer,
-            service.PREFIX: self.server.service.answer,
-        }
+        beside = {storage.PREFIX: self.server.storage.answer, service.PREFIX: self.server.service.answer}
         for prefix, answer in beside.items():
             if request.path.startswith(prefix):
                 return answer(request)

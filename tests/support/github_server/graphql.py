@@ -150,10 +150,7 @@ def _repository(server: "GitHubServer", repository: Repository) -> dict[str, Any
 
 
 def _pull(server: "GitHubServer", pull: Pull) -> dict[str, Any]:
-    return {
-        "headRefOid": pull.head_sha,
-        "comments": lambda arguments: _comments(server, pull, arguments),
-    }
+    return {"headRefOid": pull.head_sha, "comments": lambda arguments: _comments(server, pull, arguments)}
 
 
 def _comments(server: "GitHubServer", pull: Pull, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -181,21 +181,21 @@ class Repository:
     def owner(self) -> str:
         return self.full_name.split("/")[0]
 
-    def add_commit(self, sha: str | None = None, *, parents: Sequence[str] = (), branch: str | None = None) -> str:
-        """One commit; without a SHA it gets one."""
+    def add_commit(self, *, parents: Sequence[str] = (), branch: str | None = None) -> str:
+        """One commit."""
         count = len(self.commits)
-        sha = sha or hashlib.sha256(f"{self.full_name} {count}".encode()).hexdigest()[:40]
+        sha = hashlib.sha256(f"{self.full_name} {count}".encode()).hexdigest()[:40]
         self.commits[sha] = Commit(sha, tuple(parents), f"Commit {count}", FIRST_COMMIT + timedelta(minutes=count))
         if branch:
             self.branches[branch] = sha
         return sha
 
-    def add_commits(self, count: int, *, branch: str = "main", since: str | None = None) -> list[str]:
-        """A row of commits at the end of a branch (of `since` where the branch is new), oldest first."""
+    def add_commits(self, count: int) -> list[str]:
+        """A row of commits at the end of main, oldest first."""
         made: list[str] = []
         for _ in range(count):
-            tip = self.branches.get(branch, since)
-            made.append(self.add_commit(parents=[tip] if tip else [], branch=branch))
+            tip = self.branches.get("main")
+            made.append(self.add_commit(parents=[tip] if tip else [], branch="main"))
         return made
 
     def learn(self, folder: Path) -> None:

@@ -17,13 +17,7 @@ def grouped(*happened: Event) -> list[str]:
     return [f"{command.name} {command.data}".strip() for command in commands(stream.getvalue())]
 
 
-def test_runs_one_after_the_other_are_folded_one_by_one() -> None:
-    done = RunFinished(result())
-    found = grouped(BatchStarted(("a", "b"), 1), RunStarted("a-1", "a"), done, RunStarted("b-1", "b"), done)
-    assert found == ["group a", "endgroup", "group b", "endgroup"]
-
-
-def test_runs_side_by_side_are_folded_together() -> None:
-    done = RunFinished(result())
-    found = grouped(BatchStarted(("a", "b"), 2), RunStarted("a-1", "a"), RunStarted("b-1", "b"), done, done)
-    assert found == ["group Runs", "endgroup"]
+def test_runs_one_after_the_other_are_folded_one_by_one_and_side_by_side_together() -> None:
+    done, a, b = RunFinished(result()), RunStarted("a-1", "a"), RunStarted("b-1", "b")
+    assert grouped(BatchStarted(("a", "b"), 1), a, done, b, done) == ["group a", "endgroup", "group b", "endgroup"]
+    assert grouped(BatchStarted(("a", "b"), 2), a, b, done, done) == ["group Runs", "endgroup"]

@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.unit.config.folder import about_config, about_suite, only_suite
+from tests.unit.config.folder import GOOD, about_config, about_suite, loaded, make, only_suite, problems
 from zelda_ci.config.schema import ProjectConfig, SuiteConfig, keys
+from zelda_ci.named_secrets import is_secret_name
 
 KEY = "a colon followed by a space makes a key, so put the whole text in quotes"
 DIGITS = "write it in plain digits"
@@ -12,6 +13,11 @@ MODES = "default, acceptEdits, bypassPermissions, dontAsk or plan"
 TRIALS = "1:9: trials must be a whole number, adaptive or a group of keys"
 COMMAND = "1:14: testCommand must be text or a list"
 NAME = "must be the name of an environment variable, without a value"
+ADDRESS = "an http:// or https:// address without user name, query and fragment"
+ADDRESSES = ("api.portkey.ai", "ftp://x", "https://", "https://me:pw@host", "https://h/?k=x")
+GIT = "must not lead into .git, where git keeps what is its own"
+INSIDE = "a path inside the project, with forward slashes, not absolute and without '..'"
+OUTSIDE = ("/etc", "a/../../x", "~/x", "a\\b")
 
 WRONG = {
     'execution: {maxTurns: "5"}': "1:23: execution.maxTurns must be a whole number, not text: remove the quotes",
@@ -60,6 +66,14 @@ WRONG = {
     "coverageThreshold: 101": "1:20: coverageThreshold must be at most 100, not 101",
     "gate: {failOn: [regresion]}": "1:17: item 1 of gate.failOn must be regression or evaluation (did you mean "
     "regression?)",
+    "protectedPaths: ['.git/hooks/*']": f"1:18: item 1 of protectedPaths {GIT}",
+    "protectedPaths: a/.GIT/config": f"1:17: protectedPaths {GIT}",
+    # A number is no credential.
+    "token: 500": "1:1: token is not a known key (did you mean efficiencyTargets.tokens?)",
+    "prompt: x": "1:1: prompt is not a known key here: it belongs in a suite (test-*.yaml)",
+    **{f"gatewayUrl: {value}": f"1:13: gatewayUrl must be {ADDRESS}" for value in ADDRESSES},
+    **{f"testDir: '{value}'": f"1:10: testDir must be {INSIDE}" for value in OUTSIDE},
+    **{f"protectedPaths: ['{value}']": f"1:18: item 1 of protectedPaths must be {INSIDE}" for value in OUTSIDE},
     "gate: {minScore: {toolUsage: 101}}": "1:30: gate.minScore.toolUsage must be at most 100, not 101",
 }
 
@@ -111,22 +125,6 @@ def test_what_is_in_quotes_is_text_and_a_list_of_texts_is_one(tmp_path):
     assert about_suite(tmp_path, "prompt: '  '\n") == ["1:9: prompt must be text"]
 
 
-@pytest.mark.parametrize("value", ["/etc", "a/../../x", "~/x", "a\\b"])
-@pytest.mark.parametrize("key", ["testDir", "protectedPaths"])
-def test_paths_stay_inside(key, value, tmp_path):
-    (line,) = about_config(tmp_path, f"{key}: '{value}'\n")
-    inside = "must be a path inside the project, with forward slashes, not absolute and without '..'"
-    assert line.startswith("1:")
-    assert line.endswith(f"{key} {inside}")
-
-
-@pytest.mark.parametrize("value", ["api.portkey.ai", "ftp://x", "https://", "https://me:pw@host", "https://h/?k=x"])
-def test_a_gateway_is_a_plain_web_address(value, tmp_path):
-    (line,) = about_config(tmp_path, f"gatewayUrl: {value}\n")
-    address = "an http:// or https:// address without user name, query and fragment"
-    assert line == f"1:13: gatewayUrl must be {address}"
-
-
 def test_hundreds_of_problems_are_counted_not_all_shown(tmp_path):
     lines = about_config(tmp_path, "".join(f"maxTurnx{number}: 1\n" for number in range(250)))
     assert len(lines) == 101
@@ -134,7 +132,7 @@ def test_hundreds_of_problems_are_counted_not_all_shown(tmp_path):
     assert lines[-1] == "has 150 more problems"
 
 
-MEANT = {
+UNKNOWN = {
     "execution:\n  maxTurn: 5": "3:3: maxTurn|maxTurns",
     "execution:\n  max_turns: 5": "3:3: max_turns|maxTurns",
     "execution:\n  MAXTURNS: 5": "3:3: MAXTURNS|maxTurns",
@@ -147,18 +145,8 @@ MEANT = {
     "criterion: [a]": "2:1: criterion|acceptanceCriteria",
     "acceptanceCriterias: [a]": "2:1: acceptanceCriterias|acceptanceCriteria",
     "judge: {model: x}": "2:9: model|judgeModel",
-}
-
-
-@pytest.mark.parametrize(("text", "meant"), MEANT.items())
-def test_an_unknown_key_is_told_with_what_was_probably_meant(text, meant, tmp_path):
-    line = meant.replace("|", " is not a known key (did you mean ") + "?)"
-    assert about_suite(tmp_path, f"prompt: x\n{text}\n") == [line]
-
-
-ELSEWHERE = {
+    "matrix: {models: [a]}": "2:10: models|model",
     "model: opus": "2:1: model is not a known key here: it belongs under execution or matrix",
-    "matrix: {models: [a]}": "2:10: models is not a known key (did you mean model?)",
     "maxTurns: 5": "2:1: maxTurns is not a known key here: it belongs under execution",
     "execution: {trials: 2}": "2:13: trials is not a known key here: it belongs at the top level",
     "execution: {costUsd: 2}": "2:13: costUsd is not a known key here: it belongs under efficiencyTargets",
@@ -174,18 +162,35 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize(("text", "line"), ELSEWHERE.items())
-def test_a_key_of_another_place_is_told_where_it_belongs(text, line, tmp_path):
-    assert about_suite(tmp_path, f"prompt: x\n{text}\n") == [line]
-
-
-def test_a_suites_keys_do_not_belong_to_the_project(tmp_path):
-    assert about_config(tmp_path, "prompt: x\nname: y\n") == [
-        "1:1: prompt is not a known key here: it belongs in a suite (test-*.yaml)",
-        "2:1: name is not a known key here: it belongs in a suite (test-*.yaml)",
-    ]
+@pytest.mark.parametrize(("text", "line"), UNKNOWN.items())
+def test_an_unknown_key_is_told_with_what_was_probably_meant_or_where_it_belongs(text, line, tmp_path):
+    said = line.replace("|", " is not a known key (did you mean ") + "?)" * ("|" in line)
+    assert about_suite(tmp_path, f"prompt: x\n{text}\n") == [said]
 
 
 @pytest.mark.parametrize("model", [ProjectConfig, SuiteConfig])
-def test_every_key_is_described_in_a_sentence(model):
+def test_every_key_is_described_in_a_sentence_and_none_has_the_name_of_a_credential(model):
     assert [key.dotted for key in keys(model) if not (key.field.description or "").endswith(".")] == []
+    assert [key.name for key in keys(model) if is_secret_name(key.name)] == []
+
+
+# Keys that mean something only beside a testCommand.
+DEPENDENT = {"coverageThreshold": "80", "testReport": "reports/*.xml", "coverageReport": "[a.xml, b.xml]"}
+TESTED = GOOD + "testCommand: make test\n"
+
+
+@pytest.mark.parametrize(("key", "value"), DEPENDENT.items())
+def test_who_measures_what_is_never_run_is_told_where_and_the_command_may_stand_in_either_file(key, value, tmp_path):
+    line = f"{key}: {value}\n"
+    assert about_suite(tmp_path / "a", GOOD + line) == [f"2:1: {key} has no effect: the suite has no testCommand"]
+    loaded(tmp_path / "b", test_a=TESTED + line)
+    loaded(tmp_path / "c", config="testCommand: make test\n", test_a=GOOD + line)
+    make(tmp_path / "d", config=f"trials: 1\n{line}", test_a=GOOD)
+    assert problems(tmp_path / "d") == [f"zelda.config.yaml:2:1: {key} has no effect: no suite has a testCommand"]
+
+
+def test_a_suite_may_switch_the_tests_of_the_project_off_but_not_measure_them_then(tmp_path):
+    config = "testCommand: make test\ncoverageThreshold: 80\n"
+    loaded(tmp_path / "a", config=config, test_a=GOOD + "testCommand: []\n")
+    make(tmp_path / "b", config=config, test_a=GOOD + "testCommand: []\ntestReport: a.xml\n")
+    assert problems(tmp_path / "b") == ["zelda/test-a.yaml:3:1: testReport has no effect: the suite has no testCommand"]

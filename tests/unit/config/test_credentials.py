@@ -4,14 +4,14 @@ import pytest
 
 from tests.unit.config.folder import GOOD, about_config, about_suite, make, problems
 from zelda_ci.config import project
-from zelda_ci.config.schema import ProjectConfig, SuiteConfig, keys
 from zelda_ci.errors import ConfigError
-from zelda_ci.named_secrets import is_secret_name
 
 ELSEWHERE = "which does not belong in a file:"
 ANY = "keep it in an environment variable (Zelda itself reads ANTHROPIC_API_KEY, and PORTKEY_API_KEY for the gateway)"
 REVOKE = ", and revoke the credential if the file was ever committed"
 FAKE = "sk-ant-fake0123456789abcdef"
+BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7"
+SHAPES = (FAKE, f"ghp_{'a1B2' * 10}", f"AKIA{'A1B2' * 4}", f"glpat-{'a1B2' * 5}")
 
 
 @pytest.mark.parametrize("key", ["apiKey", "api_key", "key", "token", "authToken", "clientSecret", "githubToken"])
@@ -21,21 +21,11 @@ def test_a_key_that_names_a_credential_is_told_where_it_belongs(key, tmp_path):
     assert about_suite(tmp_path / "deep", f"{GOOD}execution:\n  {key}: hunter2\n") == [f"3:3: {line}"]
 
 
-@pytest.mark.parametrize("credential", [FAKE, f"ghp_{'a1B2' * 10}", f"AKIA{'A1B2' * 4}", f"glpat-{'a1B2' * 5}"])
-def test_what_has_the_shape_of_a_credential_is_found_in_comments_too(credential, tmp_path):
-    (line,) = about_suite(tmp_path, f"# {credential}\n{GOOD}")
-    assert line == f"1:3: this has the shape of a credential, {ELSEWHERE} {ANY}{REVOKE}"
-
-
-@pytest.mark.parametrize("model", [ProjectConfig, SuiteConfig])
-def test_no_key_of_ours_has_the_name_of_a_credential(model):
-    assert [key.name for key in keys(model) if is_secret_name(key.name)] == []
-
-
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        (f"# {FAKE}\n{GOOD}", "1:3"),
+        *((f"# {credential}\n{GOOD}", "1:3") for credential in SHAPES),
+        (f"prompt: |\n  -----BEGIN PRIVATE KEY-----\n  {BODY}\n  -----END PRIVATE KEY-----\n", "2:3"),
         (f"prompt: use {FAKE} please\n", "1:13"),
         (f"prompt: |\n  first\n  key={FAKE}\n", "3:7"),
         (f"prompt: x\nacceptanceCriteria:\n  - {FAKE}\n", "3:5"),
@@ -48,17 +38,14 @@ def test_a_value_with_the_shape_of_a_key_is_found_anywhere(text, place, tmp_path
     assert line == f"{place}: this has the shape of a credential, {ELSEWHERE} {ANY}{REVOKE}"
 
 
-def test_a_private_key_is_found_but_talk_about_one_is_not(tmp_path):
-    talk = "prompt: Refuse files that begin with -----BEGIN RSA PRIVATE KEY----- and log the refusal of each of them\n"
-    assert about_suite(tmp_path, talk) == []
-    body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7"
-    pem = f"prompt: |\n  -----BEGIN PRIVATE KEY-----\n  {body}\n  -----END PRIVATE KEY-----\n"
-    (line,) = about_suite(tmp_path, pem)
-    assert line.startswith("2:3: this has the shape of a credential")
-
-
 @pytest.mark.parametrize(
-    "text", ["Build a task-management-application-service.", "sk-learn-pipelines", "Use the risk-assessment-tool-2000x"]
+    "text",
+    [
+        "Build a task-management-application-service.",
+        "sk-learn-pipelines",
+        "Use the risk-assessment-tool-2000x",
+        "Refuse files that begin with -----BEGIN RSA PRIVATE KEY----- and log the refusal of each of them",
+    ],
 )
 def test_ordinary_words_are_no_credentials(text, tmp_path):
     assert about_suite(tmp_path, f"prompt: {text}\n") == []
@@ -100,10 +87,7 @@ def test_no_error_repeats_the_value(text, tmp_path):
     assert "hunter2" not in caught.value.user_message
 
 
-def test_a_number_is_no_credential_and_another_problem_of_the_line_hides_none(tmp_path):
-    assert about_config(tmp_path, "token: 500\n") == [
-        "1:1: token is not a known key (did you mean efficiencyTargets.tokens?)"
-    ]
+def test_another_problem_of_the_line_hides_no_credential(tmp_path):
     assert [line.split(",")[0] for line in about_config(tmp_path, f"maxTurn: ghp_{'a1B2' * 10}\n")] == [
         "1:1: maxTurn is not a known key (did you mean execution.maxTurns?)",
         "1:10: this has the shape of a credential",

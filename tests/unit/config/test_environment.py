@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.cases import for_each
 from zelda_ci.config import environment
 from zelda_ci.errors import ConfigError
 from zelda_ci.redact import Redactor, Secret
@@ -60,24 +61,21 @@ def test_a_value_that_cannot_be_used_is_named_but_not_shown(name, value, wrong):
     assert "hunter2" not in caught.value.user_message
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["ANTHROPIC_API_KEY", "PORTKEY_API_KEY", "GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "AWS_ACCESS_KEY_ID",
-     "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ANYTHING_ELSE", "STRIPE_KEY", "npm_config_auth_token",
-     "DB_PASSWORD", "CLIENT_SECRET", "TOKEN"],
+SECRET = (
+    "ANTHROPIC_API_KEY", "PORTKEY_API_KEY", "GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ANYTHING_ELSE", "STRIPE_KEY", "npm_config_auth_token",
+    "DB_PASSWORD", "CLIENT_SECRET", "TOKEN",
 )  # fmt: skip
-def test_values_worth_masking_are_secrets(name):
-    (secret,) = environment.read_environment({name: "value-1234"}).secrets()
-    assert secret.reveal() == "value-1234"
+HARMLESS = {
+    "PATH": "/usr/local/bin", "STRIPE_KEY": "short", "AWS_REGION": "eu-central-1", "AWS_PROFILE": "default-profile",
+    "KEYBOARD": "german", "TOKENS": "123456", "HOMEPAGE": "https://example.org/a@b",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("PATH", "/usr/local/bin"), ("STRIPE_KEY", "short"), ("AWS_REGION", "eu-central-1"),
-     ("AWS_PROFILE", "default-profile"), ("KEYBOARD", "german"), ("TOKENS", "123456"), ("HOMEPAGE", "https://example.org/a@b")],
-)  # fmt: skip
-def test_harmless_values_are_not(name, value):
-    assert environment.read_environment({name: value}).secrets() == ()
+@for_each([*((name, "value-1234", True) for name in SECRET), *((*each, False) for each in HARMLESS.items())])
+def test_values_worth_masking_are_secrets_and_harmless_ones_are_not(name, value, is_secret):
+    found = environment.read_environment({name: value}).secrets()
+    assert [secret.reveal() for secret in found] == [value] * is_secret
 
 
 def test_all_wrong_values_are_told_at_once_and_no_secret_is_ever_shown():

@@ -1,24 +1,13 @@
 """The first suite: drawn from what the project says, and valid whatever that is."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.config.folder import loaded
-from zelda_ci.config.init import (
-    EXAMPLE,
-    CommandLine,
-    config_text,
-    first_suite,
-    ignored,
-    occasion,
-    quoted,
-    subjects,
-)
-from zelda_ci.config.project import examine
+from tests.unit.config.folder import loaded, make, problems
+from zelda_ci.config.init import CommandLine, config_text, first_suite, ignored, occasion, quoted, subjects
 from zelda_ci.domain.kinds import ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.redact import Redactor
@@ -83,15 +72,6 @@ def test_of_a_text_the_first_item_of_a_list_or_the_first_line_is_quoted(text, qu
     assert quoted(item(ItemKind.RULE, "x", text=text)) == quote
 
 
-def problems_of(root: Path, name: str, text: str, config: str = "") -> list[str]:
-    (root / "zelda").mkdir(exist_ok=True)
-    for old in (root / "zelda").iterdir():
-        old.unlink()
-    (root / f"zelda/test-{name}.yaml").write_text(text, "utf-8", newline="")
-    (root / "zelda.config.yaml").write_text(config, "utf-8", newline="")
-    return [str(problem) for problem in examine(root).problems]
-
-
 MARKS = "- ' \" {} [] &a *a !!x | > --- ... % @a ` null yes 1."
 YAML_LIKE = [*MARKS.split(), ": ", " #", "\t", "\n", "\r", "\x1b[0m", "\x85", "\u2028", "\ufeff", "\ufffe", "\u202e"]
 YAML_LIKE += ["\U0001f600", "\ue000", "always ", "apiKey: hunter2", "testCommand: evil", "ghp_" + "a1B2" * 9]
@@ -125,9 +105,9 @@ def test_whatever_the_project_says_what_is_written_loads(tmp_path_factory, found
         CommandLine("testCommand", "npm test", fact, remark or None),
     ]
     config = config_text([fact, remark], commands)
-    for subject in [*subjects(found), None]:
+    for number, subject in enumerate([*subjects(found), None]):
         suite = first_suite(subject, tuple(files))
-        assert problems_of(folder, suite.name, suite.text, config) == []
+        assert problems(make(folder / f"{number}", config=config, **{f"test_{suite.name}": suite.text})) == []
         assert suite.text.isascii() or all(char.isprintable() for char in suite.text.replace("\n", ""))
 
 
@@ -138,15 +118,7 @@ def test_a_skill_is_wanted_in_its_folder_called_where_only_people_call_it_and_sh
     (suite,) = loaded(tmp_path / "b", test_x=first_suite(skill(ships, shown=Shown.HIDDEN)).text).suites
     assert suite.resolved.prompt.startswith("/rest-endpoint ")
     secret = first_suite(skill(f"Use for -----BEGIN RSA PRIVATE KEY----- {'A' * 64}"))
-    assert problems_of(tmp_path, secret.name, secret.text) == []
-
-
-def test_without_anything_to_quote_there_is_an_example(tmp_path):
-    found = first_suite(None)
-    (suite,) = loaded(tmp_path, test_x=found.text).suites
-    assert (found.name, found.about) == (EXAMPLE, None)
-    assert suite.resolved.prompt.startswith("Find one public function of this project")
-    assert not set("{}") & set(suite.resolved.prompt)
+    assert problems(make(tmp_path / "c", test_x=secret.text)) == []
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from tests.unit.config.folder import GOOD, make, problems
 from zelda_ci.config.project import load
 from zelda_ci.errors import ConfigError
 
+KEYS = "it must hold keys, each followed by a colon and its value"
 TRIALS = "trials must be a whole number, adaptive or a group of keys"
 
 
@@ -28,25 +29,11 @@ def test_suites_are_found_by_name_in_order_and_called_after_their_files(tmp_path
 
 @pytest.mark.parametrize(
     ("text", "what"),
-    [
-        ("", "is empty"),
-        ("# only\n", "is empty"),
-        ("tags: [a]\n", "has no prompt"),
-        ("prompt:", "has no prompt"),
-    ],
+    [("", "is empty"), ("# only\n", "is empty"), ("tags: [a]\n", "has no prompt"), ("prompt:", "has no prompt")],
 )
 def test_a_suite_without_a_prompt_is_told_so(text, what, tmp_path):
     needs = "it needs a prompt (or a promptFile), and acceptanceCriteria to be judged by"
     assert problems(make(tmp_path, test_a=text)) == [f"zelda/test-a.yaml:1:1: the suite {what}: {needs}"]
-
-
-@pytest.mark.parametrize(("text", "what"), [("- a\n- b\n", "a list"), ("just words\n", "a single text")])
-def test_a_file_without_keys_is_refused(text, what, tmp_path):
-    message = f":1:1: the file holds {what}; it must hold keys, each followed by a colon and its value"
-    assert problems(make(tmp_path, config=text, test_a=text)) == [
-        f"zelda.config.yaml{message}",
-        f"zelda/test-a.yaml{message}",
-    ]
 
 
 def test_every_problem_of_every_file_is_reported_at_once_in_order(tmp_path):
@@ -56,11 +43,12 @@ def test_every_problem_of_every_file_is_reported_at_once_in_order(tmp_path):
         test_c="- a\n",
         test_a="prompt: x\ntrials: 0\napiKey: x1x1x1x1\nexecution:\n  timeoutSeconds: '5'\n",
         test_b="prompt: 'x\n",
+        test_d="just words\n",
     )
     with pytest.raises(ConfigError) as caught:
         load(tmp_path)
     assert caught.value.message.splitlines() == [
-        "7 problems in the configuration:",
+        "8 problems in the configuration:",
         f"zelda.config.yaml:1:9: {TRIALS}, not 1.5",
         "zelda.config.yaml:3:3: maxTurn is not a known key (did you mean maxTurns?)",
         "zelda/test-a.yaml:2:9: trials must be at least 1, not 0",
@@ -70,7 +58,8 @@ def test_every_problem_of_every_file_is_reported_at_once_in_order(tmp_path):
         ),
         ("zelda/test-a.yaml:5:19: execution.timeoutSeconds must be a number, not text: remove the quotes"),
         "zelda/test-b.yaml:1:9: a quote is opened here and never closed",
-        "zelda/test-c.yaml:1:1: the file holds a list; it must hold keys, each followed by a colon and its value",
+        f"zelda/test-c.yaml:1:1: the file holds a list; {KEYS}",
+        f"zelda/test-d.yaml:1:1: the file holds a single text; {KEYS}",
     ]
     assert caught.value.hint == "Nothing was run. Correct the configuration, then check it with `zelda validate`."
     assert (caught.value.code, caught.value.exit_code) == ("CONFIG_VALIDATION_FAILED", 2)
@@ -106,7 +95,7 @@ def test_so_must_a_name_that_comes_from_the_file(file, tmp_path):
     assert "given" in names(tmp_path)
 
 
-def test_no_suites_is_an_error_that_says_how_to_make_one(tmp_path):
+def test_no_suites_is_an_error_that_says_how_to_make_one_and_points_out_what_is_almost_one(tmp_path):
     with pytest.raises(ConfigError) as caught:
         load(tmp_path)
     assert caught.value.message == (
@@ -114,15 +103,11 @@ def test_no_suites_is_an_error_that_says_how_to_make_one(tmp_path):
         "zelda/test-<name>.yaml, or let `zelda init` make an example"
     )
     assert (caught.value.code, caught.value.exit_code) == ("NO_SUITES", 2)
-
-
-def test_a_file_that_is_almost_a_suite_is_pointed_out(tmp_path):
-    assert problems(make(tmp_path, rest=GOOD)) == [
-        (
-            "zelda: holds no suites: write one to zelda/test-<name>.yaml, or let `zelda init` make an example "
-            "(zelda/rest.yaml looks like a suite and is not run: call it zelda/test-rest.yaml)"
-        )
-    ]
+    (almost,) = problems(make(tmp_path, rest=GOOD))
+    assert almost == (
+        "zelda: holds no suites: write one to zelda/test-<name>.yaml, or let `zelda init` make an example "
+        "(zelda/rest.yaml looks like a suite and is not run: call it zelda/test-rest.yaml)"
+    )
 
 
 def test_links_do_not_lead_out_of_the_project(tmp_path):
@@ -141,20 +126,15 @@ def test_links_do_not_lead_out_of_the_project(tmp_path):
     ]
 
 
-def test_the_project_is_found_from_a_folder_inside_a_repository(tmp_path):
+def test_the_project_is_found_from_a_folder_inside_its_repository_and_never_above_that(tmp_path):
     make(tmp_path, test_a=GOOD)
-    (tmp_path / ".git").mkdir()
     inner = tmp_path / "src/deep"
     inner.mkdir(parents=True)
+    assert "zelda: does not exist" in problems(inner)[0]
+    (inner / ".git").write_text("gitdir: elsewhere\n")
+    assert "zelda: does not exist" in problems(inner)[0]
+    (inner / ".git").unlink()
+    (tmp_path / ".git").mkdir()
     assert load(inner).root == tmp_path.resolve()
     make(tmp_path / "src", test_b=GOOD)
     assert load(inner).root == (tmp_path / "src").resolve()
-
-
-def test_nothing_is_looked_for_above_the_repository_or_without_one(tmp_path):
-    make(tmp_path, test_a=GOOD)
-    repository = tmp_path / "repository"
-    (repository / "src").mkdir(parents=True)
-    assert "zelda: does not exist" in problems(repository / "src")[0]
-    (repository / ".git").write_text("gitdir: elsewhere\n")
-    assert "zelda: does not exist" in problems(repository / "src")[0]

@@ -60,13 +60,6 @@ def test_a_prompt_file_must_be_readable_text(content, line, tmp_path):
     assert problems(tmp_path) == [line]
 
 
-@pytest.mark.parametrize(("key", "path"), [("protectedPaths", ".git/hooks/*"), ("testReport", "a/.GIT/config")])
-def test_no_path_leads_into_git(key, path, tmp_path):
-    (line,) = problems(make(tmp_path, test_a=f"prompt: x\ntestCommand: x\n{key}: ['{path}']\n"))
-    assert line.startswith("zelda/test-a.yaml:3:")
-    assert f"item 1 of {key} must not lead into .git" in line
-
-
 def test_a_wrong_prompt_file_is_one_problem_and_so_is_one_beside_a_prompt(tmp_path):
     assert problems(make(tmp_path, test_a="promptFile: 5\n")) == [f"{PLACE} must be text: put 5 in quotes"]
     (tmp_path / "zelda/x.md").write_text("x")

@@ -32,10 +32,7 @@ def test_the_templates_name_the_schema_of_this_version_on_their_first_line():
 
 @pytest.mark.parametrize(
     ("commands", "programs"),
-    [
-        ((), ()),
-        ([init.CommandLine("testCommand", "a", "b"), init.CommandLine("setupCommand", "c", "d")], ["x/bin"]),
-    ],
+    [((), ()), ([init.CommandLine("testCommand", "a", "b"), init.CommandLine("setupCommand", "c", "d")], ["x/bin"])],
 )
 def test_every_line_of_the_configuration_template_may_be_uncommented(commands, programs, tmp_path):
     names = "|".join({key.name for key in keys(ProjectConfig)})
@@ -57,42 +54,32 @@ def test_commands_are_read_back_as_they_are_and_what_is_left_out_is_not_read(com
     assert read == ProjectConfig(setup_command=() if remark else command)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "maxTurn: 5", "execution:\n  maxTurn: 5", "trials: 1.5", 'trials: "3"', "trials: true",
-        "metrics: {speed: true}",
-        "execution: {model: sonnet}", "execution: {maxTurns: 0}", "judge: {votes: 2}", "testDir: ''", "gatewayUrl: x",
-        "testCommand: 5", "gate: {failOn: [x]}", "coverageThreshold: 101", "execution: {env: [A=b]}",
-    ],
+REFUSED = (
+    "maxTurn: 5", "execution:\n  maxTurn: 5", "trials: 1.5", 'trials: "3"', "trials: true", "metrics: {speed: true}",
+    "execution: {model: sonnet}", "execution: {maxTurns: 0}", "judge: {votes: 2}", "testDir: ''", "gatewayUrl: x",
+    "testCommand: 5", "gate: {failOn: [x]}", "coverageThreshold: 101", "execution: {env: [A=b]}",
 )  # fmt: skip
-def test_what_the_schema_refuses_the_loader_refuses(text, tmp_path):
-    assert not is_accepted(PROJECT, text)
-    assert about_config(tmp_path, text) != []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "trials: 3", "trials:", "execution:", "execution: {maxTurns: }", "setupCommand: [npm, ci]",
-        "testCommand: make test\ntestReport: a/*.xml",
-        "testCommand: make test\ntestReport: [a.xml, b.xml]",
-        "gate: {minScore: {efficiency: 50}}", "isolation: {level: auto, require: uid}",
-        "efficiencyTargets: {costUsd: 1}", "judge: {votes: 3}", "resultsDir: out",
-        "gatewayUrl: https://api.portkey.ai/v1",
-    ],
+ACCEPTED = (
+    "", "trials: 3", "trials:", "execution:", "execution: {maxTurns: }", "setupCommand: [npm, ci]",
+    "testCommand: make test\ntestReport: a/*.xml", "testCommand: make test\ntestReport: [a.xml, b.xml]",
+    "gate: {minScore: {efficiency: 50}}", "isolation: {level: auto, require: uid}", "efficiencyTargets: {costUsd: 1}",
+    "judge: {votes: 3}", "resultsDir: out", "gatewayUrl: https://api.portkey.ai/v1",
 )  # fmt: skip
-def test_what_the_schema_accepts_the_loader_accepts(text, tmp_path):
-    assert is_accepted(PROJECT, text)
-    assert about_config(tmp_path, text) == []
+REFUSED_SUITES = ("tags: [a]", "prompt: a\npromptFile: b", "prompt: a\nname: a b", "prompt: a\ntestDir: x")
 
 
 @pytest.mark.parametrize(
-    "text", ["tags: [a]", "prompt: a\npromptFile: b", "prompt: a\nname: a b", "prompt: a\ntestDir: x"]
+    ("schema", "text", "accepted"),
+    [
+        *((PROJECT, text, True) for text in ACCEPTED),
+        *((PROJECT, text, False) for text in REFUSED),
+        *((SUITE, text, False) for text in REFUSED_SUITES),
+    ],
 )
-def test_a_suite_that_the_schema_refuses_the_loader_refuses(text, tmp_path):
-    assert not is_accepted(SUITE, text)
-    assert about_suite(tmp_path, text) != []
+def test_schema_and_loader_are_of_one_mind(schema, text, accepted, tmp_path):
+    assert is_accepted(schema, text) is accepted
+    about = about_config if schema == PROJECT else about_suite
+    assert (about(tmp_path, text) == []) is accepted
 
 
 def test_the_error_messages_in_the_docs_are_real(tmp_path):

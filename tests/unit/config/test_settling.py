@@ -23,40 +23,35 @@ def told(suite: SettledSuite) -> list[tuple[str, str, bool]]:
     return [(it.key, str(it.origin), it.loosens) for it in (*suite.changes, *suite.judging_changes)]
 
 
+def suite_with(more: str, config: str = "") -> dict[str, str]:
+    return {"test_a": TESTED + more, "config": config}
+
+
 @pytest.mark.parametrize(
     ("head", "base", "changes"),
     [
         # A right is never said to loosen how results are judged, also where its number is lower.
+        (suite_with("trials: 2\n"), suite_with("trials: 4\n"), [("trials", "zelda/test-a.yaml:3", False)]),
+        (suite_with(""), suite_with("", "trials: 4\n"), [("trials", "zelda.config.yaml:1", False)]),
         (
-            {"test_a": TESTED + "trials: 2\n"},
-            {"test_a": TESTED + "trials: 4\n"},
-            [("trials", "zelda/test-a.yaml:3", False)],
-        ),
-        ({"test_a": TESTED}, {"config": "trials: 4\n", "test_a": TESTED}, [("trials", "zelda.config.yaml:1", False)]),
-        (
-            {"test_a": TESTED + "coverageThreshold: 10\n"},
-            {"test_a": TESTED + "coverageThreshold: 80\n"},
+            suite_with("coverageThreshold: 10\n"),
+            suite_with("coverageThreshold: 80\n"),
             [("coverageThreshold", "zelda/test-a.yaml:3", True)],
         ),
         # A suite that the base lacks brings its own rules, but those that the project's file gives are the base's.
-        ({"test_a": TESTED + "undecided: ignore\n"}, {}, []),
+        (suite_with("undecided: ignore\n"), {}, []),
         (
-            {"config": "undecided: ignore\n", "test_a": TESTED},
+            suite_with("", "undecided: ignore\n"),
             {"config": "undecided: fail\n"},
             [("undecided", "zelda.config.yaml:1", True)],
         ),
-        ({"test_a": TESTED + "undecided: ignore\n"}, {"test_a": TESTED}, [("undecided", "zelda/test-a.yaml:3", True)]),
+        (suite_with("undecided: ignore\n"), suite_with(""), [("undecided", "zelda/test-a.yaml:3", True)]),
     ],
 )
 def test_what_counts_of_a_changed_setting(tmp_path, head, base, changes):
     suite = settled(tmp_path, head, base)
     assert told(suite) == changes
     assert suite.is_new is ("test_a" not in base)
-
-
-def test_the_settings_of_the_bases_project_reach_the_suite(tmp_path):
-    suite = settled(tmp_path, {"test_a": "prompt: new\n"}, {"config": "trials: 4\n", "test_a": "prompt: old\n"})
-    assert (suite.suite.resolved.prompt, suite.suite.resolved.trials) == ("new", 4)
 
 
 def test_only_what_counts_has_to_be_right_on_the_base(tmp_path):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.cases import for_each
 from zelda_ci.config.messages import Position, Rejected, ordered
 from zelda_ci.config.source import Ambiguous, plain_value, read
 
@@ -14,8 +15,9 @@ def said(text: str) -> list[str]:
     return [str(problem) for problem in ordered(problems)]
 
 
-def test_values_come_out_as_written():
+def test_values_come_out_as_written_and_aliases_repeat_what_they_name():
     text = 'a: 1\nb: "1"\nc: [x, true, 2.5]\nd:\n  e: |\n    two\n    lines\n  f: >-\n    folded\n    text\n'
+    text += "g: &x [1, 2]\nh: *x\ni: {j: *x}\n"
     source = read(text, "f")
     assert source.problems == []
     assert source.values == {
@@ -23,7 +25,7 @@ def test_values_come_out_as_written():
         "b": "1",
         "c": ("x", True, 2.5),
         "d": {"e": "two\nlines\n", "f": "folded text"},
-    }
+    } | {"g": (1, 2), "h": (1, 2), "i": {"j": (1, 2)}}
 
 
 def test_every_value_and_key_knows_its_place_in_characters():
@@ -41,12 +43,6 @@ def test_duplicate_keys_name_both_places_and_the_first_counts():
     assert source.values == {"a": 1, "b": 2, "c": {"x": 1}}
 
 
-def test_aliases_repeat_what_they_name():
-    source = read("a: &x [1, 2]\nb: *x\nc: {d: *x}\ne: &y 3\nf: *y\n", "f")
-    assert source.values == {"a": (1, 2), "b": (1, 2), "c": {"d": (1, 2)}, "e": 3, "f": 3}
-    assert source.problems == []
-
-
 def test_a_bomb_of_aliases_does_not_go_off():
     levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]\n" for n in range(1, 10))
     assert said(f"l0: &l0 [x, x, x, x, x, x, x, x, x, x]\n{levels}") == [
@@ -62,19 +58,7 @@ def test_deep_nesting_is_refused_before_it_hurts(brackets, depth):
     assert line.endswith("this is nested more than 32 levels deep")
 
 
-@pytest.mark.parametrize(
-    ("text", "place", "tag"),
-    [
-        ("a: !custom 1\n", "1:4", "!custom"),
-        ("a: !!str 5\n", "1:4", "tag:yaml.org,2002:str"),
-        ("a: !!python/object/apply:os.system [id]\n", "1:4", "tag:yaml.org,2002:python/object/apply:os.system"),
-        ("!x\na: 1\n", "1:1", "!x"),
-    ],
-)
-def test_tags_are_refused(text, place, tag):
-    assert said(text) == [f"f:{place}: the tag {tag} is not supported: write the value without it, or in quotes"]
-
-
+TAG = "the tag {} is not supported: write the value without it, or in quotes"
 INDENTATION = "the indentation does not fit the lines above"
 COLON = "a colon followed by a space cannot stand in a text without quotes: put the value in quotes"
 
@@ -99,6 +83,13 @@ COLON = "a colon followed by a space cannot stand in a text without quotes: put 
         ("a: *x\nb: &x 1\n", "f:1:4: a value that begins with * repeats one that is marked with & above, and none is"),
         ("a: &x [*x]\n", "f:1:4: this is nested more than 32 levels deep"),
         ("a: &x 1\nb: &x 2\n", "f:2:4: the same mark after & is given to two values"),
+        ("a: !custom 1\n", f"f:1:4: {TAG.format('!custom')}"),
+        ("a: !!str 5\n", f"f:1:4: {TAG.format('tag:yaml.org,2002:str')}"),
+        (
+            "a: !!python/object/apply:os.system [id]\n",
+            f"f:1:4: {TAG.format('tag:yaml.org,2002:python/object/apply:os.system')}",
+        ),
+        ("!x\na: 1\n", f"f:1:1: {TAG.format('!x')}"),
         ("a: !e!x b\n", "f:1:4: a value cannot begin with an exclamation mark: put the value in quotes"),
         ("a: |x\n", "f:1:5: after | or > the text begins on the next line"),
         ("a: ]\n", "f:1:4: a value is missing here, or must be put in quotes"),
@@ -113,41 +104,26 @@ def test_syntax_errors_say_what_to_do(text, line):
     assert said(text) == [line]
 
 
-@pytest.mark.parametrize("text", ["", "~", "null", "Null", "NULL"])
-def test_nothing_is_null(text):
-    assert plain_value(text) is None
-
-
-@pytest.mark.parametrize(("text", "value"), [("true", True), ("False", False), ("TRUE", True)])
-def test_only_true_and_false_are_switches(text, value):
-    assert plain_value(text) is value
-
-
-@pytest.mark.parametrize(("text", "value"), [("0", 0), ("30", 30), ("-3", -3), ("+7", 7), ("9" * 18, int("9" * 18))])
-def test_plain_digits_are_whole_numbers(text, value):
-    assert plain_value(text) == value
-    assert isinstance(plain_value(text), int)
-
-
-@pytest.mark.parametrize(("text", "value"), [("0.5", 0.5), ("-1.25", -1.25), ("3.", 3.0), (".5", 0.5)])
-def test_digits_with_a_dot_are_numbers(text, value):
-    assert plain_value(text) == value
-    assert isinstance(plain_value(text), float)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["on", "Off", "yes", "NO", "y", "N", "012", "0o17", "0x1F", "0b101", "1_000", "1e3", "1.5E-3", "12:30", "1:30:00",
-     "2026-02-13", "2026-02-13T14:30:00Z", "2026-02-13 14:30:00", ".inf", "-.INF", ".nan", "=", "<<", "9" * 19,
-     "9" * 50_000],
+AMBIGUOUS = (
+    "on", "Off", "yes", "NO", "y", "N", "012", "0o17", "0x1F", "0b101", "1_000", "1e3", "1.5E-3", "12:30", "1:30:00",
+    "2026-02-13", "2026-02-13T14:30:00Z", "2026-02-13 14:30:00", ".inf", "-.INF", ".nan", "=", "<<", "9" * 19,
+    "9" * 50_000,
 )  # fmt: skip
-def test_what_readers_disagree_on_is_ambiguous(text):
-    assert plain_value(text) == Ambiguous(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["one", "nothing", "yes please", "3 apples", "3.10.1", "v1", "-", ".", "+", "a: b", "12:30 in the morning",
-             "2026-02-13 was a Friday", "onward", "9" * 50_000 + "x"],
+TEXT = (
+    "one", "nothing", "yes please", "3 apples", "3.10.1", "v1", "-", ".", "+", "a: b", "12:30 in the morning",
+    "2026-02-13 was a Friday", "onward", "9" * 50_000 + "x",
 )  # fmt: skip
-def test_everything_else_is_text(text):
-    assert plain_value(text) == text
+PLAIN = [
+    *((text, None) for text in ("", "~", "null", "Null", "NULL")),
+    ("true", True), ("False", False), ("TRUE", True),
+    ("0", 0), ("30", 30), ("-3", -3), ("+7", 7), ("9" * 18, 10**18 - 1),
+    ("0.5", 0.5), ("-1.25", -1.25), ("3.", 3.0), (".5", 0.5),
+    *((text, Ambiguous(text)) for text in AMBIGUOUS),
+    *((text, text) for text in TEXT),
+]  # fmt: skip
+
+
+@for_each(PLAIN)
+def test_a_plain_value_is_nothing_a_switch_a_number_text_or_what_readers_disagree_on(text: str, value: object) -> None:
+    found = plain_value(text)
+    assert (type(found), found) == (type(value), value)

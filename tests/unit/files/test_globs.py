@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.cases import for_each
 from zelda_ci.files.globs import matches
 
 COVERED = [
@@ -39,14 +40,9 @@ NOT_COVERED = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "path"), COVERED)
-def test_a_pattern_covers(pattern: str, path: str) -> None:
-    assert matches([pattern], path)
-
-
-@pytest.mark.parametrize(("pattern", "path"), NOT_COVERED)
-def test_a_pattern_does_not_cover(pattern: str, path: str) -> None:
-    assert not matches([pattern], path)
+@for_each([*((*each, True) for each in COVERED), *((*each, False) for each in NOT_COVERED)])
+def test_a_pattern_covers_a_path_or_does_not(pattern: str, path: str, covers: bool) -> None:  # noqa: FBT001  # a table
+    assert matches([pattern], path) is covers
 
 
 @pytest.mark.parametrize("pattern", ["[/-#]", "[z-a]", "a\\", "[[:alpha:]"])

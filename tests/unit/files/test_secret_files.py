@@ -108,17 +108,16 @@ def test_what_committed_files_name_is_known_by_itself(tmp_path: Path) -> None:
 
 
 def test_examples_dependencies_and_placeholders_name_nothing(tmp_path: Path) -> None:
+    for name in (".env.example", ".env.template", "env"):
+        write(tmp_path, name, "KEY=abc123abc123\n")
     for name in (".env.example", "config.yml.dist", "node_modules/p/config.json", ".zelda/runs/r/result.json"):
         write(tmp_path, name, "password: aK8x2mQ9-zL4vW7p\n")
     write(tmp_path, "config.yml", "password: ${DB_PASSWORD}\ntoken: changeme\n")
     assert found(tmp_path) == set()
 
 
-def test_passwords_in_addresses_and_what_a_runner_keeps_are_known_and_examples_are_no_secrets(tmp_path: Path) -> None:
+def test_passwords_in_addresses_and_what_a_runner_keeps_are_known(tmp_path: Path) -> None:
     write(tmp_path, ".env.local", "DATABASE_URL=postgres://shop:c0rrect%21horse@db.example/shop\n")
     assert found(tmp_path) >= {"c0rrect%21horse", "c0rrect!horse"}
     write(tmp_path, "temp/git-credentials-1f2e.config", f"[http]\n\textraheader = AUTHORIZATION: basic {BASIC}\n")
     assert found(tmp_path / "project", {"RUNNER_TEMP": str(tmp_path / "temp")}) == {BASIC, TOKEN}
-    for name in (".env.example", ".env.template", "env"):
-        write(tmp_path / "examples", name, "KEY=abc123abc123\n")
-    assert found(tmp_path / "examples") == set()

@@ -11,6 +11,7 @@ import pytest
 
 from zelda_ci.files import atomic, untrusted
 from zelda_ci.files.untrusted import NotRegularError, TooLargeError
+from zelda_ci.process import removal
 
 LIMIT = 1000
 
@@ -67,14 +68,9 @@ def test_a_regular_file_is_read_up_to_the_limit(tree: Path, content: bytes) -> N
     assert untrusted.read(tree / "a", LIMIT) == content
     assert untrusted.read_head(tree / "a", LIMIT) == content
     assert untrusted.read(tree / "a") == content
-
-
-def test_what_has_no_size_or_is_absent(tree: Path) -> None:
-    status = Path("/proc/self/status")
-    assert status.stat().st_size == 0
-    assert untrusted.read(status, 100_000).startswith(b"Name:")
+    assert untrusted.read(Path("/proc/self/status"), 100_000).startswith(b"Name:")
     with pytest.raises(FileNotFoundError):
-        untrusted.read(tree / "a", LIMIT)
+        untrusted.read(tree / "b", LIMIT)
 
 
 @pytest.mark.parametrize("kind", NOT_REGULAR)
@@ -207,3 +203,14 @@ def test_a_file_that_is_replaced_is_never_seen_half_and_leaves_no_litter(tree: P
     assert target.read_bytes() == b"new"
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
     assert list(tree.iterdir()) == [target]
+
+
+def test_an_entry_that_vanishes_hides_none_of_the_rest(tmp_path: Path) -> None:
+    names = {f"file-{number}" for number in range(9)}
+    for name in names:
+        (tmp_path / name).touch()
+    found = removal.older_than(tmp_path, -1)
+    kept = max(names - {next(found).name})
+    for name in names - {kept}:
+        (tmp_path / name).unlink()
+    assert [entry.name for entry in found] == [kept]

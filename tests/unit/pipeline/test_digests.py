@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.builders import suite
+from tests.support.cases import for_each
 from zelda_ci import metrics
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.fingerprint import Fingerprint, Steers
@@ -38,72 +39,6 @@ def tree_of(
     return digest_tree(listed, steers, whole=whole)
 
 
-# For each field of a suite that has an effect, another value than the default; new fields must be added.
-CHANGED: Mapping[str, Any] = {
-    "prompt": "Do that.",
-    "acceptance_criteria": ("It works.",),
-    "must_pass": ("It works.",),
-    "answer_criteria": ("It says so.",),
-    "gateway_url": "https://gateway.example",
-    "judge_model": "claude-opus-5-5",
-    "setup_command": "npm ci",
-    "build_command": "npm run build",
-    "test_command": "npm test",
-    "shell": "bash -c",
-    "command_timeout_seconds": 7.0,
-    "coverage_threshold": 80.0,
-    "test_report": ("a.xml",),
-    "coverage_report": ("lcov.info",),
-    "protected_paths": (),
-    "keep_ignored": ("node_modules/**",),
-    "commands_see_suites": True,
-    "history_depth": 2,
-    "undecided": "ignore",
-    "execution": {
-        "model": "claude-opus-5-5",
-        "extra_models": ("claude-haiku-4-5",),
-        "request_keys": ("new_option",),
-        "max_turns": 3,
-        "timeout_seconds": 9.0,
-        "mcp_startup_seconds": 1.0,
-        "max_cost_usd": 2.5,
-        "max_thinking_tokens": 8000,
-        "effort": "low",
-        "permission_mode": "plan",
-        "allowed_tools": ("Read",),
-        "disallowed_tools": ("Bash",),
-        "env": ("JAVA_HOME",),
-        "path": ("/opt/node/bin",),
-    },
-    "metrics": {
-        "efficiency": False,
-        "functional_correctness": False,
-        "requirement_fulfillment": False,
-        "tool_usage": False,
-    },
-    "efficiency_targets": {"cost_usd": 0.5, "tokens": 9, "turns": 9, "duration_seconds": 9.0},
-    "judge": {
-        "model": "claude-opus-5-5",
-        "models": ("claude-opus-5-5",),
-        "votes": 3,
-        "max_tokens": 99,
-        "timeout_seconds": 9.0,
-        "context_tokens": 99,
-        "images": False,
-        "max_lookups": 1,
-        "max_lookup_characters": 9,
-        "max_lookup_cost_usd": 9.0,
-    },
-    "isolation": {
-        "level": "full",
-        "require": "full",
-        "read_paths": ("/opt/toolchain",),
-        "mods": True,
-        "network": {"setup": "none"},
-    },
-}
-
-
 def of(resolved: ResolvedSuite | None = None, **fields: Any) -> Fingerprint:
     resolved = resolved or suite()
     given = {"tree": tree_of(FILES), "platform": PLATFORM, "models": ("claude-sonnet-5-5",), **fields}
@@ -120,13 +55,11 @@ def settings() -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("name", "key"), settings())
+@for_each(settings())
 def test_every_setting_that_has_an_effect_changes_the_outcome_and_is_named(name: str, key: str) -> None:
-    value = {key: CHANGED[name][key]} if key else CHANGED[name]
     plain = suite()
     group = getattr(plain, name)
-    changed = plain.replace(**{name: group.replace(**value) if key else value})
-    assert changed != plain
+    changed = plain.model_copy(update={name: group.model_copy(update={key: "another"}) if key else "another"})
     before, after = of(plain), of(changed)
     assert before.outcome != after.outcome
     assert (before.tree, before.platform) == (after.tree, after.platform)
@@ -135,30 +68,16 @@ def test_every_setting_that_has_an_effect_changes_the_outcome_and_is_named(name:
 
 @pytest.mark.parametrize("name", sorted(WITHOUT_EFFECT))
 def test_names_and_what_is_made_of_results_have_no_effect(name: str) -> None:
-    values = {
-        "tags": ("slow",),
-        "trials": 5,
-        "gate": {"fail_on": ()},
-        "pool": {"max_trials": 2},
-        "name": "other",
-        "file": "x",
-        "description": "x",
-    }
-    assert set(values) == WITHOUT_EFFECT
-    plain = suite()
-    value = values[name]
-    changed = getattr(plain, name).replace(**value) if isinstance(value, dict) else value
-    assert of(plain) == of(plain.replace(**{name: changed}))
+    assert of(suite().model_copy(update={name: "another"})) == of()
 
 
 @pytest.mark.parametrize("setting", sorted(SETS))
 def test_the_order_of_a_set_says_nothing(setting: str) -> None:
     name, key = setting.split(".")
-    values = ("/opt/a", "/opt/b") if key == "read_paths" else ("claude-a-b", "claude-c-d")
-    values = ("one", "two") if key in {"request_keys", "env"} else values
     group = getattr(suite(), name)
     one, other = (
-        of(suite().replace(**{name: group.replace(**{key: order})})) for order in (values, tuple(reversed(values)))
+        of(suite().model_copy(update={name: group.model_copy(update={key: order})}))
+        for order in (("one", "two"), ("two", "one"))
     )
     assert one == other
     assert one != of()

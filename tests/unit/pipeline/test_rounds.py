@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import pytest
 
@@ -61,13 +62,15 @@ def test_a_suite_goes_on_while_another_is_still_in_its_round() -> None:
     assert {arms.suite: arms.reason for arms in rounds.ends()} == {"fallen": "regressed", "slow": "interrupted"}
 
 
-def paid(rounds: AdaptiveRounds, purse: Purse, planned: Sequence[PlannedRun], verdict: str) -> None:
+def paid(
+    rounds: AdaptiveRounds, purse: Purse, planned: Sequence[PlannedRun], end: Callable[[PlannedRun], RunResult]
+) -> None:
     for each in planned:
         price = purse.begin(each.suite.name)
         assert price == 1.0
         purse.settle(price, None)
         purse.spent_usd += price
-        rounds.take(each, ran(each, verdict))
+        rounds.take(each, end(each))
 
 
 @pytest.mark.parametrize(("sessions", "together"), [(35, True), (34, False)])
@@ -77,7 +80,7 @@ def test_a_suite_waits_where_its_look_would_take_the_money_that_decides_another(
     rounds = rounds_of("one", "other", purse=purse)
     first = rounds.next()
     assert bool(of(first, "other")) is together
-    paid(rounds, purse, of(first, "one"), "P")
+    paid(rounds, purse, of(first, "one"), partial(ran, verdict="P"))
     assert bool(of(rounds.next(), "other")) is not together
     assert not purse.unpaid
 
@@ -91,10 +94,10 @@ def test_money_for_half_of_the_suites_decides_one_instead_of_looking_at_all() ->
     assert len(first) == 9
     fallen = names[0]
     for name in names[:3]:
-        paid(rounds, purse, of(first, name), "F" if name == fallen else "P")
+        paid(rounds, purse, of(first, name), partial(ran, verdict="F" if name == fallen else "P"))
     while planned := of(rounds.next(), fallen):
-        paid(rounds, purse, [each for each in planned if each.side is Side.HEAD], "F")
-        paid(rounds, purse, [each for each in planned if each.side is Side.BASE], "P")
+        planned.sort(key=lambda each: each.side is Side.BASE)
+        paid(rounds, purse, planned, lambda each: ran(each, "F" if each.side is Side.HEAD else "P"))
     assert {arms.suite: arms.reason for arms in rounds.ends()}[fallen] == "regressed"
 
 
@@ -135,12 +138,7 @@ def test_once_all_suites_are_decided_the_base_runs_in_all_or_none_for_numbers_ov
     sides: Counter[tuple[str, Side]] = Counter()
     while planned := rounds.next():
         sides.update((each.suite.name, each.side) for each in planned)
-        for each in planned:
-            price = purse.begin(each.suite.name)
-            assert price == 1.0
-            purse.settle(price, None)
-            purse.spent_usd += price
-            rounds.take(each, costing(each, usd))
+        paid(rounds, purse, planned, lambda each: costing(each, usd))
     assert {(name, side): sides[name, side] for name in names for side in Side} == {
         (name, side): count for name in names for side, count in ((Side.HEAD, 3), (Side.BASE, beside))
     }

@@ -258,22 +258,16 @@ def test_the_files_that_steer_are_told_with_their_line_and_the_suites_that_may_f
 
 
 def test_files_that_steer_differ_at_the_first_line_that_does() -> None:
-    before = {
-        "same": ["a"],
-        "gone": ["a"],
-        "edited": ["a", "b", "c"],
-        "longer": ["a"],
-        "shorter": ["a", "b"],
-        "blob": ["x"],
+    rows: dict[str, tuple[list[str] | None, list[str] | None, tuple[int | None, bool] | None]] = {
+        "same": (["a"], ["a"], None),
+        "gone": (["a"], None, (None, True)),
+        "new": (None, [], (1, False)),
+        "edited": (["a", "b", "c"], ["a", "x", "c"], (2, False)),
+        "longer": (["a"], ["a", "b"], (2, False)),
+        "shorter": (["a", "b"], ["a"], (1, False)),
+        "blob": (["x"], ["y"], (1, False)),
     }
-    after = {"same": ["a"], "new": [], "edited": ["a", "x", "c"], "longer": ["a", "b"], "shorter": ["a"], "blob": ["y"]}
+    before = {name: row[0] for name, row in rows.items() if row[0] is not None}
+    after = {name: row[1] for name, row in rows.items() if row[1] is not None}
     found = {it.path: (it.line, it.is_gone) for it in line_changes(before, after)}
-    assert found == {
-        "gone": (None, True),
-        "new": (1, False),
-        "edited": (2, False),
-        "longer": (2, False),
-        "shorter": (1, False),
-        "blob": (1, False),
-    }
-    assert line_changes(after, after) == ()
+    assert found == {name: row[2] for name, row in rows.items() if row[2]}

@@ -57,10 +57,12 @@ def returned(call: str = "t1", output: str = "ok", at: float = 3, **more: Any) -
     return ToolReturned(at=at, id=safe(call), output=safe(output), **more)
 
 
-def test_the_blocks_of_one_response_are_one_turn() -> None:
-    [turn] = folded(said("hm", thinking=True), said("a"), said("b"), called("t1"), called("t2")).turns
+def test_the_blocks_of_one_response_are_one_turn_whose_tokens_come_from_its_end() -> None:
+    blocks = said("hm", thinking=True), said("a"), said("b"), called("t1"), called("t2")
+    ends = [ResponseEnded(at=3, message_id=safe("m1"), usage=Usage(output_tokens=tokens)) for tokens in (1, 7)]
+    [turn] = folded(*blocks, *ends).turns
     assert (turn.thinking, turn.text, [call.id for call in turn.tool_calls]) == ("hm", "a\n\nb", ["t1", "t2"])
-    assert (turn.index, turn.at, turn.model) == (1, 1, MODEL)
+    assert (turn.index, turn.at, turn.model, turn.usage) == (1, 1, MODEL, Usage(output_tokens=7))
 
 
 @pytest.mark.parametrize("order", ["before", "after"])
@@ -69,14 +71,6 @@ def test_a_denied_call_is_marked_and_the_reason_kept(order: str) -> None:
     transcript = folded(*((denied, called()) if order == "before" else (called(), denied)))
     assert transcript.tool_calls[0].denied
     assert denied in transcript.entries
-
-
-def test_token_counts_come_from_the_end_of_the_response() -> None:
-    def ended(tokens: int) -> ResponseEnded:
-        return ResponseEnded(at=3, message_id=safe("m1"), usage=Usage(output_tokens=tokens))
-
-    [turn] = folded(said("a"), ended(1), ended(7)).turns
-    assert turn.usage == Usage(output_tokens=7)
 
 
 def test_of_several_results_and_starts_the_last_wins() -> None:

@@ -9,8 +9,11 @@ import pytest
 from pydantic import BaseModel
 
 from tests.builders import result, suite
+from tests.golden.ci_reports import REPORTS
 from tests.support.schemas import checker
+from tests.unit.pipeline.test_ci_figures import ORIGIN
 from tests.unit.storage.test_codec import FULL
+from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.comparison import Acceptance, AcceptedReason
 from zelda_ci.domain.details import EfficiencyDetails, ToolUsageDetails
@@ -22,6 +25,10 @@ from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.storage import codec
 
 REPOSITORY = Path(__file__).parents[3]
+
+
+def stored(record: Record) -> Any:
+    return json.loads(codec.encode(record))
 
 
 def keys(model: type[BaseModel], without: frozenset[type[BaseModel]]) -> Iterator[str]:
@@ -70,8 +77,25 @@ def test_the_page_names_every_status_and_metric(values: type[SessionStatus] | ty
 
 def test_results_are_valid_by_the_schema_of_the_repository_and_other_files_are_not() -> None:
     schema = checker("zelda.result.schema.json")
-    for stored in (result(), FULL, result(config=suite(execution={"maxCostUsd": 1}))):
-        schema.validate(json.loads(codec.encode(stored, indent=2)))
+    for record in (result(), FULL, result(config=suite(execution={"maxCostUsd": 1}))):
+        schema.validate(stored(record))
     others: list[dict[str, Any]] = [{"status": "finished"}, {"trial": 0}, {"config": None}, {"versions": {}}]
     for change in others:
-        assert not schema.is_valid({**json.loads(codec.encode(FULL, indent=2)), **change})
+        assert not schema.is_valid(stored(FULL) | change)
+
+
+@pytest.mark.parametrize("name", ["regression", "mixed", "failed", "hostile"])
+def test_what_a_run_in_ci_leaves_for_programs_is_valid(name: str) -> None:
+    report = REPORTS[name]()
+    checker("zelda.results.schema.json").validate(stored(report.batch))
+    assert report.comparison
+    checker("zelda.comparison.schema.json").validate(stored(report.comparison))
+
+
+def test_a_provenance_is_valid_and_another_is_not() -> None:
+    schema, more = checker("zelda.ci.schema.json"), {"base_sha": "abc", "base_branch": "main", "complete": False}
+    for change in ({}, more):
+        schema.validate(stored(ORIGIN.model_copy(update=change)))
+    others: list[dict[str, Any]] = [{"runId": "x"}, {"baseSha": None}, {"complete": "yes"}, {"schemaVersion": 2}]
+    for other in others:
+        assert not schema.is_valid(stored(ORIGIN) | other)

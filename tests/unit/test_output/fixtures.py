@@ -39,17 +39,20 @@ class Fixture:
     @cached_property
     def summary(self) -> TestSummary:
         """Of what the runner printed and wrote."""
-        return self.read()
+        return self.read(self.output)
 
-    def read(self, output: bytes | None = None) -> TestSummary:
-        given = Output(self.output if output is None else output)
-        reports = () if self.only_coverage else self.reports
-        return read_tests(given, reports, self.exit_code, REDACT)
+    def read(self, output: bytes) -> TestSummary:
+        return read_tests(Output(output), () if self.only_coverage else self.reports, self.exit_code, REDACT)
 
     @property
     def only_coverage(self) -> bool:
         """Whether its reports tell of coverage, not of tests."""
         return "coverage" in self.about["expect"]
+
+
+def read(text: str, *reports: tuple[str, str], exit_code: int | None = 0) -> TestSummary:
+    """What a command is read to have said that printed this and wrote these reports, by path."""
+    return read_tests(Output(text), [ReportFile(path, raw.encode()) for path, raw in reports], exit_code, REDACT)
 
 
 def fixtures() -> list[Fixture]:

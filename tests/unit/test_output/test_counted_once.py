@@ -1,23 +1,18 @@
 """A run counts once, in however many formats, folders and summaries it is told of."""
 
 import json
+from functools import partial
 from itertools import product
 
 import pytest
 
-from tests.unit.test_output.fixtures import REDACT
+from tests.unit.test_output import fixtures
 from zelda_ci.domain.test_run import TestSummary
-from zelda_ci.test_output.reading import contradictions, read_tests
-from zelda_ci.test_output.reports import ReportFile
-from zelda_ci.test_output.tally import Output
+from zelda_ci.test_output.reading import contradictions
 
 TESTS = {"adds 1 + 2": "passed", "holds": "passed", "divides": "failed", "later": "pending"}
 WANTED = (2, 1, 1)
-
-
-def read(output: str, *reports: tuple[str, str], exit_code: int = 1) -> TestSummary:
-    files = [ReportFile(path, raw.encode()) for path, raw in reports]
-    return read_tests(Output(output), files, exit_code, REDACT)
+read = partial(fixtures.read, exit_code=1)
 
 
 def counted(summary: TestSummary) -> tuple[int, int, int]:

@@ -41,20 +41,6 @@ def test_a_report_that_should_not_be_parsed_gives_no_number_and_is_named(attack:
     assert "report.xml" in str(summary.note) or summary.runners == () or "another" in attack
 
 
-def test_a_bad_report_does_not_hide_a_good_one_and_is_told() -> None:
-    summary = read(("a.xml", "<broken"), ("b.xml", "<testsuite><testcase name='x'/></testsuite>"))
-    assert (summary.passed, summary.total) == (1, 1)
-    assert "a.xml" in str(summary.note)
-
-
-def test_reports_win_over_what_was_printed() -> None:
-    summary = read(
-        ("r.xml", "<testsuite><testcase name='x'/></testsuite>"), output=Output("OK (7 tests, 9 assertions)")
-    )
-    assert summary.formats == ("JUnit XML",)
-    assert summary.total == 1
-
-
 def test_a_report_without_tests_does_not_hide_what_was_printed() -> None:
     output = Output("== test session starts ==\ncollected 2 items\n\n== 2 passed in 0.1s ==\n")
     assert read(("r.xml", "<testsuites/>"), output=output).total == 2

@@ -61,12 +61,6 @@ def test_no_isolation_must_be_said_out_loud(offered: Offered, wanted: str) -> No
     assert choose_level(offered, wanted, None, unsafe=True) == "none"
 
 
-def test_the_best_level_is_the_strongest() -> None:
-    assert (ALL.level, WEAK.level, NOTHING.level) == ("full", "landlock", "none")
-    assert WEAK.offers("landlock")
-    assert not WEAK.offers("uid")
-
-
 @pytest.mark.parametrize(
     ("level", "accepted", "needed"),
     [

@@ -40,21 +40,18 @@ def test_the_folder_of_workspaces(tmp_path: Path, project: Path, variables: dict
     assert found.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("name", ["CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".mcp.json", ".claude/rules/style.md"])
+STEERING = ("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".mcp.json", ".claude/rules/style.md")
+# Claude Code does not load these from above a repository.
+OTHERS = (".claude/settings.json", ".claude/skills/x/SKILL.md", ".claude/agents/a.md", ".claude/projects/p/s.jsonl")
+
+
+@pytest.mark.parametrize("name", [*STEERING, *OTHERS])
 def test_a_folder_below_steering_files_is_passed_over(tmp_path: Path, project: Path, name: str) -> None:
     file = tmp_path / "home" / name
     file.parent.mkdir(parents=True)
     file.write_text("be brief")
-    assert location.choose_location(project, environ(tmp_path)) == tmp_path / f"tmp/zelda-{os.getuid()}"
-
-
-def test_a_users_other_claude_files_do_not_matter(tmp_path: Path, project: Path) -> None:
-    """Claude Code does not load them from above a repository."""
-    for name in ("settings.json", "skills/x/SKILL.md", "agents/a.md", "projects/p/s.jsonl"):
-        file = tmp_path / "home/.claude" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("{}")
-    assert location.choose_location(project, environ(tmp_path)) == tmp_path / "home/.cache/zelda"
+    chosen = f"tmp/zelda-{os.getuid()}" if name in STEERING else "home/.cache/zelda"
+    assert location.choose_location(project, environ(tmp_path)) == tmp_path / chosen
 
 
 def test_an_explicit_folder_below_a_steering_file_is_an_error_that_names_it(tmp_path: Path, project: Path) -> None:
@@ -76,11 +73,7 @@ def test_workspaces_and_project_never_lie_in_one_another(tmp_path: Path, project
 
 @pytest.mark.parametrize(
     ("place", "problem"),
-    [
-        ("shared", "can be written by other users"),
-        ("file", "File exists"),
-        ("new\nline", "not a plain absolute path"),
-    ],
+    [("shared", "can be written by other users"), ("file", "File exists"), ("new\nline", "not a plain absolute path")],
 )
 def test_what_is_no_private_folder_is_not_used(tmp_path: Path, project: Path, place: str, problem: str) -> None:
     (tmp_path / "shared").mkdir()

@@ -22,24 +22,18 @@ def section(name: str, content: str) -> bytes:
     return f"diff --git a/{name} b/{name}\n+{content}\n".encode()
 
 
-def test_sections_pass_through_in_order(tmp_path: Path) -> None:
-    raw = section("a", "1") + section("b", "2")
+def test_sections_pass_through_in_order_and_one_that_broke_off_is_dropped(tmp_path: Path) -> None:
+    raw = section("a", "1") + section("b", "2") + section("c", "diff --git a/x b/x")
     assert stored(tmp_path, raw) == (raw.decode(), len(raw), False)
+    (tmp_path / "changes.patch").unlink()
+    broken = raw + b"diff --git a/d b/d\n+half of hunt"
+    assert stored(tmp_path, broken, complete=False) == (raw.decode(), len(raw), True)
 
 
 def test_secrets_are_masked_in_sections_and_preface(tmp_path: Path) -> None:
     text, written, _ = stored(tmp_path, section("a", "hunter2hunter2"), "not in this patch: 'hunter2hunter2'")
     assert text == "# not in this patch: '***'\ndiff --git a/a b/a\n+***\n"
     assert written == len(text)
-
-
-def test_a_section_that_broke_off_is_dropped(tmp_path: Path) -> None:
-    whole = section("a", "1")
-    assert stored(tmp_path, whole + b"diff --git a/b b/b\n+half of hunt", complete=False) == (
-        whole.decode(),
-        len(whole),
-        True,
-    )
 
 
 def test_a_section_that_is_too_long_is_left_out_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,8 +44,3 @@ def test_a_section_that_is_too_long_is_left_out_as_a_whole(tmp_path: Path, monke
         raw = first + b"diff --git a/b b/b\n+" + long + b"\n" + last
         assert stored(tmp_path, raw)[::2] == ((first + last).decode(), True)
         (tmp_path / "changes.patch").unlink()
-
-
-def test_a_line_that_only_looks_like_a_border_does_not_end_a_section(tmp_path: Path) -> None:
-    raw = section("a", "diff --git a/x b/x")
-    assert stored(tmp_path, raw) == (raw.decode(), len(raw), False)

@@ -48,32 +48,28 @@ def test_names_count_from_the_project_in_its_repository() -> None:
     assert list(named_files("python t.py", "sub", COMMITTED)) == [b"sub/t.py"]
 
 
-def covered(*paths: str, prefix: str = ".", **settings: Any) -> list[str]:
-    found = protection(suite(**settings), prefix, COMMITTED)
-    return [path for path in paths if found.covers(path.encode())]
+PATHS = (
+    "conftest.py", "a/b/conftest.py", "sub/conftest.py", "jest.config.mjs", ".mocharc.json", "pytest.ini", "check.py",
+    "shop.py", "pytest.py", "pytest/__init__.py", "unittest/case.py", "src/pytest.py", "package.json", "setup.cfg",
+    "pyproject.toml", "Makefile", "src/conftest.pyc",
+)  # fmt: skip
+# Configuration of test runners wherever it lies, and what would be taken for a runner, unless the commit has one.
+USUAL = {*PATHS[:6], "pytest.py", "pytest/__init__.py"}
 
 
-def test_configuration_of_test_runners_is_protected_wherever_it_lies() -> None:
-    paths = ("conftest.py", "a/b/conftest.py", "jest.config.mjs", ".mocharc.json", "pytest.ini")
-    assert covered(*paths) == list(paths)
-    assert covered("package.json", "pyproject.toml", "setup.cfg", "Makefile", "src/conftest.pyc") == []
-
-
-def test_a_module_in_the_place_of_a_runner_is_protected_unless_the_commit_has_one() -> None:
-    assert covered("pytest.py", "pytest/__init__.py", "unittest/case.py", "src/pytest.py") == [
-        "pytest.py",
-        "pytest/__init__.py",
-    ]
-
-
-def test_the_suite_adds_takes_out_and_switches_off() -> None:
-    paths = ("conftest.py", "check.py", "shop.py")
-    settings: dict[str, Any] = {"test_command": "python check.py"}
-    assert covered(*paths, **settings) == ["conftest.py", "check.py"]
-    assert covered(*paths, **settings, protected_paths=("shop.py",)) == list(paths)
-    assert covered(*paths, **settings, protected_paths=("!check.py", "!**/conftest.py")) == []
-    assert covered(*paths, **settings, protected_paths=()) == []
-
-
-def test_in_a_subfolder_the_project_is_meant() -> None:
-    assert covered("sub/conftest.py", "conftest.py", prefix="sub") == ["sub/conftest.py"]
+@pytest.mark.parametrize(
+    ("prefix", "protected_paths", "covered"),
+    [
+        (".", None, USUAL | {"check.py"}),
+        (".", ("shop.py",), USUAL | {"check.py", "shop.py"}),
+        (".", ("!check.py", "!**/conftest.py", "!pytest*", "!*.mjs", "!.mocharc.json", "!pytest/**"), set()),
+        (".", (), set()),
+        ("sub", None, {"sub/conftest.py"}),
+    ],
+)
+def test_what_decides_is_protected_and_the_suite_adds_takes_out_and_switches_off(
+    prefix: str, protected_paths: tuple[str, ...] | None, covered: set[str]
+) -> None:
+    given: dict[str, Any] = {} if protected_paths is None else {"protected_paths": protected_paths}
+    found = protection(suite(test_command="python check.py", **given), prefix, COMMITTED)
+    assert {path for path in PATHS if found.covers(path.encode())} == covered

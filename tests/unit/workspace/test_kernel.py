@@ -1,7 +1,8 @@
-"""The filter program, run step by step as the kernel runs it."""
+"""What the kernel is asked to refuse: the filter program, run step by step, and the rights by version of Landlock."""
 
 import errno
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -57,13 +58,8 @@ def test_what_would_leave_the_sandbox_is_refused(machine: str) -> None:
     assert verdict(machine, kernel.UNSHARE[machine], 0x80) == REFUSED
     assert verdict(machine, kernel.IOCTL[machine], 0, 0x5412) == REFUSED
     assert verdict(machine, kernel.IOCTL[machine], 0, 0x5412 | 1 << 40) == REFUSED
-
-
-def test_the_call_whose_flags_cannot_be_seen_does_not_exist(machine: str) -> None:
+    # Flags that cannot be seen, another architecture and other numbers are no way out.
     assert verdict(machine, kernel.CLONE3) == ERRNO | errno.ENOSYS
-
-
-def test_other_ways_to_make_a_call_are_closed(machine: str) -> None:
     assert verdict(machine, READ[machine], architecture=0x40000003) == KILL
     assert verdict(machine, 0x40000000 | MOUNT[machine]) == REFUSED
 
@@ -82,3 +78,33 @@ def test_the_kernels_own_names_of_the_forbidden_calls() -> None:
     assert {165, 166, 155, 308, 321, 323, 425, 304, 175, 246} <= set(kernel.FORBIDDEN["x86_64"])
     assert {40, 39, 41, 268, 280, 282, 425, 265, 105, 104} <= set(kernel.FORBIDDEN["aarch64"])
     assert len(kernel.FORBIDDEN["x86_64"]) == len(kernel.FORBIDDEN["aarch64"]) + 2  # two for I/O ports
+
+
+HANDLED = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF, 6: 0xFFFF, 7: 0xFFFF, 9: 0xFFFF}
+
+
+@pytest.mark.parametrize("abi", HANDLED)
+def test_every_right_that_a_version_knows_is_taken_away_and_no_rule_grants_another(abi: int) -> None:
+    policy = kernel.policy(abi, [Path("/usr")], [Path("/run/ws")], internet=False)
+    assert policy["files"] == HANDLED[abi]
+    for given in (policy, kernel.policy(abi, [], [], internet=True), kernel.nested(abi)):
+        assert all(rights & ~HANDLED[abi] == 0 for rights, _ in given["rules"])
+    assert policy["tcp"] == (0b11 if abi >= 4 else 0)
+    assert policy["scoped"] == (0b11 if abi >= 6 else 0)
+    assert policy["size"] == {1: 8, 2: 8, 3: 8, 4: 16, 5: 16}.get(abi, 24)
+
+
+def test_what_is_given_back_is_reading_outside_and_no_device_inside() -> None:
+    policy = kernel.policy(7, [Path("/usr")], [Path("/run/ws")], internet=True)
+    (reading, outside), (writing, inside), (_, devices) = policy["rules"]
+    assert (reading, outside) == (0b1101, ["/usr", "/proc"])
+    assert inside == ["/run/ws"]
+    assert writing == 0xFFFF & ~(1 << 6 | 1 << 11 | 1 << 15)
+    assert all(device.startswith("/dev/") for device in devices)
+    assert policy["tcp"] == 0
+
+
+def test_a_border_within_takes_nothing_away() -> None:
+    policy = kernel.nested(7)
+    assert policy["rules"] == [[policy["files"], ["/"]]]
+    assert (policy["tcp"], policy["scoped"]) == (0, 0)
