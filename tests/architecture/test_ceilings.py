@@ -45,8 +45,8 @@ CEILINGS = {
     "tests/integration": 19150,
     "tests/scenarios": 3486,
     "tests/slow": 509,
-    "tests/support": 7197,
-    "tests/unit": 19410,
+    "tests/support": 7012,
+    "tests/unit": 19075,
 }
 
 
