@@ -72,7 +72,7 @@ async def _tree(workspaces: Workspaces, suite: ResolvedSuite, redact: Redactor) 
         return await tree_digests(workspaces, workspace, offered, redact), workspace.confinement.level
 
 
-async def changed_steering(
+async def steering_between(
     suite: ResolvedSuite, base: Workspaces, head: Workspaces, redact: Redactor
 ) -> tuple[SteeringChange, ...]:
     """The files that steer and differ between two sides.

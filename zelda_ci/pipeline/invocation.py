@@ -21,7 +21,7 @@ from zelda_ci.pipeline import checking, money
 from zelda_ci.pipeline.arms import AdaptiveRounds, FixedRounds, Rounds
 from zelda_ci.pipeline.batch import Batch, BatchOrder, Interruption, recover
 from zelda_ci.pipeline.checking import Checker, about_the_tree
-from zelda_ci.pipeline.fingerprints import changed_steering
+from zelda_ci.pipeline.fingerprints import steering_between
 from zelda_ci.pipeline.money import Purse
 from zelda_ci.pipeline.named_contents import about_contents, check_fair
 from zelda_ci.pipeline.tools import PlannedRun, Tools, label_of
@@ -174,7 +174,7 @@ class Execution:
         if not self.order.needs_base:
             return BaseSide(wanted=wanted.ref, commit=found.commit)
         head = self.arms[Side.HEAD].workspaces
-        changed = await changed_steering(self.suites[0], tools.workspaces, head, tools.redact)
+        changed = await steering_between(self.suites[0], tools.workspaces, head, tools.redact)
         return BaseSide(wanted=wanted.ref, commit=found.commit, changed=changed)
 
     def _order(self, base: BaseSide | None, emit: Emit) -> BatchOrder:
