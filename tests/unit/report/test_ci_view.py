@@ -227,10 +227,10 @@ def test_what_fails_on_the_base_too_is_listed_and_counted_as_no_reason_to_be_red
     assert "The check is green: what fails in the same way on the base is no fault of this change." in lead(told)
     (entry,) = (entry for entry in view.details if "no reason to be red" in entry.title)
     assert (
-        "add-logging: build, tests or coverage fell short in 3 of 3 trials" in entry.sections[0].rows[0].cells[0].text
+        "add-logging: build, tests or coverage fall short in 3 of 3 sessions" in entry.sections[0].rows[0].cells[0].text
     )
     (line,) = (line for line in log_lines(told) if "not counted" in line)
-    assert line.endswith("fell short in 3 of 3 trials: fails on the base, too")
+    assert line.endswith("fall short in 3 of 3 sessions: fails on the base, too")
     assert not [one for one in annotations(told) if one.level == "error"]
     assert told.comparison
     shown = comparison_view(told.comparison, told.gate, baseline="a", candidate="b").gate.rows
