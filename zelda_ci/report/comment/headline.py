@@ -178,8 +178,8 @@ def _colour(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]
         yield _green(worse)
     elif of(suites, V.PERHAPS_WORSE, V.UNCLEAR):
         once = any(each.single for each in of(suites, V.PERHAPS_WORSE))
-        single = " One session on a side proves no change." * once
-        yield line(f"The check is green: nothing is proven to be worse.{single}")
+        single = ", and one session on a side proves no change" * once
+        yield line(f"The check is green: nothing is proven to be worse{single}.")
     elif of(suites, V.ACCEPTED):
         logins = dict.fromkeys(f"@{each.acceptance.by}" for each in report.gate.accepted)
         yield line("The check is green: what is worse was accepted by {}.", listed([key(login) for login in logins]))
