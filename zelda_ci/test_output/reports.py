@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 import re2
 
 from zelda_ci.test_output import documents
-from zelda_ci.test_output.runners import go_and_rust, tap
+from zelda_ci.test_output.runners import go, tap
 from zelda_ci.test_output.tally import Lines, Output, Tally, decode, same_run
 
 # Elements inside of each other; reports need about ten, a parser's stack bears thousands.
@@ -320,7 +320,7 @@ def _other(raw: bytes) -> Iterator[Tally]:
     tallies = list(documents.read_document(text))
     if not tallies:
         lines = Output(text).lines()
-        tallies = [*go_and_rust.read_json(lines), *tap.read_tap(lines)]
+        tallies = [*go.read_json(lines), *tap.read_tap(lines)]
     yield from tallies
 
 

@@ -40,19 +40,13 @@ class Tally:
     unit: Unit = "tests"
     first: int = 0
     last: int = 0
-    announced: int | None = None
-    """How many tests the runner said it would run; a proof of completeness where the output has a gap."""
-    quotes: bool = False
-    """Whether everything between `first` and `last` is this runner's, other runners' output included."""
+    complete: bool = False
+    """Whether as many tests ended as the runner announced; a proof of completeness where the output has a gap."""
     label: str = ""
     certain: bool = True
     """Whether nothing else can look like this; else it counts only where nothing certain was found."""
     proven: bool = False
     """Whether `first` is where the runner says that it begins, so that what stands up to `last` is its own."""
-    head: int = -1
-    """The first line of its summary, where the summary is more than its last line."""
-    holds: tuple[str, ...] = ()
-    """Formats of runs that this one adds up."""
     ends: tuple[str, ...] = ()
     """The last words of the names of all tests that ran, sorted, where they are known."""
     doubt: str = ""
@@ -70,7 +64,20 @@ class Tally:
     @property
     def total(self) -> int:
         """Tests that are known, run or not."""
-        return self.passed + self.failed + self.errored + self.skipped
+        return sum(self.outcomes)
+
+    @property
+    def outcomes(self) -> tuple[int, int, int, int]:
+        return self.passed, self.failed, self.errored, self.skipped
+
+    @property
+    def red(self) -> bool:
+        """Whether a test failed or broke."""
+        return self.failed + self.errored > 0
+
+    def fits(self, announced: int) -> bool:
+        """Whether so many tests can have ended so: what was skipped or broken may stand beside those announced."""
+        return self.passed + self.failed <= announced <= self.total
 
 
 def ends(names: Iterable[str]) -> tuple[str, ...]:
@@ -171,12 +178,13 @@ MAX_WIDTH = 2_000
 _SHORT_LINES = ("", "{", "}")
 _COLUMN_ONE = re.compile(r"\x1b\[1?G|\x1b\[2K")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[()][A-B0-2])")
-# What CI systems and loggers write before each line: a job and a step, a time, a step of a build and its seconds.
+# What CI systems and loggers write before each line: a job and a step, a time or a step of a build; a level.
 _STAMP = re2.compile(
     r"(?m)^(?:[^\t\n]{1,80}\t[^\t\n]{1,80}\t\x{feff}?)?"
     r"(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?Z|[+-]\d\d:?\d\d)?\]?"
     r"(?: \d\d[OE]\+?)?|\[\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\]|\d\d:\d\d:\d\d(?:[.,]\d+)?Z?|#\d+ \d+\.\d+)(?: |$)"
 )
+LEVEL = re2.compile(r"(?m)^ *\[(?:info|error|warn|INFO|ERROR|WARNING|junit|java|exec|testng)\] ?")
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -225,20 +233,14 @@ def decode(raw: str | bytes) -> str:
 
 
 def visible_lines(text: str) -> list[str]:
-    """Lines without escape sequences; where a line was overwritten, what was written last."""
+    """Lines without escape sequences, stamps and levels; where a line was overwritten, what was written last."""
     text = text.removeprefix("\ufeff")
     if "\x1b" in text:
         text = _ESCAPE.sub("", _COLUMN_ONE.sub("\r", text))
+    if "\r" in text:
+        # Progress displays that only ever return to the start of the line.
+        written = text.split("\n") if "\n" in text else text.split("\r")
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in written)
     # A lone surrogate stands for a byte that was no text; the patterns take no such thing.
-    text = _STAMP.sub("", text.encode("utf-8", "replace").decode())
-    if "\r" not in text:
-        return text.split("\n")
-    # Progress displays that only ever return to the start of the line.
-    if "\n" not in text:
-        return text.split("\r")
-    return [_last_written(line) for line in text.split("\n")]
-
-
-def _last_written(line: str) -> str:
-    text = line.rstrip("\r")
-    return text[text.rfind("\r") + 1 :]
+    plain: str = LEVEL.sub("", _STAMP.sub("", text.encode("utf-8", "replace").decode()))
+    return plain.split("\n")
