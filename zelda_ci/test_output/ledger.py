@@ -2,16 +2,14 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import re2
 
-from zelda_ci.domain.test_run import Source
 from zelda_ci.test_output.labels import bare
 from zelda_ci.test_output.tally import Lines, Tally, matches, same_run
-
-SourcedTally = tuple[Source, Tally]
 
 # Runners that print what other runners said inside of their own output.
 _QUOTING = frozenset({"CTest", "nextest", "prove"})
@@ -27,6 +25,7 @@ _BESIDE = {
 # Summaries that add up those of others.
 _HOLDS = {"sbt": ("ScalaTest", "JUnit 4", "TestNG"), "Cypress": ("Mocha",), "gotestsum": ("Go", "Go -v", "Go JSON")}
 MAX_DOUBTS = 5
+_UNCOUNTED = "a failure was printed that no summary counts"
 
 # What runners print about a failure; behind green numbers it tells of something that was not counted.
 _ALARM = re2.compile(
@@ -61,72 +60,57 @@ _FAILING = re2.compile(
 class Ledger:
     """What counts, and what could not be accounted for."""
 
-    counted: tuple[SourcedTally, ...] = ()
+    counted: tuple[Tally, ...] = ()
     doubts: tuple[str, ...] = ()
     """Of each what it is, with the line."""
 
-    @property
-    def red(self) -> bool:
-        return any(tally.red for _, tally in self.counted)
 
-
-def account(lines: Lines, tallied: Iterable[SourcedTally]) -> Ledger:
+def account(lines: Lines, tallied: Iterable[Tally]) -> Ledger:
     """Settle every candidate of lines that belong to one process, or to several that share them."""
     entered = list(tallied)
-    quoting = _Spans(tally for _, tally in entered if tally.format in _QUOTING)
-    proven = _Spans(tally for _, tally in entered if tally.proven and tally.format not in _QUOTING)
-    doubts: list[tuple[str, int]] = []
-    # Red, and not counted: it matters where everything that counts is green.
+    quoting = _Spans(tally for tally in entered if tally.format in _QUOTING)
+    proven = _Spans(tally for tally in entered if tally.proven and tally.format not in _QUOTING)
+    kept: list[Tally] = []
+    # Not counted: it matters where everything that counts is green.
     hidden: list[Tally] = []
-    kept: list[SourcedTally] = []
-    for source, tally in entered:
+    for tally in entered:
         if tally.format in _QUOTING or not (tally in quoting or (not tally.proven and tally in proven)):
-            kept.append((source, tally))
-        # Between the lines of a runner nobody quotes may stand those of another that ran beside it.
+            kept.append(tally)
+        # Between the lines of a runner that quotes nobody may stand those of another that ran beside it.
         elif tally.certain and tally not in quoting:
             hidden.append(tally)
     kept = _once(kept)
-    for _, whole in [item for item in kept if item[1].format in _HOLDS]:
-        parts = [tally for _, tally in kept if tally.format in _HOLDS[whole.format] and tally.last < whole.last]
-        sums = sum(tally.passed for tally in parts), sum(tally.failed + tally.errored for tally in parts)
-        if sums[1] > whole.failed + whole.errored:
+    doubts = [(tally.doubt, tally.last) for tally in kept if tally.doubt]
+    for whole in [tally for tally in kept if tally.format in _HOLDS]:
+        parts = [tally for tally in kept if tally.format in _HOLDS[whole.format] and tally.last < whole.last]
+        passed, lost = sum(part.passed for part in parts), sum(part.failed + part.errored for part in parts)
+        if lost > whole.failed + whole.errored:
             doubts.append((f"{whole.format} tells of fewer failures than its parts", whole.last))
         # Parts that give the same are kept: they tell of skipped tests and names as well.
-        left_out = [whole] if sums == (whole.passed, whole.failed + whole.errored) else parts
-        kept = [item for item in kept if item[1] not in left_out]
-    certain = {tally.format for _, tally in kept if tally.certain and not tally.doubt}
-    doubts += [(tally.doubt, tally.last) for _, tally in kept if tally.doubt]
+        left_out = [whole] if (passed, lost) == (whole.passed, whole.failed + whole.errored) else parts
+        kept = [tally for tally in kept if tally not in left_out]
     # What may be a log line counts only where nothing certain does.
-    hidden += [tally for _, tally in kept if not tally.certain and tally.format not in certain]
-    kept = [item for item in kept if not item[1].doubt and (item[1].certain or not certain)]
-    ledger = Ledger(tuple(sorted(kept, key=lambda item: item[1].last)))
-    if kept and not ledger.red:
-        doubts += [
-            ("what looks like a summary with failures was not counted", tally.last) for tally in hidden if tally.red
-        ]
-    return Ledger(ledger.counted, tuple(_told(lines, doubts)))
+    certain = {tally.format for tally in kept if tally.certain and not tally.doubt}
+    hidden += [tally for tally in kept if not tally.certain and tally.format not in certain]
+    kept = [tally for tally in kept if not tally.doubt and (tally.certain or not certain)]
+    if kept and not any(tally.red for tally in kept):
+        what = "what looks like a summary with failures was not counted"
+        doubts += [(what, tally.last) for tally in hidden if tally.red]
+    return Ledger(tuple(sorted(kept, key=lambda tally: tally.last)), _told(lines, doubts))
 
 
-def alarms(lines: Lines, counted: Iterable[SourcedTally]) -> tuple[str, ...]:
+def alarms(lines: Lines, counted: Iterable[Tally]) -> tuple[str, ...]:
     """Doubts about words of failure outside of every run that is accounted for."""
-    owners = [tally for _, tally in counted if tally.proven or tally.format in _QUOTING]
+    owners = [tally for tally in counted if tally.proven or tally.format in _QUOTING]
     found = _printed(lines, _ALARM)
-    outside = (index for index, own in found if not own or not any(one.first < index < one.last for one in owners))
-    return tuple(_told(lines, (("a failure was printed that no summary counts", index) for index in outside)))
+    outside = [index for index, own in found if not own or not any(one.first < index < one.last for one in owners)]
+    return _told(lines, [(_UNCOUNTED, index) for index in outside])
 
 
 def uncounted(lines: Lines) -> tuple[str, ...]:
     """Doubts about lines that say that no test ran, or that one failed; they matter where nothing at all is counted."""
-    idle = [("no test ran", index) for index, _ in _printed(lines, _IDLE)]
-    return tuple(
-        _told(
-            lines,
-            [
-                *idle,
-                *(("a failure was printed that no summary counts", index) for index, _ in _printed(lines, _FAILING)),
-            ],
-        )
-    )
+    printed = ((what, _printed(lines, pattern)) for what, pattern in (("no test ran", _IDLE), (_UNCOUNTED, _FAILING)))
+    return _told(lines, ((what, index) for what, found in printed for index, _ in found))
 
 
 def _printed(lines: Lines, pattern: "re2._Regexp[str]") -> Iterator[tuple[int, bool]]:
@@ -135,12 +119,9 @@ def _printed(lines: Lines, pattern: "re2._Regexp[str]") -> Iterator[tuple[int, b
     yield from ((index, False) for index, _ in matches([bare(line) for line in lines], pattern))
 
 
-def _told(lines: Lines, doubts: Iterable[tuple[str, int]]) -> Collection[str]:
-    told: dict[str, None] = {}
-    for what, line in doubts:
-        if len(told) < MAX_DOUBTS:
-            told[f"{what} (`{lines[line].strip()[:120]}`)"] = None
-    return told
+def _told(lines: Lines, doubts: Iterable[tuple[str, int]]) -> tuple[str, ...]:
+    told = dict.fromkeys(f"{what} (`{lines[line].strip()[:120]}`)" for what, line in islice(doubts, 10 * MAX_DOUBTS))
+    return tuple(told)[:MAX_DOUBTS]
 
 
 class _Spans:
@@ -155,32 +136,26 @@ class _Spans:
         return nearest >= 0 and tally.last <= self._spans[nearest].last
 
 
-def _once(tallied: Sequence[SourcedTally]) -> list[SourcedTally]:
+def _once(tallied: Sequence[Tally]) -> list[Tally]:
     """Each run once, where a runner prints it in several formats, or a summary beside a stream of the same numbers."""
-    streams = [tally for source, tally in tallied if source == "stream"]
-    told = Counter((tally.format, *_numbers(tally)) for tally in streams)
-    kept: list[SourcedTally] = []
-    for source, tally in tallied:
-        if source == "summary":
-            beside = ["JUnit XML", *(stream for stream, formats in _BESIDE.items() if tally.format in formats)]
-            # Equal numbers as well: another run of the same runner, with its summary alone, counts for itself.
-            same = next((key for stream in beside if told[key := (stream, *_numbers(tally))]), None)
-            ended = (
-                tally.doubt
-                and tally.first == tally.last
-                and any(stream.format in beside and stream.last > tally.last for stream in streams)
-            )
-            if same:
-                told[same] -= 1
-            elif not ended:
-                kept.append((source, tally))
-        elif not any(
-            tally.format != other.format and tally.ends and same_run([tally], [other])
-            for kind, other in kept if kind == "stream"
-        ):  # fmt: skip
-            kept.append((source, tally))
+    streams: list[Tally] = []
+    told = Counter[tuple[str, int, int, int]]()
+    kept: list[Tally] = []
+    for tally in tallied:
+        numbers = tally.passed, tally.failed + tally.errored, tally.skipped
+        if tally.source == "stream":
+            if not any(tally.format != other.format and tally.ends and same_run([tally], [other]) for other in streams):
+                streams.append(tally)
+                told[tally.format, *numbers] += 1
+                kept.append(tally)
+            continue
+        beside = ["JUnit XML", *(stream for stream, formats in _BESIDE.items() if tally.format in formats)]
+        # Equal numbers as well: another run of the same runner, with its summary alone, counts for itself.
+        same = next((key for stream in beside if told[key := (stream, *numbers)]), None)
+        # A stream closes what began and has no summary.
+        closed = tally.first == tally.last and any(one.format in beside and one.last > tally.last for one in streams)
+        if same:
+            told[same] -= 1
+        elif not (tally.doubt and closed):
+            kept.append(tally)
     return kept
-
-
-def _numbers(tally: Tally) -> tuple[int, int, int]:
-    return tally.passed, tally.failed + tally.errored, tally.skipped

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import re2
 
-from zelda_ci.test_output.tally import GAP, MAX_COUNT, MAX_LIST_LENGTH, Lines, Tally, first_names
+from zelda_ci.test_output.tally import GAP, MAX_COUNT, Lines, Tally, first_names
 
 N = r"\d{1,9}"
 
@@ -309,7 +309,7 @@ def _join(runs: list[tuple[Grammar, Tally]], row: Grammar, whole: Tally) -> None
         runs.pop()
     sums = (0, 0, 0, 0)
     # Of so many parts at most: the whole is the nearest.
-    for position in range(len(runs) - 1, max(-1, len(runs) - MAX_LIST_LENGTH), -1) if row.repeat else ():
+    for position in range(len(runs) - 1, max(-1, len(runs) - 1_000), -1) if row.repeat else ():
         part = runs[position][1].outcomes
         sums = sums[0] + part[0], sums[1] + part[1], sums[2] + part[2], sums[3] + part[3]
         if sums == whole.outcomes:

@@ -4,7 +4,7 @@ import codecs
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
@@ -12,18 +12,14 @@ from typing import Any
 
 import re2
 
-from zelda_ci.domain.test_run import Unit
+from zelda_ci.domain.test_run import Source, Unit
 
 Lines = Sequence[str]
 
 # Names of failed tests that are kept.
 NAMES_KEPT = 10
-
 # A count beyond this is no count of tests.
 MAX_COUNT = 10_000_000
-
-# Lines of a list of failures that are read.
-MAX_LIST_LENGTH = 1_000
 
 
 @dataclass(frozen=True)
@@ -42,6 +38,7 @@ class Tally:
     last: int = 0
     complete: bool = False
     """Whether as many tests ended as the runner announced; a proof of completeness where the output has a gap."""
+    source: Source = "summary"
     label: str = ""
     certain: bool = True
     """Whether nothing else can look like this; else it counts only where nothing certain was found."""
@@ -100,9 +97,6 @@ def _told(tallies: Sequence[Tally]) -> tuple[int, int, list[str]]:
     )
 
 
-Recogniser = Callable[[Lines], Iterable[Tally]]
-
-
 @cache
 def _multiline(pattern: str) -> Any:
     options = re2.Options()
@@ -121,52 +115,9 @@ def matches(lines: Lines, pattern: Any) -> Iterator[tuple[int, Any]]:
         yield bisect_left(ends, match.start()), match
 
 
-def numbers(text: str, words: str) -> dict[str, int] | None:
-    """The counts of a list like `2 failed, 3 passed`; None when it says anything else.
-
-    Args:
-        text: The list; commas, bars or blanks separate its entries.
-        words: Alternatives of a regular expression for what may be counted.
-    """
-    counts: dict[str, int] = {}
-    for part in re.split(r"\s*[,|]\s*", text.strip()):
-        entry = re.fullmatch(rf"(\d{{1,9}}) ({words})", part)
-        if not entry:
-            return None
-        counts[entry[2]] = counts.get(entry[2], 0) + int(entry[1])
-    return counts
-
-
-def number(match: re.Match[str], group: int | str) -> int:
-    """A group's number, zero where the group is absent."""
-    return int(match[group] or 0)
-
-
 def first_names(names: Iterable[str]) -> tuple[str, ...]:
     """Each name once, the first ones only."""
     return tuple(dict.fromkeys(names))[:NAMES_KEPT]
-
-
-def following(lines: Lines, start: int, count: int) -> Iterator[tuple[int, str]]:
-    """The next lines that are not blank, up to a count; blank lines without end are not waited for."""
-    for index in range(start, min(len(lines), start + 4 * count + 4)):
-        if count <= 0:
-            return
-        if lines[index].strip():
-            count -= 1
-            yield index, lines[index]
-
-
-def preceding(lines: Lines, end: int, count: int) -> list[str]:
-    """The last lines before `end` that are not blank, nearest first, up to a count."""
-    nearest: list[str] = []
-    # Bounded: thousands of blank lines would otherwise be read again for every match.
-    for index in range(end - 1, max(-1, end - 1 - 4 * count), -1):
-        if lines[index].strip():
-            nearest.append(lines[index])
-        if len(nearest) == count:
-            break
-    return nearest
 
 
 # The line that stands where output was cut.
