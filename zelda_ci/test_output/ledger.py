@@ -68,7 +68,7 @@ class Ledger:
 def account(lines: Lines, tallied: Iterable[Tally]) -> Ledger:
     """Settle every candidate of lines that belong to one process, or to several that share them."""
     entered = list(tallied)
-    quoting = _Spans(tally for tally in entered if tally.format in _QUOTING)
+    quoting = _Spans(tally for tally in entered if tally.proven and tally.format in _QUOTING)
     proven = _Spans(tally for tally in entered if tally.proven and tally.format not in _QUOTING)
     kept: list[Tally] = []
     # Not counted: it matters where everything that counts is green.
@@ -77,7 +77,7 @@ def account(lines: Lines, tallied: Iterable[Tally]) -> Ledger:
         if tally.format in _QUOTING or not (tally in quoting or (not tally.proven and tally in proven)):
             kept.append(tally)
         # Between the lines of a runner that quotes nobody may stand those of another that ran beside it.
-        elif tally.certain and tally not in quoting:
+        elif tally.certain and not tally.doubt and tally not in quoting:
             hidden.append(tally)
     kept = _once(kept)
     doubts = [(tally.doubt, tally.last) for tally in kept if tally.doubt]
@@ -101,7 +101,7 @@ def account(lines: Lines, tallied: Iterable[Tally]) -> Ledger:
 
 def alarms(lines: Lines, counted: Iterable[Tally]) -> tuple[str, ...]:
     """Doubts about words of failure outside of every run that is accounted for."""
-    owners = [tally for tally in counted if tally.proven or tally.format in _QUOTING]
+    owners = [tally for tally in counted if tally.proven]
     found = _printed(lines, _ALARM)
     outside = [index for index, own in found if not own or not any(one.first < index < one.last for one in owners)]
     return _told(lines, [(_UNCOUNTED, index) for index in outside])

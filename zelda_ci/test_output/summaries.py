@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
 from typing import Any, Literal
@@ -22,7 +22,7 @@ class Grammar:
     Groups of every pattern, with a digit behind for another one: `t` total, `g` a total of which failed what no other number names, `r` those that ran, `p` passed, `f` failed,
     `e` errored, `s` skipped, `y` passed on a retry, `k` flaky among the passed, `o` failed or errored, `d` skipped and `x`
     errored outside of the total, `w` tests that the total leaves out, `u` files that failed, which tell something where
-    no test did, `q` what must stand beside failures; and `l`: a list like `2 failed, 3 passed` or `failures=2`. A word in place of a number is one.
+    no test did, `q` what must stand beside failures, `i` lines that are signs of it; and `l`: a list like `2 failed, 3 passed` or `failures=2`. A word in place of a number is one.
     """
 
     format: str
@@ -44,8 +44,6 @@ class Grammar:
     """A failure with its test in the first group, where a test can fail more than once."""
     red: str = ""
     """A failure that the numbers must have."""
-    words: Mapping[str, str] = field(default_factory=dict)
-    """What this runner means by words of its list."""
 
 
 # The line with which a runner begins, and with `n` how many tests it has; what began and has no summary never ended.
@@ -77,11 +75,12 @@ _DOTNET_NAME = r"^(?:  Failed|failed) (\S.*?) (?:\[[<\d].*\]|\(\d.*\))$"
 _SCALA = (
     rf"Tests: succeeded (?P<p>{N}), failed (?P<f>{N}), canceled (?P<s>{N}), ignored (?P<s2>{N}), pending (?P<s3>{N})"
 )
+_PHP = rf", (?:Errors: (?P<e>{N})|Failures: (?P<f>{N})|(?:Skipped|Incomplete): (?P<s>{N}))"
 _PHP_NAME = r"^\d+\) (\S+::\S.*)$"
 _CTEST = r"\t? *\d+ - \S+ \(.*\)\n"
 GRAMMARS: tuple[Grammar, ...] = (
     # Python
-    Grammar("unittest", rf"-{{50,}}\n+Ran (?P<t>{N}) tests? in [\d.]+s.*\n(?:.*\n){{0,2}}?(?:OK|FAILED|PASSED|NO TESTS RAN)(?: \((?P<l>.*)\))?",
+    Grammar("unittest", rf"-{{50,}}\n(?:.*\n){{0,2}}?Ran (?P<t>{N}) tests? in [\d.]+s.*\n(?:.*\n){{0,4}}?(?:OK|FAILED|PASSED|NO TESTS RAN)(?: \((?P<l>.*)\))?",
         names=r"^={50,}\n(?:FAIL|ERROR|UNEXPECTED SUCCESS): (\S.*)$", tests=r"^={50,}\n(?:FAIL|ERROR): (\S+ \([^)\n]*\)|\S.*)",
         around=r"^={50,}\nERROR: (?P<w>(?:setUp|tearDown)(?:Class|Module) .*)"),
     Grammar("Behave", rf"(?P<p>{N}) scenarios? passed, (?P<f>{N}) failed, (?:(?P<e>{N}) error, )?(?P<s>{N}) skipped(?:, (?P<e2>{N}) undefined)?.*", names=r"^  \S+\.feature:\d+  (\S.*)$"),
@@ -94,12 +93,12 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("Mocha", rf" +(?P<p>{N}) passing \(\d+[a-z]+\)(?:\n+ *(?P<s>{N}) pending)?(?:\n+ *(?P<f>{N}) failing(?:\n+  (?P<q>1\)) \S.*)?)?",
         marks=r"^(?: +([\x{2714}\x{2713}\x{221a}]) |  ([.\x{2024}!,\x{204e}]+)$)", names=r"^  \d+\) (\S.*(?:\n {5,}.*)*?):$", named="below"),
     Grammar("node:test", rf"\x{{2139}} tests (?P<t>{N})\n(?:\x{{2139}} (?:suites|pass|fail|cancelled|skipped|todo) {N}\n){{6}}\x{{2139}} duration_ms .*",
-        parts=rf"^\x{{2139}} (?:pass (?P<p>{N})|fail (?P<f>{N})|cancelled (?P<e>{N})|skipped (?P<s>{N})|todo (?P<s2>{N})|suites (?P<i>{N}))$",
+        parts=rf"^\x{{2139}} (?:pass (?P<p>{N})|fail (?P<f>{N})|cancelled (?P<e>{N})|skipped (?P<s>{N})|todo (?P<s2>{N}))$",
         names=r"^ *\x{2716} (?:failing tests:|(\S.*?)(?: \([\d.]+ms\))?)$", named="below"),
     Grammar("node-tap", rf"# \{{ total: (?P<t>{N}), pass: (?P<p>{N})(?:, fail: (?P<f>{N}))?(?:, todo: (?P<s>{N}))?(?:, skip: (?P<s2>{N}))? \}}", names=r"^\x{2716} (\S.*)$"),
     Grammar("Bun", rf"(?: {N} \S.*\n)+Ran (?P<t>{N}) tests? across {N} files?\. .*\[[\d.]+m?s\]", parts=rf"^ (?:(?P<p>{N}) pass|(?P<f>{N}) fail|(?P<s>{N}) (?:skip|todo)|(?P<u>{N}) errors?)$",
         around=r"^(?:\(pass\)|\x{2713}) .*(?P<k>\(attempt \d+\))", names=r"^(?:\(fail\)|\x{2717}) (\S.*?)(?: \[[\d.]+m?s\])?$"),
-    Grammar("Deno", rf"(?:ok|FAILED) \| (?P<p>{N}) passed(?: \({N} steps?\))? \| (?P<f>{N}) failed(?: \({N} steps?\))?(?: \| (?P<s>{N}) ignored(?: \({N} steps?\))?)?(?: \| {N} measured)?(?: \| {N} filtered out)? \(\d\w*\)",
+    Grammar("Deno", rf"\n(?:ok|FAILED) \| (?P<p>{N}) passed(?: \({N} steps?\))? \| (?P<f>{N}) failed(?: \({N} steps?\))?(?: \| (?P<s>{N}) ignored(?: \({N} steps?\))?)?(?: \| {N} measured)?(?: \| {N} filtered out)? \(\d\w*\)",
         names=r"^(\S.* => (?:\./|file:|https?:)\S+)$"),
     Grammar("Playwright", rf"(?:  {N} (?:passed|failed|flaky|skipped|did not run|interrupted)(?: \([^)\n]*\))?(?:\n    .*)*\n?)+",
         parts=rf"^  (?:(?P<p>{N}) passed|(?P<f>{N}) failed|(?P<y>{N}) flaky|(?P<s>{N}) (?:skipped|did not run)|(?P<e>{N}) interrupted)(?: \(.*\))?$", names=r"^    (\S.*?)[ \x{2500}]*$", named="end"),
@@ -141,9 +140,10 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("Cucumber", rf"(?P<g>{N}) [Ss]cenarios? \((?P<l>.*)\)\n+(?:{N} [Ss]teps?.*|\d+m.*s|[\d.]+ ?m?s|-+)"),
     Grammar("PHPUnit", rf"OK \((?P<p>{N}) tests?, {N} assertions?\)|(?P<p2>No) tests executed!"),
     # Up to PHPUnit 9 a warning is an outcome of a test of its own; later it is a remark about one.
-    Grammar("PHPUnit", rf"WARNINGS!\nTests: (?P<t>{N}), (?P<l>Assertions: .*)\.", names=_PHP_NAME, words={"Warnings": "e"}),
-    Grammar("PHPUnit", rf"(?:FAILURES!|ERRORS!|OK, but .*!|There (?:was|were) .*|.* by .*)\nTests: (?P<t>{N}), (?P<l>Assertions: .*)\.", names=_PHP_NAME),
-    Grammar("Pest", rf"  Tests: {{2,}}(?P<l>\d.*?) \({N} assertions?\)", words=dict.fromkeys(("risky", "deprecated", "warning", "warnings", "notice", "notices"), "p")),
+    Grammar("PHPUnit", rf"WARNINGS!\nTests: (?P<t>{N}), Assertions: .*\.", names=_PHP_NAME, parts=rf"{_PHP}|, Warnings: (?P<e2>{N})"),
+    Grammar("PHPUnit", rf"(?:FAILURES!|ERRORS!|OK, but .*!|There (?:was|were) .*|.* by .*)\nTests: (?P<t>{N}), Assertions: .*\.", names=_PHP_NAME, parts=_PHP),
+    Grammar("Pest", rf"  Tests: {{2,}}\d.* \({N} assertions?\)",
+        parts=rf"(?P<p>{N}) (?:passed|risky|deprecated|warning|notice)|(?P<f>{N}) failed|(?P<s>{N}) (?:skipped|todo|incomplete)"),
     Grammar("ExUnit", rf"Finished in [\d.]+ seconds.*\n+(?:.*\n+)?(?P<l>(?:{N} (?:doctests?|propert(?:y|ies)|tests?), )+{N} failures?(?:, {N} (?:excluded|skipped|invalid))*)", names=r"^ +\d+\) (?:test|doctest|property) (\S.*)$"),
     Grammar("Dart", rf"\d\d:\d\d \+(?P<p>{N})(?: ~(?P<s>{N}))?(?: -(?P<f>{N}))?: (?:All tests passed!|Some tests failed\.|All (?:other )?tests (?:skipped|passed)[.!])",
         names=r"^\d\d:\d\d \+\d+(?: ~\d+)? -\d+: (\S.*) \[E\]$"),
@@ -167,19 +167,18 @@ GRAMMARS: tuple[Grammar, ...] = (
         names=r"^\[  FAILED  \] ([^\s,]+)(?:, where .*)?$", named="end"),
     # Shell and Perl
     Grammar("Bats", rf"(?P<t>{N}) tests?, (?P<f>{N}) failures?(?:, (?P<e>{N}) not run)?(?:, (?P<s>{N}) skipped)?(?: in [\d.]+ seconds?)?", marks=r"^ ([\x{2713}\x{2717}]) ", names=r"^ \x{2717} (\S.*?)(?: \[\d+\])?$"),
-    Grammar("prove", rf"(?:Test Summary Report\n-+\n(?:.*\n)*?)?Files={N}, Tests=(?P<t>{N}), .*\nResult: (?:PASS|FAIL|NOTESTS)",
+    Grammar("prove", rf"(?:Test Summary Report\n-+\n(?:.*\n)*?)?Files=(?P<i>{N}), Tests=(?P<t>{N}), .*\nResult: (?:PASS|FAIL|NOTESTS)",
         parts=rf"^\S+ +\(Wstat: .* Tests: {N} Failed: (?P<f>{N})\)|^  Parse errors: (?P<x>Bad plan)", names=r"^(\S+) +\(Wstat: .*\n  Failed tests?: +([\d, -]+)", named="end"),
 )  # fmt: skip
 
-_LISTED = re2.compile(rf"({N}) ([A-Za-z][\w -]*?)(?: \([^)\n]*\))?|([A-Za-z][\w ]*?)(?:=|: )({N})")
+_LISTED = re2.compile(rf"({N}) ([A-Za-z][\w -]*?)|([A-Za-z][\w ]*?)=({N})")
 _WORDS = {
     **dict.fromkeys(("total", "test", "doctest", "property", "properties"), "t"),
     **dict.fromkeys(("passed", "passes", "successes", "expected fail"), "p"),
     **dict.fromkeys(("failed", "failure", "unexpected successes", "unexpectedSuccesses"), "f"),
     **dict.fromkeys(("error", "invalid", "undefined", "ambiguous"), "e"),
-    **dict.fromkeys(("skipped", "skip", "todo", "pending", "excluded", "incomplete", "failed as expected", "SKIP", "TODO",
+    **dict.fromkeys(("skipped", "skip", "todo", "pending", "excluded", "failed as expected", "SKIP", "TODO",
                      "expected failures", "expectedFailures", "DEPRECATED", "KNOWNFAIL"), "s"),
-    **dict.fromkeys(("assertion", "risky", "warning", "notice", "deprecation"), ""),
 }  # fmt: skip
 
 # Characters below a summary in which its failing tests are looked for.
@@ -240,9 +239,8 @@ class _Text:
 
     def runs(self, form: str, closings: Iterable[_Closing]) -> Iterator[Tally]:
         """The runs of a format, and a doubt for each that began and did not end."""
-        begin = STARTS.get(form) or SIGNS.get(form)
-        starts = [(first, match.groupdict().get("n")) for first, _, match in self._find(begin)] if begin else []
-        begun = [line for line, _ in starts]
+        starts = [(line, match.groupdict().get("n")) for line, _, match in self._find(STARTS.get(form))]
+        begun, signs = [line for line, _ in starts], [line for line, _, _ in self._find(SIGNS.get(form))]
         by_start: defaultdict[int, list[_Closing]] = defaultdict(list)
         for closing in self._marked(closings):
             by_start[bisect_right(begun, closing.first) - 1].append(closing)
@@ -253,13 +251,13 @@ class _Text:
             if position >= 0:
                 # A test can print such a summary too: the real one comes last, and has as many tests as were announced.
                 chosen = [one for one in chosen if number is None or one.tally.red or one.tally.fits(announced)][-1:]
-            if form in STARTS and line > self._gap and not chosen:
+            if line >= 0 and line > self._gap and not chosen:
                 yield Tally(form, first=line, last=line, doubt=f"a run of {form} began and did not end")
             for closing in chosen:
-                # Some print the sign for every file, and one summary for all of them.
-                after = bisect_right(begun, done)
-                sign = next(iter(begun[after : after + 1]), closing.first)
-                first = line if form in STARTS else sign if sign < closing.first else -1
+                # The last sign, since an earlier one is that of a run without an end; or one for each file.
+                after, before = bisect_right(signs, done), bisect_left(signs, closing.first)
+                files = closing.counts["i"] or (before - after if form in {"Jest", "Deno"} else 1)
+                first = line if form in STARTS else signs[max(after, before - files)] if after < before else -1
                 begins, end = max(first, done + 1), closing.match.start()
                 around = self._text[self._offsets[begins] : closing.match.end()]
                 tally = _finished(closing, around, self._text[end : end + _BELOW])
@@ -270,15 +268,15 @@ class _Text:
                 done = closing.last
         yield from (tally for _, tally in runs)
 
-    def _find(self, pattern: str) -> Iterator[tuple[int, int, Any]]:
+    def _find(self, pattern: str | None) -> Iterator[tuple[int, int, Any]]:
         """Whole lines that a pattern describes: the first, the last, and the match."""
-        for match in _lines_like(rf"^(?:{pattern})[ \t]*$").finditer(self._text):
+        for match in _lines_like(rf"^(?:{pattern})[ \t]*$").finditer(self._text) if pattern else ():
             first, last = (bisect_right(self._offsets, offset) - 1 for offset in (match.start(), match.end()))
             if GAP not in match[0]:
                 yield first, last - match[0].endswith("\n"), match
 
     def _marked(self, closings: Iterable[_Closing]) -> Iterator[_Closing]:
-        """Where a runner marks its tests, only what counts as many; without any mark it is not certain."""
+        """Where a runner marks its tests, only what counts as many, or lists failures without any mark."""
         marks: list[int] = []
         sums: list[int] = [0]
         done = 0
@@ -289,9 +287,11 @@ class _Text:
                     sums.append(sums[-1] + sum(mark not in "!,\u204e" for mark in match[1] or match[2]))
             begin, end = bisect_left(marks, done), bisect_left(marks, closing.match.start())
             passed, failed = closing.tally.passed, closing.tally.failed
-            if begin == end or sums[end] - sums[begin] in {passed, passed + failed}:
-                certain = not closing.row.marks or begin < end or failed > 0
-                yield replace(closing, tally=replace(closing.tally, certain=certain))
+            unmarked = begin == end and ("q" in closing.counts or not closing.tally.total)
+            if not closing.row.marks:
+                yield closing
+            elif unmarked or (begin < end and sums[end] - sums[begin] in {passed, passed + failed}):
+                yield replace(closing, tally=replace(closing.tally, certain=not unmarked or failed > 0))
                 done = closing.match.end()
 
 
@@ -332,14 +332,12 @@ def _counts(row: Grammar, match: Any) -> Counter[str]:
                 counts[name[0]] += _number(text or "no")
     for entry in re2.split(r" *[,|] *", match["l"]) if match.groupdict().get("l") else ():
         part = _LISTED.fullmatch(entry)
-        word = part and (part[2] or part[3])
-        kind = row.words.get(word, _kind(word)) if word else "?"
-        counts[kind] += int(part[1] or part[4]) if part else 1
+        counts[_kind(part[2] or part[3]) if part else "?"] += int(part[1] or part[4]) if part else 1
     return counts
 
 
 def _kind(word: str) -> str:
-    return next((_WORDS[one] for one in (word, word.lower(), word.lower().removesuffix("s")) if one in _WORDS), "?")
+    return _WORDS.get(word) or _WORDS.get(word.removesuffix("s"), "?")
 
 
 def _number(text: str) -> int:

@@ -42,6 +42,19 @@ OUTPUTS: dict[str, str] = {
         "=== test session starts ===\ncollected 0 items / 1 error\n\n=== ERRORS ===\n"
         "!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!\n" + GREEN
     ),
+    "a failing Jest before one that lists no file": (
+        "FAIL ./b.test.js\nTest Suites: 1 failed, 1 total\nTests:       1 failed, 1 total\n\n"
+        "Test Suites: 1 passed, 1 total\nTests:       3 passed, 3 total\n"
+    ),
+    "a pytest that was killed before a prove of scripts that may be anyone's": (
+        ABORTED.replace("Fatal Python error: Segmentation fault", "")
+        + "a.sh .. ok\nFiles=1, Tests=5,  0 wallclock secs\nResult: PASS\n"
+    ),
+    "a pytest that was killed between two proves": (
+        "t/x.t .. ok\n"
+        + ABORTED.replace("Fatal Python error: Segmentation fault", "")
+        + "t/a.t .. ok\nFiles=1, Tests=5,  0 wallclock secs\nResult: PASS\n"
+    ),
     "a test program that crashed before another runner": "./a_test\nSegmentation fault (core dumped)\n" + JEST,
 }
 

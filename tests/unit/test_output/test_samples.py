@@ -144,7 +144,7 @@ def samples() -> Iterator[Sample]:
 
 
 # What is reached so far. It may only get better: raise the share with every reader that improves it.
-MIN_SHARE_RIGHT: dict[Half, float] = {"development": 119 / 119, "hold-out": 130 / 133}
+MIN_SHARE_RIGHT: dict[Half, float] = {"development": 119 / 119, "hold-out": 132 / 133}
 
 
 def verdict(sample: Sample) -> Verdict:

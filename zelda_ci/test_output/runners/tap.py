@@ -10,7 +10,7 @@ import re2
 from zelda_ci.test_output.tally import GAP, Lines, Tally
 
 # A test, or what Testem writes for a skipped one.
-_TEST = re2.compile(r"( *)(not )?(?:ok|(skip))(?: (\d{1,9}))?(?: -)?( .*)?$")
+_TEST = re2.compile(r"( *)(not )?ok(?: (\d{1,9}))?(?: -)?( .*)?$|skip (\d{1,9}) .*$")
 # What ends a test's name: a directive or a time.
 _MARK = re2.compile(r"(?i)(?:^|[^\\])(# *(?:(todo|skip)|time=))")
 _PLAN = re2.compile(r"1\.\.(\d{1,9})(?: *#.*)?$")
@@ -49,7 +49,7 @@ class _Document:
         if self.plan is None or self.levels[0].last < self.plan or not (self.outcomes or self.plan == 0):
             return False
         match = _TEST.match(line)
-        return line.startswith("1..") or bool(match and not match[1] and match[4] == "1" and self.levels[0].last)
+        return line.startswith("1..") or bool(match and not match[1] and match[3] == "1" and self.levels[0].last)
 
     def feed(self, index: int, line: str) -> None:
         """Take in a line, if it says something."""
@@ -57,7 +57,7 @@ class _Document:
             self.gap = index if line == GAP else self.gap
         elif match := _TEST.match(line):
             # Four blanks per level of subtests; anything else is printed by a test.
-            depth, odd = divmod(len(match[1]), 4)
+            depth, odd = divmod(len(match[1] or ""), 4)
             if not odd and depth <= _MAX_DEPTH:
                 self._test(index, depth, match)
         elif match := _PLAN.match(line):
@@ -76,17 +76,17 @@ class _Document:
         return self.levels[depth]
 
     def _test(self, index: int, depth: int, match: Any) -> None:
-        level, rest = self._level(depth), match[5] or ""
-        if match[4] and int(match[4]) != level.last + 1:
+        level, rest, number = self._level(depth), match[4] or "", match[3] or match[5]
+        if number and int(number) != level.last + 1:
             return  # out of sequence: something that a test printed
         level.last, self.last = level.last + 1, index
         marks = list(_MARK.finditer(rest))
-        skipped = match[3] or any(mark[2] for mark in marks)
+        skipped = match[5] or any(mark[2] for mark in marks)
         failed = bool(match[2]) and not skipped
         deeper = self._level(depth + 1)
         # Subtests count themselves, and their parent only where it failed on its own.
         if not deeper.last or (failed and not deeper.failed):
-            name = (rest[: marks[0].start(1)] if marks else rest).strip() or match[4] or ""
+            name = (rest[: marks[0].start(1)] if marks else rest).strip() or number or ""
             titles = [one.title for one in self.levels[1 : depth + 1] if one.title]
             kind = "skipped" if skipped else "failed" if failed else "passed"
             self.outcomes.append((kind, " > ".join([*titles, name])))
