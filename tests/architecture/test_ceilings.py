@@ -18,7 +18,7 @@ CEILINGS = {
     "zelda_ci": 1427,
     "zelda_ci/ci": 5803,
     "zelda_ci/cli": 3424,
-    "zelda_ci/compare": 2948,
+    "zelda_ci/compare": 2604,
     "zelda_ci/config": 2493,
     "zelda_ci/domain": 3881,
     "zelda_ci/execution": 3782,
@@ -27,7 +27,7 @@ CEILINGS = {
     "zelda_ci/judge": 2505,
     "zelda_ci/metrics": 3271,
     "zelda_ci/model_proxy": 4242,
-    "zelda_ci/pipeline": 6124,
+    "zelda_ci/pipeline": 6117,
     "zelda_ci/process": 646,
     "zelda_ci/report": 9197,
     "zelda_ci/sandbox": 2964,
@@ -44,9 +44,9 @@ CEILINGS = {
     "tests/hostile": 3378,
     "tests/integration": 19151,
     "tests/scenarios": 3486,
-    "tests/slow": 509,
+    "tests/slow": 506,
     "tests/support": 7012,
-    "tests/unit": 19075,
+    "tests/unit": 19077,
 }
 
 

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from zelda_ci.compare.exact_tests import OneSided, permutation_test
-from zelda_ci.compare.multiplicity import Hypothesis, adjust, significant
+from zelda_ci.compare.multiplicity import adjust, significant
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
-from zelda_ci.compare.sides import read_metrics
+from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.fingerprint import PLATFORM
 from zelda_ci.domain.nights import (
     MAX_ROWS,
@@ -75,7 +75,7 @@ def _suite_night(runs: Sequence[RunResult]) -> SuiteNight:
     same = [run for run in runs if run.fingerprint and run.fingerprint.outcome == state.outcome]
     checks: dict[str, list[bool]] = {}
     for run in same:
-        for name, outcome in read_metrics(run).outcomes.items():
+        for name, outcome in RunMetrics(run).outcomes.items():
             checks.setdefault(name, []).append(outcome > 0)
         if (commands := correctness_outcome(run)) is not Outcome.MEASURED:
             checks.setdefault(COMMANDS, []).append(commands is Outcome.PASSED)
@@ -155,7 +155,7 @@ def _found(splits: Sequence[Split]) -> list[Drift]:
     """What has fallen, with an error of `NIGHTLY_ALPHA` for all of it; where it is seen in several ways, the surest."""
     asked = [(split, check) for split in splits for check in sorted(split.newest.checks)]
     tests = {index: test for index, each in enumerate(asked) if (test := _lower(*each))}
-    adjusted = adjust([Hypothesis(test) for test in tests.values()], NIGHTLY_ALPHA)
+    adjusted = adjust([(test, 1.0) for test in tests.values()], NIGHTLY_ALPHA)
     surest: dict[tuple[str, str], tuple[float, float, int]] = {}
     for (index, test), p in zip(tests.items(), adjusted, strict=True):
         if significant(p, NIGHTLY_ALPHA):

@@ -1,7 +1,6 @@
 """The gate: which findings turn the check red. Regressions come from a comparison, failed evaluations from a batch."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import assert_never
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from zelda_ci.compare.exact_tests import fisher_exact
 from zelda_ci.compare.intervals import of_pass_rates
@@ -18,7 +17,6 @@ from zelda_ci.domain.comparison import (
     Evaluation,
     GateReason,
     GateResult,
-    MeasureDelta,
     NotJudged,
     NotLoaded,
     NotRun,
@@ -28,9 +26,10 @@ from zelda_ci.domain.comparison import (
 )
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.run import BatchResult, RunResult
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.domain.trials import DoneReason
+
+NONE = SuiteSide()
 
 
 def gate(
@@ -56,17 +55,17 @@ def gate(
         for each in batch.unpaid
     )
     regressions = tuple(_regressions(comparison, settings)) if comparison else ()
-    proven = {(each.suite, each.delta.criterion) for each in regressions if isinstance(each.delta, CriterionDelta)}
+    proven = {(each.suite, name) for each in regressions if (name := criterion_of(each)) is not None}
     heads, beside = sides(batch.runs), sides(batch.base_runs)
     known = {**sides(stored), **beside}
     reasons: list[GateReason] = []
     uncounted: list[UncountedReason] = []
     for reason in _evaluations(heads, settings):
-        head = heads[reason.suite]
-        listed = _excuse(reason, head, known.get(head.suite), beside.get(head.suite), ALPHA / len(heads))
+        suite = reason.suite
+        listed = _excuse(reason, heads[suite], known.get(suite, NONE), beside.get(suite, NONE), ALPHA / len(heads))
         if listed is None:
             reasons.append(reason)
-        elif listed.because is not Uncounted.NOT_PROVEN or (reason.suite, _criterion(reason)) not in proven:
+        elif listed.because is not Uncounted.NOT_PROVEN or (suite, criterion_of(reason)) not in proven:
             uncounted.append(listed)
     return GateResult(
         reasons=(*_plugins(heads, known), *regressions, *unpaid, *_not_compared(batch), *_not_judged(heads), *reasons),
@@ -92,27 +91,27 @@ def joined(*results: GateResult) -> GateResult:
 def missed_minimums(runs: Iterable[RunResult]) -> GateResult:
     """Scores that are lower than their suites, as they were configured when they ran, ask for."""
     settings = recorded_settings(runs := tuple(runs))
-    minimums = {name: chosen.min_score for name, chosen in settings.items() if "evaluation" in chosen.fail_on}
-    reasons = [
-        finding
-        for suite, side in sides(runs).items()
-        if suite in minimums and side.readings
-        for finding in _minimums(side, minimums[suite])
-    ]
-    return GateResult(reasons=tuple(reasons))
+    wanted = ((side, settings[suite]) for suite, side in sides(runs).items() if side.readings)
+    found = (_minimums(side, chosen.min_score) for side, chosen in wanted if "evaluation" in chosen.fail_on)
+    return GateResult(reasons=tuple(finding for findings in found for finding in findings))
 
 
 def recorded_settings(runs: Iterable[RunResult]) -> dict[str, GateSettings]:
     """The gate of each suite as its newest run was configured."""
-    ordered = sorted(runs, key=lambda run: (run.started_at, run.run_id))
-    return {run.suite: run.config.gate for run in ordered}
+    return {suite: side.newest.config.gate for suite, side in sides(runs).items()}
+
+
+def criterion_of(reason: GateReason) -> str | None:
+    """The criterion that a finding is about; absent where it is about something else."""
+    found = reason.delta if isinstance(reason, Regression) else reason
+    return found.criterion if isinstance(found, CriterionFailed | CriterionDelta) else None
 
 
 def _regressions(comparison: Comparison, settings: Mapping[str, GateSettings]) -> Iterator[Regression]:
     gated = [suite for suite in comparison.suites if "regression" in settings.get(suite.suite, GateSettings()).fail_on]
     for suite in gated:
-        deltas: list[MeasureDelta | CriterionDelta] = [*suite.criteria, *suite.measures]
-        yield from (Regression(suite=suite.suite, delta=delta) for delta in deltas if delta.gates)
+        yield from (Regression(suite=suite.suite, delta=each) for each in suite.criteria if each.gates)
+        yield from (Regression(suite=suite.suite, delta=each) for each in suite.measures if each.gates)
     # One suite that opts out does not speak for all of them.
     if gated:
         yield from (Regression(suite=None, delta=row) for row in comparison.overall if row.gates)
@@ -155,7 +154,7 @@ def _not_compared(batch: BatchResult) -> Iterator[NotJudged]:
 
 
 def _excuse(
-    reason: Evaluation, head: SuiteSide, base: SuiteSide | None, beside: SuiteSide | None, alpha: float
+    reason: Evaluation, head: SuiteSide, base: SuiteSide, beside: SuiteSide, alpha: float
 ) -> UncountedReason | None:
     """Return why a failure of the head does not turn the check red, or nothing where it does.
 
@@ -166,92 +165,71 @@ def _excuse(
         beside: Those that ran beside those of the head.
         alpha: The chance with which an equal base may be told apart.
     """
-    match reason:
-        case CriterionFailed(criterion=criterion):
-            if criterion in head.must_pass:
-                return None
-            return _listed(reason, base.outcomes(criterion) if base else (), head.outcomes(criterion))
-        case EndedAtLimit(status=status):
-            old, new = (_within(side, status) for side in (beside, head))
-            passed = (len(old) - old.count(0.0), len(old), len(new) - new.count(0.0), len(new))
-            if old and significant(fisher_exact(*passed).lower.p, alpha):
-                return None
-            return _listed(reason, _within(base, status), new)
-        case CommandsFailed():
-            known = base.commands_short if base and _commands(head) == _commands(base) else {}
-            fails = set(head.commands_short) <= set(known)
-        case BelowMinimum(measure=measure, minimum=minimum):
-            values = base.values(measure) if base and reason.mean is not None else ()
-            fails = bool(values) and mean(values) < minimum
-        case _:
-            assert_never(reason)
-    return UncountedReason(reason=reason, because=Uncounted.ON_BASE) if fails else None
-
-
-def _criterion(reason: Evaluation) -> str | None:
-    return reason.criterion if isinstance(reason, CriterionFailed) else None
-
-
-def _within(side: SuiteSide | None, status: SessionStatus) -> tuple[float, ...]:
-    """100 for each valid trial that did not end in this way, else 0."""
-    return tuple(100.0 * (trial.run.status is not status) for trial in side.readings) if side else ()
-
-
-def _listed(reason: Evaluation, old: tuple[float, ...], new: tuple[float, ...]) -> UncountedReason:
+    on_base = UncountedReason(reason=reason, because=Uncounted.ON_BASE)
+    if isinstance(reason, CommandsFailed):
+        return on_base if _commands(head) == _commands(base) and _short(head) <= _short(base) else None
+    if isinstance(reason, BelowMinimum):
+        values = base.values(reason.measure) if reason.mean is not None else ()
+        return on_base if values and mean(values) < reason.minimum else None
+    if isinstance(reason, CriterionFailed):
+        if reason.criterion in head.readings[-1].run.config.must_pass:
+            return None
+        old, new = (side.outcomes(reason.criterion) for side in (base, head))
+    else:
+        near, old, new = (
+            tuple(100.0 * (trial.run.status is not reason.status) for trial in side.readings)
+            for side in (beside, base, head)
+        )
+        passed = (len(near) - near.count(0.0), len(near), len(new) - new.count(0.0), len(new))
+        if near and significant(fisher_exact(*passed).lower.p, alpha):
+            return None
     if not old:
         return UncountedReason(reason=reason, because=Uncounted.NO_BASE)
     if mostly(old.count(0.0), len(old)):
-        return UncountedReason(reason=reason, because=Uncounted.ON_BASE)
+        return on_base
     interval = of_pass_rates(old, new) if min(len(old), len(new)) > 1 else None
     return UncountedReason(reason=reason, because=Uncounted.NOT_PROVEN, baseline=summarize(old), interval=interval)
 
 
-def _commands(side: SuiteSide) -> set[Hashable]:
+def _commands(side: SuiteSide) -> set[tuple[object, ...]]:
     configs = (reading.run.config for reading in side.readings)
     return {(config.build_command, config.test_command, config.coverage_threshold) for config in configs}
 
 
+def _short(side: SuiteSide) -> set[str]:
+    """Those of build, tests and coverage that fell short in some trial."""
+    return {name for reading in side.readings for name in reading.commands_short}
+
+
 def _evaluations(heads: Mapping[str, SuiteSide], settings: Mapping[str, GateSettings]) -> Iterator[Evaluation]:
     for suite, side in heads.items():
-        gate_settings = settings.get(suite, GateSettings())
-        if "evaluation" in gate_settings.fail_on and side.readings:
-            yield from _ends_at_limits(side)
-            yield from _minimums(side, gate_settings.min_score)
-            if gate_settings.min_score.of(Measure.REQUIREMENT_FULFILLMENT) is None:
-                yield from _failed_criteria(side)
-            yield from _failed_commands(side)
-
-
-def _ends_at_limits(side: SuiteSide) -> Iterator[EndedAtLimit]:
-    for status in sorted(LIMITS):
-        trials = side.trials.statuses.get(status, 0)
-        if mostly(trials, side.trials.valid):
-            yield EndedAtLimit(suite=side.suite, status=status, trials=trials, of=side.trials.valid)
+        chosen = settings.get(suite, GateSettings())
+        if "evaluation" not in chosen.fail_on or not side.readings:
+            continue
+        for status in sorted(LIMITS):
+            trials = side.trials.statuses.get(status, 0)
+            if mostly(trials, side.trials.valid):
+                yield EndedAtLimit(suite=suite, status=status, trials=trials, of=side.trials.valid)
+        yield from _minimums(side, chosen.min_score)
+        # Where a score is required instead, single criteria may fail.
+        for criterion in side.criteria if chosen.min_score.of(Measure.REQUIREMENT_FULFILLMENT) is None else ():
+            outcomes = side.outcomes(criterion)
+            if mostly(failed := outcomes.count(0.0), len(outcomes)):
+                yield CriterionFailed(suite=suite, criterion=criterion, trials=failed, of=len(outcomes))
+        # A lower score that is enough says nothing of commands: one that fails is red beside any number.
+        failed, counted = side.commands
+        if mostly(failed, counted):
+            yield CommandsFailed(suite=suite, trials=failed, of=counted)
 
 
 def _minimums(side: SuiteSide, limits: ScoreLimits) -> Iterator[BelowMinimum]:
+    suite = side.newest.suite
     for measure in MEASURES:
         minimum, values = limits.of(measure), side.values(measure)
         if minimum is None:
             continue
         if not values:
             reason = side.unscored(measure) or "not computed"
-            yield BelowMinimum(suite=side.suite, measure=measure, minimum=minimum, mean=None, reason=reason)
+            yield BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=None, reason=reason)
         elif mean(values) < minimum:
-            yield BelowMinimum(suite=side.suite, measure=measure, minimum=minimum, mean=mean(values))
-
-
-def _failed_criteria(side: SuiteSide) -> Iterator[CriterionFailed]:
-    """Where a score is required instead, single criteria may fail."""
-    for criterion in side.criteria:
-        outcomes = side.outcomes(criterion)
-        failed = outcomes.count(0.0)
-        if mostly(failed, len(outcomes)):
-            yield CriterionFailed(suite=side.suite, criterion=criterion, trials=failed, of=len(outcomes))
-
-
-def _failed_commands(side: SuiteSide) -> Iterator[CommandsFailed]:
-    """A lower score that is enough says nothing of commands: one that fails is red beside any number."""
-    failed, counted = side.commands
-    if mostly(failed, counted):
-        yield CommandsFailed(suite=side.suite, trials=failed, of=counted)
+            yield BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=mean(values))

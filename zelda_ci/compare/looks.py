@@ -5,19 +5,17 @@ before the first trial. So the chance of any false call is at most ALPHA, whiche
 number of trials is a plan with one look; suites with one look are corrected together, with the sum of their shares.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import zip_longest
-from typing import TypeVar
 
+from zelda_ci.compare.compatibility import session_obstacles
 from zelda_ci.compare.exact_tests import fisher_exact, permutation_test
-from zelda_ci.compare.multiplicity import ALPHA, Hypothesis, adjust, significant
-from zelda_ci.compare.questions import Pair, Question, QuestionKey, Sample, ask_measure
-from zelda_ci.compare.sides import SuiteSide
+from zelda_ci.compare.multiplicity import ALPHA, adjust, significant
+from zelda_ci.compare.questions import Pair, Question, QuestionKey, Values, ask_overall
+from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean
 from zelda_ci.domain.measures import MEASURES, Measure
-from zelda_ci.domain.suite import ScoreLimits
-from zelda_ci.domain.trials import Plan
+from zelda_ci.domain.trials import DoneReason, Plan, TrialPlan
 
 # One-sided p-values above which a number of the head looks as the other trials lead to expect. They carry no error:
 # whoever stops calls nothing. Of a few trials that passed, a small p-value cannot be had, so the limit is higher.
@@ -27,15 +25,24 @@ EXPECTED_OF_FEW = 0.25
 FEW = 10
 # The same for a score that varies in every session.
 EXPECTED_SCORE = 0.05
+# The chance by itself below which a number over all suites that is worse than stored ones is tested beside the base.
+SUSPICION = 0.1
 
 # Shares of the error that the tests of a number may use, relative to those of a criterion. Resources vary in every
 # session and quality does not: with equal shares, five resource tests per suite would use up the error that criteria
 # need. At one look of several the score of the criteria, which is their mean, costs them little.
-AT_ONCE = {measure: 0.1 for measure, spec in MEASURES.items() if spec.scale.varies}
-AT_LOOKS = {Measure.REQUIREMENT_FULFILLMENT: 0.05, Measure.TOOL_USAGE: 0.1, Measure.TESTS: 0.1}
+AT_ONCE: Mapping[str, float] = {measure: 0.1 for measure, spec in MEASURES.items() if spec.scale.varies}
+AT_LOOKS: Mapping[str, float] = {Measure.REQUIREMENT_FULFILLMENT: 0.05, Measure.TOOL_USAGE: 0.1, Measure.TESTS: 0.1}
 
 # The first look and two at which something is tested: only then is the last one made on a condition.
 MANY_LOOKS = 3
+
+# Trials of a side that may fail before nothing more is tried.
+MAX_FAILED = 3
+
+ADAPTIVE = TrialPlan()
+
+NOT_BESIDE = "not tested: the base did not run beside the first trials of every suite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class AdjustedAnswer:
     """Whether it is worse beyond the threshold, and significantly so."""
 
 
-Answers = Mapping[QuestionKey, AdjustedAnswer]
+Answers = dict[QuestionKey, AdjustedAnswer]
 
 
 def answered(
@@ -56,8 +63,8 @@ def answered(
     share: float = 1.0,
     *,
     alpha: float = ALPHA,
-    weights: Mapping[Measure, float] = {},
-) -> dict[QuestionKey, AdjustedAnswer]:
+    weights: Mapping[str, float] = {},
+) -> Answers:
     """The answers of one look; those to what is not tested are left out.
 
     "Something got worse" and "something got better" are two families: what is promised is the error of the first.
@@ -71,23 +78,18 @@ def answered(
     tested = {key: question for key, question in questions.items() if question.is_tested}
     if not tested or not share:
         return {}
-    own = {key: _weight(key, tested, weights) for key in tested}
-    families = (
-        [Hypothesis(question.tail(worse=worse), own[key]) for key, question in tested.items()]
-        for worse in (True, False)
-    )
+    alone = None if any(key.criterion for key in tested) else Measure.REQUIREMENT_FULFILLMENT
+    own = [1.0 if key.criterion or key.name == alone else weights.get(key.name, 1.0) for key in tested]
     # P-values are compared with ALPHA, whatever the look owns.
     scale = ALPHA / (alpha * share)
-    adjusted = ([min(1.0, p * scale) for p in adjust(family, alpha * share)] for family in families)
+    worse, better = (
+        [min(1.0, p * scale) for p in adjust([*zip(tails, own, strict=True)], alpha * share)]
+        for tails in ([each.tail(worse=is_worse) for each in tested.values()] for is_worse in (True, False))
+    )
     return {
-        key: AdjustedAnswer(worse, better, significant(worse) and question.is_worse)
-        for (key, question), worse, better in zip(tested.items(), *adjusted, strict=True)
+        key: AdjustedAnswer(p, q, significant(p) and question.is_worse)
+        for (key, question), p, q in zip(tested.items(), worse, better, strict=True)
     }
-
-
-def _weight(key: QuestionKey, tested: Iterable[QuestionKey], weights: Mapping[Measure, float]) -> float:
-    is_alone = key.name == Measure.REQUIREMENT_FULFILLMENT and not any(other.criterion for other in tested)
-    return 1.0 if key.criterion or is_alone else weights.get(Measure(key.name), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,109 +102,123 @@ class Look:
     weight: float
 
 
-def looks_of(plan: Plan, *, has_base: bool) -> tuple[Look, ...]:
-    """The looks of a suite, fixed before its first trial.
-
-    From the second look on both sides have as many trials, and these looks have equal shares of the error.
-
-    Args:
-        plan: The suite's.
-        has_base: Whether trials of the base can be run: without them nothing is tested.
-    """
-    if isinstance(plan, int):
-        return (Look(plan, plan * has_base, float(has_base)),)
-    first, *later = plan.counts
-    weight = 1 / len(later) if has_base else 0.0
-    return (Look(first, 0, 0.0), *(Look(count, count * has_base, weight) for count in later))
-
-
 @dataclass(frozen=True)
-class SuiteLooks:
-    """One suite's trials, look by look."""
+class SuiteTrials:
+    """What is known of one suite, look by look; the trials of each kind are in any order, failed ones included."""
 
     suite: str
-    looks: tuple[Look, ...]
-    head: SuiteSide
-    base: SuiteSide
-    stored: SuiteSide
-    share: float
-    """Of the whole error."""
+    head: tuple[RunMetrics, ...] = ()
+    """Of this head: of this job, and of earlier jobs whose fingerprint is the same. They add up."""
+    base: tuple[RunMetrics, ...] = ()
+    """Of the base commit's files, run in the same job as those of the head, side by side."""
+    stored: tuple[RunMetrics, ...] = ()
+    """Trusted trials of the base that were made before: they say what to expect of the first trials, and no more."""
+    plan: Plan = ADAPTIVE
+    has_base: bool = True
+    """Whether trials of the base can be run: the base has the suite, and its files can be had."""
+    share: float = 1.0
+    """Of the whole error; `sharing` settles it."""
+
+    @property
+    def adds(self) -> bool:
+        """Whether trials are added where they are needed."""
+        return isinstance(self.plan, TrialPlan)
+
+    @cached_property
+    def looks(self) -> tuple[Look, ...]:
+        """The looks of the plan, fixed before its first trial; without trials of the base nothing is tested.
+
+        From the second look on both sides have as many trials, and these looks have equal shares of the error.
+        """
+        if isinstance(self.plan, int):
+            return (Look(self.plan, self.plan * self.has_base, float(self.has_base)),)
+        first, *later = self.plan.counts
+        weight = 1 / len(later) if self.has_base else 0.0
+        return (Look(first, 0, 0.0), *(Look(count, count * self.has_base, weight) for count in later))
+
+    @cached_property
+    def sides(self) -> tuple[SuiteSide, SuiteSide, SuiteSide]:
+        """Head, base and stored trials."""
+        return SuiteSide(self.head), SuiteSide(self.base), SuiteSide(self.stored)
+
+    @cached_property
+    def valid(self) -> tuple[int, int, int]:
+        """How many trials of head, base and stored ones count."""
+        head, base, stored = (len(side.readings) for side in self.sides)
+        return head, base, stored
 
     @cached_property
     def completed(self) -> int:
         """How many looks have their trials."""
-        head, base = len(self.head.readings), len(self.base.readings)
+        head, base, _ = self.valid
         reached = (head >= look.head and base >= look.base for look in self.looks)
         return next((index for index, done in enumerate(reached) if not done), len(self.looks))
 
+    def at(self, look: Look, baseline: SuiteSide) -> Pair:
+        """The head's trials of a look, beside others."""
+        head, *_ = self.sides
+        return Pair(self.suite, baseline, head.first(look.head), head.tolerance, same_job=True, adds=self.adds)
+
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
-        """The trials of each completed look."""
+        """The trials of each completed look; those of the first, at which nothing is tested, beside stored ones."""
+        _, base, stored = self.sides
         return tuple(
-            self._pair(self.base.first(look.base) if look.base else None, look) for look in self.looks[: self.completed]
+            self.at(look, base.first(look.base) if index else stored)
+            for index, look in enumerate(self.looks[: self.completed])
         )
-
-    def _pair(self, baseline: SuiteSide | None, look: Look) -> Pair:
-        head = self.head.first(look.head)
-        return Pair(self.suite, baseline, head, side_by_side=True, limits=self.tolerance)
 
     @cached_property
     def whole(self) -> Pair:
         """All trials, of the base those beside them where there are any: what is shown, whatever was tested."""
-        bases = (self.base, self.stored)
-        known = next((side for side in bases if side.readings), next((side for side in bases if side.given), None))
-        head = self.head if self.head.given else None
-        return Pair(self.suite, known, head, side_by_side=bool(self.base.readings))
-
-    @property
-    def tolerance(self) -> ScoreLimits:
-        """What the gate of the newest trial tolerates: a changed gate is meant to take effect."""
-        newest = self.head.readings[-1:]
-        return newest[0].run.config.gate.tolerance if newest else ScoreLimits()
-
-    def as_expected(self, index: int) -> bool:
-        """Whether all goes on as usual: at the first look by the stored trials, later by the base of this job."""
-        if index:
-            return _as_expected(self.pairs[index], first=False)
-        return _as_expected(self._pair(self.stored, self.looks[0]), first=True)
-
-    @property
-    def is_futile(self) -> bool:
-        """Whether the last look is not worth its trials.
-
-        That is where this suite, were it the only one and this the only look, would not be called by now.
-        """
-        if len(self.looks) < MANY_LOOKS or self.completed != len(self.looks) - 1:
-            return False
-        answers = answered(_at_looks(self.pairs[-1]), weights=AT_LOOKS)
-        return not any(answer.regressed for answer in answers.values())
+        head, base, stored = self.sides
+        is_beside = bool(base.readings or not self.adds)
+        known = base if is_beside or (base.given and not stored.readings) else stored
+        return Pair(self.suite, known, head, head.tolerance, same_job=is_beside, adds=self.adds)
 
     @cached_property
     def answers(self) -> Answers:
         """The smallest p-values of all completed looks: a call that was made at one of them stands."""
-        found: dict[QuestionKey, AdjustedAnswer] = {}
+        found: Answers = {}
         for pair, look in zip(self.pairs, self.looks, strict=False):
-            answers = answered(_at_looks(pair), look.weight * self.share, weights=AT_LOOKS)
+            questions = pair.questions if look.weight else {}
+            answers = answered(questions, look.weight * self.share, weights=AT_LOOKS)
             for key, answer in answers.items():
-                if not self.whole.questions[key].is_tested:
-                    continue
-                known = found.get(key, answer)
-                found[key] = AdjustedAnswer(
-                    min(known.worse, answer.worse),
-                    min(known.better, answer.better),
-                    known.regressed or answer.regressed,
-                )
+                if self.whole.questions[key].is_tested:
+                    known = found.get(key, answer)
+                    worse, better = min(known.worse, answer.worse), min(known.better, answer.better)
+                    found[key] = AdjustedAnswer(worse, better, known.regressed or answer.regressed)
         return found
 
-    @property
-    def has_regressed(self) -> bool:
-        """Whether any look shows something to be worse. It ends the suite, and it is what the gate may count."""
-        return any(answer.regressed for answer in self.answers.values())
+    @cached_property
+    def done(self) -> DoneReason | None:
+        """Why there is no further look: decided on the same trials in the same order, whenever it is asked."""
+        if self.adds and any(answer.regressed for answer in self.answers.values()):
+            return DoneReason.REGRESSED
+        if self.adds and any(_as_expected(pair, first=not index) for index, pair in enumerate(self.pairs)):
+            return DoneReason.AS_EXPECTED
+        if self.completed == len(self.looks):
+            return DoneReason.PLAN_ENDED
+        if self.completed and not self.has_base:
+            return DoneReason.NO_BASE
+        head, base, _ = self.sides
+        if session_obstacles((*head.readings[:1], *base.readings[:1])):
+            return DoneReason.NOT_COMPARABLE
+        for made in (self.head, self.base):
+            failed = sum(not trial.run.status.is_valid for trial in made)
+            if failed > max(MAX_FAILED, len(made) - failed):
+                return DoneReason.FAILED
+        return DoneReason.NOT_PROVEN if self._is_futile() else None
 
+    def _is_futile(self) -> bool:
+        """Whether the last look is not worth its trials.
 
-def _at_looks(pair: Pair) -> dict[QuestionKey, Question]:
-    """What is tested at a look: what every session has other values of is tested once, over all suites."""
-    return {key: question for key, question in pair.questions.items() if not question.scale.varies}
+        That is where this suite, were it the only one and this the only look, would not be called by now.
+        """
+        if not self.adds or len(self.looks) < MANY_LOOKS or self.completed != len(self.looks) - 1:
+            return False
+        answers = answered(self.pairs[-1].questions, weights=AT_LOOKS)
+        return not any(answer.regressed for answer in answers.values())
 
 
 def _as_expected(pair: Pair, *, first: bool) -> bool:
@@ -210,27 +226,23 @@ def _as_expected(pair: Pair, *, first: bool) -> bool:
 
     At the first look, one failure is also enough to go on where the other trials never failed.
     """
-    passes = (*map(pair.outcomes, pair.criteria), pair.values(Measure.FUNCTIONAL_CORRECTNESS))
-    return all(_is_expected(sample, first=first) for sample in passes) and not (
-        _is_worse(pair, Measure.TESTS)
-        or (_is_worse(pair, Measure.TOOL_USAGE) and _is_rare(pair.values(Measure.TOOL_USAGE)))
-    )
+    old, new = pair.baseline, pair.candidate
+    commands = Measure.FUNCTIONAL_CORRECTNESS
+    passes = [(old.outcomes(name), new.outcomes(name)) for name in pair.criteria]
+    if not all(_is_expected(*each, first=first) for each in (*passes, (old.values(commands), new.values(commands)))):
+        return False
+    tests, usage = map(pair.numbers, (Measure.TESTS, Measure.TOOL_USAGE))
+    if tests.answerable and tests.is_worse:
+        return False
+    if not (usage.answerable and usage.is_worse):
+        return True
+    # Chance may make so low a score, unless few trials could not show one that is any rarer.
+    lower = permutation_test(usage.baseline, usage.candidate).lower
+    return lower.p > max(EXPECTED_SCORE, lower.floor)
 
 
-def _is_worse(pair: Pair, measure: Measure) -> bool:
-    sample = pair.values(measure)
-    return sample.answerable and ask_measure(measure, sample, pair.tolerance).is_worse
-
-
-def _is_rare(scores: Sample) -> bool:
-    """Whether chance hardly makes so low a score, or few trials could not show one that is any rarer."""
-    lower = permutation_test(scores.baseline, scores.candidate).lower
-    return lower.p <= max(EXPECTED_SCORE, lower.floor)
-
-
-def _is_expected(sample: Sample, *, first: bool) -> bool:
-    old, new = sample.baseline, sample.candidate
-    if not new or (old and sample.change >= 0):
+def _is_expected(old: Values, new: Values, *, first: bool) -> bool:
+    if not new or (old and mean(new) - mean(old) >= 0):
         return True
     # A single trial that passed says that it can: what fails beside it is not expected, however few trials there are.
     knows_little = first or len(old) == 1
@@ -244,10 +256,48 @@ def _is_expected(sample: Sample, *, first: bool) -> bool:
     return tails.lower.p > (EXPECTED_AT_FIRST if first else known)
 
 
-T = TypeVar("T")
+def sharing(suites: Iterable[SuiteTrials]) -> list[SuiteTrials]:
+    """All suites of a comparison, those without any trials too, with equal shares of the error."""
+    listed = list(suites)
+    testable = sum(suite.has_base for suite in listed)
+    return [replace(suite, share=1 / max(1, testable)) for suite in listed]
 
 
-def interleaved(lists: Iterable[Sequence[T]]) -> Iterator[T]:
-    """One of each in turn."""
-    rows = zip_longest(*lists, fillvalue=None)
-    return (item for row in rows for item in row if item is not None)
+# --- numbers over all suites -----------------------------------------------------------------------------------------
+# They are tested once. Where trials are added as they are needed, that is on everybody's first trials against as many
+# of the base in the same job: who goes on does so because of what it showed. Stored trials only say whether the base is
+# to run for it; what they say costs no error.
+
+
+def overall_questions(pairs: Sequence[Pair], measures: Iterable[Measure] = Measure) -> dict[QuestionKey, Question]:
+    """One question per measure that at least two suites can answer."""
+    found = {QuestionKey(None, measure.value): ask_overall(measure, pairs) for measure in measures}
+    return {key: question for key, question in found.items() if question}
+
+
+def first_trials(suites: Sequence[SuiteTrials]) -> dict[QuestionKey, Question]:
+    """The questions on everybody's first trials: tested where the base ran beside them, otherwise only shown."""
+    if all(suite.completed and not missing_of_base(suite) for suite in suites):
+        return overall_questions([_first(suite, beside=True) for suite in suites])
+    shown = overall_questions([_first(suite, beside=False) for suite in suites if suite.completed])
+    return {key: replace(question, method=None, not_tested=NOT_BESIDE) for key, question in shown.items()}
+
+
+def look_worse(suites: Sequence[SuiteTrials]) -> bool:
+    """Whether a number that differs in every session is worse than the stored trials lead to expect."""
+    if not all(suite.completed for suite in suites):
+        return False
+    asked = (measure for measure, spec in MEASURES.items() if spec.scale.varies and not spec.scale.of_the_hour)
+    questions = overall_questions([_first(suite, beside=False) for suite in suites], asked)
+    return any(each.is_tested and each.is_worse and each.tail(worse=True).p <= SUSPICION for each in questions.values())
+
+
+def missing_of_base(suite: SuiteTrials) -> int:
+    """How many trials of the base a suite has less than first ones of the head."""
+    return max(0, suite.looks[0].head - suite.valid[1])
+
+
+def _first(suite: SuiteTrials, *, beside: bool) -> Pair:
+    first, (_, base, stored) = suite.looks[0], suite.sides
+    # What else differs from stored trials does not matter to a suspicion, and keeps nothing from being shown.
+    return suite.at(first, base.first(first.head) if beside else stored)

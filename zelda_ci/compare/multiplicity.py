@@ -1,7 +1,6 @@
 """Many hypotheses, one promise: few comparisons of equal sides claim anything."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 from zelda_ci.compare.exact_tests import OneSided
@@ -13,18 +12,8 @@ ALPHA = 0.04
 
 _ROUNDING = 1 + 1e-9  # 1/25 must count as 0.04
 
-
-@dataclass(frozen=True, slots=True)
-class Hypothesis:
-    """One test in one direction, and the share of the error that it may use, relative to the others."""
-
-    test: OneSided
-    weight: float = 1.0
-
-    @property
-    def reach(self) -> float:
-        """The least that p / weight could have been with these data."""
-        return self.test.floor / self.weight
+# A test in one direction, and the share of the error that it may use, relative to the others.
+Hypothesis = tuple[OneSided, float]
 
 
 def significant(p: float, alpha: float = ALPHA) -> bool:
@@ -39,16 +28,13 @@ def adjust(hypotheses: Sequence[Hypothesis], alpha: float = ALPHA) -> list[float
     p / w, each is multiplied by the weights of all that are not yet passed.
     """
     adjusted = [1.0] * len(hypotheses)
-    ordered = sorted(reachable(hypotheses, alpha), key=lambda index: _ratio(hypotheses[index]), reverse=True)
-    left = accumulate(hypotheses[index].weight for index in ordered)
+    ratios = [test.p / weight for test, weight in hypotheses]
+    ordered = sorted(reachable(hypotheses, alpha), key=lambda index: ratios[index], reverse=True)
+    left = accumulate(hypotheses[index][1] for index in ordered)
     reached = 0.0
     for index, weight in reversed(list(zip(ordered, left, strict=True))):
-        reached = adjusted[index] = max(reached, min(1.0, _ratio(hypotheses[index]) * weight))
+        reached = adjusted[index] = max(reached, min(1.0, ratios[index] * weight))
     return adjusted
-
-
-def _ratio(hypothesis: Hypothesis) -> float:
-    return hypothesis.test.p / hypothesis.weight
 
 
 def reachable(hypotheses: Sequence[Hypothesis], alpha: float) -> frozenset[int]:
@@ -59,9 +45,10 @@ def reachable(hypotheses: Sequence[Hypothesis], alpha: float) -> frozenset[int]:
     can reach follows from the pooled data alone, whichever side each trial was on, so choosing by it cannot favour a
     result.
     """
-    ranked = sorted((hypothesis.reach, hypothesis.weight) for hypothesis in hypotheses)
+    reach = [test.floor / weight for test, weight in hypotheses]
+    ranked = sorted(zip(reach, (weight for _, weight in hypotheses), strict=True))
     weights = accumulate(weight for _, weight in ranked)
     # Those that reach alike are in or out together: the last of them has the weight of all.
-    groups = {reach: weight for (reach, _), weight in zip(ranked, weights, strict=True)}
-    limit = max((reach for reach, weight in groups.items() if significant(reach * weight, alpha)), default=-1.0)
-    return frozenset(index for index, hypothesis in enumerate(hypotheses) if hypothesis.reach <= limit)
+    groups = {least: weight for (least, _), weight in zip(ranked, weights, strict=True)}
+    limit = max((least for least, weight in groups.items() if significant(least * weight, alpha)), default=-1.0)
+    return frozenset(index for index, least in enumerate(reach) if least <= limit)

@@ -1,39 +1,14 @@
 """Which trials to run next, by what the trials so far show. Pure: state in, next trials out."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import count, islice
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count, islice, zip_longest
 
-from zelda_ci.compare.compatibility import session_obstacles
-from zelda_ci.compare.looks import Look, SuiteLooks, interleaved, looks_of
-from zelda_ci.compare.overall import look_worse, missing_of_base
-from zelda_ci.compare.sides import RunMetrics, SuiteSide, read_metrics
+from zelda_ci.compare.looks import SuiteTrials, look_worse, missing_of_base, sharing
+from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.run import StoredTrials
-from zelda_ci.domain.trials import DoneReason, Plan, Side, TrialPlan
-
-# Trials of a side that may fail before nothing more is tried.
-MAX_FAILED = 3
-
-
-@dataclass(frozen=True)
-class SuiteTrials:
-    """What is known of one suite; the trials of each kind are in any order, failed ones included.
-
-    `read_metrics` makes the elements from results; read each result once, since this is asked after every round.
-    """
-
-    suite: str
-    head: tuple[RunMetrics, ...] = ()
-    """Of this head: of this job, and of earlier jobs whose fingerprint is the same. They add up."""
-    base: tuple[RunMetrics, ...] = ()
-    """Of the base commit's files, run in the same job as those of the head, side by side."""
-    stored: tuple[RunMetrics, ...] = ()
-    """Trusted trials of the base that were made before: they say what to expect of the first trials, and no more."""
-    plan: Plan | None = None
-    """The suite's own, where it differs from that of the job."""
-    has_base: bool = True
-    """Whether trials of the base can be run: the base has the suite, and its files can be had."""
+from zelda_ci.domain.trials import DoneReason, Plan, Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,131 +30,76 @@ class NextTrials:
     done: dict[str, DoneReason] = field(default_factory=dict)
 
 
-def next_trials(plan: Plan, suites: Sequence[SuiteTrials], about: Collection[str] | None = None) -> NextTrials:
+def next_trials(suites: Iterable[SuiteTrials], about: Collection[str] | None = None) -> NextTrials:
     """The trials that lead every suite to its next look, or say why it needs none.
 
     May be asked at any time; trials under way are asked for again, under the same numbers. Whoever runs out of money
     stops asking: fewer trials never make a verdict wrong, only less certain.
 
     Args:
-        plan: Of the job; a suite may have its own.
         suites: All suites of the comparison, those without any trials too: each has its share of the error.
         about: Those that are asked about, each by itself; where nothing is said, all, and what is over all of them.
     """
     wanted: list[list[Wanted]] = []
     done: dict[str, DoneReason] = {}
-    all_looks = looks_of_all(plan, suites)
-    beside = _beside_all(suites, all_looks) if about is None else {}
-    for trials, looks in zip(suites, all_looks, strict=True):
-        if about is not None and trials.suite not in about:
-            continue
-        reason = reason_to_end(trials, looks, plan)
-        if reason is None:
-            wanted.append(_missing(trials, looks, looks.looks[looks.completed]))
-        elif missing := beside.get(trials.suite):
-            wanted.append(missing)
+    shared = sharing(suites)
+    beside = _beside_all(shared) if about is None else {}
+    for suite in shared if about is None else (suite for suite in shared if suite.suite in about):
+        if suite.done is None:
+            look, number = suite.looks[suite.completed], suite.completed + 1
+            head, base, _ = suite.valid
+            sides = ((Side.HEAD, suite.head, look.head - head), (Side.BASE, suite.base, look.base - base))
+            missing = (_numbered(suite.suite, side, made, more, number) for side, made, more in sides)
+            wanted.append(list(_interleaved(missing)))
+        elif suite.suite in beside:
+            wanted.append(beside[suite.suite])
         else:
-            done[trials.suite] = reason
-    return NextTrials(tuple(interleaved(wanted)), done)
+            done[suite.suite] = suite.done
+    return NextTrials(tuple(_interleaved(wanted)), done)
 
 
-def trials_beside_all(plan: Plan, suites: Sequence[SuiteTrials]) -> tuple[Wanted, ...]:
+def trials_beside_all(suites: Iterable[SuiteTrials]) -> tuple[Wanted, ...]:
     """Where the first trials of all suites together look worse than stored ones, those of the base to compare with."""
-    return tuple(interleaved(_beside_all(suites, looks_of_all(plan, suites)).values()))
+    return tuple(_interleaved(_beside_all(sharing(suites)).values()))
 
 
-def _beside_all(suites: Sequence[SuiteTrials], all_looks: Sequence[SuiteLooks]) -> dict[str, list[Wanted]]:
-    if not all(suite.has_base for suite in suites) or not look_worse(all_looks):
+def _beside_all(suites: Sequence[SuiteTrials]) -> dict[str, list[Wanted]]:
+    if not all(suite.has_base for suite in suites) or not look_worse(suites):
         return {}
     return {
-        trials.suite: _numbered(Wanted(trials.suite, Side.BASE, 1), trials.base, missing)
-        for trials, looks in zip(suites, all_looks, strict=True)
-        if (missing := missing_of_base(looks))
+        it.suite: _numbered(it.suite, Side.BASE, it.base, missing) for it in suites if (missing := missing_of_base(it))
     }
+
+
+def _numbered(suite: str, side: Side, made: Sequence[RunMetrics], wanted: int, look: int = 1) -> list[Wanted]:
+    taken = {trial.run.trial for trial in made}
+    free = (number for number in count(1) if number not in taken)
+    return [Wanted(suite, side, number, look) for number in islice(free, max(0, wanted))]
+
+
+def _interleaved(lists: Iterable[Sequence[Wanted]]) -> Iterator[Wanted]:
+    """One of each in turn."""
+    return (trial for row in zip_longest(*lists) for trial in row if trial is not None)
 
 
 def of_stored(suite: str, plan: Plan, stored: StoredTrials, *, has_base: bool) -> SuiteTrials:
     """What is known of a suite before anything has run."""
-    return SuiteTrials(
-        suite,
-        head=tuple(map(read_metrics, stored.head)),
-        base=tuple(map(read_metrics, stored.base)),
-        stored=tuple(map(read_metrics, stored.stored)),
-        plan=plan,
-        has_base=has_base,
-    )
+    head, base, known = (tuple(map(RunMetrics, runs)) for runs in (stored.head, stored.base, stored.stored))
+    return SuiteTrials(suite, head, base, known, plan, has_base)
 
 
-def trials_to_come(plan: Plan, suites: Sequence[SuiteTrials]) -> dict[str, tuple[int, int]]:
+def trials_to_come(suites: Sequence[SuiteTrials]) -> dict[str, tuple[int, int]]:
     """By suite, the fewest and the most trials that will run, if none fails."""
-    answer = next_trials(plan, suites)
+    answer = next_trials(suites)
     fewest = Counter(trial.suite for trial in answer.wanted)
-    return {
-        looks.suite: (fewest[looks.suite], 0 if looks.suite in answer.done else _most(looks))
-        for looks in looks_of_all(plan, suites)
-    }
+    most = dict.fromkeys(answer.done, 0)
+    for suite in suites:
+        (head, base, _), last = suite.valid, suite.looks[-1]
+        most.setdefault(suite.suite, max(0, last.head - head) + max(0, last.base - base))
+    return {suite.suite: (fewest[suite.suite], most[suite.suite]) for suite in suites}
 
 
-def _most(looks: SuiteLooks) -> int:
-    """Up to the last look."""
-    last = looks.looks[-1]
-    return max(0, last.head - len(looks.head.readings)) + max(0, last.base - len(looks.base.readings))
-
-
-def to_decide(trials: SuiteTrials) -> int:
+def to_decide(suite: SuiteTrials) -> int:
     """Trials of both sides by which most suites are decided that look worse: those of the last look but one."""
-    looks = looks_of(trials.plan or TrialPlan(), has_base=trials.has_base)
-    return looks[max(0, len(looks) - 2)].head + looks[max(0, len(looks) - 2)].base if trials.has_base else 0
-
-
-def looks_of_all(plan: Plan, suites: Sequence[SuiteTrials]) -> list[SuiteLooks]:
-    """Every suite's trials, look by look, with equal shares of the error for all that can be tested."""
-    testable = sum(suite.has_base for suite in suites)
-    return [_looks(suite, suite.plan or plan, 1 / max(1, testable)) for suite in suites]
-
-
-def _looks(suite: SuiteTrials, plan: Plan, share: float) -> SuiteLooks:
-    head, base, stored = (SuiteSide(suite.suite, each) for each in (suite.head, suite.base, suite.stored))
-    return SuiteLooks(suite.suite, looks_of(plan, has_base=suite.has_base), head, base, stored, share)
-
-
-def reason_to_end(trials: SuiteTrials, looks: SuiteLooks, plan: Plan) -> DoneReason | None:
-    """Why a suite has no further look: decided on the same trials in the same order, whenever it is asked."""
-    plan = trials.plan or plan
-    if isinstance(plan, int):
-        return _obstacle(trials, looks)
-    if looks.has_regressed:
-        return DoneReason.REGRESSED
-    if any(map(looks.as_expected, range(looks.completed))):
-        return DoneReason.AS_EXPECTED
-    return _obstacle(trials, looks) or (DoneReason.NOT_PROVEN if looks.is_futile else None)
-
-
-def _obstacle(trials: SuiteTrials, looks: SuiteLooks) -> DoneReason | None:
-    """Why more trials cannot be had, or would not help."""
-    if looks.completed == len(looks.looks):
-        return DoneReason.PLAN_ENDED
-    if looks.completed and not trials.has_base:
-        return DoneReason.NO_BASE
-    if session_obstacles((*looks.head.readings[:1], *looks.base.readings[:1])):
-        return DoneReason.NOT_COMPARABLE
-    if any(_failed(side) > max(MAX_FAILED, len(side) - _failed(side)) for side in (trials.head, trials.base)):
-        return DoneReason.FAILED
-    return None
-
-
-def _missing(trials: SuiteTrials, looks: SuiteLooks, look: Look) -> list[Wanted]:
-    first = Wanted(trials.suite, Side.HEAD, 1, looks.completed + 1)
-    head = _numbered(first, trials.head, look.head - len(looks.head.readings))
-    base = _numbered(replace(first, side=Side.BASE), trials.base, look.base - len(looks.base.readings))
-    return list(interleaved([head, base]))
-
-
-def _numbered(first: Wanted, made: Sequence[RunMetrics], wanted: int) -> list[Wanted]:
-    taken = {trial.run.trial for trial in made}
-    free = (number for number in count(first.number) if number not in taken)
-    return [replace(first, number=number) for number in islice(free, max(0, wanted))]
-
-
-def _failed(trials: Sequence[RunMetrics]) -> int:
-    return sum(not trial.run.status.is_valid for trial in trials)
+    look = suite.looks[max(0, len(suite.looks) - 2)]
+    return look.head + look.base if suite.has_base else 0
