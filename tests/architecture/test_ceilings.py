@@ -16,18 +16,18 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1427,
-    "zelda_ci/ci": 5803,
+    "zelda_ci/ci": 5802,
     "zelda_ci/cli": 3424,
-    "zelda_ci/compare": 2604,
+    "zelda_ci/compare": 2484,
     "zelda_ci/config": 2493,
-    "zelda_ci/domain": 3881,
+    "zelda_ci/domain": 3876,
     "zelda_ci/execution": 3782,
     "zelda_ci/files": 914,
     "zelda_ci/github": 2279,
     "zelda_ci/judge": 2505,
     "zelda_ci/metrics": 3271,
     "zelda_ci/model_proxy": 4242,
-    "zelda_ci/pipeline": 6117,
+    "zelda_ci/pipeline": 6124,
     "zelda_ci/process": 646,
     "zelda_ci/report": 9197,
     "zelda_ci/sandbox": 2964,
@@ -46,7 +46,7 @@ CEILINGS = {
     "tests/scenarios": 3486,
     "tests/slow": 506,
     "tests/support": 7012,
-    "tests/unit": 19079,
+    "tests/unit": 19073,
 }
 
 

@@ -9,8 +9,8 @@ import random
 import pytest
 
 from tests.unit.compare.simulation import Truth, bounds, first_criterion_regressed, regressed, simulate
-from zelda_ci.compare.looks import answered
 from zelda_ci.compare.questions import Question, QuestionKey
+from zelda_ci.compare.schedule import answered
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.measures import PASS_RATE
 

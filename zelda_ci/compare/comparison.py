@@ -5,13 +5,15 @@ were added as they were needed, there are several.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from zelda_ci.compare.compatibility import notes
+from zelda_ci.compare.exact_tests import ALPHA, significant
 from zelda_ci.compare.figures import figure_deltas
 from zelda_ci.compare.intervals import Interval, of_means, of_pairs, of_pass_rates
-from zelda_ci.compare.looks import (
+from zelda_ci.compare.questions import OVERALL_ALPHA, Pair, Question, QuestionKey
+from zelda_ci.compare.schedule import (
     AT_ONCE,
     AdjustedAnswer,
     Answers,
@@ -21,9 +23,7 @@ from zelda_ci.compare.looks import (
     overall_questions,
     sharing,
 )
-from zelda_ci.compare.multiplicity import ALPHA, significant
-from zelda_ci.compare.questions import OVERALL_ALPHA, Pair, Question, QuestionKey
-from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean, sides, summarize
+from zelda_ci.compare.sides import SuiteSide, mean, sides, summarize
 from zelda_ci.domain.comparison import (
     Comparison,
     CriterionDelta,
@@ -36,7 +36,7 @@ from zelda_ci.domain.comparison import (
     TrialSources,
     Verdict,
 )
-from zelda_ci.domain.details import CriterionJudgement
+from zelda_ci.domain.details import CriterionJudgement, EfficiencyDetails, ToolUsageDetails
 from zelda_ci.domain.measures import MEASURES, PASS_RATE, Measure
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import DoneReason
@@ -69,8 +69,8 @@ def compare(
     """Compare the runs of any number of suites, several trials each; their order does not matter.
 
     Args:
-        baseline: What the candidate is measured against.
-        candidate: What is judged.
+        baseline: Runs that the candidate is measured against.
+        candidate: Runs that are judged.
         allow_mixed: Give verdicts even where the sides differ in prompt, models or versions; they never gate.
         pair_suites: Compare the only suite of one side with the only suite of the other even if they are not the
             same; such verdicts never gate either.
@@ -88,11 +88,7 @@ def compare(
 
 
 def compare_trials(suites: Iterable[SuiteTrials]) -> Comparison:
-    """Compare what the schedule asked for, whether or not it came to its end.
-
-    Args:
-        suites: All suites that `next_trials` was asked about.
-    """
+    """Compare what the schedule asked for, whether or not it came to its end: all suites that it was asked about."""
     shared = sharing(suites)
     pairs = [suite.whole for suite in sorted(shared, key=lambda suite: suite.suite) if suite.whole.sides]
     adding = {suite.suite: suite for suite in shared if suite.adds}
@@ -102,12 +98,9 @@ def compare_trials(suites: Iterable[SuiteTrials]) -> Comparison:
 def _comparison(
     pairs: Sequence[Pair], overall: Mapping[QuestionKey, Question], adding: Mapping[str, SuiteTrials] = {}
 ) -> Comparison:
-    """All suites, and the numbers over all of them.
+    """All suites that have trials, and the numbers over all of them.
 
-    Args:
-        pairs: The suites that have trials, by name.
-        overall: What is asked over all of them.
-        adding: By name, the suites whose plan adds trials, those without any too: each has its share of the error.
+    `adding` are the suites whose plan adds trials, those without any too: each has its share of the error.
     """
     questions = {key: question for pair in pairs if not pair.adds for key, question in pair.questions.items()}
     share = 1 - sum(suite.share for suite in adding.values() if suite.has_base)
@@ -122,10 +115,11 @@ def _comparison(
         known = {row.measure for row in rows}
         alone = (row for each in compared for row in each.measures if row.change is not None)
         rows += {row.measure: row.replace(gates=False) for row in alone if row.measure not in known}.values()
+    counts = Counter(row.verdict for suite in compared for row in (*suite.measures, *suite.criteria))
     asked = (*questions.values(), *overall.values())
     return Comparison(
         verdict=gravest([*(each.verdict for each in compared), *(row.verdict for row in rows if row.is_tested)]),
-        counts=count_verdicts(compared),
+        counts={verdict: counts[verdict] for verdict in Verdict},
         single_trial=any(question.method == "threshold" for question in asked),
         mixed=any(question.mixed and bool(question.obstacles or question.doubts) for question in asked),
         family=FamilySize(hypotheses=len(answers), alpha=ALPHA),
@@ -138,12 +132,6 @@ def gravest(verdicts: Iterable[Verdict]) -> Verdict:
     """One verdict for many: a regression outweighs all, and doubt outweighs calm."""
     occurring = set(verdicts)
     return next((verdict for verdict in GRAVITY if verdict in occurring), Verdict.UNCHANGED)
-
-
-def count_verdicts(suites: Iterable[SuiteComparison]) -> dict[Verdict, int]:
-    """Criteria and measures of all suites by verdict."""
-    counts = Counter(delta.verdict for suite in suites for delta in (*suite.measures, *suite.criteria))
-    return {verdict: counts[verdict] for verdict in Verdict}
 
 
 def _compared(pair: Pair, answers: Answers, trials: SuiteTrials | None) -> SuiteComparison:
@@ -307,24 +295,24 @@ def _typical(side: SuiteSide, criterion: str) -> CriterionJudgement | None:
 
 def _tools(old: SuiteSide, new: SuiteSide) -> ToolDelta:
     """Tools that were called, or missed, in trials of one side only."""
-
-    def only(side: SuiteSide, names: Callable[[RunMetrics], Iterable[str]]) -> tuple[ToolChange, ...]:
-        before, now, own = (Counter(name for it in each.readings for name in names(it)) for each in (old, new, side))
-        return tuple(
+    changes = {}
+    for what, of in (("used", _used), ("missed", _missed)):
+        before, now = (Counter(tool for it in side.readings for tool in of(it.run)) for side in (old, new))
+        only = [
             ToolChange(tool=tool, baseline_trials=before[tool], candidate_trials=now[tool])
-            for tool in sorted(own)
-            if not (before[tool] and now[tool])
-        )
+            for tool in sorted(before.keys() ^ now.keys())
+        ]
+        changes[f"newly_{what}"] = tuple(each for each in only if each.candidate_trials)
+        changes[f"no_longer_{what}"] = tuple(each for each in only if each.baseline_trials)
+    return ToolDelta(**changes)
 
-    def used(trial: RunMetrics) -> Iterable[str]:
-        return trial.tools_used
 
-    def missed(trial: RunMetrics) -> Iterable[str]:
-        return trial.tools_missed
+def _used(run: RunResult) -> set[str]:
+    usage, efficiency = run.details(ToolUsageDetails), run.details(EfficiencyDetails)
+    used = usage.used if usage and usage.used else efficiency.tool_calls if efficiency else {}
+    return {tool for tool, calls in used.items() if calls}
 
-    return ToolDelta(
-        newly_used=only(new, used),
-        no_longer_used=only(old, used),
-        newly_missed=only(new, missed),
-        no_longer_missed=only(old, missed),
-    )
+
+def _missed(run: RunResult) -> set[str]:
+    usage = run.details(ToolUsageDetails)
+    return {missed.tool for missed in usage.missed} if usage else set()

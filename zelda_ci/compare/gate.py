@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from zelda_ci.compare.exact_tests import fisher_exact
+from zelda_ci.compare.exact_tests import ALPHA, fisher_exact, significant
 from zelda_ci.compare.intervals import of_pass_rates
-from zelda_ci.compare.multiplicity import ALPHA, significant
 from zelda_ci.compare.sides import LIMITS, RunMetrics, SuiteSide, mean, mostly, sides, summarize
 from zelda_ci.domain.comparison import (
     BUDGET_ENDED,
+    Acceptance,
+    AcceptedReason,
     BelowMinimum,
     CommandsFailed,
     Comparison,
@@ -17,6 +18,7 @@ from zelda_ci.domain.comparison import (
     Evaluation,
     GateReason,
     GateResult,
+    MeasureDelta,
     NotJudged,
     NotLoaded,
     NotRun,
@@ -25,8 +27,10 @@ from zelda_ci.domain.comparison import (
     UncountedReason,
 )
 from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.outcome import Outcome, correctness_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
+from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.trials import DoneReason
 
 NONE = SuiteSide()
@@ -38,17 +42,11 @@ def gate(
     comparison: Comparison | None = None,
     stored: Iterable[RunResult] = (),
 ) -> GateResult:
-    """Return every reason to turn the check red.
+    """Return every reason to turn the check red, as `settings` by suite ask for it.
 
     Red is what is proven to be worse than the base, what must hold whatever the base does (commands that pass on the
     base, required scores, criteria that are marked so), and what could not be run or judged. Every other failure is
-    listed with why it does not count.
-
-    Args:
-        batch: The trials of the head, and of the base that ran beside them.
-        settings: By suite; a suite without settings has the defaults.
-        comparison: Of the two sides, where there is one.
-        stored: Trials of the base that were made before; they speak for suites whose base did not run beside the head.
+    listed with why it does not count. Stored trials speak for suites whose base did not run beside the head.
     """
     unpaid = (
         NotRun(suite=each.suite, trials=each.unpaid, made=each.head, why=batch.ended or BUDGET_ENDED)
@@ -120,8 +118,8 @@ def _regressions(comparison: Comparison, settings: Mapping[str, GateSettings]) -
 def _plugins(heads: Mapping[str, SuiteSide], bases: Mapping[str, SuiteSide]) -> list[NotLoaded]:
     """Plugins that no trial of the head has whole, although a trial of the base has them, or none knows of them."""
     found: dict[tuple[str, str], str] = {}
-    for suite, head in heads.items():
-        here, before = (_plugin_problems(side.readings) if side else None for side in (head, bases.get(suite)))
+    for suite in sorted(heads.keys() & bases.keys()):
+        here, before = (_plugin_problems(side.readings) for side in (heads[suite], bases[suite]))
         if here is not None and before is not None:
             found |= {key: problem for key, problem in here.items() if key not in before}
     return [NotLoaded(file=file, effect=f"not loaded, {name}: {problem}") for (file, name), problem in found.items()]
@@ -129,8 +127,10 @@ def _plugins(heads: Mapping[str, SuiteSide], bases: Mapping[str, SuiteSide]) -> 
 
 def _plugin_problems(trials: Sequence[RunMetrics]) -> dict[tuple[str, str], str] | None:
     """What is wrong in every trial with a plugin that the project wants, by file and name; nothing without trials."""
-    uses = [trial.run.steering or () for trial in trials]
-    each = [{(use.unit.path, use.unit.name): use.problem for use in listed if use.problem} for listed in uses]
+    each = [
+        {(use.unit.path, use.unit.name): use.problem for use in trial.run.steering or () if use.problem}
+        for trial in trials
+    ]
     return {key: each[-1][key] for key in each[-1] if all(key in problems for problems in each)} if each else None
 
 
@@ -158,16 +158,12 @@ def _excuse(
 ) -> UncountedReason | None:
     """Return why a failure of the head does not turn the check red, or nothing where it does.
 
-    Args:
-        reason: The failure.
-        head: The suite's trials of the head.
-        base: Its trials of the base, or stored ones where none ran beside those of the head.
-        beside: Those that ran beside those of the head.
-        alpha: The chance with which an equal base may be told apart.
+    Trials of the base are stored ones where none ran beside those of the head. `alpha` is the chance with which an
+    equal base may be told apart.
     """
     on_base = UncountedReason(reason=reason, because=Uncounted.ON_BASE)
     if isinstance(reason, CommandsFailed):
-        return on_base if _commands(head) == _commands(base) and _short(head) <= _short(base) else None
+        return on_base if _commands(head) == _commands(base) and _fell_short(head) <= _fell_short(base) else None
     if isinstance(reason, BelowMinimum):
         values = base.values(reason.measure) if reason.mean is not None else ()
         return on_base if values and mean(values) < reason.minimum else None
@@ -196,9 +192,18 @@ def _commands(side: SuiteSide) -> set[tuple[object, ...]]:
     return {(config.build_command, config.test_command, config.coverage_threshold) for config in configs}
 
 
-def _short(side: SuiteSide) -> set[str]:
+def _fell_short(side: SuiteSide) -> set[str]:
     """Those of build, tests and coverage that fell short in some trial."""
-    return {name for reading in side.readings for name in reading.commands_short}
+    found: set[str] = set()
+    for run in (reading.run for reading in side.readings if correctness_outcome(reading.run) is Outcome.FAILED):
+        details = run.details(CorrectnessDetails)
+        named = {"build": details.build, "tests": details.test} if details else {}
+        failed = {name for name, command in named.items() if command and command.exit_code != 0}
+        if details and details.tests and details.tests.failed + details.tests.errored:
+            failed.add("tests")
+        # Where no command failed, something else about them did: coverage, or what an older result does not name.
+        found |= failed or {"coverage"}
+    return found
 
 
 def _evaluations(heads: Mapping[str, SuiteSide], settings: Mapping[str, GateSettings]) -> Iterator[Evaluation]:
@@ -233,3 +238,72 @@ def _minimums(side: SuiteSide, limits: ScoreLimits) -> Iterator[BelowMinimum]:
             yield BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=None, reason=reason)
         elif mean(values) < minimum:
             yield BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=mean(values))
+
+
+# --- what somebody has accepted on a pull request ---------------------------------------------------------------------
+
+
+def failing_criteria(runs: Iterable[RunResult], suite: str) -> Mapping[int, str] | None:
+    """The criteria of a suite that were not met in some trial, by their number in it; absent without a valid trial."""
+    side = sides(runs).get(suite)
+    return _failing(side) if side and side.readings else None
+
+
+def _failing(side: SuiteSide) -> dict[int, str]:
+    return {place: name for place, name in enumerate(side.criteria, 1) if 0.0 in side.outcomes(name)}
+
+
+def is_about_criteria(found: GateResult) -> bool:
+    """Whether the gate has a finding that can be accepted."""
+    return any(criterion_of(reason) is not None or _is_score(reason) for reason in found.reasons)
+
+
+def accept(
+    found: GateResult, acceptances: Sequence[Acceptance], comparison: Comparison | None, runs: Iterable[RunResult]
+) -> GateResult:
+    """The gate's result with what was accepted taken out of its reasons.
+
+    An acceptance covers its criterion, as long as the criterion has the same text. The score that the criteria make is
+    covered where everything that lowers it is. Nothing else is: no other criterion, no command, no limit, no cost, and
+    nothing that was not judged. `runs` are all trials of the tested files.
+    """
+    accepted = {(each.suite, each.criterion): each for each in reversed(acceptances)}
+    heads = sides(runs) if accepted else {}
+    left: list[GateReason] = []
+    noted = [*found.accepted]
+    for reason in found.reasons:
+        criterion = criterion_of(reason)
+        about = [(reason.suite or "", criterion)] if criterion is not None else _lowering(reason, comparison, heads)
+        by = [accepted.get(each) for each in about]
+        if by and by[0] and all(by):
+            noted.append(AcceptedReason(reason=reason, acceptance=by[0]))
+        else:
+            left.append(reason)
+    return found.replace(reasons=tuple(left), accepted=tuple(noted))
+
+
+def _lowering(
+    reason: GateReason, comparison: Comparison | None, heads: Mapping[str, SuiteSide]
+) -> Iterator[tuple[str, str]]:
+    """The criteria that lower the score, where a finding is about it: those that became worse, however sure that is.
+
+    Without them a score that is too low would be full.
+    """
+    if not _is_score(reason):
+        return
+    if isinstance(reason, BelowMinimum):
+        yield from ((reason.suite, name) for name in _failing(heads.get(reason.suite, SuiteSide())).values())
+        return
+    for compared in comparison.suites if comparison else ():
+        for delta in compared.criteria if reason.suite in {None, compared.suite} else ():
+            new = delta.candidate if delta.baseline is None else None
+            if delta.effect == "worse" or (new and new.mean < 100):
+                yield compared.suite, delta.criterion
+
+
+def _is_score(reason: GateReason) -> bool:
+    """Whether it is about the score that criteria make; one that is missing says nothing of them."""
+    if isinstance(reason, BelowMinimum):
+        return reason.measure is Measure.REQUIREMENT_FULFILLMENT and reason.mean is not None
+    delta = reason.delta if isinstance(reason, Regression) else None
+    return isinstance(delta, MeasureDelta) and delta.measure is Measure.REQUIREMENT_FULFILLMENT

@@ -10,8 +10,14 @@ from math import comb
 from typing import Literal, NamedTuple
 
 from zelda_ci.compare.compatibility import measure_obstacles, platform_change, session_obstacles
-from zelda_ci.compare.exact_tests import OneSided, Tails, fisher_exact, permutation_test, stratified_permutation_test
-from zelda_ci.compare.multiplicity import significant
+from zelda_ci.compare.exact_tests import (
+    OneSided,
+    Tails,
+    fisher_exact,
+    permutation_test,
+    significant,
+    stratified_permutation_test,
+)
 from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean, mostly
 from zelda_ci.domain.details import CriterionVerdict
 from zelda_ci.domain.measures import MEASURES, PASS_RATE, Measure, Scale

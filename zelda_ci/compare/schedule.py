@@ -1,18 +1,108 @@
-"""Which trials to run next, by what the trials so far show. Pure: state in, next trials out."""
+"""What one suite's trials show at fixed looks, and which trials to run next. Pure: state in, next trials out.
+
+Suite s of S owns the share ALPHA / S of the error, look k of it the weight w_k, and what is tested at a look is fixed
+before the first trial. So the chance of any false call is at most ALPHA, whichever suites stop, and when. A fixed
+number of trials is a plan with one look; suites with one look are corrected together, with the sum of their shares.
+"""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count, islice, zip_longest
+from typing import NamedTuple
 
-from zelda_ci.compare.looks import SuiteTrials, look_worse, missing_of_base, sharing
-from zelda_ci.compare.sides import RunMetrics
+from zelda_ci.compare.compatibility import session_obstacles
+from zelda_ci.compare.exact_tests import ALPHA, adjust, fisher_exact, permutation_test, significant
+from zelda_ci.compare.questions import Pair, Question, QuestionKey, Values, ask_overall
+from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean
+from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.run import StoredTrials
-from zelda_ci.domain.trials import DoneReason, Plan, Side
+from zelda_ci.domain.trials import DoneReason, Plan, Side, TrialPlan
+
+# One-sided p-values above which a number of the head looks as the other trials lead to expect. They carry no error:
+# whoever stops calls nothing. Of a few trials that passed, a small p-value cannot be had, so the limit is higher.
+EXPECTED_AT_FIRST = 0.2
+EXPECTED = 0.12
+EXPECTED_OF_FEW = 0.25
+FEW = 10
+# The same for a score that varies in every session.
+EXPECTED_SCORE = 0.05
+# The chance by itself below which a number over all suites that is worse than stored ones is tested beside the base.
+SUSPICION = 0.1
+
+# Shares of the error that the tests of a number may use, relative to those of a criterion. Resources vary in every
+# session and quality does not: with equal shares, five resource tests per suite would use up the error that criteria
+# need. At one look of several the score of the criteria, which is their mean, costs them little.
+AT_ONCE: Mapping[str, float] = {measure: 0.1 for measure, spec in MEASURES.items() if spec.scale.varies}
+AT_LOOKS: Mapping[str, float] = {Measure.REQUIREMENT_FULFILLMENT: 0.05, Measure.TOOL_USAGE: 0.1, Measure.TESTS: 0.1}
+
+# The first look and two at which something is tested: only then is the last one made on a condition.
+MANY_LOOKS = 3
+
+# Trials of a side that may fail before nothing more is tried.
+MAX_FAILED = 3
+
+ADAPTIVE = TrialPlan()
+
+NOT_BESIDE = "not tested: the base did not run beside the first trials of every suite"
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class AdjustedAnswer(NamedTuple):
+    """P-values of both directions, corrected for everything: compared with ALPHA."""
+
+    worse: float = 1.0
+    better: float = 1.0
+    regressed: bool = False
+    """Whether it is worse beyond the threshold, and significantly so."""
+
+
+Answers = dict[QuestionKey, AdjustedAnswer]
+
+
+def answered(
+    questions: Mapping[QuestionKey, Question],
+    share: float = 1.0,
+    *,
+    alpha: float = ALPHA,
+    weights: Mapping[str, float] = {},
+) -> Answers:
+    """The answers of one look; those to what is not tested are left out.
+
+    "Something got worse" and "something got better" are two families: what is promised is the error of the first.
+
+    Args:
+        questions: All that is asked at the look.
+        share: Part of the whole error `alpha` that the look owns.
+        alpha: The whole error.
+        weights: Of measures that have others than 1; the score of criteria has it only beside criteria.
+    """
+    tested = {key: question for key, question in questions.items() if question.is_tested}
+    if not tested or not share:
+        return {}
+    alone = None if any(key.criterion for key in tested) else Measure.REQUIREMENT_FULFILLMENT
+    own = [1.0 if key.criterion or key.name == alone else weights.get(key.name, 1.0) for key in tested]
+    # P-values are compared with ALPHA, whatever the look owns.
+    scale = ALPHA / (alpha * share)
+    worse, better = (
+        [min(1.0, p * scale) for p in adjust([*zip(tails, own, strict=True)], alpha * share)]
+        for tails in ([each.tail(worse=is_worse) for each in tested.values()] for is_worse in (True, False))
+    )
+    return {
+        key: AdjustedAnswer(p, q, significant(p) and question.is_worse)
+        for (key, question), p, q in zip(tested.items(), worse, better, strict=True)
+    }
+
+
+class Look(NamedTuple):
+    """When the sides are compared: valid trials of this job that each must have, and the share of the suite's error."""
+
+    head: int
+    base: int
+    weight: float
+
+
+class Wanted(NamedTuple):
     """A trial to run; its number counts the trials of that side from 1."""
 
     suite: str
@@ -20,6 +110,202 @@ class Wanted:
     number: int
     look: int = 1
     """Which look of the suite it leads to, from 1: stored trials count for those before."""
+
+
+@dataclass(frozen=True)
+class SuiteTrials:
+    """What is known of one suite, look by look; the trials of each kind are in any order, failed ones included."""
+
+    suite: str
+    head: tuple[RunMetrics, ...] = ()
+    """Of this head: of this job, and of earlier jobs whose fingerprint is the same. They add up."""
+    base: tuple[RunMetrics, ...] = ()
+    """Of the base commit's files, run in the same job as those of the head, side by side."""
+    stored: tuple[RunMetrics, ...] = ()
+    """Trusted trials of the base that were made before: they say what to expect of the first trials, and no more."""
+    plan: Plan = ADAPTIVE
+    has_base: bool = True
+    """Whether trials of the base can be run: the base has the suite, and its files can be had."""
+    share: float = 1.0
+    """Of the whole error; `sharing` settles it."""
+
+    @property
+    def adds(self) -> bool:
+        """Whether trials are added where they are needed."""
+        return isinstance(self.plan, TrialPlan)
+
+    @cached_property
+    def looks(self) -> tuple[Look, ...]:
+        """The looks of the plan, fixed before its first trial; without trials of the base nothing is tested.
+
+        From the second look on both sides have as many trials, and these looks have equal shares of the error.
+        """
+        if isinstance(self.plan, int):
+            return (Look(self.plan, self.plan * self.has_base, float(self.has_base)),)
+        first, *later = self.plan.counts
+        weight = 1 / len(later) if self.has_base else 0.0
+        return (Look(first, 0, 0.0), *(Look(count, count * self.has_base, weight) for count in later))
+
+    @cached_property
+    def sides(self) -> tuple[SuiteSide, SuiteSide, SuiteSide]:
+        """Head, base and stored trials."""
+        return SuiteSide(self.head), SuiteSide(self.base), SuiteSide(self.stored)
+
+    @cached_property
+    def valid(self) -> tuple[int, int, int]:
+        """How many trials of head, base and stored ones count."""
+        head, base, stored = (len(side.readings) for side in self.sides)
+        return head, base, stored
+
+    @cached_property
+    def completed(self) -> int:
+        """How many looks have their trials."""
+        head, base, _ = self.valid
+        reached = (head >= look.head and base >= look.base for look in self.looks)
+        return next((index for index, done in enumerate(reached) if not done), len(self.looks))
+
+    def at(self, look: Look, baseline: SuiteSide) -> Pair:
+        """The head's trials of a look, beside others."""
+        head, *_ = self.sides
+        return Pair(self.suite, baseline, head.first(look.head), head.tolerance, same_job=True, adds=self.adds)
+
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The trials of each completed look; those of the first, at which nothing is tested, beside stored ones."""
+        _, base, stored = self.sides
+        return tuple(
+            self.at(look, base.first(look.base) if index else stored)
+            for index, look in enumerate(self.looks[: self.completed])
+        )
+
+    @cached_property
+    def whole(self) -> Pair:
+        """All trials, of the base those beside them where there are any: what is shown, whatever was tested."""
+        head, base, stored = self.sides
+        is_beside = bool(base.readings or not self.adds)
+        known = base if is_beside or (base.given and not stored.readings) else stored
+        return Pair(self.suite, known, head, head.tolerance, same_job=is_beside, adds=self.adds)
+
+    @cached_property
+    def answers(self) -> Answers:
+        """The smallest p-values of all completed looks: a call that was made at one of them stands."""
+        found: Answers = {}
+        for pair, look in zip(self.pairs, self.looks, strict=False):
+            questions = pair.questions if look.weight else {}
+            answers = answered(questions, look.weight * self.share, weights=AT_LOOKS)
+            for key, answer in answers.items():
+                if self.whole.questions[key].is_tested:
+                    known = found.get(key, answer)
+                    worse, better = min(known.worse, answer.worse), min(known.better, answer.better)
+                    found[key] = AdjustedAnswer(worse, better, known.regressed or answer.regressed)
+        return found
+
+    @cached_property
+    def done(self) -> DoneReason | None:
+        """Why there is no further look: decided on the same trials in the same order, whenever it is asked."""
+        if self.adds and any(answer.regressed for answer in self.answers.values()):
+            return DoneReason.REGRESSED
+        if self.adds and any(_as_expected(pair, first=not index) for index, pair in enumerate(self.pairs)):
+            return DoneReason.AS_EXPECTED
+        if self.completed == len(self.looks):
+            return DoneReason.PLAN_ENDED
+        if self.completed and not self.has_base:
+            return DoneReason.NO_BASE
+        head, base, _ = self.sides
+        if session_obstacles((*head.readings[:1], *base.readings[:1])):
+            return DoneReason.NOT_COMPARABLE
+        for made in (self.head, self.base):
+            failed = sum(not trial.run.status.is_valid for trial in made)
+            if failed > max(MAX_FAILED, len(made) - failed):
+                return DoneReason.FAILED
+        # The last look is not worth its trials where this suite, were it the only one and this the only look, would not
+        # be called by now.
+        if MANY_LOOKS <= len(self.looks) == self.completed + 1:
+            answers = answered(self.pairs[-1].questions, weights=AT_LOOKS)
+            return None if any(answer.regressed for answer in answers.values()) else DoneReason.NOT_PROVEN
+        return None
+
+
+def _as_expected(pair: Pair, *, first: bool) -> bool:
+    """Whether nothing of the head looks worse than the other trials; without any, whether everything passes.
+
+    At the first look, one failure is also enough to go on where the other trials never failed.
+    """
+    old, new = pair.baseline, pair.candidate
+    commands = Measure.FUNCTIONAL_CORRECTNESS
+    passes = [(old.outcomes(name), new.outcomes(name)) for name in pair.criteria]
+    if not all(_is_expected(*each, first=first) for each in (*passes, (old.values(commands), new.values(commands)))):
+        return False
+    tests, usage = map(pair.numbers, (Measure.TESTS, Measure.TOOL_USAGE))
+    if tests.answerable and tests.is_worse:
+        return False
+    if not (usage.answerable and usage.is_worse):
+        return True
+    # Chance may make so low a score, unless few trials could not show one that is any rarer.
+    lower = permutation_test(usage.baseline, usage.candidate).lower
+    return lower.p > max(EXPECTED_SCORE, lower.floor)
+
+
+def _is_expected(old: Values, new: Values, *, first: bool) -> bool:
+    if not new or (old and mean(new) - mean(old) >= 0):
+        return True
+    # A single trial that passed says that it can: what fails beside it is not expected, however few trials there are.
+    knows_little = first or len(old) == 1
+    if not old or (knows_little and min(old) >= 100):
+        return min(new) >= 100
+    known = EXPECTED_OF_FEW if len(old) < FEW else EXPECTED
+    if {*old, *new} <= {0.0, 100.0}:
+        tails = fisher_exact(len(old) - old.count(0.0), len(old), len(new) - new.count(0.0), len(new))
+    else:
+        tails = permutation_test(old, new)
+    return tails.lower.p > (EXPECTED_AT_FIRST if first else known)
+
+
+def sharing(suites: Iterable[SuiteTrials]) -> list[SuiteTrials]:
+    """All suites of a comparison, those without any trials too, with equal shares of the error."""
+    listed = list(suites)
+    testable = sum(suite.has_base for suite in listed)
+    return [replace(suite, share=1 / max(1, testable)) for suite in listed]
+
+
+# --- numbers over all suites -----------------------------------------------------------------------------------------
+# They are tested once. Where trials are added as they are needed, that is on everybody's first trials against as many
+# of the base in the same job: who goes on does so because of what it showed. Stored trials only say whether the base is
+# to run for it; what they say costs no error.
+
+
+def overall_questions(pairs: Sequence[Pair], measures: Iterable[Measure] = Measure) -> dict[QuestionKey, Question]:
+    """One question per measure that at least two suites can answer."""
+    found = {QuestionKey(None, measure.value): ask_overall(measure, pairs) for measure in measures}
+    return {key: question for key, question in found.items() if question}
+
+
+def first_trials(suites: Sequence[SuiteTrials]) -> dict[QuestionKey, Question]:
+    """The questions on everybody's first trials: tested where the base ran beside them, otherwise only shown."""
+    if all(suite.completed and not _missing_of_base(suite) for suite in suites):
+        return overall_questions([it.at(it.looks[0], it.sides[1].first(it.looks[0].head)) for it in suites])
+    shown = overall_questions([suite.pairs[0] for suite in suites if suite.completed])
+    return {key: replace(question, method=None, not_tested=NOT_BESIDE) for key, question in shown.items()}
+
+
+def _missing_of_base(suite: SuiteTrials) -> int:
+    """How many trials of the base a suite has less than first ones of the head."""
+    return max(0, suite.looks[0].head - suite.valid[1])
+
+
+def _beside_all(suites: Sequence[SuiteTrials]) -> dict[str, list[Wanted]]:
+    """Trials of the base by suite, where a number that differs in every session looks worse than stored ones."""
+    if not all(suite.has_base and suite.completed for suite in suites):
+        return {}
+    asked = (measure for measure, spec in MEASURES.items() if spec.scale.varies and not spec.scale.of_the_hour)
+    # What else differs from stored trials does not matter to a suspicion.
+    questions = overall_questions([suite.pairs[0] for suite in suites], asked).values()
+    if not any(each.is_tested and each.is_worse and each.tail(worse=True).p <= SUSPICION for each in questions):
+        return {}
+    return {it.suite: _numbered(it.suite, Side.BASE, it.base, more) for it in suites if (more := _missing_of_base(it))}
+
+
+# --- the next trials --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -63,14 +349,6 @@ def trials_beside_all(suites: Iterable[SuiteTrials]) -> tuple[Wanted, ...]:
     return tuple(_interleaved(_beside_all(sharing(suites)).values()))
 
 
-def _beside_all(suites: Sequence[SuiteTrials]) -> dict[str, list[Wanted]]:
-    if not all(suite.has_base for suite in suites) or not look_worse(suites):
-        return {}
-    return {
-        it.suite: _numbered(it.suite, Side.BASE, it.base, missing) for it in suites if (missing := missing_of_base(it))
-    }
-
-
 def _numbered(suite: str, side: Side, made: Sequence[RunMetrics], wanted: int, look: int = 1) -> list[Wanted]:
     taken = {trial.run.trial for trial in made}
     free = (number for number in count(1) if number not in taken)
@@ -92,11 +370,12 @@ def trials_to_come(suites: Sequence[SuiteTrials]) -> dict[str, tuple[int, int]]:
     """By suite, the fewest and the most trials that will run, if none fails."""
     answer = next_trials(suites)
     fewest = Counter(trial.suite for trial in answer.wanted)
-    most = dict.fromkeys(answer.done, 0)
+    found = {}
     for suite in suites:
         (head, base, _), last = suite.valid, suite.looks[-1]
-        most.setdefault(suite.suite, max(0, last.head - head) + max(0, last.base - base))
-    return {suite.suite: (fewest[suite.suite], most[suite.suite]) for suite in suites}
+        most = max(0, last.head - head) + max(0, last.base - base)
+        found[suite.suite] = (fewest[suite.suite], 0 if suite.suite in answer.done else most)
+    return found
 
 
 def to_decide(suite: SuiteTrials) -> int:

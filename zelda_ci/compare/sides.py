@@ -11,16 +11,13 @@ from zelda_ci.domain.comparison import Trials, TrialStatistics
 from zelda_ci.domain.details import (
     CriterionJudgement,
     CriterionVerdict,
-    EfficiencyDetails,
     FulfillmentDetails,
-    ToolUsageDetails,
 )
 from zelda_ci.domain.measures import METRIC_OF, Measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ScoreLimits
-from zelda_ci.domain.test_run import CorrectnessDetails
 
 # Statuses of sessions that ended at a limit of their suite.
 LIMITS = frozenset({SessionStatus.MAX_TURNS, SessionStatus.BUDGET_EXCEEDED, SessionStatus.TIMED_OUT})
@@ -64,32 +61,6 @@ class RunMetrics:
     def is_complete(self) -> bool:
         """False where not everything could be judged that was asked for."""
         return run_outcome(self.run) is not Outcome.INCOMPLETE
-
-    @cached_property
-    def tools_used(self) -> frozenset[str]:
-        """Names of the tools that were called."""
-        usage, efficiency = self.run.details(ToolUsageDetails), self.run.details(EfficiencyDetails)
-        used = usage.used if usage and usage.used else efficiency.tool_calls if efficiency else {}
-        return frozenset(tool for tool, calls in used.items() if calls)
-
-    @cached_property
-    def tools_missed(self) -> frozenset[str]:
-        """Names of the tools that should have been called, as the judge says."""
-        usage = self.run.details(ToolUsageDetails)
-        return frozenset(missed.tool for missed in usage.missed) if usage else frozenset()
-
-    @cached_property
-    def commands_short(self) -> set[str]:
-        """Those of build, tests and coverage that fell short."""
-        if correctness_outcome(self.run) is not Outcome.FAILED:
-            return set()
-        details = self.run.details(CorrectnessDetails)
-        named = {"build": details.build, "tests": details.test} if details else {}
-        failed = {name for name, command in named.items() if command and command.exit_code != 0}
-        if details and details.tests and details.tests.failed + details.tests.errored:
-            failed.add("tests")
-        # Where no command failed, something else about them did: coverage, or what an older result does not name.
-        return failed or {"coverage"}
 
 
 def mean(values: Sequence[float]) -> float:

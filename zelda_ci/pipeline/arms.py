@@ -5,8 +5,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from zelda_ci.compare.looks import SuiteTrials
-from zelda_ci.compare.schedule import NextTrials, Wanted, next_trials, of_stored, to_decide, trials_beside_all
+from zelda_ci.compare.schedule import (
+    NextTrials,
+    SuiteTrials,
+    Wanted,
+    next_trials,
+    of_stored,
+    to_decide,
+    trials_beside_all,
+)
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.arms import MoreTrials, SuiteArms
 from zelda_ci.domain.run import RunResult, StoredTrials

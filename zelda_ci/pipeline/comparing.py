@@ -10,8 +10,8 @@ from pathlib import Path
 
 from zelda_ci.compare.comparison import compare, compare_trials
 from zelda_ci.compare.gate import gate, recorded_settings
-from zelda_ci.compare.looks import SuiteTrials
 from zelda_ci.compare.pool import TrialPool, is_valid, pool_of
+from zelda_ci.compare.schedule import SuiteTrials
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.comparison import SAME_FILES, Comparison, GateResult

@@ -9,8 +9,7 @@ from statistics import fmean
 
 from tests.unit.compare.runs import START, fulfillment, run
 from zelda_ci.compare.comparison import compare_trials
-from zelda_ci.compare.looks import SuiteTrials
-from zelda_ci.compare.schedule import next_trials
+from zelda_ci.compare.schedule import SuiteTrials, next_trials
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.suite import GateSettings

@@ -6,7 +6,7 @@ from typing import Any
 
 from zelda_ci.compare.comparison import compare_trials
 from zelda_ci.compare.gate import gate
-from zelda_ci.compare.looks import SuiteTrials
+from zelda_ci.compare.schedule import SuiteTrials
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Comparison, GateResult

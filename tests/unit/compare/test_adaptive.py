@@ -11,8 +11,7 @@ from tests.unit.compare.adaptive import MIXED, PullRequest, Truth
 from tests.unit.compare.runs import efficiency, evaluation, fulfillment, gate_of, tool_usage, trials
 from tests.unit.compare.test_schedule import made
 from zelda_ci.compare.comparison import NOT_STORED, compare_trials
-from zelda_ci.compare.looks import NOT_BESIDE, SuiteTrials
-from zelda_ci.compare.schedule import next_trials
+from zelda_ci.compare.schedule import NOT_BESIDE, SuiteTrials, next_trials
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.comparison import Comparison, CriterionDelta, MeasureDelta, TrialSources, Verdict
 from zelda_ci.domain.evaluation import EvalResult

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.compare.exact_tests import OneSided, fisher_exact
-from zelda_ci.compare.multiplicity import ALPHA, Hypothesis, adjust, reachable, significant
+from zelda_ci.compare.exact_tests import ALPHA, Hypothesis, OneSided, adjust, fisher_exact, reachable, significant
 
 probabilities = st.floats(1e-6, 1)
 

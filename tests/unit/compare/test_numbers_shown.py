@@ -20,8 +20,7 @@ from tests.unit.compare.test_schedule import made
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.figures import figure_deltas
 from zelda_ci.compare.gate import gate
-from zelda_ci.compare.looks import SuiteTrials
-from zelda_ci.compare.schedule import to_decide, trials_to_come
+from zelda_ci.compare.schedule import SuiteTrials, to_decide, trials_to_come
 from zelda_ci.compare.shards import expected_to_take, trial_seconds
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.arms import SuiteArms

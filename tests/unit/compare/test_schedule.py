@@ -7,8 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.unit.compare.runs import judged
-from zelda_ci.compare.looks import SuiteTrials
-from zelda_ci.compare.schedule import Wanted, next_trials
+from zelda_ci.compare.schedule import SuiteTrials, Wanted, next_trials
 from zelda_ci.compare.sides import RunMetrics, sides
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.trials import DoneReason, Plan, Side, TrialPlan
