@@ -36,7 +36,7 @@ from zelda_ci.report.terminal.pages import print_closing, print_troubles
 from zelda_ci.report.terminal.suites import FinishedSuites
 from zelda_ci.report.text import json_text, sentence
 from zelda_ci.report.told import CiReport
-from zelda_ci.selection.choice import left_out, reasons
+from zelda_ci.selection.choice import reasons
 from zelda_ci.storage.history import RunHistory
 
 FORMATS = {"json": "results.json", "junit": "results.xml"}
@@ -162,7 +162,7 @@ def narrowed(invocation: Invocation, ref: str | None) -> Invocation | None:
     settings, order = invocation.settings, invocation.order
     redact = Redactor(settings.secrets())
     choices = changed_since(ref, invocation.loaded, invocation.chosen, settings.environ, redact, order)
-    for line in (*reasons(choices), *left_out(choices)):
+    for line in (*reasons(choices, runs=True), *reasons(choices, runs=False)):
         echo(sentence(line), err=True)
     kept = [choice.suite for choice in choices if choice.runs]
     return invocation.ordering(replace(order, names=kept, tags=())) if kept else None
