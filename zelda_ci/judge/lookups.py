@@ -11,24 +11,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import re2
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.session import SessionTranscript, Turn
-from zelda_ci.files import untrusted
-from zelda_ci.files.globs import matches
 from zelda_ci.judge.base import LookupTool, problems_of
 from zelda_ci.judge.characters import marked, spelled
 from zelda_ci.judge.prompts import fence, mark_of
 from zelda_ci.judge.rendering import image_line, rendered_call, rendered_turn, units
+from zelda_ci.judge.workspace import MAX_PATTERN_LENGTH, MAX_SEARCHED_BYTES, FinalTree, InvalidPatternError, expression
 from zelda_ci.redact import Redactor, SafeText
 
-MAX_ENTRIES = 50_000
-# Of a file, from its beginning.
-MAX_FILE_BYTES = 4_000_000
-# Of all files, in one search.
-MAX_SEARCHED_BYTES = 100_000_000
 MAX_RESULT_LENGTH = 20_000
 MAX_LINES = 400
 MAX_LISTED = 500
@@ -36,7 +29,6 @@ MAX_MATCHES = 60
 MAX_LINE_LENGTH = 2000
 # Of a line in a list of matches.
 MAX_EXCERPT_LENGTH = 300
-MAX_PATTERN_LENGTH = 500
 
 GONE = (
     "The final workspace is gone, because this run is judged again: its files cannot be looked up, the transcript can."
@@ -139,8 +131,10 @@ class SessionLookups:
             return self.redact("There is no tool of this name.")
         except ValidationError as problem:
             return self.redact(problems_of(problem))
-        except _UnknownError as problem:
+        except (_UnknownError, InvalidPatternError) as problem:
             return self.redact(f"That cannot be looked up: {problem}")
+        except OSError as problem:
+            return self.redact(f"That cannot be looked up: {problem.strerror}")
         text = marked(text)
         if len(text) > MAX_RESULT_LENGTH:
             heading += f" Cut after {MAX_RESULT_LENGTH} characters: ask for less at once."
@@ -152,9 +146,8 @@ class SessionLookups:
             case ListFiles():
                 return self._listed(request)
             case ReadFile():
-                text, note = self._file(request.path)
-                heading, lines = _range(text, request.first_line, request.lines, request.column)
-                return f"{heading}{note}", lines
+                text = self.redact(self._tree.text(request.path))
+                return _range(text, request.first_line, request.lines, request.column)
             case SearchFiles():
                 return self._found_in_files(request)
             case ListTurns():
@@ -162,68 +155,46 @@ class SessionLookups:
             case ReadTurn() | ViewImage():
                 return self._of_turn(request)
             case SearchTranscript():
-                return _matches(self._transcript_lines(), _expression(request.pattern, is_regex=request.is_regex), "")
+                return _matches(self._transcript_lines(), expression(request.pattern, is_regex=request.is_regex), "")
             case _:
                 raise _UnknownError("this tool has no answer")
 
     # The final workspace
 
     @cached_property
-    def _tree(self) -> untrusted.FileTree:
-        return untrusted.tree(self.root, MAX_ENTRIES, leave_out=(".git",)) if self.root else untrusted.FileTree()
-
-    def _paths(self, glob: str) -> Iterator[tuple[str, int]]:
-        """Regular files that match, by path as it is shown, with their sizes."""
-        patterns = (glob.removeprefix("./"),)
-        for path, size in self._tree.files:
-            if glob in {"*", "**", "**/*"} or matches(patterns, path):
-                yield path, size
+    def _tree(self) -> FinalTree:
+        if self.root is None:
+            raise _UnknownError(GONE)
+        return FinalTree(self.root)
 
     def _more(self) -> str:
         return "" if self._tree.is_whole else " There is more in the tree: not all of it was looked at."
 
     def _listed(self, request: ListFiles) -> tuple[str, str]:
-        found = [*self._paths(request.glob)]
-        lines = [spelled(path) + (f" (about {_rounded(size)} kB)" if size >= LARGE else "") for path, size in found]
+        found = self._tree.files([request.glob.removeprefix("./")])
         shown = f", the first {MAX_LISTED} of them" if len(found) > MAX_LISTED else ""
-        return f"{len(found)} files{shown}.{self._more()}", "\n".join(lines[:MAX_LISTED])
-
-    def _file(self, path: str) -> tuple[str, str]:
-        """The text of a file, and what limits it."""
-        if self.root is None:
-            raise _UnknownError(GONE)
-        try:
-            data = untrusted.read_below(self.root, path.removeprefix("./"), MAX_FILE_BYTES)
-        except FileNotFoundError:
-            raise _UnknownError("there is no such file in the final workspace") from None
-        except OSError as problem:
-            raise _UnknownError(problem.strerror or "it cannot be read") from None
-        if b"\0" in data:
-            raise _UnknownError("it is a binary file")
-        note = f" Only its first {MAX_FILE_BYTES // 1_000_000} MB can be read." if len(data) > MAX_FILE_BYTES else ""
-        return self.redact(data[:MAX_FILE_BYTES].decode("utf-8", "replace")), note
+        return f"{len(found)} files{shown}.{self._more()}", "\n".join(map(spelled, found[:MAX_LISTED]))
 
     def _found_in_files(self, request: SearchFiles) -> tuple[str, str]:
-        expression = _expression(request.pattern, is_regex=request.is_regex)
+        sought = expression(request.pattern, is_regex=request.is_regex)
         searched = unread = 0
         places: list[tuple[str, str]] = []
-        for path, _ in self._paths(request.glob):
+        for path in self._tree.files([request.glob.removeprefix("./")]):
             if searched >= MAX_SEARCHED_BYTES or len(places) > MAX_MATCHES:
                 unread += 1
                 continue
             try:
-                text, note = self._file(path)
-            except _UnknownError:
+                text = self.redact(self._tree.text(path))
+            except OSError:
                 unread += 1
                 continue
             searched += len(text)
-            unread += bool(note)
             # First as a whole, which is fast; most files do not match.
-            if expression.search(text):
+            if sought.search(text):
                 lines = enumerate(text.splitlines(), start=1)
-                places += [(f"{spelled(path)}:{number}", line) for number, line in lines if expression.search(line)]
-        left = f" {unread} files were not searched, or not whole." if unread else ""
-        return _matches(iter(places), expression, f"{left}{self._more()}")
+                places += [(f"{spelled(path)}:{number}", line) for number, line in lines if sought.search(line)]
+        left = f" {unread} files were not searched." if unread else ""
+        return _matches(iter(places), sought, f"{left}{self._more()}")
 
     # The transcript
 
@@ -301,17 +272,6 @@ def _schema(kind: type[_Request]) -> dict[str, Any]:
     return schema
 
 
-def _expression(pattern: str, *, is_regex: bool) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = 16 << 20
-    # Lines are searched one by one, and first all at once.
-    try:
-        return re2.compile(f"(?m){pattern}" if is_regex else re2.escape(pattern), options)
-    except re2.error:
-        raise _UnknownError("the pattern is no expression that RE2 understands") from None
-
-
 def _matches(lines: Iterator[tuple[str, str]], expression: Any, note: str) -> tuple[str, str]:
     """Lines that match, as much of each as shows where."""
     found: list[str] = []
@@ -358,14 +318,3 @@ def _given(values: Mapping[str, Any]) -> str:
 def _short(text: str) -> str:
     words = " ".join(text[:400].split())
     return words if len(words) <= 120 else f"{words[:120]} ..."
-
-
-# From how many bytes on a size is told: small ones vary from run to run, and say little.
-LARGE = 100_000
-
-
-def _rounded(size: int) -> int:
-    """Kilobytes, to one digit that counts, so that a replay sees what was recorded."""
-    kilobytes = size // 1000
-    digits = str(kilobytes)
-    return int(digits[0] + "0" * (len(digits) - 1))

@@ -85,7 +85,7 @@ def test_a_file_that_the_session_did_not_change_is_read_with_its_line_numbers(tr
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("nowhere.py", "no such file"),
+        ("nowhere.py", "No such file"),
         ("../outside.txt", "not a path inside"),
         ("/etc/passwd", "not a path inside"),
         ("link.txt", "symbolic link"),
@@ -136,9 +136,9 @@ def test_huge_files_deep_trees_and_strange_names_are_survived(tree: Path) -> Non
     deep = tree / "/".join(["d"] * 300)
     deep.mkdir(parents=True)
     listed = inside(look("list_files", tree)).splitlines()
-    assert "huge.log (about 1000000000 kB)" in listed
+    assert "huge.log" in listed
     assert "fake.py" not in listed
-    assert "binary" in look("read_file", tree, path="huge.log")
+    assert "larger than" in look("read_file", tree, path="huge.log")
     wide = look("read_file", tree, path="wide.txt", column=29_990)
     assert "needle" in wide
     assert len(wide) < 3000
