@@ -373,9 +373,6 @@ def _preload(*, live: bool, judged: bool) -> None:
 
 
 def _judging(mode: Mode, redact: Redactor, rate_limits: RateLimits) -> JudgeFactory:
-    # A replay knows no sizes, and its recording must not depend on any.
-    counts_tokens = isinstance(mode, LiveMode)
-
     def make_judge(suite: ResolvedSuite, meter: Meter, notify: Callable[[str], None]) -> Judge:
         access = JudgeAccess(
             base_url=meter.base_url,
@@ -385,7 +382,6 @@ def _judging(mode: Mode, redact: Redactor, rate_limits: RateLimits) -> JudgeFact
             max_tokens=suite.judge.max_tokens,
             timeout_seconds=suite.judge.timeout_seconds,
             time_limit=meter.patience.time_limit,
-            counts_tokens=counts_tokens,
             limits=LookupLimits(
                 suite.judge.max_lookups, suite.judge.max_lookup_characters, suite.judge.max_lookup_cost_usd
             ),

@@ -1,0 +1,124 @@
+"""Why a judge's model gave no answer, in sentences."""
+
+from zelda_ci.errors import JudgeError
+from zelda_ci.judge.base import PromptTooLongError
+from zelda_ci.redact import SafeText
+
+MAX_QUOTE_LENGTH = 300
+
+# Code, sentence and hint by HTTP status; the full hundreds stand for the others.
+_BY_STATUS = {
+    300: (
+        "JUDGE_NOT_AN_API",
+        "The judge's address redirects elsewhere, and Zelda does not follow",
+        "Check gatewayUrl or ANTHROPIC_BASE_URL.",
+    ),
+    400: ("JUDGE_REQUEST_REFUSED", "The judge's API refused the request", "Check judgeModel and judge."),
+    401: (
+        "JUDGE_AUTHENTICATION_FAILED",
+        "The judge's key was refused",
+        "Check ANTHROPIC_API_KEY, or PORTKEY_API_KEY where a gateway is configured.",
+    ),
+    402: ("JUDGE_BILLING_FAILED", "The judge's account cannot pay", "Check credit and limits of the account."),
+    403: ("JUDGE_ACCESS_DENIED", "The judge's key may not use this model", "Check what the key may use."),
+    404: (
+        "JUDGE_MODEL_NOT_FOUND",
+        "The judge's model or address does not exist",
+        "Check judgeModel, and gatewayUrl where it is set.",
+    ),
+    408: ("JUDGE_API_FAILED", "The judge's API gave up waiting", "Try again later."),
+    409: ("JUDGE_API_FAILED", "The judge's API reports a conflict", "Try again later."),
+    413: ("JUDGE_PROMPT_TOO_LONG", "The question is too large for the judge", "Lower judge.contextTokens."),
+    429: ("JUDGE_RATE_LIMITED", "The judge's rate limit is reached", "Try again later."),
+    500: ("JUDGE_API_FAILED", "The judge's API failed", "Try again later."),
+    529: ("JUDGE_OVERLOADED", "The judge's provider is overloaded", "Try again later."),
+}
+
+# The same inside a stream that had begun well.
+_STREAMED = {
+    "overloaded_error": 529,
+    "rate_limit_error": 429,
+    "authentication_error": 401,
+    "invalid_request_error": 400,
+    "request_too_large": 413,
+}
+
+# By which the API, and Bedrock, say in a 400 that a question is larger than the model's context.
+_TOO_LONG = (
+    "prompt is too long",
+    "input length and `max_tokens` exceed context limit",
+    "Input is too long for requested model",
+)
+
+# By which the API says in a 400 that nothing is left to pay with.
+NO_CREDIT = "credit balance is too low"
+
+_BY_STOP = {
+    "refusal": ("JUDGE_REFUSED", "The judge refused to answer.", "Choose another judgeModel."),
+    "max_tokens": (
+        "JUDGE_ANSWER_CUT",
+        "The judge's answer was longer than it may be.",
+        "Raise judge.maxTokens, or write fewer acceptance criteria.",
+    ),
+    "model_context_window_exceeded": (
+        "JUDGE_PROMPT_TOO_LONG",
+        "Question and answer together are too large for the judge.",
+        "Lower judge.contextTokens to what the model really has.",
+    ),
+}
+
+
+def status_of_event(body: object) -> int:
+    """The HTTP status that an error in a stream stands for, which had begun well."""
+    error = body.get("error") if isinstance(body, dict) else None
+    return _STREAMED.get(str(error.get("type")) if isinstance(error, dict) else "", 500)
+
+
+def of_status(status: int, words: SafeText) -> JudgeError:
+    """The failure that an HTTP status means; `words` is what the server wrote about it."""
+    if status == 400 and any(phrase in words for phrase in _TOO_LONG):
+        kind = _BY_STATUS[413]
+    elif status == 400 and NO_CREDIT in words:
+        kind = _BY_STATUS[402]
+    else:
+        kind = _BY_STATUS.get(status) or _BY_STATUS[min(status // 100, 5) * 100]
+    code, sentence, hint = kind
+    return _error(code, f"{sentence} (HTTP {status}){f': {_shortened(words)}' if words else ''}", hint)
+
+
+def of_stop(reason: str) -> JudgeError | None:
+    """The failure that a stop reason means; nothing where the answer is whole."""
+    return _error(*_BY_STOP[reason]) if reason in _BY_STOP else None
+
+
+def _error(code: str, message: str, hint: str) -> JudgeError:
+    is_too_long = code == PromptTooLongError.default_code
+    return PromptTooLongError(message, hint=hint) if is_too_long else JudgeError(message, hint=hint, code=code)
+
+
+def stalled() -> JudgeError:
+    """Nothing was heard for too long."""
+    return JudgeError("The judge fell silent.", hint="Try again later.", code="JUDGE_TIMEOUT")
+
+
+def of_connection(words: SafeText) -> JudgeError:
+    """The judge could not be reached, or the connection broke."""
+    hint = "Check the network, and gatewayUrl or ANTHROPIC_BASE_URL if they are set."
+    return JudgeError(f"The judge could not be reached: {_shortened(words)}", hint=hint, code="JUDGE_UNREACHABLE")
+
+
+def not_an_api(words: SafeText) -> JudgeError:
+    """Something answered that does not speak the Messages API."""
+    message = f"The judge's address does not answer like the Messages API: {_shortened(words)}"
+    return JudgeError(message, hint="Check gatewayUrl or ANTHROPIC_BASE_URL.", code="JUDGE_NOT_AN_API")
+
+
+def too_late(seconds: float) -> JudgeError:
+    """The deadline passed."""
+    hint = "Raise judge.timeoutSeconds, or try again later."
+    return JudgeError(f"The judge gave no answer within {seconds:g} s.", hint=hint, code="JUDGE_TIMEOUT")
+
+
+def _shortened(text: str) -> str:
+    words = " ".join(text[: 10 * MAX_QUOTE_LENGTH].split())
+    return words if len(words) <= MAX_QUOTE_LENGTH else words[:MAX_QUOTE_LENGTH] + " ..."
