@@ -40,7 +40,9 @@ class Colour(BaseModel):
     points: int
 
 
-QUESTION = JudgeQuestion("colour", "1", "You see colours.", ("The same for several.", "And this."), "Which one?")
+COMMON = CommonPrefix("You judge.", ())
+SHARED = ("The same for several.", "And this.")
+QUESTION = JudgeQuestion("colour", "1", "You see colours.", SHARED, "Which one?", common=COMMON)
 ANSWER = {"colour": "green", "points": 3}
 GREEN = tool_call("answer_colour", ANSWER, tokens=Tokens(input=100, output=7, cache_read=5, cache_write_5m=50))
 
@@ -71,15 +73,15 @@ async def test_a_question_is_sent_with_its_form_and_the_answer_is_counted() -> N
     assert found == Colour(colour="green", points=3)
     (request,) = api.requests
     assert request.headers["authorization"] == "Bearer sk-ant-fake-judge"
-    assert request.body["system"] == "You see colours."
+    assert request.body["system"] == "You judge."
     (tool,) = request.body["tools"]
     assert (tool["name"], tool["strict"], request.body["tool_choice"]) == ("answer_colour", True, {"type": "any"})
     assert tool["input_schema"]["additionalProperties"] is False
     assert list(tool["input_schema"]["properties"]) == ["colour", "points"]
     *shared, body = request.messages[0]["content"]
-    assert [block["text"] for block in shared] == ["The same for several.", "And this."]
+    assert [block["text"] for block in shared] == ["You see colours.", *SHARED]
     assert body["text"] == "Which one?\n\nGive your answer by calling the tool answer_colour."
-    assert ["cache_control" in block for block in (*shared, body)] == [False, True, False]
+    assert ["cache_control" in block for block in (*shared, body)] == [False, False, True, False]
     assert request.body["stream"]
 
 

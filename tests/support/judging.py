@@ -14,7 +14,7 @@ from zelda_ci.domain.details import FulfillmentDetails
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.workspace import Changes, Workspace
-from zelda_ci.judge.anthropic_judge import AnthropicJudge, JudgeAccess
+from zelda_ci.judge.anthropic_judge import AnthropicJudge
 from zelda_ci.judge.prompts import new_nonce
 from zelda_ci.metrics.base import run_evaluator
 from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
@@ -33,9 +33,9 @@ def judge(
     forms: Sequence[Sequence[type[BaseModel]]] = (),
     **more: Any,
 ) -> AnthropicJudge:
-    """A judge whose key is fake and whose every token costs a dollar; `more` are fields of its access."""
-    access = JudgeAccess(url, "sk-ant-fake-judge", model, context_tokens, 8192, timeout_seconds, **more)
-    return AnthropicJudge(access, Redactor(), _price, notify, forms)
+    """A judge whose key is fake and whose every token costs a dollar."""
+    fixed = (url, "sk-ant-fake-judge", model, context_tokens, 8192, timeout_seconds, Redactor(), _price, notify)
+    return AnthropicJudge(*fixed, forms=forms, **more)
 
 
 def _price(model: str, usage: Mapping[str, Any]) -> float:

@@ -150,8 +150,7 @@ def found_of_tools(details: Record | None) -> dict[str, str]:
 
 def text_of(question: JudgeQuestion) -> str:
     """All that a question sends."""
-    common = question.common.blocks if question.common else ()
-    return "\n".join([*common, question.system, *question.shared, question.body])
+    return "\n".join([*question.common.blocks, question.system, *question.shared, question.body])
 
 
 def _found(said: Said, part: str) -> dict[str, Any]:

@@ -4,11 +4,12 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from pydantic import BaseModel
 
+from zelda_ci.errors import JudgeError
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge import failures
 from zelda_ci.judge.base import CHARS_PER_TOKEN, A, JudgeQuestion, estimated_tokens
@@ -17,10 +18,6 @@ from zelda_ci.redact import Redactor
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
-    from anthropic.types import Message
-
-# Cost in US dollars of an answer of a model, from the API's `usage` object.
-Price = Callable[[str, Mapping[str, Any]], float]
 
 # Below this, the API caches nothing.
 MIN_CACHED_TOKENS = 1024
@@ -39,9 +36,9 @@ SILENCE_SECONDS = 60
 PAUSE_SECONDS = 0.5
 
 
-@dataclass(frozen=True)
-class JudgeAccess:
-    """Where the judge is reached, and how it is to answer."""
+@dataclass
+class AnthropicJudge:
+    """A model behind the Messages API."""
 
     base_url: str
     token: str = field(repr=False)
@@ -50,63 +47,46 @@ class JudgeAccess:
     max_tokens: int
     timeout_seconds: float
     """For one question, retries and look-ups included."""
+    redact: Redactor
+    """Masks what is sent and what comes back."""
+    price: Callable[[str, Mapping[str, Any]], float]
+    """Cost in US dollars of an answer of a model, from the API's `usage` object."""
+    notify: Callable[[str], None]
+    """Takes what the user should know."""
     limits: LookupLimits = field(default_factory=LookupLimits)
     time_limit: Callable[[float], AbstractContextManager[anyio.CancelScope]] = anyio.move_on_after
     """Limits the time of a question; it may know of waiting that is none of the judge's doing."""
+    forms: Sequence[Sequence[type[BaseModel]]] = ()
+    """In which judges answer who share a prefix, group by group: each of them is offered the tools of all, so that it
+    is the same."""
     max_retries: int = 15
     """Of one request; those that a look-up takes are requests of their own."""
-
-
-class AnthropicJudge:
-    """A model behind the Messages API.
-
-    Args:
-        access: Where, which and how long.
-        redact: Masks what is sent and what comes back.
-        price: Of an answer.
-        notify: Takes what the user should know.
-        forms: In which judges answer who share a prefix, group by group: each of them is offered the tools of all, so
-            that it is the same.
-    """
-
-    def __init__(
-        self,
-        access: JudgeAccess,
-        redact: Redactor,
-        price: Price,
-        notify: Callable[[str], None],
-        forms: Sequence[Sequence[type[BaseModel]]] = (),
-    ) -> None:
-        self.model: Final = access.model
-        self.context_tokens: Final = access.context_tokens
-        self._access = access
-        self._redact = redact
-        self._price = price
-        self._notify = notify
-        self._forms = tuple(forms)
-        self._is_introduced = False
-        self._left_out: set[str] = set()
-        """Of `OPTIONAL`, what the other side has refused."""
-        self._begun: dict[object, anyio.Event] = {}
-        """By what questions begin with."""
+    _is_introduced: bool = field(default=False, init=False)
+    _left_out: set[str] = field(default_factory=set, init=False)
+    """Of `OPTIONAL`, what the other side has refused."""
+    _begun: dict[object, anyio.Event] = field(default_factory=dict, init=False)
+    """By what questions begin with."""
 
     async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
-        """Ask until there is a valid answer, the deadline has passed, or asking again is no use.
-
-        Raises:
-            JudgeError: There is no usable answer.
-        """
+        """Ask until there is a valid answer; raises JudgeError where the time is over or asking again is no use."""
         await anyio.to_thread.run_sync(preload)
         self._introduce()
-        talk, seconds = self._conversation(question, form), self._access.timeout_seconds
+        import anthropic  # noqa: PLC0415 - preloaded
+
+        own: type[BaseModel] = form
+        forms = next((group for group in self.forms if own in group), (own,))
+        schemas = {each: anthropic.transform_schema(each) for each in forms}
+        talk = Conversation(question, form, schemas, self._limits(question), self.redact)
         begun = await self._alone_at_first(question)
         try:
             async with self._client() as client:
-                with self._access.time_limit(seconds):
+                with self.time_limit(self.timeout_seconds):
                     return await self._until_valid(talk, client, begun)
         finally:
             begun.set()
-        raise failures.too_late(seconds)
+        hint = "Raise judge.timeoutSeconds, or try again later."
+        message = f"The judge gave no answer within {self.timeout_seconds:g} s."
+        raise JudgeError(message, hint=hint, code="JUDGE_TIMEOUT")
 
     async def _alone_at_first(self, question: JudgeQuestion) -> anyio.Event:
         """Wait until another question that begins alike is being answered: at once, each would pay for all of it.
@@ -114,47 +94,38 @@ class AnthropicJudge:
         The event is to be set when the first answer begins: from then on others can read what the question has written
         into the cache.
         """
-        common = question.common
-        start = (common.system, *common.blocks) if common else (question.system, *question.shared)
-        if estimated_tokens(*start) < MIN_CACHED_TOKENS:
-            return anyio.Event()
-        if start not in self._begun:
-            return self._begun.setdefault(start, anyio.Event())
-        await self._begun[start].wait()
-        return anyio.Event()
-
-    def _conversation(self, question: JudgeQuestion, form: type[A]) -> Conversation[A]:
-        import anthropic  # noqa: PLC0415 - preloaded
-
-        own: type[BaseModel] = form
-        groups = (tuple(group) for group in self._forms if own in group)
-        forms = next(groups, (own,)) if question.common else (own,)
-        schemas = {each: anthropic.transform_schema(each) for each in forms}
-        return Conversation(question, form, schemas, self._limits(question), self._redact)
+        start = (question.common.system, *question.common.blocks)
+        begun = anyio.Event()
+        if (
+            estimated_tokens(*start) >= MIN_CACHED_TOKENS
+            and (first := self._begun.setdefault(start, begun)) is not begun
+        ):
+            await first.wait()
+        return begun
 
     def _limits(self, question: JudgeQuestion) -> LookupLimits:
         """What is looked up must fit beside question and answer, whatever the settings say."""
-        access = self._access
-        left = max(self.context_tokens - question.tokens, LEFT_SHARE * self.context_tokens) - access.max_tokens
+        left = max(self.context_tokens - question.tokens, LEFT_SHARE * self.context_tokens) - self.max_tokens
         room = int(left * CHARS_PER_TOKEN)
-        calls = access.limits.calls if room >= LEAST_CHARACTERS else 0
-        return replace(access.limits, calls=calls, characters=min(access.limits.characters, room))
+        calls = self.limits.calls if room >= LEAST_CHARACTERS else 0
+        return replace(self.limits, calls=calls, characters=min(self.limits.characters, room))
 
     async def _until_valid(self, talk: Conversation[A], client: "AsyncAnthropic", begun: anyio.Event) -> A:
         costs: list[float] = []
         while True:
-            message = await self._message(talk, client, begun)
+            content, stop_reason, usage = await self._reply(talk, client, begun)
             # The first reply was caused by no look-up.
-            costs.append(self._price(self.model, message.usage.to_dict()))
-            if problem := failures.of_stop(str(message.stop_reason)):
+            costs.append(self.price(self.model, usage))
+            if problem := failures.of_stop(stop_reason):
                 raise problem
-            content = [block.to_dict() for block in message.content]
             answer = await anyio.to_thread.run_sync(talk.take, content, sum(costs[1:]), abandon_on_cancel=True)
             if answer is not None:
                 return answer
 
-    async def _message(self, talk: Conversation[Any], client: "AsyncAnthropic", begun: anyio.Event) -> "Message":
-        """One whole reply.
+    async def _reply(
+        self, talk: Conversation[Any], client: "AsyncAnthropic", begun: anyio.Event
+    ) -> tuple[list[dict[str, Any]], str, Mapping[str, Any]]:
+        """Blocks, stop reason and usage of one whole reply.
 
         The SDK repeats what fails before an answer begins; one that breaks off after that is asked for again here.
         """
@@ -164,34 +135,34 @@ class AnthropicJudge:
         broken = 0
         while True:
             left_out = frozenset(self._left_out)
-            request, content_type = talk.request(left_out), "nothing"
-            limit = self._access.max_tokens
+            request = {"model": self.model, "max_tokens": self.max_tokens, **talk.request(left_out)}
+            content_type = "nothing"
             try:
-                async with client.messages.stream(model=self.model, max_tokens=limit, **request) as stream:
+                async with client.messages.stream(**request) as stream:
                     begun.set()
                     content_type = stream.response.headers.get("content-type", content_type)
                     message = await stream.get_final_message()
                 if message.stop_reason is not None:
-                    return message
-                failure, may_pass = failures.of_connection(self._redact("the answer broke off")), True
+                    return [each.to_dict() for each in message.content], message.stop_reason, message.usage.to_dict()
+                failure, may_pass = failures.unreachable(self.redact("the answer broke off")), True
             except anthropic.APIStatusError as problem:
-                words = self._redact(problem.api_message or problem.message)
+                words = self.redact(problem.api_message or problem.message)
                 if problem.status_code == 400 and self._leave_out(words, talk, left_out):
                     continue
                 is_event = problem.status_code < 300
                 status = failures.status_of_event(problem.body) if is_event else problem.status_code
-                failure = failures.of_status(status, words)
-                may_pass = is_event and (status == 429 or status >= 500)
+                failure, may_pass = failures.of_status(status, words), is_event and (status == 429 or status >= 500)
             except (anthropic.APIConnectionError, httpx2.TransportError) as problem:
-                is_silent = isinstance(problem, anthropic.APITimeoutError | httpx2.TimeoutException)
-                words = self._redact(str(problem.__cause__ or problem))
-                failure = failures.stalled() if is_silent else failures.of_connection(words)
+                failure = failures.unreachable(self.redact(str(problem.__cause__ or problem)))
+                if isinstance(problem, anthropic.APITimeoutError | httpx2.TimeoutException):
+                    failure = JudgeError("The judge fell silent.", hint=failures.LATER, code="JUDGE_TIMEOUT")
                 may_pass = isinstance(problem, httpx2.TransportError)
             except Exception as problem:
                 # The SDK lets through whatever a strange answer makes of it.
-                words = self._redact(f"its answer is {content_type}, not a stream of events ({type(problem).__name__})")
-                raise failures.not_an_api(words) from problem
-            if not may_pass or broken == self._access.max_retries:
+                why = f"its answer is {content_type}, not a stream of events ({type(problem).__name__})"
+                sentence = self.redact(f"The judge's address does not answer like the Messages API: {why}")
+                raise JudgeError(sentence, hint=failures.ADDRESS, code="JUDGE_NOT_AN_API") from problem
+            if not may_pass or broken == self.max_retries:
                 raise failure
             broken += 1
             await anyio.sleep(PAUSE_SECONDS * broken)
@@ -210,12 +181,11 @@ class AnthropicJudge:
     def _client(self) -> "AsyncAnthropic":
         import anthropic  # noqa: PLC0415 - preloaded
 
-        access = self._access
         return anthropic.AsyncAnthropic(
-            api_key=access.token,
-            base_url=access.base_url,
-            max_retries=access.max_retries,
-            timeout=min(SILENCE_SECONDS, access.timeout_seconds / 4),
+            api_key=self.token,
+            base_url=self.base_url,
+            max_retries=self.max_retries,
+            timeout=min(SILENCE_SECONDS, self.timeout_seconds / 4),
             # The model proxy on loopback honours the user's HTTP proxy; the way to it must not. The SDK's client takes
             # proxies from the environment even without trust in it, so that each of their places has to be taken.
             http_client=anthropic.DefaultAsyncHttpxClient(
@@ -232,7 +202,7 @@ class AnthropicJudge:
 
         warnings.filterwarnings("ignore", message=r"The model '.*' is deprecated", category=DeprecationWarning)
         if not self._is_introduced and (ends := DEPRECATED_MODELS.get(self.model)):
-            self._notify(f"the judge's model {self.model} is deprecated and ends on {ends}: choose another judgeModel")
+            self.notify(f"the judge's model {self.model} is deprecated and ends on {ends}: choose another judgeModel")
         self._is_introduced = True
 
 

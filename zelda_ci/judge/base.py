@@ -41,10 +41,7 @@ class Lookups(Protocol):
         """What the judge should know about them, in a sentence; mostly nothing."""
 
     def run(self, name: str, values: Mapping[str, Any]) -> SafeText:
-        """One look-up: bounded, redacted, fenced. What is wrong with a request is said in the answer, never raised.
-
-        It may take seconds and is run in a thread.
-        """
+        """One look-up: bounded, redacted, fenced. It says what is wrong with a request, and may take seconds."""
 
 
 @dataclass(frozen=True)
@@ -68,28 +65,27 @@ class JudgeQuestion:
     version: str
     """Of the prompt."""
     system: str
-    """The judge's task. With `common` it follows after what is common."""
+    """The judge's task, which follows after what is common."""
     shared: tuple[str, ...]
     """Blocks that are the same for several questions of one judge: sent before the body, with prompt caching."""
     body: str
     lookups: Lookups | None = None
     """What the judge may look up before it answers. Judges with the same `common` offer the same."""
-    common: CommonPrefix | None = None
-    """Where judges with different tasks share what they see."""
+    common: CommonPrefix = CommonPrefix("", ())
+    """What judges with different tasks share."""
     vote: int = 0
     """Which of several votes on the same; decides who is asked where different models judge."""
 
     @property
     def blocks(self) -> tuple[str, ...]:
         """All that is shown before the body, in order."""
-        return (*(self.common.blocks if self.common else ()), *self.shared)
+        return (*self.common.blocks, *self.shared)
 
     @property
     def tokens(self) -> int:
         """Estimated size."""
-        images = self.common.images.tokens if self.common and self.common.images else 0
-        system = self.common.system if self.common else ""
-        return images + estimated_tokens(system, self.system, *self.blocks, self.body)
+        images = self.common.images.tokens if self.common.images else 0
+        return images + estimated_tokens(self.common.system, self.system, *self.blocks, self.body)
 
 
 class Judge(Protocol):
@@ -107,17 +103,17 @@ class Judge(Protocol):
         """Ask; raises JudgeError where there is no usable answer."""
 
 
+@dataclass(frozen=True)
 class AbsentJudge:
     """Stands for a judge that cannot be had, so that this matters only to whoever asks."""
 
-    def __init__(self, model: str, context_tokens: int, why: JudgeError) -> None:
-        self.model = model
-        self.context_tokens = context_tokens
-        self._why = why
+    model: str
+    context_tokens: int
+    why: JudgeError
 
     async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
         """Say why there is no answer."""
-        raise self._why
+        raise self.why
 
 
 MAX_PROBLEMS = 10

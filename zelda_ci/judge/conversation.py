@@ -64,7 +64,7 @@ class Conversation(Generic[A]):
     def request(self, left_out: Collection[str]) -> dict[str, Any]:
         """Keys of the next request, without what the other side does not know."""
         common = self.question.common
-        if IMAGES in left_out and self.has_images and common and common.images:
+        if IMAGES in left_out and self.has_images and common.images:
             common.images.is_refused = True
             self._messages[0]["content"] = self._opening()
         *before, last = self._messages
@@ -72,7 +72,7 @@ class Conversation(Generic[A]):
             # The end of what the next request shares with this one; of four places that may be cached, the third.
             last = {**last, "content": [*last["content"][:-1], {**last["content"][-1], "cache_control": CACHED}]}
         body: dict[str, Any] = {
-            "system": self.redact(common.system if common else self.question.system),
+            "system": self.redact(common.system),
             "messages": [*before, last],
             "tools": [*map(dict, self._offered), *self._answer_tools(is_strict="strict" not in left_out)],
         }
@@ -117,13 +117,12 @@ class Conversation(Generic[A]):
         return None
 
     def _opening(self) -> list[Block]:
-        question, common = self.question, self.question.common
-        # Behind what is common, the task of this judge is no part of the system prompt.
-        own = [question.system, *question.shared] if common else question.shared
-        shown = self._blocks(common.blocks) if common else []
-        if common and common.images:
-            shown = common.images.blocks([block["text"] for block in shown])
-        shared = self._blocks(own)
+        question, images = self.question, self.question.common.images
+        shown = self._blocks(question.common.blocks)
+        if images:
+            shown = images.blocks([block["text"] for block in shown])
+        # Behind what is common: the task of this judge is no part of the system prompt.
+        shared = self._blocks([question.system, *question.shared])
         for blocks in (shown, shared):
             # What several questions of a run begin with is written into the cache once, at the last block they share.
             if blocks:

@@ -6,32 +6,26 @@ from zelda_ci.redact import SafeText
 
 MAX_QUOTE_LENGTH = 300
 
+LATER = "Try again later."
+ADDRESS = "Check gatewayUrl or ANTHROPIC_BASE_URL."
+KEY = "Check ANTHROPIC_API_KEY, or PORTKEY_API_KEY where a gateway is configured."
+FEWER = "Raise judge.maxTokens, or write fewer acceptance criteria."
+MODEL = "Check judgeModel, and gatewayUrl where it is set."
+
 # Code, sentence and hint by HTTP status; the full hundreds stand for the others.
 _BY_STATUS = {
-    300: (
-        "JUDGE_NOT_AN_API",
-        "The judge's address redirects elsewhere, and Zelda does not follow",
-        "Check gatewayUrl or ANTHROPIC_BASE_URL.",
-    ),
+    300: ("JUDGE_NOT_AN_API", "The judge's address redirects elsewhere, and Zelda does not follow", ADDRESS),
     400: ("JUDGE_REQUEST_REFUSED", "The judge's API refused the request", "Check judgeModel and judge."),
-    401: (
-        "JUDGE_AUTHENTICATION_FAILED",
-        "The judge's key was refused",
-        "Check ANTHROPIC_API_KEY, or PORTKEY_API_KEY where a gateway is configured.",
-    ),
+    401: ("JUDGE_AUTHENTICATION_FAILED", "The judge's key was refused", KEY),
     402: ("JUDGE_BILLING_FAILED", "The judge's account cannot pay", "Check credit and limits of the account."),
     403: ("JUDGE_ACCESS_DENIED", "The judge's key may not use this model", "Check what the key may use."),
-    404: (
-        "JUDGE_MODEL_NOT_FOUND",
-        "The judge's model or address does not exist",
-        "Check judgeModel, and gatewayUrl where it is set.",
-    ),
-    408: ("JUDGE_API_FAILED", "The judge's API gave up waiting", "Try again later."),
-    409: ("JUDGE_API_FAILED", "The judge's API reports a conflict", "Try again later."),
+    404: ("JUDGE_MODEL_NOT_FOUND", "The judge's model or address does not exist", MODEL),
+    408: ("JUDGE_API_FAILED", "The judge's API gave up waiting", LATER),
+    409: ("JUDGE_API_FAILED", "The judge's API reports a conflict", LATER),
     413: ("JUDGE_PROMPT_TOO_LONG", "The question is too large for the judge", "Lower judge.contextTokens."),
-    429: ("JUDGE_RATE_LIMITED", "The judge's rate limit is reached", "Try again later."),
-    500: ("JUDGE_API_FAILED", "The judge's API failed", "Try again later."),
-    529: ("JUDGE_OVERLOADED", "The judge's provider is overloaded", "Try again later."),
+    429: ("JUDGE_RATE_LIMITED", "The judge's rate limit is reached", LATER),
+    500: ("JUDGE_API_FAILED", "The judge's API failed", LATER),
+    529: ("JUDGE_OVERLOADED", "The judge's provider is overloaded", LATER),
 }
 
 # The same inside a stream that had begun well.
@@ -55,11 +49,7 @@ NO_CREDIT = "credit balance is too low"
 
 _BY_STOP = {
     "refusal": ("JUDGE_REFUSED", "The judge refused to answer.", "Choose another judgeModel."),
-    "max_tokens": (
-        "JUDGE_ANSWER_CUT",
-        "The judge's answer was longer than it may be.",
-        "Raise judge.maxTokens, or write fewer acceptance criteria.",
-    ),
+    "max_tokens": ("JUDGE_ANSWER_CUT", "The judge's answer was longer than it may be.", FEWER),
     "model_context_window_exceeded": (
         "JUDGE_PROMPT_TOO_LONG",
         "Question and answer together are too large for the judge.",
@@ -96,27 +86,10 @@ def _error(code: str, message: str, hint: str) -> JudgeError:
     return PromptTooLongError(message, hint=hint) if is_too_long else JudgeError(message, hint=hint, code=code)
 
 
-def stalled() -> JudgeError:
-    """Nothing was heard for too long."""
-    return JudgeError("The judge fell silent.", hint="Try again later.", code="JUDGE_TIMEOUT")
-
-
-def of_connection(words: SafeText) -> JudgeError:
-    """The judge could not be reached, or the connection broke."""
+def unreachable(words: SafeText) -> JudgeError:
+    """The connection could not be made, or broke."""
     hint = "Check the network, and gatewayUrl or ANTHROPIC_BASE_URL if they are set."
     return JudgeError(f"The judge could not be reached: {_shortened(words)}", hint=hint, code="JUDGE_UNREACHABLE")
-
-
-def not_an_api(words: SafeText) -> JudgeError:
-    """Something answered that does not speak the Messages API."""
-    message = f"The judge's address does not answer like the Messages API: {_shortened(words)}"
-    return JudgeError(message, hint="Check gatewayUrl or ANTHROPIC_BASE_URL.", code="JUDGE_NOT_AN_API")
-
-
-def too_late(seconds: float) -> JudgeError:
-    """The deadline passed."""
-    hint = "Raise judge.timeoutSeconds, or try again later."
-    return JudgeError(f"The judge gave no answer within {seconds:g} s.", hint=hint, code="JUDGE_TIMEOUT")
 
 
 def _shortened(text: str) -> str:

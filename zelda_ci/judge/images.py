@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.session import MAX_IMAGE_BYTES, SessionImage, SessionTranscript, ToolReturned, media_type_of
 from zelda_ci.files import untrusted
 from zelda_ci.judge.rendering import lines_of_images
@@ -98,27 +99,18 @@ class SessionImages:
         return None if is_seen else self._why_not(image) or "it was not shown"
 
     def notes(self) -> Iterator[str]:
-        """What the judge did not see, in sentences."""
-        if not self.all:
-            return
-        count = f"{len(self.all)} images" if len(self.all) > 1 else "image"
-        if why := self._why_none:
-            yield f"The judge saw nothing of the session's {count}: {why}."
-            return
-        if gone := sum(image not in self._there for image in self.all):
-            yield f"Of the session's {count}, the files of {gone} are gone: the judge did not see them."
-        if len(self.all) > self.most:
-            yield f"Of the session's {count}, the judge saw the last {self.most}."
-
-    @property
-    def _why_none(self) -> str | None:
-        """Why no image is shown at all."""
-        reasons = {OFF: self.folder is None, REFUSED: self.is_refused, TOO_SMALL: not self.most}
-        return next((why for why, applies in reasons.items() if applies), None)
+        """What the judge did not see, in a sentence."""
+        unseen = [image for image in self.all if self.objection(image)]
+        if unseen:
+            why = ", ".join(dict.fromkeys(self._why_not(image) or BOUND for image in unseen))
+            count = format_count(len(self.all), "image")
+            yield f"Of {count} of the session, the judge did not see {len(unseen)}: {why}."
 
     def _why_not(self, image: SessionImage | None) -> str | None:
         """Why an image is not shown, however much room there is."""
-        return self._why_none or (None if image in self._there else GONE)
+        reasons = {OFF: self.folder is None, REFUSED: self.is_refused, TOO_SMALL: not self.most}
+        reasons[GONE] = image not in self._there
+        return next((why for why, applies in reasons.items() if applies), None)
 
     @cached_property
     def _there(self) -> frozenset[SessionImage | None]:

@@ -14,18 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.session import SessionTranscript
+from zelda_ci.judge import workspace
 from zelda_ci.judge.base import problems_of
 from zelda_ci.judge.characters import marked, spelled
 from zelda_ci.judge.prompts import fence, mark_of
 from zelda_ci.judge.rendering import CitedPiece, outline, pieces
-from zelda_ci.judge.workspace import (
-    MAX_FILE_BYTES,
-    MAX_PATTERN_LENGTH,
-    MAX_SEARCHED_BYTES,
-    FinalTree,
-    InvalidPatternError,
-    expression,
-)
 from zelda_ci.redact import Redactor, SafeText
 
 MAX_RESULT_LENGTH = 20_000
@@ -40,7 +33,9 @@ GONE = (
 )
 
 Number = Annotated[int, Field(ge=1)]
-Glob = Annotated[str, Field(max_length=MAX_PATTERN_LENGTH, description="Like src/**/*.py, or *.md at any depth.")]
+Glob = Annotated[
+    str, Field(max_length=workspace.MAX_PATTERN_LENGTH, description="Like src/**/*.py, or *.md at any depth.")
+]
 Found = tuple[str, str]
 """A heading in our own words, and the evidence under it."""
 
@@ -50,7 +45,7 @@ class NotThereError(Exception):
 
 
 class Request(BaseModel):
-    """What a judge asks for. The first line of its description is what a judge is told of it."""
+    """What a judge asks for. The docstring of each kind is what a judge is told of it."""
 
     model_config = ConfigDict(extra="forbid")
     tool: ClassVar[str]
@@ -67,7 +62,7 @@ class ListFiles(Request):
     glob: Glob = "*"
 
     def answer(self, session: "SessionLookups") -> Found:
-        found = session.files(self.glob)
+        found = session.tree.files([self.glob])
         shown = f", the first {MAX_LISTED} of them" if len(found) > MAX_LISTED else ""
         return f"{len(found)} files{shown}.{session.more}", "\n".join(map(spelled, found[:MAX_LISTED]))
 
@@ -98,12 +93,12 @@ class ReadFile(_Lines):
 
 
 class _Search(Request):
-    pattern: Annotated[str, Field(min_length=1, max_length=MAX_PATTERN_LENGTH)]
+    pattern: Annotated[str, Field(min_length=1, max_length=workspace.MAX_PATTERN_LENGTH)]
     is_regex: bool = Field(default=False, description="RE2 syntax; otherwise the text itself is searched.")
 
     @cached_property
     def _sought(self) -> Any:
-        return expression(self.pattern, is_regex=self.is_regex)
+        return workspace.expression(self.pattern, is_regex=self.is_regex)
 
     def _in(self, place: str, text: str) -> Iterator[str]:
         """Lines of a text that match, as much of each as shows where."""
@@ -130,10 +125,10 @@ class SearchFiles(_Search):
 
     def answer(self, session: "SessionLookups") -> Found:
         found: list[str] = []
-        unread, room = 0, MAX_SEARCHED_BYTES
-        for path in session.files(self.glob):
+        unread, room = 0, workspace.MAX_SEARCHED_BYTES
+        for path in session.tree.files([self.glob]):
             try:
-                text = session.redact(session.tree.text(path, min(MAX_FILE_BYTES, max(0, room))))
+                text = session.redact(session.tree.text(path, min(workspace.MAX_FILE_BYTES, max(0, room))))
             except OSError:
                 unread += 1
                 continue
@@ -144,17 +139,13 @@ class SearchFiles(_Search):
         return self._listed(found, (f" {unread} files were not searched." if unread else "") + session.more)
 
 
-class ListTurns(Request):
+class ListTurns(_Lines):
     """Lists turns of the session and their tool calls, one line each, with the size of what they returned."""
 
     tool = "list_turns"
-    first_turn: Number = 1
-    turns: Annotated[int, Field(ge=1, le=MAX_LISTED)] = 100
 
     def answer(self, session: "SessionLookups") -> Found:
-        turns = session.transcript.turns
-        shown = [turn for turn in turns if turn.index >= self.first_turn][: self.turns]
-        return f"{len(turns)} turns in all.", "\n".join(outline(shown))
+        return self._of("\n".join(outline(session.transcript.turns)), "{text}")
 
 
 class ReadTurn(_Lines):
@@ -225,7 +216,7 @@ class SessionLookups:
             return self.redact(problems_of(problem))
         except OSError as problem:
             return self.redact(f"That cannot be looked up: {problem.strerror}")
-        except (NotThereError, InvalidPatternError) as problem:
+        except (NotThereError, workspace.InvalidPatternError) as problem:
             return self.redact(f"That cannot be looked up: {problem}")
         text = marked(text)
         if len(text) > MAX_RESULT_LENGTH:
@@ -233,15 +224,11 @@ class SessionLookups:
         return self.redact(f"{heading}\n{fence('looked-up', text[:MAX_RESULT_LENGTH], self.nonce)}")
 
     @cached_property
-    def tree(self) -> FinalTree:
+    def tree(self) -> workspace.FinalTree:
         """The final workspace; raises NotThereError where it is gone."""
         if self.root is None:
             raise NotThereError(GONE)
-        return FinalTree(self.root)
-
-    def files(self, glob: str) -> list[str]:
-        """Paths of files that match."""
-        return self.tree.files([glob.removeprefix("./")])
+        return workspace.FinalTree(self.root)
 
     @property
     def more(self) -> str:

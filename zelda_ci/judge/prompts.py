@@ -64,13 +64,8 @@ def common_prefix(blocks: Sequence[str], nonce: str, images: SessionImages | Non
 def fence(kind: str, text: str, nonce: str) -> str:
     """The text between marks that only the holder of the nonce can write.
 
-    Args:
-        kind: What it is, in our own words: letters, digits and hyphens.
-        text: Anything at all. Where it holds the nonce, which takes a leak, the nonce is masked in it.
-        nonce: From `new_nonce`.
-
-    Raises:
-        ValueError: The kind is not ours, or the nonce too short to be one.
+    Where a text holds the nonce, which takes a leak, it is masked there. The kind is ours: letters, digits and hyphens;
+    raises ValueError for another, and for a nonce that is too short to be one.
     """
     if not kind.replace("-", "").isalnum() or len(nonce) < 2 * NONCE_BYTES:
         raise ValueError("a fence needs a plain kind and a nonce of its own")

@@ -2,9 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from zelda_ci.domain.session import (
@@ -26,7 +25,8 @@ from zelda_ci.judge.characters import marked
 SEPARATOR = "\n\n"
 # Of a text that has to be shortened: how things began tells a little more than how they ended.
 HEAD_SHARE = 0.6
-# Characters of the line that says what is left out.
+LEFT_OUT = "[... {} characters are left out here: this was too long to be shown whole ...]"
+# Characters of such a line.
 MAX_MARKER = 160
 
 
@@ -41,14 +41,11 @@ def lines_of_images(mark: str) -> re.Pattern[str]:
     return re.compile(f"^{told}$", re.MULTILINE)
 
 
-def _marker(_head: str, left_out: int) -> str:
-    return f"[... {left_out} characters are left out here: this was too long to be shown whole ...]"
-
-
-def windowed(text: str, budget_chars: int, marker: Callable[[str, int], str] = _marker) -> str:
+def windowed(text: str, budget_chars: int, marker: str = LEFT_OUT) -> str:
     """The text, or its head and tail around a marker that says how many characters are left out.
 
-    What deceives a reader is marked first, so that no mark makes a text larger than was measured.
+    What deceives a reader is marked first, so that no mark makes a text larger than was measured. The marker may name
+    the `line` at which the head ends, which may be cut.
     """
     text = marked(text)
     if len(text) <= budget_chars:
@@ -60,7 +57,7 @@ def windowed(text: str, budget_chars: int, marker: Callable[[str, int], str] = _
     end, start = head.rfind("\n"), tail.find("\n")
     head = head[:end] if end >= len(head) // 2 else head
     tail = tail[start + 1 :] if 0 <= start <= len(tail) // 2 else tail
-    return f"{head}\n{marker(head, len(text) - len(head) - len(tail))}\n{tail}"
+    return f"{head}\n{marker.format(len(text) - len(head) - len(tail), line=len(f'{head}.'.splitlines()))}\n{tail}"
 
 
 def chunked(units: Iterable[str], budget_chars: int) -> list[str]:
@@ -123,7 +120,7 @@ def pieces(transcript: SessionTranscript, mark: str, max_chars: int | None = Non
     Args:
         transcript: Of any length.
         mark: Stands in every heading and is unknown to the session, which therefore cannot forge a heading.
-        max_chars: Of longer texts of calls, head and tail around a line that says how to look up the rest.
+        max_chars: Of longer calls, head and tail around a line that says how to look up the rest; see `limits`.
     """
     most = limits(transcript, max_chars) if max_chars else {}
     place = "turn 0"
@@ -136,10 +133,12 @@ def pieces(transcript: SessionTranscript, mark: str, max_chars: int | None = Non
         words = (f"(thinking) {entry.thinking}" if entry.thinking else "", entry.text)
         yield CitedPiece(place, f"{place}{_thread(entry)}{invented}", "\n".join(filter(None, words)))
         for number, call in enumerate(entry.tool_calls, start=1):
-            texts: Iterable[str] = map(marked, _call_texts(call, mark))
+            # With the lines that look-ups count.
+            text = marked("\n".join(_call_texts(call, mark)))
             if limit := most.get((entry.index, number)):
-                texts = _shortened(texts, limit, mark, f"turn {entry.index}, call {number}")
-            yield CitedPiece(f"{place} call {number}", f"{place} call {number}: {call.name}", "\n".join(texts))
+                where = f"read_turn shows them: turn {entry.index}, call {number}, first_line {{line}}"
+                text = windowed(text, limit, f"[{mark} {{}} characters are left out here; {where}]")
+            yield CitedPiece(f"{place} call {number}", f"{place} call {number}: {call.name}", text)
 
 
 def units(transcript: SessionTranscript, mark: str, max_chars: int | None = None) -> tuple[str, ...]:
@@ -173,7 +172,7 @@ def outline(turns: Iterable[Turn], max_brief: int = 120) -> Iterator[str]:
     for turn in turns:
         yield f"turn {turn.index}{_thread(turn)}: {brief(turn.text or turn.thinking or '')}"
         for number, call in enumerate(turn.tool_calls, start=1):
-            returned = "never returned" if call.output is None else f"returned {_count(call.output)} lines"
+            returned = "never returned" if call.output is None else f"returned {len(call.output.splitlines())} lines"
             ended = ", denied" if call.denied else ", an error" if call.is_error else ""
             given = brief(" ".join(_fields(call.input)))
             yield f"turn {turn.index} call {number}: {call.name} {given} - {returned}{ended}"
@@ -205,25 +204,6 @@ def _call_texts(call: ToolCall, mark: str) -> Iterator[str]:
         yield f"[{mark} returned{' an error' if call.is_error else ''}{', denied' if call.denied else ''}]"
         yield call.output
         yield from _image_lines(call.images, mark)
-
-
-def _shortened(texts: Iterable[str], limit: int, mark: str, where: str) -> Iterator[str]:
-    """Of each of the texts that are longer, head and tail."""
-    line = 1
-    for text in texts:
-        yield windowed(text, limit, partial(_read_marker, mark, where, line)) if len(text) > limit else text
-        line += _count(text)
-
-
-def _read_marker(mark: str, where: str, line: int, head: str, left_out: int) -> str:
-    """From the last line on that is shown, because it may be cut."""
-    place = f"{where}, first_line {line + _count(head) - 1}"
-    return f"[{mark} {left_out} characters are left out here; read_turn shows them: {place}]"
-
-
-def _count(text: str) -> int:
-    """Lines of a text before which and after which a line ends, as look-ups count them."""
-    return len(f"{text}\n".splitlines())
 
 
 def _image_lines(images: Sequence[SessionImage], mark: str) -> Iterator[str]:

@@ -46,9 +46,6 @@ PART_STEPS = 20
 # How often the room is halved: an estimate that is wrong by more than this is no estimate.
 MAX_CUTS = 3
 
-# What is said to be wrong with the finding on a part.
-MAX_PROBLEMS = 10
-
 HEAD_AND_TAIL = (
     "Of long texts in the tool calls of this large session, the judge saw head and tail, and could look up the rest."
 )
@@ -195,7 +192,7 @@ async def _finding(judge: Judge, query: TranscriptQuery[F, R], part: TranscriptP
     first = query.check(await judge.ask(question, query.finding))
     if not first.problems:
         return first.value
-    again = repeated(question, first.problems[:MAX_PROBLEMS], query.nonce)
+    again = repeated(question, first.problems, query.nonce)
     try:
         return query.check(await judge.ask(again, query.finding)).value
     except JudgeError:

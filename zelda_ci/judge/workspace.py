@@ -43,11 +43,11 @@ class FinalTree:
 
     def files(self, patterns: Sequence[str]) -> list[str]:
         """Regular files that a pattern covers, by path, in a fixed order."""
-        return [path for path, _ in self._tree.files if globs.matches(patterns, path)]
+        return [path for path, _ in self._tree.files if _covers(patterns, path)]
 
     def others(self, patterns: Sequence[str]) -> list[str]:
         """What a pattern covers that is neither a regular file nor a folder, by path."""
-        return [path for path in self._tree.others if globs.matches(patterns, path)]
+        return [path for path in self._tree.others if _covers(patterns, path)]
 
     def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
         """The whole content of a regular file.
@@ -70,6 +70,10 @@ class FinalTree:
         if b"\0" in data:
             raise OSError(errno.EINVAL, "a binary file")
         return data.decode("utf-8", "replace")
+
+
+def _covers(patterns: Sequence[str], path: str) -> bool:
+    return globs.matches((pattern.removeprefix("./") for pattern in patterns), path)
 
 
 def expression(pattern: str, *, is_regex: bool = True, ignores_case: bool = False) -> Any:

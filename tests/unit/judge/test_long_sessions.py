@@ -17,7 +17,7 @@ from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.judge.base import JudgeQuestion, estimated_tokens
 from zelda_ci.judge.lookups import SessionLookups
-from zelda_ci.judge.rendering import SEPARATOR, limits, units
+from zelda_ci.judge.rendering import SEPARATOR, limits, pieces, units
 from zelda_ci.judge.transcript import (
     MAX_TEXT_CHARS,
     MAX_WHOLE_TOKENS,
@@ -68,21 +68,21 @@ LINES = st.lists(PLAIN | st.sampled_from(["", "x" * 300]), max_size=60)
 @settings(max_examples=50, deadline=None)
 @given(lines=LINES, most=st.integers(min_value=200, max_value=600))
 def test_nothing_but_the_middle_is_missing_and_the_look_up_begins_there(lines: list[str], most: int) -> None:
-    text = "\n".join([*lines, "the end"])
-    whole = with_output(text)
-    shown = told(whole, most)
-    if len(text) <= most:
-        assert shown.endswith(f"\n{text}")
+    whole = with_output("\n".join([*lines, "the end"]))
+    (*_, call) = pieces(whole, MARK)
+    (*_, shown) = pieces(whole, MARK, most)
+    assert len(shown.text) <= most
+    if len(call.text) <= most:
+        assert shown == call
         return
-    before, count, turn, call, first, after = LEFT_OUT.split(shown)
-    head, tail = before.partition(f"b.py\n[{MARK} returned]\n")[2].removesuffix("\n"), after.removeprefix("\n")
-    assert len(head) + int(count) + len(tail) == len(text)
-    assert text.startswith(head)
-    assert text.endswith(tail)
-    assert len(shown) <= len(told(with_output(""), most)) + most
-    at = len(head) + 1 if text[len(head)] == "\n" else head.rfind("\n") + 1
-    (line, _, _) = text[at:].partition("\n")
-    assert f"\n{line}\n" in looked_up(whole, turn, call, first, lines=2)
+    before, count, turn, number, first, after = LEFT_OUT.split(shown.text)
+    head, tail = before.removesuffix("\n"), after.removeprefix("\n")
+    assert len(head) + int(count) + len(tail) == len(call.text)
+    assert call.text.startswith(head)
+    assert call.text.endswith(tail)
+    at = len(head) + 1 if call.text[len(head)] == "\n" else head.rfind("\n") + 1
+    (line, _, _) = call.text[at:].partition("\n")
+    assert f"\n{line}\n" in looked_up(whole, turn, number, first, lines=2)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\u2028", "\n\n"])
@@ -170,7 +170,7 @@ def test_less_is_shown_only_where_it_does_not_fit_otherwise(context_tokens: int,
 
 
 def test_parts_are_read_whole_because_their_readers_look_nothing_up() -> None:
-    assert query(LONG, can_look_up=True, context_tokens=15_000)[1] > 1
+    assert query(LONG, can_look_up=True, context_tokens=10_000)[1] > 1
 
 
 def test_a_text_too_large_for_a_part_of_its_own_is_shown_by_head_and_tail_and_the_note_says_so() -> None:
@@ -187,6 +187,6 @@ def test_both_judges_are_told_the_same_and_all_where_they_may_not_look_up(max_lo
     for kind in (RequirementFulfillment, ToolUsage):
         anyio.run(run_evaluator, kind(judge, NONCE, Redactor()), context, Redactor())
     assert {question.name for question in judge.asked} == {"requirement-fulfillment", "tool-usage"}
-    (blocks,) = {question.common.blocks for question in judge.asked if question.common}
+    (blocks,) = {question.common.blocks for question in judge.asked}
     assert bool(LEFT_OUT.search("".join(blocks))) is bool(max_lookups)
     assert {question.lookups is not None for question in judge.asked} == {bool(max_lookups)}

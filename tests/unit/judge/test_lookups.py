@@ -58,8 +58,8 @@ def test_requests_have_the_defaults_and_bounds_that_a_judge_is_told() -> None:
     assert fields == {
         "read_file.first_line": (1, 1, None),
         "read_file.lines": (200, 1, 400),
-        "list_turns.first_turn": (1, 1, None),
-        "list_turns.turns": (100, 1, 500),
+        "list_turns.first_line": (1, 1, None),
+        "list_turns.lines": (200, 1, 400),
         "read_turn.turn": (None, 1, None),
         "read_turn.call": (0, 0, None),
         "read_turn.first_line": (1, 1, None),
@@ -171,7 +171,7 @@ def test_the_decisive_line_of_a_long_output_is_found_and_read() -> None:
     lines = inside(look("list_turns")).splitlines()
     assert lines[-1] == "turn 3: All 7 tests pass."
     assert any(line.startswith("turn 2 call 1: Bash") and "returned 20000 lines" in line for line in lines)
-    assert inside(look("list_turns", first_turn=3)).splitlines() == lines[-1:]
+    assert inside(look("list_turns", first_line=5)).splitlines() == lines[-1:]
 
 
 @pytest.mark.parametrize(
