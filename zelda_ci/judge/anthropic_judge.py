@@ -91,8 +91,7 @@ class AnthropicJudge:
     async def _alone_at_first(self, question: JudgeQuestion) -> anyio.Event:
         """Wait until another question that begins alike is being answered: at once, each would pay for all of it.
 
-        The event is to be set when the first answer begins: from then on others can read what the question has written
-        into the cache.
+        The event is to be set when the answer begins: from then on others can read from the cache.
         """
         start = (question.common.system, *question.common.blocks)
         begun = anyio.Event()
@@ -150,7 +149,7 @@ class AnthropicJudge:
                 if problem.status_code == 400 and self._leave_out(words, talk, left_out):
                     continue
                 is_event = problem.status_code < 300
-                status = failures.status_of_event(problem.body) if is_event else problem.status_code
+                status = failures.STREAMED.get(str(problem.type), 500) if is_event else problem.status_code
                 failure, may_pass = failures.of_status(status, words), is_event and (status == 429 or status >= 500)
             except (anthropic.APIConnectionError, httpx2.TransportError) as problem:
                 failure = failures.unreachable(self.redact(str(problem.__cause__ or problem)))

@@ -112,17 +112,13 @@ class AbsentJudge:
     why: JudgeError
 
     async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
-        """Say why there is no answer."""
         raise self.why
-
-
-MAX_PROBLEMS = 10
 
 
 def problems_of(problem: ValidationError) -> str:
     """What is wrong with a form, in words for the model that filled it in; nothing of what it wrote."""
     errors = problem.errors(include_url=False, include_input=False, include_context=False)
-    sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:MAX_PROBLEMS]]
+    sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:10]]
     return spelled("; ".join(sentences))
 
 
@@ -139,16 +135,13 @@ class JudgePanel:
 
     @property
     def model(self) -> str:
-        """All of them."""
         return MODEL_SEPARATOR.join(judge.model for judge in self.judges)
 
     @property
     def context_tokens(self) -> int:
-        """What each of them takes."""
         return min(judge.context_tokens for judge in self.judges)
 
     async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
-        """Ask the one whose vote it is; raises JudgeError as that one does."""
         return await self.judges[question.vote % len(self.judges)].ask(question, form)
 
 

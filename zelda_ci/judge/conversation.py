@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import A, JudgeQuestion, problems_of
+from zelda_ci.judge.images import text_block
 from zelda_ci.judge.prompts import render
 from zelda_ci.redact import Redactor, SafeText
 
@@ -46,7 +47,7 @@ class Conversation(Generic[A]):
     question: JudgeQuestion
     form: type[A]
     schemas: Mapping[type[BaseModel], Mapping[str, Any]]
-    """JSON Schemas of the form and of those that others answer in who share what is cached."""
+    """JSON Schemas of the form and of others that are answered in by who shares what is cached."""
     limits: LookupLimits
     redact: Redactor
     _looked_up: int = 0
@@ -83,15 +84,12 @@ class Conversation(Generic[A]):
 
     @property
     def has_images(self) -> bool:
-        """Whether the next request shows any."""
         return any(block["type"] == "image" for block in self._messages[0]["content"])
 
     def take(self, content: Sequence[Block], spent_usd: float) -> A | None:
         """Return the input of the one call in a reply that answers; without one, note what the next request says.
 
-        Raises:
-            JudgeError: It is in no valid form, and that was told before: a judge that is wrong twice would be wrong a
-                third time, for money.
+        Raises JudgeError where that was told before: a judge that is wrong twice would be wrong again, for money.
         """
         calls = [block for block in content if block.get("type") == "tool_use"]
         given = [call["input"] for call in calls if call["name"] == self._tool]
@@ -110,10 +108,9 @@ class Conversation(Generic[A]):
             hint = "Try again, or choose another judgeModel."
             raise JudgeError(self.redact(message), hint=hint, code="JUDGE_ANSWER_INVALID")
         self._corrected = True
-        words = self.redact(
-            f"That answer cannot be used: {problem}. Give it again, whole, by calling {self._tool} once."
-        )
-        self._go_on(content, [_result(call["id"], words, is_error=True) for call in calls] or [_block(words)])
+        again = f"Give it again, whole, by calling {self._tool} once."
+        words = self.redact(f"That answer cannot be used: {problem}. {again}")
+        self._go_on(content, [_result(call["id"], words, is_error=True) for call in calls] or [text_block(words)])
         return None
 
     def _opening(self) -> list[Block]:
@@ -127,17 +124,13 @@ class Conversation(Generic[A]):
             # What several questions of a run begin with is written into the cache once, at the last block they share.
             if blocks:
                 blocks[-1]["cache_control"] = CACHED
-        how = render(
-            "answering",
-            tool=self._tool,
-            offered=[tool["name"] for tool in self._offered],
-            limits=self.limits,
-            remark=question.lookups.remark if question.lookups else "",
-        )
+        offered = [tool["name"] for tool in self._offered]
+        remark = question.lookups.remark if question.lookups else ""
+        how = render("answering", tool=self._tool, offered=offered, limits=self.limits, remark=remark)
         return [*shown, *shared, *self._blocks([f"{question.body}\n\n{how}"])]
 
     def _blocks(self, texts: Iterable[str]) -> list[Block]:
-        return [_block(self.redact(text)) for text in texts if text]
+        return [text_block(self.redact(text)) for text in texts if text]
 
     def _answer_tools(self, *, is_strict: bool) -> Iterator[Block]:
         for form, schema in self.schemas.items():
@@ -165,7 +158,7 @@ class Conversation(Generic[A]):
 
     def _go_on(self, content: Sequence[Block], words: list[Block]) -> None:
         """Note a reply as the API wants to see it again, which refuses an empty message, and what is said to it."""
-        said = [*_again(content, self.redact)] or [_block("{}")]
+        said = [*_again(content, self.redact)] or [text_block("{}")]
         self._messages += [{"role": "assistant", "content": said}, {"role": "user", "content": words}]
 
 
@@ -179,7 +172,7 @@ def _again(content: Sequence[Block], redact: Redactor) -> Iterator[Block]:
     for block in content:
         match block.get("type"):
             case "text" if block.get("text"):
-                yield _block(redact(str(block["text"])))
+                yield text_block(redact(str(block["text"])))
             case "tool_use":
                 yield {**block, "input": redact.json(block["input"])}
             case "thinking" | "redacted_thinking":
@@ -189,10 +182,6 @@ def _again(content: Sequence[Block], redact: Redactor) -> Iterator[Block]:
                 pass
 
 
-def _block(text: str) -> Block:
-    return {"type": "text", "text": text}
-
-
 def _result(call_id: str, text: SafeText, is_error: bool = False) -> Block:  # noqa: FBT001, FBT002
-    result: Block = {"type": "tool_result", "tool_use_id": call_id, "content": [_block(text)]}
+    result: Block = {"type": "tool_result", "tool_use_id": call_id, "content": [text_block(text)]}
     return {**result, "is_error": True} if is_error else result

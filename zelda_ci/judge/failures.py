@@ -28,8 +28,8 @@ _BY_STATUS = {
     529: ("JUDGE_OVERLOADED", "The judge's provider is overloaded", LATER),
 }
 
-# The same inside a stream that had begun well.
-_STREAMED = {
+# The same by the type of an error inside a stream that had begun well; 500 for others.
+STREAMED = {
     "overloaded_error": 529,
     "rate_limit_error": 429,
     "authentication_error": 401,
@@ -56,12 +56,6 @@ _BY_STOP = {
         "Lower judge.contextTokens to what the model really has.",
     ),
 }
-
-
-def status_of_event(body: object) -> int:
-    """The HTTP status that an error in a stream stands for, which had begun well."""
-    error = body.get("error") if isinstance(body, dict) else None
-    return _STREAMED.get(str(error.get("type")) if isinstance(error, dict) else "", 500)
 
 
 def of_status(status: int, words: SafeText) -> JudgeError:

@@ -34,6 +34,10 @@ OFF = "judge.images is off"
 REFUSED = "the judge's API refused images"
 
 
+def text_block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
 @dataclass
 class SessionImages:
     """The images of one session, and what a judge has seen of them."""
@@ -57,7 +61,6 @@ class SessionImages:
 
     @property
     def can_be_shown(self) -> bool:
-        """Whether there is anything to show."""
         return bool(self.all) and self.folder is not None
 
     @property
@@ -85,12 +88,12 @@ class SessionImages:
                     left, room = left - 1, room - len(data)
                     self.shown.add(image.sha256)
                     source = {"type": "base64", "media_type": image.media_type, "data": base64.b64encode(data).decode()}
-                    blocks += [_text(behind)] if behind else []
+                    blocks += [text_block(behind)] if behind else []
                     blocks.append({"type": "image", "source": source})
                     behind = ""
                 else:
                     behind = f"\n[{self.mark} this image is not shown: {why or BOUND}]{behind}"
-            blocks.append(_text(text[:end] + behind))
+            blocks.append(text_block(text[:end] + behind))
         return blocks[::-1]
 
     def objection(self, image: SessionImage) -> str | None:
@@ -128,7 +131,3 @@ class SessionImages:
             return None
         is_it = hashlib.sha256(data).hexdigest() == image.sha256 and media_type_of(data) == image.media_type
         return data if is_it else None
-
-
-def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}

@@ -28,16 +28,12 @@ MAX_MATCHES = 60
 # Of a line in a list of matches.
 MAX_EXCERPT_LENGTH = 300
 
-GONE = (
-    "The final workspace is gone, because this run is judged again: its files cannot be looked up, the transcript can."
-)
+GONE = "The final workspace is gone, because this run is judged again: only the transcript can be looked up."
 
 Number = Annotated[int, Field(ge=1)]
-Glob = Annotated[
-    str, Field(max_length=workspace.MAX_PATTERN_LENGTH, description="Like src/**/*.py, or *.md at any depth.")
-]
+Glob = Annotated[str, Field(max_length=300, description="Like src/**/*.py, or *.md at any depth.")]
+# A heading in our own words, and the evidence under it.
 Found = tuple[str, str]
-"""A heading in our own words, and the evidence under it."""
 
 
 class NotThereError(Exception):
@@ -194,24 +190,20 @@ class SessionLookups:
 
     @property
     def remark(self) -> str:
-        """What the judge should know about the tools, in a sentence."""
         return "" if self.root else GONE
 
     @cached_property
     def tools(self) -> tuple[Mapping[str, Any], ...]:
         """Those for files are offered only where there are any."""
         offered = (*(OF_FILES if self.root else ()), *OF_THE_TRANSCRIPT)
-        return tuple(
-            {"name": kind.tool, "description": kind.__doc__, "input_schema": kind.model_json_schema()}
-            for kind in offered
-        )
+        return tuple({"name": k.tool, "description": k.__doc__, "input_schema": k.model_json_schema()} for k in offered)
 
     def run(self, name: str, values: Mapping[str, Any]) -> SafeText:
         """One look-up; what is wrong with it is said in the answer."""
+        if name not in BY_TOOL:
+            return self.redact("There is no tool of this name.")
         try:
             heading, text = BY_TOOL[name].model_validate(dict(values)).answer(self)
-        except KeyError:
-            return self.redact("There is no tool of this name.")
         except ValidationError as problem:
             return self.redact(problems_of(problem))
         except OSError as problem:
@@ -232,12 +224,10 @@ class SessionLookups:
 
     @property
     def more(self) -> str:
-        """What lists of files cannot tell."""
         return "" if self.tree.is_whole else " There is more in the tree: not all of it was looked at."
 
     @cached_property
     def pieces(self) -> tuple[CitedPiece, ...]:
-        """The transcript by place."""
         return tuple(pieces(self.transcript, mark_of(self.nonce)))
 
 

@@ -15,8 +15,6 @@ from zelda_ci.judge.images import SessionImages
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-HERE = Path(__file__).with_name("prompts")
-
 
 def render(name: str, **values: object) -> str:
     """The prompt `<name>.j2` with its values; a value that is missing is an error, never a blank."""
@@ -30,7 +28,7 @@ def environment() -> "Environment":
 
     # What is rendered is read by a model: escaping HTML would only spoil the evidence.
     return Environment(
-        loader=FileSystemLoader(HERE),
+        loader=FileSystemLoader(Path(__file__).with_name("prompts")),
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701
         trim_blocks=True,

@@ -28,15 +28,15 @@ HEAD_SHARE = 0.6
 LEFT_OUT = "[... {} characters are left out here: this was too long to be shown whole ...]"
 # Characters of such a line.
 MAX_MARKER = 160
-
-
-def image_line(mark: str, number: int, image: SessionImage) -> str:
-    """What stands for an image in a text; with a mark that the session does not know, it cannot forge one."""
-    return f"[{mark} image {number}: {image.media_type}, {image.size_bytes} bytes, {image.sha256}]"
+# Of what was said, and of what a call was given, in an outline.
+MAX_BRIEF = 120
 
 
 def lines_of_images(mark: str) -> re.Pattern[str]:
-    """Matches such lines; the group is the digest."""
+    """Matches the lines that stand for images in a text; the group is the digest.
+
+    They hold a mark that the session does not know, so that it cannot forge one.
+    """
     told = rf"\[{re.escape(mark)} image \d+: image/\w+, \d+ bytes, ([0-9a-f]{{64}})\]"
     return re.compile(f"^{told}$", re.MULTILINE)
 
@@ -158,24 +158,19 @@ def preface(transcript: SessionTranscript, mark: str) -> tuple[str, ...]:
     return (marked("\n".join(missing)),) if missing[1:] else ()
 
 
-def outline(turns: Iterable[Turn], max_brief: int = 120) -> Iterator[str]:
-    """A line for each turn and call: for knowing what to look up.
-
-    Args:
-        turns: Of a session.
-        max_brief: Characters of what was said, and of what a call was given.
-    """
-
-    def brief(text: str) -> str:
-        return " ".join(text[: 4 * max_brief].split())[:max_brief]
-
+def outline(turns: Iterable[Turn]) -> Iterator[str]:
+    """A line for each turn and call: for knowing what to look up."""
     for turn in turns:
-        yield f"turn {turn.index}{_thread(turn)}: {brief(turn.text or turn.thinking or '')}"
+        yield f"turn {turn.index}{_thread(turn)}: {_brief(turn.text or turn.thinking or '')}"
         for number, call in enumerate(turn.tool_calls, start=1):
             returned = "never returned" if call.output is None else f"returned {len(call.output.splitlines())} lines"
             ended = ", denied" if call.denied else ", an error" if call.is_error else ""
-            given = brief(" ".join(_fields(call.input)))
+            given = _brief(" ".join(_fields(call.input)))
             yield f"turn {turn.index} call {number}: {call.name} {given} - {returned}{ended}"
+
+
+def _brief(text: str) -> str:
+    return " ".join(text[: 4 * MAX_BRIEF].split())[:MAX_BRIEF]
 
 
 def _around(entry: ToolReturned | UserSaid | Denied | HookRan | Retried | Noticed, mark: str) -> tuple[str, str]:
@@ -207,7 +202,8 @@ def _call_texts(call: ToolCall, mark: str) -> Iterator[str]:
 
 
 def _image_lines(images: Sequence[SessionImage], mark: str) -> Iterator[str]:
-    yield from (image_line(mark, number, image) for number, image in enumerate(images, start=1))
+    for number, image in enumerate(images, start=1):
+        yield f"[{mark} image {number}: {image.media_type}, {image.size_bytes} bytes, {image.sha256}]"
 
 
 def _fields(values: Mapping[str, Any]) -> Iterator[str]:

@@ -10,7 +10,7 @@ conservative rule of the metric does.
 
 import functools
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -25,20 +25,16 @@ from zelda_ci.judge.rendering import SEPARATOR, chunked, outline, preface, units
 
 # Of the judge's context; the rest is for its answer, and for the estimate being an estimate.
 CONTEXT_SHARE = 0.8
-
 # Of the room; beside findings, for knowing what to look up.
 OUTLINE_SHARE = 0.1
-
 # Less room than this for a part of the transcript makes no sense.
 MIN_TOKENS = 1000
-
 # By the estimate: a transcript up to this size is told whole, whatever is in it.
 MAX_WHOLE_TOKENS = 25_000
-
-# Of one text in a larger transcript, see `rendering.limits`: the first with which the transcript fits. In real sessions
+# Of one call in a larger transcript, see `rendering.limits`: the first with which the transcript fits. In real sessions
 # (see benchmarks/judging.py) 15 percent of all results are longer than the first, with three quarters of all that is
 # returned.
-MAX_TEXT_CHARS = (3000, 1000)
+MAX_CALL_CHARS = (3000, 1000)
 
 # Into which the room of a part is counted: judges whose questions are about as long read the same parts, paid once.
 PART_STEPS = 20
@@ -114,11 +110,7 @@ class QueryResult(Generic[R]):
 
 
 async def query_transcript(transcript: SessionTranscript, judge: Judge, query: TranscriptQuery[F, R]) -> QueryResult[R]:
-    """Read a transcript.
-
-    Raises:
-        JudgeError: The judge gave no result, or could not read one of the parts.
-    """
+    """Read a transcript; raises JudgeError where there is no result, or one of the parts could not be read."""
     room = int(CONTEXT_SHARE * judge.context_tokens)
     for cuts in range(MAX_CUTS):
         try:
@@ -132,48 +124,35 @@ async def _read(
     transcript: SessionTranscript, judge: Judge, query: TranscriptQuery[F, R], room: int, *, is_last: bool = False
 ) -> QueryResult[R]:
     """Read a transcript by questions of so many tokens."""
-    for text, notes in _tellings(transcript, query):
+    mark = mark_of(query.nonce)
+    first = preface(transcript, mark)
+    pieces = (*first, *units(transcript, mark))
+    texts = [SEPARATOR.join(pieces)]
+    if query.can_look_up and estimated_tokens(texts[0]) > MAX_WHOLE_TOKENS:
+        texts = [SEPARATOR.join((*first, *units(transcript, mark, most))) for most in MAX_CALL_CHARS]
+    for text in texts:
         if estimated_tokens(text) <= room - query.fixed_tokens:
-            return QueryResult(await query.finish(EarlierFindings(text, is_whole=True)), notes=notes)
+            cut_note = (HEAD_AND_TAIL,) if text != SEPARATOR.join(pieces) else ()
+            return QueryResult(await query.finish(EarlierFindings(text, is_whole=True)), notes=cut_note)
     budget = _part_chars(room, query.question(TranscriptPart("", 1, 1)).tokens)
-    pieces = _pieces(transcript, query)
     texts = chunked(pieces, budget)
     parts = [TranscriptPart(text, number, len(texts)) for number, text in enumerate(texts, start=1)]
     read = await all_of([functools.partial(_finding, judge, query, part) for part in parts])
+    if unread := [finding for finding in read if isinstance(finding, JudgeError)]:
+        # What nobody read may decide: better no result than one that is silent about it.
+        raise unread[0]
     findings = [finding for finding in read if not isinstance(finding, JudgeError)]
-    for problem in read:
-        # A part that nobody read may hold what decides: better no result than one that is silent about it.
-        if isinstance(problem, JudgeError):
-            raise problem
     count = f"{len(parts)} parts" if len(parts) > 1 else "a part of its own"
-    notes = (f"The transcript did not fit into the judge's context and was read in {count}.",)
+    notes = [f"The transcript did not fit into the judge's context and was read in {count}."]
     if cut := sum(len(piece) > budget for piece in pieces):
-        notes = (*notes, f"Of {cut} turns or calls that were too large for it, the judge saw head and tail only.")
+        notes.append(f"Of {cut} turns or calls that were too large for it, the judge saw head and tail only.")
     try:
-        return QueryResult(await query.finish(_earlier(transcript, query, findings, room)), len(parts), notes)
+        return QueryResult(await query.finish(_earlier(transcript, query, findings, room)), len(parts), tuple(notes))
     except JudgeError as problem:
         if isinstance(problem, PromptTooLongError) and not is_last:
             raise
         merged = f"The judge could not conclude from the parts, so a conservative rule did: {problem.message}"
         return QueryResult(query.merge(findings), len(parts), (*notes, merged))
-
-
-def _tellings(transcript: SessionTranscript, query: TranscriptQuery[F, R]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The transcript in one piece, with what limits it: as much of it as a judge needs, then less."""
-    whole = SEPARATOR.join(_pieces(transcript, query))
-    if not query.can_look_up or estimated_tokens(whole) <= MAX_WHOLE_TOKENS:
-        yield whole, ()
-        return
-    for most in MAX_TEXT_CHARS:
-        text = SEPARATOR.join(_pieces(transcript, query, most))
-        yield text, (HEAD_AND_TAIL,) if text != whole else ()
-
-
-def _pieces(
-    transcript: SessionTranscript, query: TranscriptQuery[F, R], max_chars: int | None = None
-) -> tuple[str, ...]:
-    mark = mark_of(query.nonce)
-    return (*preface(transcript, mark), *units(transcript, mark, max_chars))
 
 
 def _part_chars(room: int, fixed_tokens: int) -> int:

@@ -19,7 +19,7 @@ from zelda_ci.judge.base import JudgeQuestion, estimated_tokens
 from zelda_ci.judge.lookups import SessionLookups
 from zelda_ci.judge.rendering import SEPARATOR, limits, pieces, units
 from zelda_ci.judge.transcript import (
-    MAX_TEXT_CHARS,
+    MAX_CALL_CHARS,
     MAX_WHOLE_TOKENS,
     CheckedFinding,
     EarlierFindings,
@@ -163,7 +163,7 @@ def test_a_long_session_is_told_with_head_and_tail_of_long_results_where_the_res
     assert query(LONG, can_look_up=False, context_tokens=200_000)[0] == QueryResult(whole)
 
 
-@pytest.mark.parametrize(("context_tokens", "most"), [(60_000, MAX_TEXT_CHARS[0]), (20_000, MAX_TEXT_CHARS[1])])
+@pytest.mark.parametrize(("context_tokens", "most"), [(60_000, MAX_CALL_CHARS[0]), (20_000, MAX_CALL_CHARS[1])])
 def test_less_is_shown_only_where_it_does_not_fit_otherwise(context_tokens: int, most: int) -> None:
     result, parts = query(LONG, can_look_up=True, context_tokens=context_tokens)
     assert (result.value, parts) == (told(LONG, most), 0)
