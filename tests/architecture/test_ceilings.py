@@ -15,12 +15,12 @@ MAX_FILE_LINES = 1000
 SLACK = 0.1
 
 CEILINGS = {
-    "zelda_ci": 1427,
-    "zelda_ci/ci": 5803,
+    "zelda_ci": 1425,
+    "zelda_ci/ci": 5802,
     "zelda_ci/cli": 3420,
-    "zelda_ci/compare": 2948,
+    "zelda_ci/compare": 2484,
     "zelda_ci/config": 2493,
-    "zelda_ci/domain": 3881,
+    "zelda_ci/domain": 3876,
     "zelda_ci/execution": 3782,
     "zelda_ci/files": 915,
     "zelda_ci/github": 2279,
@@ -31,7 +31,7 @@ CEILINGS = {
     "zelda_ci/process": 646,
     "zelda_ci/report": 9029,
     "zelda_ci/sandbox": 2964,
-    "zelda_ci/selection": 687,
+    "zelda_ci/selection": 607,
     "zelda_ci/storage": 1551,
     "zelda_ci/test_output": 2179,
     "zelda_ci/workspace": 4282,
@@ -42,11 +42,11 @@ CEILINGS = {
     "tests/architecture": 942,
     "tests/golden": 1416,
     "tests/hostile": 3378,
-    "tests/integration": 19199,
+    "tests/integration": 19164,
     "tests/scenarios": 3486,
-    "tests/slow": 509,
-    "tests/support": 7106,
-    "tests/unit": 19069,
+    "tests/slow": 506,
+    "tests/support": 7098,
+    "tests/unit": 19039,
 }
 
 
