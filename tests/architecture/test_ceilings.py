@@ -15,7 +15,7 @@ MAX_FILE_LINES = 1000
 SLACK = 0.1
 
 CEILINGS = {
-    "zelda_ci": 1427,
+    "zelda_ci": 1434,
     "zelda_ci/ci": 5803,
     "zelda_ci/cli": 3424,
     "zelda_ci/compare": 2948,
@@ -24,7 +24,7 @@ CEILINGS = {
     "zelda_ci/execution": 3782,
     "zelda_ci/files": 915,
     "zelda_ci/github": 2279,
-    "zelda_ci/judge": 1747,
+    "zelda_ci/judge": 1735,
     "zelda_ci/metrics": 3271,
     "zelda_ci/model_proxy": 4242,
     "zelda_ci/pipeline": 6124,
