@@ -390,7 +390,7 @@ def _judging(mode: Mode, redact: Redactor, rate_limits: RateLimits) -> JudgeFact
                 suite.judge.max_lookups, suite.judge.max_lookup_characters, suite.judge.max_lookup_cost_usd
             ),
         )
-        forms = metrics.forms(suite.metrics)
+        forms = (metrics.forms(suite.metrics),)
         judges = [
             anthropic_judge.AnthropicJudge(replace(access, model=model), redact, _price, notify, forms=forms)
             for model in models_of(suite)

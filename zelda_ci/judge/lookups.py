@@ -46,7 +46,7 @@ class ListFiles(_Request):
 
 
 class ReadFile(_Request):
-    """Reads lines of any file of the final workspace. Cite them as path:first-last."""
+    """Reads lines of any file of the final workspace. Cite them by the kind file."""
 
     path: str = Field(description="From the top of the repository.")
     first_line: int = Field(1, ge=1)
@@ -70,7 +70,7 @@ class ListTurns(_Request):
 
 
 class ReadTurn(_Request):
-    """Reads what was said in a turn, or one of its tool calls with its whole output. Cite it as turn 7 call 2."""
+    """Reads what was said in a turn, or one of its tool calls with its whole output. Cite it by the kind transcript."""
 
     turn: int = Field(ge=1)
     call: int = Field(0, ge=0, description="Number of the call; 0 for the turn with all its calls.")
@@ -80,7 +80,7 @@ class ReadTurn(_Request):
 
 
 class ViewImage(_Request):
-    """Shows an image that a tool call returned. Cite it as turn 7 call 2 image 1, without a quote."""
+    """Shows an image that a tool call returned. Cite it by the kind image."""
 
     turn: int = Field(ge=1)
     call: int = Field(ge=1)

@@ -18,7 +18,7 @@ from zelda_ci.domain.session import (
     Usage,
 )
 from zelda_ci.domain.suite import EfficiencyTargets, ResolvedSuite
-from zelda_ci.metrics.base import Evaluator, Outcome, Scored, Services, Unscored
+from zelda_ci.metrics.base import Outcome, Scored, Services, Unscored
 
 LIMITS: Final = {
     SessionStatus.MAX_TURNS: "turns",
@@ -33,12 +33,11 @@ class Efficiency:
     metric: Final = Metric.EFFICIENCY
     version: Final = "1"
 
+    def __init__(self, _services: Services) -> None:
+        """Need nothing."""
+
     async def evaluate(self, context: EvalContext) -> Outcome:
         return score_efficiency(context.suite, context.transcript, context.api)
-
-
-def create(_services: Services) -> Evaluator:
-    return Efficiency()
 
 
 def score_efficiency(suite: ResolvedSuite, transcript: SessionTranscript, api: ApiUsage) -> Outcome:

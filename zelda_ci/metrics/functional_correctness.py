@@ -13,8 +13,6 @@ from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ConfigError
 from zelda_ci.metrics.base import (
     CommandRequest,
-    CommandRunner,
-    Evaluator,
     Outcome,
     Ran,
     Scored,
@@ -23,7 +21,6 @@ from zelda_ci.metrics.base import (
     Unscored,
 )
 from zelda_ci.process.spool import Spool, spooled
-from zelda_ci.redact import Redactor
 from zelda_ci.test_output import reading
 from zelda_ci.test_output.coverage import reading as coverage_reading
 from zelda_ci.test_output.findings import COVERAGE, TESTS, find
@@ -196,9 +193,8 @@ class FunctionalCorrectness:
     metric: Final = Metric.FUNCTIONAL_CORRECTNESS
     version: Final = "2"
 
-    def __init__(self, bench: CommandRunner, redact: Redactor) -> None:
-        self._bench = bench
-        self._redact = redact
+    def __init__(self, services: Services) -> None:
+        self._bench, self._redact = services.commands, services.redact
 
     async def evaluate(self, context: EvalContext) -> Outcome:
         """Run the commands and score what they show."""
@@ -257,10 +253,6 @@ class FunctionalCorrectness:
             return CommandEvidence(build, result.in_brief(redact), notes=notes)
         found = await find(result, spool, ran.written, redact)
         return CommandEvidence(build, result.in_brief(redact), found.tests, found.coverage, notes)
-
-
-def create(services: Services) -> Evaluator:
-    return FunctionalCorrectness(services.commands, services.redact)
 
 
 def check_usable(key: str, done: CommandResult, environment: Mapping[str, str]) -> None:

@@ -1,62 +1,27 @@
 """Requirement fulfillment: whether the work meets the acceptance criteria, judged by vote and checked by citations."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
+from pydantic import BaseModel
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails, JudgeIdentity
 from zelda_ci.domain.measures import Metric
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import Judge, JudgeQuestion
-from zelda_ci.judge.lookups import lookups_of
-from zelda_ci.judge.prompts import render
-from zelda_ci.judge.transcript import EarlierFindings, QueryResult, TranscriptPart
-from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
+from zelda_ci.judge.transcript import QueryResult
+from zelda_ci.metrics.base import JudgeServices, Outcome, Scored, Unscored
+from zelda_ci.metrics.citations import CitedPlace
 from zelda_ci.metrics.evidence import Citing, Criterion, look_up
-from zelda_ci.metrics.gathering import gather
-from zelda_ci.metrics.panel import NO_REASON, Draft, ItemAnswer, Panel, Text, VerdictCitation, not_judged, shortened
-from zelda_ci.redact import Redactor
+from zelda_ci.metrics.panel import NO_REASON, ItemAnswer, Panel, Word, not_judged, shortened
 
-NAME = "requirement-fulfillment"
-PROMPT_VERSION = "4"
-
-_NUMBER = re.compile(r"\d{1,6}")
-
-
-def _number(value: Any) -> Any:
-    found = _NUMBER.findall(value) if isinstance(value, str) else []
-    return int(found[0]) if len(found) == 1 else value
-
-
-def _word(value: Any) -> Any:
-    """A verdict as it is called here: models write it in any case, with blanks or without."""
-    if not isinstance(value, str):
-        return value
-    word = re.sub(r"[\s_-]+", "_", value.strip(" .*`\"'")).upper()
-    return SPELLINGS.get(word, word)
-
-
-SPELLINGS = {"PASSED": "PASS", "FAILED": "FAIL", "NOTJUDGED": "NOT_JUDGED", "NOEVIDENCE": "NO_EVIDENCE"}
-
-
-def _places(value: Any) -> Any:
-    return [] if value is None else [value] if isinstance(value, dict) else value
-
-
-Number = Annotated[int, BeforeValidator(_number), Field(description="Number of the criterion.")]
-Places = Annotated[list[VerdictCitation], BeforeValidator(_places)]
+PROMPT_VERSION = "5"
 
 
 class CriterionAnswer(ItemAnswer):
-    """On one criterion; evidence first, then the reasoning, so that the verdict follows from them."""
+    """On one criterion."""
 
-    number: Number
-    evidence: Places
-    reasoning: Text
-    verdict: Annotated[Literal["PASS", "FAIL", "UNDECIDED", "NOT_JUDGED"], BeforeValidator(_word)]
+    verdict: Annotated[Literal["PASS", "FAIL", "UNDECIDED", "NOT_JUDGED", "NO_EVIDENCE"], Word]
 
 
 class Verdicts(BaseModel):
@@ -65,32 +30,8 @@ class Verdicts(BaseModel):
     criteria: list[CriterionAnswer]
 
 
-class Finding(ItemAnswer):
-    """What one part of a long transcript says about a criterion."""
-
-    number: Number
-    evidence: Places
-    reasoning: Text = Field(
-        validation_alias=AliasChoices("facts", "reasoning"),
-        serialization_alias="facts",
-        description="What later parts must know, also where this one does not decide.",
-    )
-    verdict: Annotated[Literal["PASS", "FAIL", "NO_EVIDENCE"], BeforeValidator(_word)] = Field(alias="finding")
-
-
-class PartFindings(BaseModel):
-    """On all criteria."""
-
-    criteria: list[Finding]
-
-
-# As the judge writes them.
-VERDICTS = {
-    "PASS": CriterionVerdict.PASS,
-    "FAIL": CriterionVerdict.FAIL,
-    "UNDECIDED": CriterionVerdict.UNDECIDED,
-    "NOT_JUDGED": None,
-}
+# The verdicts that count, as the judge writes them.
+WORDS = {it.value.upper(): it for it in CriterionVerdict if it is not CriterionVerdict.NOT_JUDGED}
 
 
 class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
@@ -100,44 +41,27 @@ class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
     the session's own words; but not on what is nowhere.
     """
 
-    forms = (Verdicts, PartFindings)
-    words = VERDICTS
+    name = "requirement-fulfillment"
+    prompt = ("fulfillment-system", "fulfillment", "fulfillment-part")
+    version = PROMPT_VERSION
+    form = Verdicts
+    words = WORDS
     order = (CriterionVerdict.FAIL, CriterionVerdict.PASS)
-    nothing = "NO_EVIDENCE"
-    needs_proof = needs_evidence = frozenset({CriterionVerdict.PASS})
+    needs_proof = needs_evidence = (CriterionVerdict.PASS,)
     tie = CriterionVerdict.UNDECIDED
+
+    def asked(self, numbers: Sequence[int]) -> Mapping[str, Any]:
+        criteria = [(number, self.items[number].text) for number in numbers]
+        about = ", ".join(str(number) for number in numbers if self.items[number].is_about_answer)
+        said = f"only for criterion {about}, which the suite marks as being about what the session says"
+        return {"criteria": criteria, "said": said if about else ""}
 
     def objection(self, item: Criterion, answer: ItemAnswer, verdict: CriterionVerdict) -> str | None:
         return NO_REASON if verdict is CriterionVerdict.UNDECIDED and not answer.reasoning.strip() else None
 
-    def look_up(self, item: Criterion, place: VerdictCitation) -> Citing:
-        return look_up(place.where, place.quote, self.evidence.sources, item)
+    def look_up(self, item: Criterion, place: CitedPlace) -> Citing:
+        return look_up(place, self.evidence.sources, item)
 
-    def concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
-        body = render(
-            "fulfillment",
-            **self._listed(numbers),
-            is_whole=earlier.is_whole,
-            has_files=self.evidence.has_files,
-            has_checks=self.evidence.has_checks,
-            can_look_up=self.lookups is not None,
-        )
-        common, own = self.evidence.before(earlier, self.nonce)
-        return JudgeQuestion(NAME, PROMPT_VERSION, render("fulfillment-system"), own, body, self.lookups, common)
-
-    def about_part(self, part: TranscriptPart) -> JudgeQuestion:
-        body = render("fulfillment-part", part=part, **self._listed(tuple(self.items)))
-        common = self.evidence.before_part(part, self.nonce)
-        return JudgeQuestion(f"{NAME}-part", PROMPT_VERSION, render("fulfillment-system"), (), body, common=common)
-
-    def _listed(self, numbers: Sequence[int]) -> dict[str, Any]:
-        criteria = [(number, self.items[number].text) for number in numbers]
-        return {"criteria": criteria, "of_answer": [n for n in numbers if self.items[n].is_about_answer]}
-
-
-FORMS = CriteriaPanel.forms
-
-NOT_CONFIGURED = "Not configured: the suite has no acceptanceCriteria."
 
 MAX_NAMED = 5
 MAX_NAME_LENGTH = 100
@@ -152,53 +76,47 @@ class RequirementFulfillment:
     """
 
     metric: Final = Metric.REQUIREMENT_FULFILLMENT
-    version: Final = "4"
+    version: Final = f"5.{PROMPT_VERSION}"
+    form: Final = Verdicts
 
-    def __init__(self, judge: Judge, nonce: str, redact: Redactor) -> None:
-        self._judge = judge
-        self._nonce = nonce
-        self._redact = redact
+    def __init__(self, services: JudgeServices) -> None:
+        self._services = services
 
     async def evaluate(self, context: EvalContext) -> Outcome:
         """Ask the judge, and check what it cites."""
-        criteria = context.suite.criteria
+        criteria, redact = context.suite.criteria, self._services.redact
         if not criteria:
-            return Unscored(NOT_CONFIGURED)
+            return Unscored("Not configured: the suite has no acceptanceCriteria.")
         if not context.transcript.status.is_valid:
             return Unscored("The session broke off, so its work was not judged.")
-        panel = self._panel(context, criteria)
+        results = len(criteria) - len(context.suite.answer_criteria)
+        numbered = {n: Criterion(text, n > results) for n, text in enumerate(criteria, start=1)}
+        panel = CriteriaPanel(context, self._services, numbered)
         try:
             conclusion = await panel.judged(context.transcript)
         except JudgeError as problem:
             conclusion = QueryResult(dict.fromkeys(panel.items, not_judged(problem)))
         judgements = [
             CriterionJudgement(
-                criterion=self._redact(criteria[number - 1]),
+                criterion=redact(criteria[number - 1]),
                 verdict=draft.verdict or CriterionVerdict.NOT_JUDGED,
-                **draft.told(self._redact),
+                **draft.told(redact),
             )
             for number, draft in conclusion.value.items()
         ]
+        dropped = (
+            f"Criterion {number}: a citation was left out. {' '.join(draft.dropped)}"
+            for number, draft in conclusion.value.items()
+            if draft.verdict and draft.dropped
+        )
         details = FulfillmentDetails(
-            judge=JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION),
+            judge=JudgeIdentity(model=panel.judge.model, prompt_version=PROMPT_VERSION),
             criteria=tuple(judgements),
             votes=panel.votes,
             parts=conclusion.parts,
-            notes=tuple(map(self._redact, (*conclusion.notes, *_dropped(conclusion.value)))),
+            notes=tuple(map(redact, (*conclusion.notes, *dropped))),
         )
         return _outcome(judgements, details, counts_undecided=context.suite.undecided == "fail")
-
-    def _panel(self, context: EvalContext, criteria: Sequence[str]) -> CriteriaPanel:
-        tokens = self._judge.context_tokens
-        evidence = gather(context, self._redact, nonce=self._nonce, context_tokens=tokens)
-        results = len(criteria) - len(context.suite.answer_criteria)
-        numbered = {n: Criterion(text, n > results) for n, text in enumerate(criteria, start=1)}
-        lookups = lookups_of(context, self._nonce, self._redact)
-        return CriteriaPanel(self._judge, self._nonce, numbered, evidence, lookups, context.suite.judge.cast_votes)
-
-
-def create(services: JudgeServices) -> Evaluator:
-    return RequirementFulfillment(services.judge, services.nonce, services.redact)
 
 
 def _outcome(
@@ -219,23 +137,12 @@ def _outcome(
 def _unjudged(judgements: Sequence[CriterionJudgement]) -> str:
     """Which criteria were not judged, and why; a reason that all share is told once."""
     missing = [
-        (n, judgement)
+        (f"{n}. {shortened(' '.join(judgement.criterion.split()), MAX_NAME_LENGTH)}", judgement.reasoning)
         for n, judgement in enumerate(judgements, start=1)
         if judgement.verdict is CriterionVerdict.NOT_JUDGED
     ]
-    reasons = list(dict.fromkeys(str(judgement.reasoning) for _, judgement in missing))
-    named = [
-        f"{number}. {shortened(' '.join(judgement.criterion.split()), MAX_NAME_LENGTH)}"
-        for number, judgement in missing[:MAX_NAMED]
-    ]
-    if len(reasons) > 1:
-        named = [f"{name} ({judgement.reasoning})" for name, (_, judgement) in zip(named, missing, strict=False)]
+    is_shared = len({reason for _, reason in missing}) == 1
+    named = "; ".join(name if is_shared else f"{name} ({reason})" for name, reason in missing[:MAX_NAMED])
     more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
-    why = f" {reasons[0]}" if len(reasons) == 1 else ""
-    return f"{len(missing)} of {len(judgements)} criteria were not judged.{why} Not judged: {'; '.join(named)}{more}"
-
-
-def _dropped(drafts: Mapping[int, Draft[CriterionVerdict]]) -> Iterator[str]:
-    for number, draft in drafts.items():
-        if draft.verdict and draft.dropped:
-            yield f"Criterion {number}: a citation was left out. {' '.join(draft.dropped)}"
+    why = f" {missing[0][1]}" if is_shared else ""
+    return f"{len(missing)} of {len(judgements)} criteria were not judged.{why} Not judged: {named}{more}"
