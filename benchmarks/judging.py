@@ -114,7 +114,7 @@ async def judged(transcript: SessionTranscript, votes: int, look_ups: int) -> Bi
     """One run before both judges."""
     bill = Bill(look_ups)
     with ScriptedApi(bill.answer) as api:
-        asked = judge(api.url, model=MODEL, forms=(metrics.forms(MetricSwitches()),))
+        asked = judge(api.url, model=MODEL, forms=metrics.forms(MetricSwitches()))
         services = JudgeServices(asked, new_nonce(), SAFE)
         resolved = suite(acceptanceCriteria=CRITERIA, judge={"votes": votes, "maxLookups": 20})
         context = EvalContext(resolved, None, transcript, ApiUsage(), None, manifest=ToolsManifest(items=(RULE,)))

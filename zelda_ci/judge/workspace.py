@@ -43,40 +43,35 @@ class FinalTree:
 
     def files(self, patterns: Sequence[str]) -> list[str]:
         """Regular files that a pattern covers, by path, in a fixed order."""
-        return [path for path, _ in self._tree.files if globs.matches(patterns, path)]
+        return [path for path, _ in self._tree.files if _covers(patterns, path)]
 
     def others(self, patterns: Sequence[str]) -> list[str]:
         """What a pattern covers that is neither a regular file nor a folder, by path."""
-        return [path for path in self._tree.others if globs.matches(patterns, path)]
+        return [path for path in self._tree.others if _covers(patterns, path)]
 
     def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
-        """The whole content of a regular file.
-
-        Raises:
-            OSError: It cannot be read, or is larger; `strerror` says why.
-        """
+        """The whole content of a regular file; raises OSError where it cannot be read, or is larger."""
         data = untrusted.read_below(self.root, path.removeprefix("./"), max_bytes)
         if len(data) > max_bytes:
             raise untrusted.TooLargeError(len(data), max_bytes)
         return data
 
     def text(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:
-        """The text of a regular file.
-
-        Raises:
-            OSError: As for `read`; also of a binary file.
-        """
+        """The text of a regular file; raises OSError as `read` does, and where it is binary."""
         data = self.read(path, max_bytes)
         if b"\0" in data:
             raise OSError(errno.EINVAL, "a binary file")
         return data.decode("utf-8", "replace")
 
 
+def _covers(patterns: Sequence[str], path: str) -> bool:
+    return globs.matches((pattern.removeprefix("./") for pattern in patterns), path)
+
+
 def expression(pattern: str, *, is_regex: bool = True, ignores_case: bool = False) -> Any:
     """Compile what is searched for in lines: an expression of RE2, or a text as it stands.
 
-    Raises:
-        InvalidPatternError: It is too long, or no expression that RE2 understands.
+    Raises InvalidPatternError where it is too long, or no expression that RE2 understands.
     """
     if len(pattern) > MAX_PATTERN_LENGTH:
         raise InvalidPatternError(f"the pattern is longer than {MAX_PATTERN_LENGTH} characters")

@@ -267,7 +267,7 @@ class Panel(ABC, Generic[Item, V]):
         if any(problems.values()):
             question = repeated(question, (f"{number}. {problems[number]}" for number in numbers), self.nonce)
         try:
-            entries = _entries((await self.judge.ask(question, self.form)).value)
+            entries = _entries(await self.judge.ask(question, self.form))
             return {number: self._vote([each for each in entries if each.number == number]) for number in numbers}
         except JudgeError as problem:
             if problem.code != ANSWER_CUT or len(numbers) == 1:

@@ -31,7 +31,7 @@ _SAME = str.maketrans(
 _COLOUR = re.compile(r"(?:\x1b|⟦U\+001B [^⟦⟧\n]{1,40}⟧)\[[0-9;?]*[A-Za-z]")
 # The number of a line, or where it was found by a look-up.
 _NUMBER = r"[ \t]*\d+(?: \| ?|\t|→| *\|$)"
-_FOUND_AT = r"(?:turn \d+(?: call \d+ \(its line \d+\))?|after turn \d+|[^\s:]{1,300}:\d+):(?: \[column \d+ of \d+\])? "
+_FOUND_AT = r"(?:(?:after )?turn \d+(?: call \d+)?|[^\s:]{1,300}):\d+:(?: \[from column \d+ of \d+\])? "
 _PREFIX = re.compile(rf"^(?:{_NUMBER}|{_FOUND_AT})", re.MULTILINE)
 _SIGN = re.compile(r"^([+-])", re.MULTILINE)
 _ADDED = re.compile(r"^\+", re.MULTILINE)
