@@ -4,9 +4,8 @@ What cannot be looked through is not known to be without it: then the claim does
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 
 from zelda_ci.domain.session import ToolCall
@@ -31,51 +30,76 @@ _BINARY = re.compile(r"^(?:GIT binary patch$|Binary files .* differ$)", re.MULTI
 
 NOT_NAMED = "the criterion does not name in backticks or quotation marks {}, so it needs a fact beside it"
 
-Finds = Callable[[bytes], bool]
-
 
 class NotShownError(Exception):
     """Why an absence is not shown."""
 
 
-@dataclass(frozen=True)
-class LookedThrough:
-    """Where an absence can be shown."""
+def objection(tree: FinalTree | None, patch: str | None, calls: Sequence[ToolCall], place: CitedPlace) -> str | None:
+    """Why something is not absent, or not known to be; nothing where it is.
 
-    tree: FinalTree | None
-    """The final workspace."""
-    patch: str | None
-    """All of it; nothing where it is not known whole."""
-    calls: Iterable[ToolCall]
+    Args:
+        tree: The final workspace.
+        patch: All of it; nothing where it is not known whole.
+        calls: Of the session.
+        place: A claim of absence.
+    """
+    try:
+        finds = _finder(place) if place.pattern.strip() else None
+        contents = _contents(tree, patch, calls, place)
+        return next((why for why, data in contents if finds is None or finds(data)), None)
+    except (NotShownError, InvalidPatternError) as problem:
+        return str(problem)
 
-    def objection(self, place: CitedPlace) -> str | None:
-        """Why something is not absent, or not known to be; nothing where it is."""
-        try:
-            finds = _finder(place) if place.pattern.strip() else None
-            if place.paths in (PATCH, CALLS):
-                self._look_into(place.paths == PATCH, finds)
-            elif self.tree is None:
-                return "the final files are gone"
-            else:
-                _search(self.tree, _globs(place.paths), finds)
-        except (NotShownError, InvalidPatternError) as problem:
-            return str(problem)
-        return None
 
-    def _look_into(self, is_patch: bool, finds: Finds | None) -> None:  # noqa: FBT001
-        """Look into what was kept of the session, which is there without the final files."""
-        if finds is None:
-            raise NotShownError("it has no pattern")
-        if not is_patch:
-            for call in self.calls:
-                if any(finds(text.encode("utf-8", "replace")) for text in (call.name, *_texts(dict(call.input)))):
-                    raise NotShownError(f"a call of {spelled(call.name)[:MAX_NAME_LENGTH]} has it")
-        elif self.patch is None:
+def _contents(
+    tree: FinalTree | None, patch: str | None, calls: Sequence[ToolCall], place: CitedPlace
+) -> Iterator[tuple[str, bytes]]:
+    """All that is looked through, each with the sentence for where it has what should be absent."""
+    if place.paths in (PATCH, CALLS) and not place.pattern.strip():
+        raise NotShownError("it has no pattern")
+    if place.paths == CALLS:
+        for call in calls:
+            why = f"a call of {_named(call.name)} has it"
+            yield from ((why, text.encode("utf-8", "replace")) for text in (call.name, *_texts(dict(call.input))))
+    elif place.paths == PATCH:
+        if patch is None:
             raise NotShownError("the whole patch is not known")
-        elif _BINARY.search(self.patch):
+        if _BINARY.search(patch):
             raise NotShownError("the patch has binary files, whose content it does not show")
-        elif any(finds(line.encode("utf-8", "replace")) for line in added(self.patch)):
-            raise NotShownError("the patch adds it")
+        yield from (("the patch adds it", line.encode("utf-8", "replace")) for line in added(patch))
+    elif tree is None:
+        raise NotShownError("the final files are gone")
+    elif not tree.is_whole:
+        raise NotShownError("there are too many files to look through, or folders that cannot be entered")
+    else:
+        yield from _files(tree, _globs(place.paths), is_read=bool(place.pattern.strip()))
+
+
+def _named(name: str) -> str:
+    return spelled(name)[:MAX_NAME_LENGTH]
+
+
+def _files(tree: FinalTree, patterns: Sequence[str], *, is_read: bool) -> Iterator[tuple[str, bytes]]:
+    files, others = tree.files(patterns), tree.others(patterns)
+    if not is_read:
+        yield from ((f"{_named(path)} is there", b"") for path in (*files, *others))
+        return
+    for path in others:
+        raise NotShownError(f"{_named(path)} is a link or no regular file, and was not looked into")
+    read = filled = 0
+    for path in files:
+        try:
+            data = tree.read(path)
+        except OSError as problem:
+            raise NotShownError(f"{_named(path)} could not be looked through ({problem.strerror})") from None
+        read += len(data)
+        filled += bool(data.strip())
+        yield f"{_named(path)} has it", data
+        if read > MAX_SEARCHED_BYTES:
+            raise NotShownError("there is too much to look through; name fewer paths")
+    if not filled:
+        raise NotShownError("the files are empty" if files else "no file has such a path")
 
 
 def shortcoming(place: CitedPlace, criterion: str) -> str | None:
@@ -108,7 +132,7 @@ def _globs(paths: Sequence[str]) -> list[str]:
     return ["**" if path in EVERYWHERE else path.removeprefix("./") for path in map(str.strip, paths)]
 
 
-def _finder(place: CitedPlace) -> Finds:
+def _finder(place: CitedPlace) -> Callable[[bytes], bool]:
     """Whether a content has it, in any coding in which files are written."""
     pattern = place.pattern
     if len(pattern.strip()) < MIN_PATTERN_LENGTH:
@@ -119,43 +143,11 @@ def _finder(place: CitedPlace) -> Finds:
     if not place.is_regex and _LIKE_AN_EXPRESSION.search(pattern):
         with suppress(InvalidPatternError):
             meant.append(expression(pattern))
-    codings = [] if place.is_regex else ["utf-16-le", "utf-16-be"]
-    forms = [pattern.encode(coding, "replace") for coding in codings]
+    forms = [] if place.is_regex else [pattern.encode(coding, "replace") for coding in ("utf-16-le", "utf-16-be")]
 
     def finds(data: bytes) -> bool:
-        if any(form in data for form in forms):
-            return True
-        texts = [data.decode("utf-8", "replace")]
-        if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
-            texts.append(data.decode("utf-16", "replace"))
-        return any(each.search(text) for each in meant for text in texts)
+        codings = ["utf-8", *(["utf-16"] if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else [])]
+        texts = [data.decode(coding, "replace") for coding in codings]
+        return any(form in data for form in forms) or any(each.search(text) for each in meant for text in texts)
 
     return finds
-
-
-def _search(tree: FinalTree, patterns: Sequence[str], finds: Finds | None) -> None:
-    """Raise NotShownError for the first file that has it; without a pattern for the first that is there."""
-    if not tree.is_whole:
-        raise NotShownError("there are too many files to look through, or folders that cannot be entered")
-    files, others = tree.files(patterns), tree.others(patterns)
-    if finds is None:
-        for path in chain(files, others):
-            raise NotShownError(f"{spelled(path)[:MAX_NAME_LENGTH]} is there")
-        return
-    for path in others:
-        raise NotShownError(f"{spelled(path)[:MAX_NAME_LENGTH]} is a link or no regular file, and was not looked into")
-    read = filled = 0
-    for path in files:
-        name = spelled(path)[:MAX_NAME_LENGTH]
-        try:
-            data = tree.read(path)
-        except OSError as problem:
-            raise NotShownError(f"{name} could not be looked through ({problem.strerror})") from None
-        read += len(data)
-        filled += bool(data.strip())
-        if finds(data):
-            raise NotShownError(f"{name} has it")
-        if read > MAX_SEARCHED_BYTES:
-            raise NotShownError("there is too much to look through; name fewer paths")
-    if not filled:
-        raise NotShownError("the files are empty" if files else "no file has such a path")

@@ -47,13 +47,9 @@ Outcome = Scored | Unscored
 class Evaluator(Protocol):
     """Computes one metric of a run. Data comes in the context, services in the constructor."""
 
-    @property
-    def metric(self) -> Metric:
-        """Which one."""
-
-    @property
-    def version(self) -> str:
-        """Changes whenever the same session may score differently; results across versions are not compared."""
+    metric: Metric
+    version: str
+    """Changes whenever the same session may score differently; results across versions are not compared."""
 
     async def evaluate(self, context: EvalContext) -> Outcome:
         """Judge a run; may raise whatever it likes."""

@@ -20,8 +20,8 @@ LIMITS: Final = {
 class Efficiency:
     """Tokens, cost, turns and time of a session; needs no judge."""
 
-    metric: Final = Metric.EFFICIENCY
-    version: Final = "1"
+    metric = Metric.EFFICIENCY
+    version = "1"
 
     def __init__(self, _services: Services) -> None:
         """Need nothing."""

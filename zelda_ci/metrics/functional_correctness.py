@@ -158,8 +158,8 @@ ABANDONED: Final = {
 class FunctionalCorrectness:
     """Build and tests by the suite's own commands, one after the other; needs no judge."""
 
-    metric: Final = Metric.FUNCTIONAL_CORRECTNESS
-    version: Final = "2"
+    metric = Metric.FUNCTIONAL_CORRECTNESS
+    version = "2"
 
     def __init__(self, services: Services) -> None:
         self._bench, self._redact = services.commands, services.redact

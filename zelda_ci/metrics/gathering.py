@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix
@@ -13,13 +13,13 @@ from zelda_ci.judge.prompts import common_prefix, fence, mark_of
 from zelda_ci.judge.rendering import windowed
 from zelda_ci.judge.transcript import EarlierFindings, TranscriptPart
 from zelda_ci.judge.workspace import FinalTree
-from zelda_ci.metrics.absence import LookedThrough
+from zelda_ci.metrics import absence
 from zelda_ci.metrics.citations import CHECKS, TASK
 from zelda_ci.metrics.evidence import Sources
 from zelda_ci.redact import Redactor, SafeText
 
 MAX_FILE_BYTES = 1_000_000
-MAX_TOTAL_BYTES = 8_000_000
+MAX_TOTAL_CHARS = 8_000_000
 MAX_FILES = 500
 MAX_PATCH_BYTES = 20_000_000
 
@@ -35,32 +35,21 @@ NO_CHANGES = "(the session changed no file)"
 UNKNOWN = "(what the session changed is not known)"
 
 
-@dataclass(frozen=True)
-class FinalFiles:
-    """Texts by path, and why other files are not among them; deleted files are in neither."""
-
-    texts: dict[str, SafeText] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
-
-
-def read_files(tree: FinalTree, names: Sequence[str], redact: Redactor) -> FinalFiles:
-    """Read and mask files, by their paths from the top of the tree."""
-    files = FinalFiles()
-    total = 0
+def read_files(tree: FinalTree, names: Sequence[str], redact: Redactor) -> tuple[dict[str, SafeText], dict[str, str]]:
+    """Files by their paths, masked, and why others are not among them; deleted files are in neither."""
+    texts: dict[str, SafeText] = {}
+    left_out: dict[str, str] = {}
     for name in names:
-        if len(files.texts) >= MAX_FILES or total >= MAX_TOTAL_BYTES:
-            files.left_out[name] = "too many files were changed"
+        if len(texts) >= MAX_FILES or sum(map(len, texts.values())) >= MAX_TOTAL_CHARS:
+            left_out[name] = "too many files were changed"
             continue
         try:
-            text = tree.text(name, MAX_FILE_BYTES)
+            texts[name] = redact(tree.text(name, MAX_FILE_BYTES))
         except FileNotFoundError:
             continue
         except OSError as problem:
-            files.left_out[name] = problem.strerror or "cannot be read"
-            continue
-        total += len(text)
-        files.texts[name] = redact(text)
-    return files
+            left_out[name] = problem.strerror or "cannot be read"
+    return texts, left_out
 
 
 @dataclass(frozen=True)
@@ -70,12 +59,8 @@ class JudgeEvidence:
     blocks: tuple[str, ...]
     sources: Sources
     images: SessionImages
-    seen: tuple[str, ...] = ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is missing from it, in sentences."""
-        return (*self.seen, *self.images.notes())
+    notes: tuple[str, ...]
+    """What is missing from the blocks, in sentences."""
 
     def before(self, earlier: EarlierFindings, nonce: str) -> tuple[CommonPrefix, tuple[str, ...]]:
         """What every judge is shown before a conclusion, and what only the one who asked for the findings is."""
@@ -104,11 +89,11 @@ def gather(context: EvalContext, redact: Redactor, *, nonce: str, context_tokens
     tree = FinalTree(context.workspace.root) if context.workspace else None
     patch, task, checks = _patch(context), redact(context.suite.prompt), "\n\n".join(context.checks)
     changed = context.changes.files if tree and context.changes else ()
-    files = read_files(tree, changed, redact) if tree else FinalFiles()
-    shown = _fitted(files.texts, int(chars * FILES_SHARE), notes)
-    if files.left_out:
-        named = ", ".join(f"{name} ({why})" for name, why in sorted(files.left_out.items())[:10])
-        notes.append(f"The judge did not see the content of {len(files.left_out)} changed files: {named}")
+    texts, left_out = read_files(tree, changed, redact) if tree else ({}, {})
+    shown = _fitted(texts, int(chars * FILES_SHARE), notes)
+    if left_out:
+        named = ", ".join(f"{name} ({why})" for name, why in sorted(left_out.items())[:10])
+        notes.append(f"The judge did not see the content of {len(left_out)} changed files: {named}")
     blocks = (
         fence(TASK, task, nonce),
         shortened("patch", "patch", patch, PATCH_SHARE),
@@ -120,14 +105,14 @@ def gather(context: EvalContext, redact: Redactor, *, nonce: str, context_tokens
     is_whole = context.changes is not None and not context.changes.truncated and len(patch) < MAX_PATCH_BYTES
     known = patch if is_whole and patch != UNKNOWN else None
     sources = Sources(
-        files.texts,
+        texts,
         patch,
         context.transcript,
         checks,
         task,
         _reader(context, tree, redact),
         mark_of(nonce),
-        functools.cache(LookedThrough(tree, known, context.transcript.tool_calls).objection),
+        functools.cache(functools.partial(absence.objection, tree, known, context.transcript.tool_calls)),
         images.objection,
     )
     return JudgeEvidence(blocks, sources, images, tuple(notes))

@@ -4,16 +4,16 @@ import functools
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator
 
+from zelda_ci.domain.base import Record
 from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.details import Citation, CriterionVerdict
-from zelda_ci.domain.session import SessionTranscript
+from zelda_ci.domain.details import Citation, CriterionVerdict, JudgeIdentity
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import (
     ANSWER_CUT,
@@ -29,12 +29,11 @@ from zelda_ci.judge.prompts import render, repeated
 from zelda_ci.judge.transcript import (
     CheckedFinding,
     EarlierFindings,
-    QueryResult,
     TranscriptPart,
     TranscriptQuery,
     query_transcript,
 )
-from zelda_ci.metrics.base import JudgeServices
+from zelda_ci.metrics.base import JudgeServices, Unscored
 from zelda_ci.metrics.citations import CitedPlace, Number, Places, Text
 from zelda_ci.metrics.evidence import Citing
 from zelda_ci.metrics.gathering import gather
@@ -44,6 +43,9 @@ from zelda_ci.redact import Redactor
 MAX_CONCURRENT = 20
 # Citations of one item that are looked up.
 MAX_PLACES = 10
+# Of what was not judged, in the reason why there is no score.
+MAX_NAMED = 5
+MAX_NAME_LENGTH = 100
 
 # Of what a judge says, as it is stored and told to others: asked for is less.
 MAX_REASONING_LENGTH = 1000
@@ -101,8 +103,8 @@ class Draft(Generic[V]):
     split: Mapping[V | None, int] | None = None
     """How the votes differ."""
 
-    def told(self, redact: Redactor, name: Callable[[V], str] = str) -> dict[str, Any]:
-        """Reasoning, evidence and split, as results hold them; `name` is that of a verdict there."""
+    def stored(self, redact: Redactor) -> dict[str, Any]:
+        """Reasoning, evidence and split, as results hold them."""
         evidence = (
             Citation(
                 where=redact(shortened(place.where, MAX_WHERE_LENGTH)),
@@ -110,7 +112,7 @@ class Draft(Generic[V]):
             )
             for place in self.evidence
         )
-        split = {name(verdict) if verdict else NOT_JUDGED: votes for verdict, votes in (self.split or {}).items()}
+        split = {verdict or NOT_JUDGED: votes for verdict, votes in (self.split or {}).items()}
         reasoning = redact(shortened(self.reasoning, MAX_REASONING_LENGTH))
         return {"reasoning": reasoning, "evidence": tuple(evidence), "split": split or None}
 
@@ -125,9 +127,19 @@ def shortened(text: str, length: int) -> str:
 
 def not_judged(why: str | JudgeError, *, again: bool = False) -> Draft[Any]:
     """An item without a verdict; `again` where the judge should be asked once more."""
-    if isinstance(why, JudgeError):
-        return Draft(None, why.message, error=why)
-    return Draft(None, why, is_asked_again=again)
+    error = why if isinstance(why, JudgeError) else None
+    return Draft(None, error.message if error else str(why), error=error, is_asked_again=again)
+
+
+def unjudged(what: str, judged: Sequence[tuple[str, str | None]], details: Record) -> Unscored:
+    """No score, because some items have no verdict: of each its name, and why, which is told once if all share it."""
+    missing = [(shortened(" ".join(name.split()), MAX_NAME_LENGTH), why) for name, why in judged if why is not None]
+    is_shared = len({why for _, why in missing}) == 1
+    named = "; ".join(name if is_shared else f"{name} ({why})" for name, why in missing[:MAX_NAMED])
+    more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
+    why = f" {missing[0][1]}" if is_shared else ""
+    reason = f"{len(missing)} of {len(judged)} {what} were not judged.{why} Not judged: {named}{more}"
+    return Unscored(reason, details, failed=True)
 
 
 class Panel(ABC, Generic[Item, V]):
@@ -140,8 +152,8 @@ class Panel(ABC, Generic[Item, V]):
     """
 
     name: ClassVar[str]
-    prompt: ClassVar[tuple[str, str, str]]
-    """The templates of the judge's task, of a question, and of one about a part of a long transcript."""
+    prompt: ClassVar[str]
+    """The template of its question, with others for its task (`_system`) and for parts of transcripts (`_part`)."""
     version: ClassVar[str]
     """Of the prompts."""
     form: ClassVar[type[BaseModel]]
@@ -158,10 +170,10 @@ class Panel(ABC, Generic[Item, V]):
     """What votes without a majority come to where none of them is missing."""
 
     def __init__(self, context: EvalContext, services: JudgeServices, items: Mapping[int, Item]) -> None:
-        self.judge, self.nonce, self.items = services.judge, services.nonce, items
-        self.votes = context.suite.judge.cast_votes
-        self.lookups = lookups_of(context, self.nonce, services.redact)
-        self.evidence = gather(context, services.redact, nonce=self.nonce, context_tokens=self.judge.context_tokens)
+        self.judge, self.nonce, self.redact, self.items = services.judge, services.nonce, services.redact, items
+        self._transcript, self._votes = context.transcript, context.suite.judge.cast_votes
+        self._lookups = lookups_of(context, self.nonce, self.redact)
+        self.evidence = gather(context, self.redact, nonce=self.nonce, context_tokens=self.judge.context_tokens)
         self._notes: list[str] = []
 
     @abstractmethod
@@ -181,12 +193,9 @@ class Panel(ABC, Generic[Item, V]):
         """Blocks that only this judge is shown."""
         return ()
 
-    async def judged(self, transcript: SessionTranscript) -> QueryResult[Mapping[int, Draft[V]]]:
-        """What becomes of each item, and what limits the result.
-
-        Raises:
-            JudgeError: No question at all was answered.
-        """
+    async def judged(self) -> tuple[Mapping[int, Draft[V]], dict[str, Any]]:
+        """What becomes of each item, and how it was judged, as results hold it."""
+        how = {"judge": JudgeIdentity(model=self.judge.model, prompt_version=self.version), "votes": self._votes}
         query = TranscriptQuery(
             nonce=self.nonce,
             fixed_tokens=max(self._concluding(NO_FINDINGS, numbers).tokens for numbers in _batched(self.items)),
@@ -194,37 +203,34 @@ class Panel(ABC, Generic[Item, V]):
             finding=self.form,
             finish=self._conclude,
             merge=self._merged,
-            can_look_up=self.lookups is not None,
+            can_look_up=self._lookups is not None,
             check=self._checked_part,
         )
-        found = await query_transcript(transcript, self.judge, query)
-        return replace(found, notes=(*self.evidence.notes, *found.notes, *self._notes))
+        try:
+            found = await query_transcript(self._transcript, self.judge, query)
+        except JudgeError as problem:
+            return dict.fromkeys(self.items, not_judged(problem)), {**how, "notes": ()}
+        notes = (*self.evidence.notes, *self.evidence.images.notes(), *found.notes, *self._notes)
+        return found.value, {**how, "parts": found.parts, "notes": tuple(map(self.redact, notes))}
 
     def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
         common, own = self.evidence.before(earlier, self.nonce)
-        values = {
-            "part": None,
-            "is_whole": earlier.is_whole,
-            "can_look_up": self.lookups is not None,
-            **self.asked(numbers),
-        }
-        question = self._question(self.prompt[1], common, (*self.shown, *own), values)
-        return replace(question, name=self.name, lookups=self.lookups)
+        question = self._question(self.prompt, numbers, common, part=None, is_whole=earlier.is_whole)
+        return replace(question, name=self.name, shared=(*self.shown, *own), lookups=self._lookups)
 
     def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
         common = self.evidence.before_part(part, self.nonce)
-        return self._question(self.prompt[2], common, self.shown, {"part": part, **self.asked(tuple(self.items))})
+        return self._question(f"{self.prompt}_part", tuple(self.items), common, part=part)
 
-    def _question(
-        self, template: str, common: CommonPrefix, own: tuple[str, ...], values: Mapping[str, Any]
-    ) -> JudgeQuestion:
-        body = render(template, **values)
-        return JudgeQuestion(f"{self.name}-part", self.version, render(self.prompt[0]), own, body, common=common)
+    def _question(self, template: str, numbers: Sequence[int], common: CommonPrefix, **values: Any) -> JudgeQuestion:
+        body = render(template, can_look_up=self._lookups is not None, **values, **self.asked(numbers))
+        system = render(f"{self.prompt}_system")
+        return JudgeQuestion(f"{self.name}-part", self.version, system, self.shown, body, common=common)
 
     async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, Draft[V]]:
         """Raises JudgeError where no question at all was answered, or one was too long."""
-        votes: list[Vote[V]] = [{} for _ in range(self.votes)]
-        answers = await self._all(earlier, [dict.fromkeys(self.items, "")] * self.votes)
+        votes: list[Vote[V]] = [{} for _ in range(self._votes)]
+        answers = await self._all(earlier, [dict.fromkeys(self.items, "")] * self._votes)
         for vote, answer in answers:
             votes[vote] |= answer
         lost = [error for _, answer in answers if (error := next((d.error for d in answer.values() if d.error), None))]
@@ -233,8 +239,8 @@ class Panel(ABC, Generic[Item, V]):
             raise too_long
         if lost and all(draft.error for vote in votes for draft in vote.values()):
             raise lost[0]
-        if self.votes > 1:
-            self._notes += [f"One of {self.votes} votes could not be had: {error.message}" for error in lost]
+        if self._votes > 1:
+            self._notes += [f"One of {self._votes} votes could not be had: {error.message}" for error in lost]
         # What does not count is asked for once more, vote by vote: each has problems of its own.
         problems = [{n: draft.reasoning for n, draft in vote.items() if draft.is_asked_again} for vote in votes]
         errors: dict[str, None] = {}
@@ -347,15 +353,11 @@ class Panel(ABC, Generic[Item, V]):
 
     def _merged(self, parts: Iterable[BaseModel]) -> Mapping[int, Draft[V]]:
         """The conservative rule where nobody could conclude: the worst counts, and what does not decide never does."""
-        drafts: dict[int, Draft[V]] = dict.fromkeys(
-            self.items, not_judged("No part of the transcript has evidence on it.")
-        )
-        found = [each for part in parts for each in _entries(part) if each.number in self.items]
-        # What counts the most comes last.
-        for verdict in reversed(self.order):
-            for finding in reversed([each for each in found if self.words.get(each.verdict) is verdict]):
-                drafts[finding.number] = self._checked(finding)
-        return drafts
+        found = [each for part in parts for each in _entries(part) if self.words.get(each.verdict) in self.order]
+        found.sort(key=lambda each: self.order.index(self.words[each.verdict]))
+        worst = {each.number: each for each in reversed(found)}
+        nothing: Draft[V] = not_judged("No part of the transcript has evidence on it.")
+        return {number: self._checked(worst[number]) if number in worst else nothing for number in self.items}
 
     def _disagreements(self, votes: Sequence[Vote[V]]) -> Iterator[str]:
         """Who said what of which number, in sentences, where different models differ."""

@@ -1,21 +1,17 @@
 """Requirement fulfillment: whether the work meets the acceptance criteria, judged by vote and checked by citations."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel
 
 from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails, JudgeIdentity
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import Metric
-from zelda_ci.errors import JudgeError
-from zelda_ci.judge.transcript import QueryResult
 from zelda_ci.metrics.base import JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.citations import CitedPlace
 from zelda_ci.metrics.evidence import Citing, Criterion, look_up
-from zelda_ci.metrics.panel import NO_REASON, ItemAnswer, Panel, Word, not_judged, shortened
-
-PROMPT_VERSION = "5"
+from zelda_ci.metrics.panel import NO_REASON, ItemAnswer, Panel, Word, unjudged
 
 
 class CriterionAnswer(ItemAnswer):
@@ -42,8 +38,8 @@ class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
     """
 
     name = "requirement-fulfillment"
-    prompt = ("fulfillment-system", "fulfillment", "fulfillment-part")
-    version = PROMPT_VERSION
+    prompt = "fulfillment"
+    version = "5"
     form = Verdicts
     words = WORDS
     order = (CriterionVerdict.FAIL, CriterionVerdict.PASS)
@@ -63,10 +59,6 @@ class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
         return look_up(place, self.evidence.sources, item)
 
 
-MAX_NAMED = 5
-MAX_NAME_LENGTH = 100
-
-
 class RequirementFulfillment:
     """Score = passed criteria / criteria that count, in percent.
 
@@ -75,9 +67,9 @@ class RequirementFulfillment:
     unfinished says nothing about what steered it.
     """
 
-    metric: Final = Metric.REQUIREMENT_FULFILLMENT
-    version: Final = f"5.{PROMPT_VERSION}"
-    form: Final = Verdicts
+    metric = Metric.REQUIREMENT_FULFILLMENT
+    version = f"5.{CriteriaPanel.version}"
+    form = Verdicts
 
     def __init__(self, services: JudgeServices) -> None:
         self._services = services
@@ -92,57 +84,31 @@ class RequirementFulfillment:
         results = len(criteria) - len(context.suite.answer_criteria)
         numbered = {n: Criterion(text, n > results) for n, text in enumerate(criteria, start=1)}
         panel = CriteriaPanel(context, self._services, numbered)
-        try:
-            conclusion = await panel.judged(context.transcript)
-        except JudgeError as problem:
-            conclusion = QueryResult(dict.fromkeys(panel.items, not_judged(problem)))
+        drafts, how = await panel.judged()
         judgements = [
             CriterionJudgement(
                 criterion=redact(criteria[number - 1]),
                 verdict=draft.verdict or CriterionVerdict.NOT_JUDGED,
-                **draft.told(redact),
+                **draft.stored(redact),
             )
-            for number, draft in conclusion.value.items()
+            for number, draft in drafts.items()
         ]
         dropped = (
-            f"Criterion {number}: a citation was left out. {' '.join(draft.dropped)}"
-            for number, draft in conclusion.value.items()
+            redact(f"Criterion {number}: a citation was left out. {' '.join(draft.dropped)}")
+            for number, draft in drafts.items()
             if draft.verdict and draft.dropped
         )
-        details = FulfillmentDetails(
-            judge=JudgeIdentity(model=panel.judge.model, prompt_version=PROMPT_VERSION),
-            criteria=tuple(judgements),
-            votes=panel.votes,
-            parts=conclusion.parts,
-            notes=tuple(map(redact, (*conclusion.notes, *dropped))),
-        )
-        return _outcome(judgements, details, counts_undecided=context.suite.undecided == "fail")
-
-
-def _outcome(
-    judgements: Sequence[CriterionJudgement], details: FulfillmentDetails, *, counts_undecided: bool
-) -> Outcome:
-    verdicts = [judgement.verdict for judgement in judgements]
-    if CriterionVerdict.NOT_JUDGED in verdicts:
-        return Unscored(_unjudged(judgements), details, failed=True)
-    passed, failed = verdicts.count(CriterionVerdict.PASS), verdicts.count(CriterionVerdict.FAIL)
-    undecided = verdicts.count(CriterionVerdict.UNDECIDED)
-    counted = passed + failed + (undecided if counts_undecided else 0)
-    if not counted:
-        return Unscored("The evidence decides none of the criteria, and the suite ignores such.", details, failed=True)
-    rest = "".join(f", {count} {what}" for count, what in ((failed, "not met"), (undecided, "undecided")) if count)
-    return Scored(100 * passed / counted, f"{passed} of {counted} criteria met{rest}.", details)
-
-
-def _unjudged(judgements: Sequence[CriterionJudgement]) -> str:
-    """Which criteria were not judged, and why; a reason that all share is told once."""
-    missing = [
-        (f"{n}. {shortened(' '.join(judgement.criterion.split()), MAX_NAME_LENGTH)}", judgement.reasoning)
-        for n, judgement in enumerate(judgements, start=1)
-        if judgement.verdict is CriterionVerdict.NOT_JUDGED
-    ]
-    is_shared = len({reason for _, reason in missing}) == 1
-    named = "; ".join(name if is_shared else f"{name} ({reason})" for name, reason in missing[:MAX_NAMED])
-    more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
-    why = f" {missing[0][1]}" if is_shared else ""
-    return f"{len(missing)} of {len(judgements)} criteria were not judged.{why} Not judged: {named}{more}"
+        details = FulfillmentDetails(**{**how, "criteria": judgements, "notes": (*how["notes"], *dropped)})
+        verdicts = [judgement.verdict for judgement in judgements]
+        if CriterionVerdict.NOT_JUDGED in verdicts:
+            reasons = (None if draft.verdict else draft.reasoning for draft in drafts.values())
+            names = (f"{number}. {text}" for number, text in enumerate(criteria, start=1))
+            return unjudged("criteria", list(zip(names, reasons, strict=True)), details)
+        passed, failed = verdicts.count(CriterionVerdict.PASS), verdicts.count(CriterionVerdict.FAIL)
+        undecided = verdicts.count(CriterionVerdict.UNDECIDED)
+        counted = passed + failed + (undecided if context.suite.undecided == "fail" else 0)
+        if not counted:
+            why = "The evidence decides none of the criteria, and the suite ignores such."
+            return Unscored(why, details, failed=True)
+        rest = "".join(f", {count} {what}" for count, what in ((failed, "not met"), (undecided, "undecided")) if count)
+        return Scored(100 * passed / counted, f"{passed} of {counted} criteria met{rest}.", details)

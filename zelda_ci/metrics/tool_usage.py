@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import starmap
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
-from pydantic.alias_generators import to_camel
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import (
-    JudgeIdentity,
     RuleJudgement,
     RuleVerdict,
     ToolRemark,
@@ -25,7 +23,6 @@ from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.session import SessionTranscript, UserSaid
-from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import CHARS_PER_TOKEN
 from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.prompts import fence, mark_of
@@ -33,10 +30,8 @@ from zelda_ci.judge.rendering import windowed
 from zelda_ci.metrics.base import JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.citations import CitedPlace
 from zelda_ci.metrics.evidence import Citing, Criterion, look_up
-from zelda_ci.metrics.panel import NO_REASON, Draft, ItemAnswer, Panel, Word, shortened
+from zelda_ci.metrics.panel import NO_REASON, ItemAnswer, Panel, Word, shortened, unjudged
 from zelda_ci.redact import Redactor
-
-PROMPT_VERSION = "4"
 
 # Of the judge's context, for tools and rules together: they are sent again with every part of the transcript.
 OFFER_SHARE = 0.15
@@ -45,30 +40,23 @@ MAX_NAME_LENGTH = 300
 # Characters of a description in the result: the whole is in the file.
 SHORT = 160
 MAX_TOOLS = 200
-# Of what was not judged, in the reason why there is no score.
-MAX_NAMED = 5
 
 
 class Use(StrEnum):
-    """What became of a tool or a rule that the session had.
+    """What became of a tool or a rule that the session had, as results name it.
 
     Where parts of a transcript disagree, the first of these counts: what speaks against the session before what speaks
     for it, and both before what says nothing.
     """
 
-    BROKEN = "BROKEN"
-    MISUSED = "MISUSED"
-    INSTRUCTIONS_IGNORED = "INSTRUCTIONS_IGNORED"
+    BROKEN = "broken"
+    MISUSED = "misused"
+    INSTRUCTIONS_IGNORED = "instructionsIgnored"
     """It was called, and then not done as it says."""
-    MISSED = "MISSED"
-    FOLLOWED = "FOLLOWED"
-    USED_WELL = "USED_WELL"
-    NOT_APPLICABLE = "NOT_APPLICABLE"
-
-    @property
-    def stored(self) -> str:
-        """As results name it."""
-        return to_camel(self.lower())
+    MISSED = "missed"
+    FOLLOWED = "followed"
+    USED_WELL = "usedWell"
+    NOT_APPLICABLE = "notApplicable"
 
 
 # What counts: words for it in the sentence on the score, in this order, and the share of what could be had. Whoever
@@ -93,22 +81,16 @@ def score(findings: Iterable[Use]) -> float | None:
     return 100 * sum(shares) / len(shares) if shares else None
 
 
+# As a judge writes them.
+ToolWord = Literal[
+    "USED_WELL", "INSTRUCTIONS_IGNORED", "MISUSED", "MISSED", "FOLLOWED", "BROKEN", "NOT_APPLICABLE", "NO_EVIDENCE"
+]
+
+
 class ToolFinding(ItemAnswer):
     """On one tool or rule."""
 
-    verdict: Annotated[
-        Literal[
-            "USED_WELL",
-            "INSTRUCTIONS_IGNORED",
-            "MISUSED",
-            "MISSED",
-            "FOLLOWED",
-            "BROKEN",
-            "NOT_APPLICABLE",
-            "NO_EVIDENCE",
-        ],
-        Word,
-    ]
+    verdict: Annotated[ToolWord, Word]
     tool: str = Field("", description="Of an MCP server that was missed in part: the tool, exactly as listed.")
 
 
@@ -146,26 +128,24 @@ class Subject:
 
 def subjects(manifest: ToolsManifest, uses: Sequence[ToolUse]) -> dict[int, Subject]:
     """What is judged, by number from 1: tools that the model could call or that were called, and rules, if loaded."""
-    found = [_subject(item, uses) for item in manifest.items if item.loaded and item.kind in CALLED | FOLLOWED]
-    judged = [subject for subject in found if subject.is_rule or subject.item.is_open or subject.calls]
-    return dict(enumerate(sorted(judged, key=lambda subject: subject.is_rule), start=1))
-
-
-def _subject(item: ManifestItem, uses: Sequence[ToolUse]) -> Subject:
-    alias = (skill(item.label), item.label) if item.label else ()
-    names = (item.tool, item.name, f"/{item.name}", *alias, *item.tools)
-    is_server = item.kind is ItemKind.MCP_SERVER
-    called = [use for use in uses if (use.tool.startswith(f"{item.tool}__") if is_server else use.tool in names)]
-    own = called if item.kind in CALLED else []
-    return Subject(item, {use.tool: use.calls for use in own}, sum(use.calls - use.errors - use.denied for use in own))
+    found = []
+    for item in manifest.items:
+        names = (item.tool, item.name, f"/{item.name}", *((skill(item.label), item.label) if item.label else ()))
+        server = f"{item.tool}__" if item.kind is ItemKind.MCP_SERVER else None
+        called = [use for use in uses if (use.tool.startswith(server) if server else use.tool in names)]
+        own = called if item.kind in CALLED else []
+        successes = sum(use.calls - use.errors - use.denied for use in own)
+        if item.loaded and (item.is_followed or (item.kind in CALLED and (item.is_open or own))):
+            found.append(Subject(item, {use.tool: use.calls for use in own}, successes))
+    return dict(enumerate(sorted(found, key=lambda subject: subject.is_rule), start=1))
 
 
 class ToolPanel(Panel[Subject, Use]):
     """One run's tools and rules before the judge."""
 
     name = "tool-usage"
-    prompt = ("tool_usage_system", "tool_usage", "tool_usage_part")
-    version = PROMPT_VERSION
+    prompt = "tool_usage"
+    version = "4"
     form = ToolFindings
     words = Use.__members__
     order = tuple(Use)
@@ -285,9 +265,9 @@ class ToolUsage:
     vouches for it. The counts are there without a judge, too.
     """
 
-    metric: Final = Metric.TOOL_USAGE
-    version: Final = f"4.{PROMPT_VERSION}"
-    form: Final = ToolFindings
+    metric = Metric.TOOL_USAGE
+    version = f"4.{ToolPanel.version}"
+    form = ToolFindings
 
     def __init__(self, services: JudgeServices) -> None:
         self._services = services
@@ -305,56 +285,39 @@ class ToolUsage:
         panel = ToolPanel(context, self._services, manifest, details.uses)
         if not panel.items:
             return Unscored("Nothing of what the project offers is for the model to call or to follow.", details)
-        try:
-            conclusion = await panel.judged(context.transcript)
-        except JudgeError as problem:
-            return Unscored(problem.message, details, failed=True)
-        found = [(subject, conclusion.value[number]) for number, subject in panel.items.items()]
+        drafts, how = await panel.judged()
+        found = [(subject, drafts[number]) for number, subject in panel.items.items()]
 
         def remarks(use: Use | None) -> Iterator[ToolRemark]:
             for subject, draft in found:
                 if not subject.is_rule and draft.verdict is use:
                     missed = subject.missed_tool(draft.answer) if use is Use.MISSED else None
-                    name = redact(missed or subject.name)
-                    yield ToolRemark(tool=name, **draft.told(redact, lambda verdict: verdict.stored))
+                    yield ToolRemark(tool=redact(missed or subject.name), **draft.stored(redact))
 
         judged = details.replace(
-            **{use.lower(): tuple(remarks(use)) for use in OF_TOOLS},
+            **{use.name.lower(): tuple(remarks(use)) for use in OF_TOOLS},
             not_judged=tuple(remarks(None)),
             rules=tuple(
                 RuleJudgement(
                     rule=redact(subject.name),
-                    verdict=_rule_verdict(draft.verdict),
-                    **draft.told(redact, lambda verdict: verdict.stored),
+                    verdict=RuleVerdict(draft.verdict or RuleVerdict.NOT_JUDGED),
+                    **draft.stored(redact),
                 )
                 for subject, draft in found
                 if subject.is_rule
             ),
-            judge=JudgeIdentity(model=panel.judge.model, prompt_version=PROMPT_VERSION),
-            votes=panel.votes,
-            parts=conclusion.parts,
-            notes=(*details.notes, *map(redact, conclusion.notes)),
+            **{**how, "notes": (*details.notes, *how["notes"])},
         )
-        return _outcome(found, judged)
-
-
-def _rule_verdict(use: Use | None) -> RuleVerdict:
-    return RuleVerdict(use.stored) if use else RuleVerdict.NOT_JUDGED
-
-
-def _outcome(found: Sequence[tuple[Subject, Draft[Use]]], details: ToolUsageDetails) -> Outcome:
-    if missing := [(subject.name, draft) for subject, draft in found if draft.verdict is None]:
-        named = "; ".join(f"{name} ({draft.reasoning})" for name, draft in missing[:MAX_NAMED])
-        more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
-        reason = f"{len(missing)} of {len(found)} tools and rules were not judged: {named}{more}"
-        return Unscored(reason, details, failed=True)
-    findings = [draft.verdict for _, draft in found if draft.verdict]
-    computed = score(findings)
-    if computed is None:
-        return Unscored("Nothing of what the project offers applies to what was done.", details)
-    applying = format_count(sum(it in COUNTED for it in findings), "tool or rule applies", "tools and rules apply")
-    counts = [f"{findings.count(use)} {words}" for use, (words, _) in COUNTED.items() if use in findings]
-    return Scored(computed, f"{applying}: {', '.join(counts)}.", details)
+        findings = [draft.verdict for draft in drafts.values() if draft.verdict]
+        if len(findings) < len(found):
+            reasons = [(subject.name, None if draft.verdict else draft.reasoning) for subject, draft in found]
+            return unjudged("tools and rules", reasons, judged)
+        computed = score(findings)
+        if computed is None:
+            return Unscored("Nothing of what the project offers applies to what was done.", judged)
+        applying = format_count(sum(it in COUNTED for it in findings), "tool or rule applies", "tools and rules apply")
+        counts = [f"{findings.count(use)} {words}" for use, (words, _) in COUNTED.items() if use in findings]
+        return Scored(computed, f"{applying}: {', '.join(counts)}.", judged)
 
 
 def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) -> ToolUsageDetails:

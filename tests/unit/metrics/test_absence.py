@@ -1,6 +1,7 @@
 """Claims of absence: Zelda looks itself, and what it could not look through is not known to be without it."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from tests.builders import session
 from tests.support.cited import place
 from zelda_ci.judge import workspace
 from zelda_ci.judge.workspace import FinalTree
-from zelda_ci.metrics.absence import LookedThrough
+from zelda_ci.metrics import absence
 from zelda_ci.metrics.citations import CitedPlace
 from zelda_ci.metrics.evidence import Criterion, Sources, look_up
 
@@ -41,7 +42,7 @@ def tree(tmp_path: Path) -> Path:
 
 def objection(root: Path | None, claim: str, patch: str | None = PATCH) -> str | None:
     calls = session("Bash git commit", "Read a.py").tool_calls
-    return LookedThrough(FinalTree(root) if root else None, patch, calls).objection(place(f"absent: {claim}"))
+    return absence.objection(FinalTree(root) if root else None, patch, calls, place(f"absent: {claim}"))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_more_than_is_looked_through_is_said(tree, monkeypatch):
 
 
 def test_an_absence_is_cited_like_a_place(tree):
-    sources = Sources(absent=lambda cited: LookedThrough(FinalTree(tree), PATCH, ()).objection(cited))
+    sources = Sources(absent=partial(absence.objection, FinalTree(tree), PATCH, ()))
     assert look_up(place("absent: TODO in src/**"), sources).problem is None
     assert "has it" in (look_up(place("absent: console.log in **"), sources).problem or "")
     assert "gone" in (look_up(place("absent: TODO in **"), Sources()).problem or "")
@@ -148,7 +149,7 @@ def test_an_absence_is_cited_like_a_place(tree):
 )
 def test_an_absence_alone_proves_a_criterion_that_names_what_is_absent_and_where(tree, criterion, claim, is_proof):
     calls = session("Bash git commit").tool_calls
-    sources = Sources(absent=LookedThrough(FinalTree(tree), PATCH, calls).objection)
+    sources = Sources(absent=partial(absence.objection, FinalTree(tree), PATCH, calls))
     citing = look_up(place(f"absent: {claim}"), sources, Criterion(criterion))
     assert citing.problem is None
     assert (citing.weakness is None) is is_proof
