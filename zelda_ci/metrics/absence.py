@@ -36,14 +36,7 @@ class NotShownError(Exception):
 
 
 def objection(tree: FinalTree | None, patch: str | None, calls: Sequence[ToolCall], place: CitedPlace) -> str | None:
-    """Why something is not absent, or not known to be; nothing where it is.
-
-    Args:
-        tree: The final workspace.
-        patch: All of it; nothing where it is not known whole.
-        calls: Of the session.
-        place: A claim of absence.
-    """
+    """Why something is not absent from the final tree, the calls or the patch, which is None where not known whole."""
     try:
         finds = _finder(place) if place.pattern.strip() else None
         contents = _contents(tree, patch, calls, place)

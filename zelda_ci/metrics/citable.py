@@ -96,6 +96,8 @@ PATHS = {"file_path", "notebook_path", "path"}
 SPOKEN = {"description", "prompt", "todos", "plan", "thought", "summary", "subject", "explanation", "reason"}
 SPOKEN |= {"reasoning", "activeForm", "title", "message"}
 
+# Of a command that is taken apart; all beyond counts as said. A session could write one that takes hours.
+MAX_COMMAND_LENGTH = 10_000
 # Words, and signs like ✓, which distinguish a runner's line from the name of a test.
 _WORDS = re.compile(r"\w+|[^\w\s\x00-\x7f]")
 # What a command says instead of doing it: here-documents, texts in quotation marks, comments, what is echoed.
@@ -126,16 +128,14 @@ def _fields(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     return ((name, it if isinstance(it, str) else json.dumps(it, ensure_ascii=False)) for name, it in values.items())
 
 
-def turn_lines(
-    turn: Turn, call: int, typed: Sequence[str], is_there: Callable[[str], bool], *, numbers: bool
-) -> Iterator[Line]:
+def turn_lines(turn: Turn, call: int, typed: Sequence[str], added: str, *, numbers: bool) -> Iterator[Line]:
     """The lines of a turn, or of one of its calls, without headings.
 
     Args:
         turn: Of a session.
         call: Its number, or 0 for all of the turn.
         typed: Phrases that the session had typed by then.
-        is_there: Whether a text that was written into a file is still there.
+        added: What the patch adds, as a `plain` text.
         numbers: False without those that a tool has put before the lines.
     """
     if not call:
@@ -143,32 +143,32 @@ def turn_lines(
             yield from lines_of(f"{start}{said}", Standing.WORDS) if said else ()
     for made in turn.tool_calls[call - 1 : call] if call else turn.tool_calls:
         for name, text in _fields(made.input):
-            yield from lines_of(f"{name}: {text}", _given(made, name, text, is_there))
+            yield from lines_of(f"{name}: {text}", _given(made, name, text, added))
         if made.output is not None:
             output = without_numbers(made.output) if not numbers and _counts_up(made.output) else made.output
             yield from lines_of(output, _returned(made, typed))
 
 
-def _given(
-    call: ToolCall, name: str, text: str, is_there: Callable[[str], bool]
-) -> Standing | Callable[[str], Standing]:
+def _given(call: ToolCall, name: str, text: str, added: str) -> Standing | Callable[[str], Standing]:
     """What the input of a call proves: that it was made, if it was."""
     if call.name in TALKING or name in SPOKEN or call.denied or call.output is None:
         return Standing.WORDS
     if call.name in WRITING and name not in PATHS:
         written = Standing.WORDS if call.is_error else Standing.UNDONE
-        return lambda piece: Standing.FACT if is_there(piece.removeprefix(f"{name}: ")) else written
+        return lambda piece: Standing.FACT if piece.removeprefix(f"{name}: ") in added else written
     if name != "command":
         return Standing.FACT
-    said = _said(text)
-    done = set(_WORDS.findall(_SAID.sub(" ", text))) - said
-    return lambda piece: (
-        Standing.WORDS if done.isdisjoint(_WORDS.findall(piece.removeprefix("command: "))) else Standing.FACT
-    )
+    done = set(_WORDS.findall(_SAID.sub(" ", text[:MAX_COMMAND_LENGTH]))) - _said(text)
+
+    def standing(piece: str) -> Standing:
+        return Standing.WORDS if done.isdisjoint(_WORDS.findall(piece.removeprefix("command: "))) else Standing.FACT
+
+    return standing
 
 
 def _said(command: str) -> set[str]:
-    return {word for found in _SAID.finditer(command) for word in _WORDS.findall(_unescaped(found[0]))}
+    said = [found[0] for found in _SAID.finditer(command[:MAX_COMMAND_LENGTH])]
+    return {word for text in (*said, command[MAX_COMMAND_LENGTH:]) for word in _WORDS.findall(_unescaped(text))}
 
 
 def _returned(call: ToolCall, typed: Sequence[str]) -> Standing | Callable[[str], Standing]:

@@ -119,11 +119,7 @@ class Sources:
         if turn is None or not 0 <= place.call <= len(turn.tool_calls):
             return None
         typed = [phrase for index, phrase in self._typed if index < place.turn]
-
-        def is_there(text: str) -> bool:
-            return text in self._added
-
-        return [citable.turn_lines(turn, place.call, typed, is_there, numbers=numbers) for numbers in (True, False)]
+        return [citable.turn_lines(turn, place.call, typed, self._added, numbers=numbers) for numbers in (True, False)]
 
     def _file(self, place: CitedPlace) -> Sequence[Iterable[Line]] | None:
         """Lines of a file, or without their numbers all of it; of one that is gone, what the patch shows of it."""

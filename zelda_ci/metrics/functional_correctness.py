@@ -11,14 +11,7 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, CoverageSummary, TestSummary
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ConfigError
-from zelda_ci.metrics.base import (
-    CommandRequest,
-    Outcome,
-    Scored,
-    Services,
-    Step,
-    Unscored,
-)
+from zelda_ci.metrics.base import CommandRequest, Outcome, Scored, Services, Step, Unscored
 from zelda_ci.process.spool import spooled
 from zelda_ci.test_output import reading
 from zelda_ci.test_output.coverage import reading as coverage_reading
@@ -182,11 +175,7 @@ class FunctionalCorrectness:
         return Scored(score, reasoning(details), details)
 
     async def build(self, suite: ResolvedSuite, workspace: Workspace) -> CommandResult | None:
-        """Run the build, where the suite has one.
-
-        Raises:
-            ConfigError: It cannot be run here.
-        """
+        """Run the build, where the suite has one; raises ConfigError where it cannot be run here."""
         if suite.build_command is None:
             return None
         order = CommandRequest(Step.BUILD, suite.build_command, suite.command_timeout_seconds)
@@ -195,11 +184,7 @@ class FunctionalCorrectness:
         return build
 
     async def test(self, suite: ResolvedSuite, workspace: Workspace, build: CommandResult | None) -> CommandEvidence:
-        """Run the tests, where the suite has some, and read what they say.
-
-        Raises:
-            ConfigError: They cannot be run here.
-        """
+        """Run the tests, where the suite has some, and read what they say; raises ConfigError as `build` does."""
         if suite.test_command is None:
             return CommandEvidence(build)
         reports = {

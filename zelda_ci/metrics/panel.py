@@ -4,7 +4,7 @@ import functools
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
@@ -26,13 +26,7 @@ from zelda_ci.judge.base import (
 )
 from zelda_ci.judge.lookups import lookups_of
 from zelda_ci.judge.prompts import render, repeated
-from zelda_ci.judge.transcript import (
-    CheckedFinding,
-    EarlierFindings,
-    TranscriptPart,
-    TranscriptQuery,
-    query_transcript,
-)
+from zelda_ci.judge.transcript import CheckedFinding, EarlierFindings, TranscriptPart, TranscriptQuery, query_transcript
 from zelda_ci.metrics.base import JudgeServices, Unscored
 from zelda_ci.metrics.citations import CitedPlace, Number, Places, Text
 from zelda_ci.metrics.evidence import Citing
@@ -253,8 +247,11 @@ class Panel(ABC, Generic[Item, V]):
                 else:
                     votes[vote][number] = new
         self._notes += [f"The judge could not be asked again: {message}" for message in errors]
-        if MODEL_SEPARATOR in self.judge.model:
-            self._notes += self._disagreements(votes)
+        for number in self.items if MODEL_SEPARATOR in self.judge.model else ():
+            words = [str(vote[number].verdict or NOT_JUDGED) for vote in votes]
+            if len(set(words)) > 1:
+                said = "; ".join(f"{voter(self.judge.model, vote)} says {word}" for vote, word in enumerate(words))
+                self._notes.append(f"The models disagree on {number}: {said}.")
         return {number: self._decided([vote[number] for vote in votes]) for number in self.items}
 
     async def _all(self, earlier: EarlierFindings, asked: Sequence[Mapping[int, str]]) -> list[tuple[int, Vote[V]]]:
@@ -358,14 +355,6 @@ class Panel(ABC, Generic[Item, V]):
         worst = {each.number: each for each in reversed(found)}
         nothing: Draft[V] = not_judged("No part of the transcript has evidence on it.")
         return {number: self._checked(worst[number]) if number in worst else nothing for number in self.items}
-
-    def _disagreements(self, votes: Sequence[Vote[V]]) -> Iterator[str]:
-        """Who said what of which number, in sentences, where different models differ."""
-        for number in self.items:
-            words = [str(vote[number].verdict or NOT_JUDGED) for vote in votes]
-            if len(set(words)) > 1:
-                said = "; ".join(f"{voter(self.judge.model, vote)} says {word}" for vote, word in enumerate(words))
-                yield f"The models disagree on {number}: {said}."
 
 
 def _batched(numbers: Iterable[int]) -> list[tuple[int, ...]]:

@@ -61,13 +61,8 @@ class Line:
     standing: Standing | Callable[[str], Standing] = Standing.FACT
 
 
-@dataclass(frozen=True)
-class Piece:
-    """What a quote has of one line."""
-
-    text: str
-    is_whole: bool
-    standing: Standing
+# What a quote has of one line: the text, whether that is the whole line, and what it can prove.
+Piece = tuple[str, bool, Standing]
 
 
 def lines_of(text: str, standing: Standing | Callable[[str], Standing] = Standing.FACT) -> Iterator[Line]:
@@ -107,7 +102,7 @@ class Passage:
             end = start + len(wanted)
             if _is_copy(self._text, start, end):
                 pieces = list(self._pieces(start, end))
-                if len(wanted) > 1 or pieces[0].is_whole:
+                if len(wanted) > 1 or pieces[0][1]:
                     yield pieces
             start = self._text.find(wanted, start + 1)
 
@@ -117,7 +112,7 @@ class Passage:
             line, text = self._lines[position]
             if covered := text[max(0, start - first) : end - first]:
                 standing = line.standing if isinstance(line.standing, Standing) else line.standing(covered)
-                yield Piece(covered, covered == text, standing)
+                yield covered, covered == text, standing
             position += 1
 
 
@@ -145,20 +140,17 @@ def _is_edge(outside: str, inner: str, *, is_long: bool) -> bool:
     if inner.isdigit():
         # "3 passed" is not in "13 passed", nor "5" in "1.5".
         return not (outer.isalnum() or outer == "_" or (outer in {".", ","} and outside[:-1].isdigit()))
-    return not (_is_word(outer) and _is_word(inner)) or (is_long and not outer.isdigit())
-
-
-def _is_word(character: str) -> bool:
-    """Whether it is part of a word that white space ends: scripts without spaces have no such words."""
-    return character == "_" or (character.isalnum() and ord(character) < FIRST_WITHOUT_SPACES)
+    # Scripts without spaces have no words that white space ends.
+    is_inside = all(it == "_" or (it.isalnum() and ord(it) < FIRST_WITHOUT_SPACES) for it in (outer, inner))
+    return not is_inside or (is_long and not outer.isdigit())
 
 
 def shortcoming(pieces: Sequence[Piece], proving: Standing = Standing.FACT) -> str | None:
     """Why a PASS cannot rest on a quote; nothing where it can."""
-    proofs = [(sum(map(str.isalnum, piece.text)), piece) for piece in pieces if piece.standing is proving]
-    if sum(size for size, _ in proofs) >= MIN_SUBSTANCE or any(size and piece.is_whole for size, piece in proofs):
+    proofs = [(sum(map(str.isalnum, text)), is_whole) for text, is_whole, standing in pieces if standing is proving]
+    if sum(size for size, _ in proofs) >= MIN_SUBSTANCE or any(size and is_whole for size, is_whole in proofs):
         return None
-    weak = [piece.standing for piece in pieces if piece.standing not in {proving, Standing.FACT}]
+    weak = [standing for _, _, standing in pieces if standing not in {proving, Standing.FACT}]
     # What the judge meant to cite, rather than the heading above it.
     kind = next((standing for standing in weak if standing is not Standing.FRAME), weak[0] if weak else None)
     return kind.value if kind else "the quote is too short to prove anything; quote the whole line"

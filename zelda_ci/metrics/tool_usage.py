@@ -11,13 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.details import (
-    RuleJudgement,
-    RuleVerdict,
-    ToolRemark,
-    ToolUsageDetails,
-    ToolUse,
-)
+from zelda_ci.domain.details import RuleJudgement, RuleVerdict, ToolRemark, ToolUsageDetails, ToolUse
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown, skill
 from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import Metric
@@ -40,6 +34,9 @@ MAX_NAME_LENGTH = 300
 # Characters of a description in the result: the whole is in the file.
 SHORT = 160
 MAX_TOOLS = 200
+
+
+NO_TOOLS = "No tools available: there are no skills, commands, sub-agents, MCP servers, rules or CLAUDE.md files."
 
 
 class Use(StrEnum):
@@ -188,27 +185,25 @@ class ToolPanel(Panel[Subject, Use]):
     @cached_property
     def shown(self) -> tuple[str, ...]:
         budget = int(self.judge.context_tokens * CHARS_PER_TOKEN * OFFER_SHARE)
-        tools = "\n".join(map(spelled, (*starmap(_tool, self.items.items()), *self._absent()))) or "(none)"
-        counted = "\n".join(spelled(_use(use)) for use in self._uses) or "(none)"
-        return (
-            fence("tools", windowed(tools, budget // 2), self.nonce),
-            fence("rules", windowed(self._rules(budget // 2) or "(none)", budget // 2), self.nonce),
-            fence("counted-calls", windowed(counted, budget // 4), self.nonce),
+        absent = (
+            f"- not available: {item.tool} [{item.kind}]: {item.reason or 'no reason is known'}"
+            for item in self._manifest.items
+            if item.kind is ItemKind.MCP_SERVER and not item.loaded
         )
-
-    def _absent(self) -> Iterator[str]:
-        for item in self._manifest.items:
-            if item.kind is ItemKind.MCP_SERVER and not item.loaded:
-                yield f"- not available: {item.tool} [{item.kind}]: {item.reason or 'no reason is known'}"
-
-    def _rules(self, budget: int) -> str:
-        """The texts, each under a heading that none of them can forge."""
-        rules = {number: subject.item for number, subject in self.items.items() if subject.is_rule}
-        share, mark = budget // max(1, len(rules)), mark_of(self.nonce)
-        return "\n\n".join(
+        tools = map(spelled, (*starmap(_tool, self.items.items()), *absent))
+        ruling = {number: subject.item for number, subject in self.items.items() if subject.is_rule}
+        share, mark = budget // 2 // max(1, len(ruling)), mark_of(self.nonce)
+        # Each text under a heading that none of them can forge.
+        rules = (
             f"[{mark} number {number}: {spelled(item.file)}]\n{windowed(item.text or '(empty)', share)}"
-            for number, item in rules.items()
+            for number, item in ruling.items()
         )
+        blocks = (
+            ("tools", "\n".join(tools), budget // 2),
+            ("rules", "\n\n".join(rules), budget // 2),
+            ("counted-calls", "\n".join(spelled(_use(use)) for use in self._uses), budget // 4),
+        )
+        return tuple(fence(kind, windowed(text or "(none)", most), self.nonce) for kind, text, most in blocks)
 
 
 def _named(number: int, subject: Subject) -> str:
@@ -276,12 +271,21 @@ class ToolUsage:
         """Count, then let be judged what there is to judge."""
         manifest, redact = context.manifest or ToolsManifest(), self._services.redact
         details = _counted(context, manifest, redact)
+        steering = [item for item in manifest.items if item.kind in CALLED | FOLLOWED]
+        is_valid = context.transcript.status.is_valid
         if context.manifest is None:
             # Nobody could look: silence about a session that ran its course would be taken for consent.
-            unknown = "What the project offers is not known, so its use was not judged."
-            return Unscored(unknown, details, failed=context.transcript.status.is_valid)
-        if reason := _not_to_be_judged(context, manifest):
-            return Unscored(reason, details)
+            return Unscored(
+                "What the project offers is not known, so its use was not judged.", details, failed=is_valid
+            )
+        reasons = {
+            NO_TOOLS: steering,
+            "The session broke off, so its use of tools was not judged.": is_valid,
+            "The model gave no response.": not all(turn.synthetic for turn in context.transcript.turns),
+            "Nothing of what the project offers was loaded.": any(item.loaded for item in steering),
+        }
+        if unmet := [reason for reason, is_met in reasons.items() if not is_met]:
+            return Unscored(unmet[0], details)
         panel = ToolPanel(context, self._services, manifest, details.uses)
         if not panel.items:
             return Unscored("Nothing of what the project offers is for the model to call or to follow.", details)
@@ -310,8 +314,8 @@ class ToolUsage:
         )
         findings = [draft.verdict for draft in drafts.values() if draft.verdict]
         if len(findings) < len(found):
-            reasons = [(subject.name, None if draft.verdict else draft.reasoning) for subject, draft in found]
-            return unjudged("tools and rules", reasons, judged)
+            missing = [(subject.name, None if draft.verdict else draft.reasoning) for subject, draft in found]
+            return unjudged("tools and rules", missing, judged)
         computed = score(findings)
         if computed is None:
             return Unscored("Nothing of what the project offers applies to what was done.", judged)
@@ -345,17 +349,3 @@ def _entry(item: ManifestItem, redact: Redactor) -> ManifestEntry:
     if item.description:
         facts["description"] = redact(shortened(item.description, SHORT))
     return ManifestEntry(**facts)
-
-
-def _not_to_be_judged(context: EvalContext, manifest: ToolsManifest) -> str | None:
-    """Why there is nothing to ask a judge."""
-    steering = [item for item in manifest.items if item.kind in CALLED | FOLLOWED]
-    if not steering:
-        return "No tools available: there are no skills, commands, sub-agents, MCP servers, rules or CLAUDE.md files."
-    if not context.transcript.status.is_valid:
-        return "The session broke off, so its use of tools was not judged."
-    if all(turn.synthetic for turn in context.transcript.turns):
-        return "The model gave no response."
-    if not any(item.loaded for item in steering):
-        return "Nothing of what the project offers was loaded."
-    return None

@@ -5,7 +5,7 @@ import pytest
 from tests.support.cited import place
 from tests.unit.metrics.test_proof import RUN, sources
 from zelda_ci.metrics.evidence import look_up
-from zelda_ci.metrics.quotes import Line, Passage, Piece, Standing, shortcoming
+from zelda_ci.metrics.quotes import Line, Passage, Standing, shortcoming
 
 
 @pytest.mark.parametrize(
@@ -84,5 +84,5 @@ SHORT = "the quote is too short to prove anything; quote the whole line"
 def test_a_quote_proves_something_by_its_facts_and_else_it_is_told_what_it_is(
     pieces: list[tuple[Standing, str, bool]], proving: Standing, why: str | None
 ) -> None:
-    made = [Piece(text, is_whole, standing) for standing, text, is_whole in pieces]
+    made = [(text, is_whole, standing) for standing, text, is_whole in pieces]
     assert shortcoming(made, proving) == why
