@@ -332,7 +332,7 @@ async def test_judges_with_a_common_prefix_send_it_alike_up_to_its_mark() -> Non
     common = CommonPrefix("All judges read this.", ("The transcript.", "The patch."))
     about_shape = JudgeQuestion("shape", "1", "You see shapes.", ("Rules.",), "How many?", common=common)
     with ScriptedApi([GREEN, tool_call("answer_shape", {"corners": 3})]) as api:
-        asked = judge(api.url, forms=[(Colour, Shape)])
+        asked = judge(api.url, forms=[Colour, Shape])
         await asked.ask(replace(QUESTION, common=common), Colour)
         await asked.ask(about_shape, Shape)
     first, second = api.requests

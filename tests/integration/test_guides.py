@@ -42,6 +42,10 @@ def follow(text: str, root: Path) -> None:
             target.write_text(code, "utf-8")
             continue
         lines = target.read_text("utf-8").splitlines(keepends=True)
+        if place == "imports":
+            last = max(at for at, line in enumerate(lines) if line.startswith("from "))
+            target.write_text("".join([*lines[: last + 1], code, *lines[last + 1 :]]), "utf-8")
+            continue
         node = next(node for node in ast.parse("".join(lines)).body if name_of(node) == place)
         assert node.end_lineno
         # A table ends with its brace, a class with its last line.

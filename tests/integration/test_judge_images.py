@@ -52,7 +52,7 @@ def answered(request: ApiRequest, judgement: dict[str, Any]) -> Reply:
     """What each of the two judges says: on the criterion, and on the rule, which has no bearing."""
     if request.answer_tool == "answer_verdicts":
         return tool_call(request.answer_tool, {"criteria": [judgement]})
-    rule = {"number": 1, "evidence": [], "reasoning": "No occasion.", "finding": "NOT_APPLICABLE", "tool": ""}
+    rule = {"number": 1, "evidence": [], "reasoning": "No occasion.", "verdict": "NOT_APPLICABLE", "tool": ""}
     return tool_call(str(request.answer_tool), {"findings": [rule]})
 
 

@@ -59,7 +59,7 @@ def test_findings_are_checked_asked_for_again_and_counted_in_a_real_run(tmp_path
     assert done.returncode == 0, done.stdout + done.stderr
     (file,) = project.results.glob("runs/note-*/result.json")
     result = json.loads(file.read_bytes())["evaluations"]["toolUsage"]
-    assert (result["score"], result["version"]) == (25.0, "3.3")
+    assert (result["score"], result["version"]) == (25.0, "4.4")
     found: dict[str, Any] = result["details"]
     assert [one["tool"] for one in found["instructionsIgnored"]] == ["Skill(changelog)"]
     assert {rule["rule"]: rule["verdict"] for rule in found["rules"]} == {

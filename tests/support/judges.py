@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.support.cited import cite
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import A, JudgeQuestion
 
@@ -35,8 +36,8 @@ def asked_about(body: str) -> dict[int, str]:
 
 def use(finding: str, *places: tuple[str, str], reasoning: str = "Because.", tool: str = "") -> dict[str, Any]:
     """What is found of a tool or a rule, with where and quote of each place."""
-    evidence = [{"where": where, "quote": quote} for where, quote in places]
-    return {"evidence": evidence, "reasoning": reasoning, "finding": finding, "tool": tool}
+    evidence = [cite(where, quote) for where, quote in places]
+    return {"evidence": evidence, "reasoning": reasoning, "verdict": finding, "tool": tool}
 
 
 def uses(question: JudgeQuestion | str, found: Mapping[str, dict[str, Any] | None]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ What it is asked, it reads from the question, and the form is given with it: so 
 the scripted API, too.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ class Said:
 
     verdict: str
     reasoning: str
-    evidence: Sequence[Mapping[str, str]] = ()
+    evidence: Sequence[Mapping[str, Any]] = ()
 
 
 # What is said of a criterion, and how often that was asked before.
@@ -78,9 +77,9 @@ class LabelledJudge:
             question: All that was sent.
             schema: Of the form.
         """
-        is_part = "NO_EVIDENCE" in json.dumps(schema) or "observations" in schema["properties"]
+        is_part = "This is part" in question
         if "criteria" not in schema["properties"]:
-            return self._of_tools(question, "observations" if is_part else "findings")
+            return self._of_tools(question, is_part=is_part)
         return {"criteria": [self._entry(*asked, question, is_part=is_part) for asked in self._asked(question)]}
 
     def _asked(self, question: str) -> Iterator[tuple[int, Criterion]]:
@@ -102,7 +101,7 @@ class LabelledJudge:
         self._times[what] = self._times.get(what, -1) + 1
         return self._times[what]
 
-    def _of_tools(self, question: str, key: str) -> dict[str, Any]:
+    def _of_tools(self, question: str, *, is_part: bool) -> dict[str, Any]:
         reply = self.of_usage or honest_on_tools(self.built)
         said = {label.of: reply(label) for label in self.built.case.usage}
         numbers = {of: _number_of(of, question) for of in said}
@@ -111,13 +110,12 @@ class LabelledJudge:
                 "number": numbers[of],
                 "evidence": one.evidence,
                 "reasoning": one.reasoning,
-                "facts": one.reasoning,
-                "finding": one.verdict,
+                "verdict": one.verdict,
             }
             for of, one in said.items()
-            if numbers[of] and (key == "findings" or _found(one, question)["evidence"])
+            if numbers[of] and (not is_part or _found(one, question)["evidence"])
         ]
-        return {key: entries}
+        return {"findings": entries}
 
 
 def _number_of(of: str, question: str) -> int | None:
@@ -157,8 +155,8 @@ def _found(said: Said, part: str) -> dict[str, Any]:
     """What a part of a long transcript shows: of what would be cited, that which stands in it."""
     here = [place for place in said.evidence if plain(place["quote"]) in plain(part)]
     if not here or said.verdict == "UNDECIDED":
-        return {"evidence": [], "reasoning": "", "facts": "", "finding": "NO_EVIDENCE"}
-    return {"evidence": here, "reasoning": said.reasoning, "facts": said.reasoning, "finding": said.verdict}
+        return {"evidence": [], "reasoning": "", "verdict": "NO_EVIDENCE"}
+    return {"evidence": here, "reasoning": said.reasoning, "verdict": said.verdict}
 
 
 def plain(text: str) -> str:

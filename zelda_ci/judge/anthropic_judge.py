@@ -58,9 +58,8 @@ class AnthropicJudge:
     limits: LookupLimits = field(default_factory=LookupLimits)
     time_limit: Callable[[float], AbstractContextManager[anyio.CancelScope]] = anyio.move_on_after
     """Limits the time of a question; it may know of waiting that is none of the judge's doing."""
-    forms: Sequence[Sequence[type[BaseModel]]] = ()
-    """In which judges answer who share a prefix, group by group: each of them is offered the tools of all, so that it
-    is the same."""
+    forms: Sequence[type[BaseModel]] = ()
+    """In which judges answer who share a prefix: each of them is offered the tools of all, so that it is the same."""
     max_retries: int = 15
     """Of one request; those that a look-up takes are requests of their own."""
     _is_introduced: bool = field(default=False, init=False)
@@ -73,7 +72,7 @@ class AnthropicJudge:
         """Ask until there is a valid answer; raises JudgeError where the time is over or asking again is no use."""
         self._introduce()
         own: type[BaseModel] = form
-        forms = next((group for group in self.forms if own in group), (own,))
+        forms = self.forms if own in self.forms else (own,)
         schemas = {each: anthropic.transform_schema(each) for each in forms}
         talk = Conversation(question, form, schemas, self._limits(question), self.redact)
         begun = await self._alone_at_first(question)

@@ -80,7 +80,7 @@ class _Lines(Request):
 
 
 class ReadFile(_Lines):
-    """Reads lines of any file of the final workspace. Cite them as path:first-last."""
+    """Reads lines of any file of the final workspace. Cite them by the kind file."""
 
     tool = "read_file"
     path: str = Field(description="From the top of the repository.")
@@ -146,7 +146,7 @@ class ListTurns(_Lines):
 
 
 class ReadTurn(_Lines):
-    """Reads what was said in a turn, or one of its tool calls with its whole output. Cite it as turn 7 call 2."""
+    """Reads what was said in a turn, or one of its tool calls with its whole output. Cite it by the kind transcript."""
 
     tool = "read_turn"
     turn: Number

@@ -16,6 +16,7 @@ from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.errors import ConfigError, WorkspaceError, ZeldaError
 from zelda_ci.events import Checking, Emit, ignore
+from zelda_ci.metrics.base import Services
 from zelda_ci.metrics.functional_correctness import (
     CommandEvidence,
     FunctionalCorrectness,
@@ -88,7 +89,7 @@ class CommandTrial:
         self._environ = environ
         self.planned = list(_planned(suites))
         self._bench = WorkspaceCommandRunner(workspaces, NoLogs(), ignore)
-        self._metric = FunctionalCorrectness(self._bench, redact)
+        self._metric = FunctionalCorrectness(Services(self._bench, redact))
         self._builds: dict[Command, CommandResult | None] = {}
         self._unready = False
 

@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.builders import session
+from tests.support.cited import place
 from zelda_ci.domain.session import SessionImage, SessionTranscript
 from zelda_ci.files import untrusted
 from zelda_ci.judge import images as seen
@@ -19,7 +20,7 @@ from zelda_ci.judge.conversation import Conversation, LookupLimits
 from zelda_ci.judge.images import SessionImages
 from zelda_ci.judge.prompts import common_prefix, fence, mark_of, new_nonce
 from zelda_ci.judge.rendering import units
-from zelda_ci.metrics.evidence import Sources, look_up, turns_of
+from zelda_ci.metrics.evidence import Sources, look_up
 from zelda_ci.redact import Redactor
 
 NONCE = new_nonce()
@@ -178,18 +179,16 @@ def test_switched_off_or_without_room_the_judge_sees_none_and_is_told(
     ("where", "quote", "problem"),
     [
         ("turn 1 call 1 image", "", None),
-        ("[Turn 1, call 1, image 1]", "", None),
-        ("`turn 1 call 1 image 2`", "", None),
+        ("turn 1 call 1 image 2", "", None),
         ("turn 1 call 1 image 3", "", "The cited place 'turn 1 call 1 image 3' does not exist."),
         ("turn 1 call 2 image", "", "The cited place 'turn 1 call 2 image 1' does not exist."),
-        ("turn 1 call 0 image", "", "The cited place 'turn 1 call 0 image 1' does not exist."),
-        ("turn 1 call 1 image 0", "", "The cited place 'turn 1 call 1 image 0' does not exist."),
+        ("turn 1 call 0 image", "", "The citation of 'turn 1 image 1' has no call."),
         ("turn 2 call 1 image", "", "The image 'turn 2 call 1 image 1' cannot be cited: it was not shown."),
         ("turn 1 call 1 image", "A red page", "The image 'turn 1 call 1 image 1' has no text to quote"),
     ],
 )
 def test_an_image_proves_something_if_it_was_seen(tmp_path: Path, where: str, quote: str, problem: str | None) -> None:
-    found = look_up(where, quote, cited(tmp_path))
+    found = look_up(place(where, quote), cited(tmp_path))
     assert (found.problem or "").startswith(problem or "")
     assert (found.problem is None, found.weakness) == (problem is None, None)
 
@@ -200,7 +199,7 @@ def cited(folder: Path) -> Sources:
     transcript = with_images((first, second), (third,))
     images = images_of(transcript, folder)
     images.shown |= {first.sha256, second.sha256}
-    return Sources(turns=turns_of(transcript), image=images.objection)
+    return Sources(transcript=transcript, image=images.objection)
 
 
 def test_an_image_is_that_of_the_very_call(tmp_path: Path) -> None:
@@ -208,9 +207,9 @@ def test_an_image_is_that_of_the_very_call(tmp_path: Path) -> None:
     (turn,) = told.turns
     first, second = turn.tool_calls
     shot = turn.replace(tool_calls=(first, second.replace(images=(stored(tmp_path, png(1)),))))
-    sources = Sources(turns=turns_of(told.replace(entries=(shot,))), image=lambda _: None)
+    sources = Sources(transcript=told.replace(entries=(shot,)), image=lambda _: None)
     for where, is_there in {"turn 1 call 1 image": False, "turn 1 call 2 image": True}.items():
-        assert (look_up(where, "", sources).problem is None) is is_there
+        assert (look_up(place(where), sources).problem is None) is is_there
 
 
 def test_an_image_that_a_sub_agent_hands_over_is_no_proof(tmp_path: Path) -> None:
@@ -219,5 +218,5 @@ def test_an_image_that_a_sub_agent_hands_over_is_no_proof(tmp_path: Path) -> Non
     (turn,) = told.turns
     (call,) = turn.tool_calls
     transcript = told.replace(entries=(turn.replace(tool_calls=(call.replace(images=(image,)),)),))
-    sources = Sources(turns=turns_of(transcript), image=lambda _: None)
-    assert look_up("turn 1 call 1 image", "", sources).weakness is not None
+    sources = Sources(transcript=transcript, image=lambda _: None)
+    assert look_up(place("turn 1 call 1 image"), sources).weakness is not None

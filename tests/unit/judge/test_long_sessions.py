@@ -27,7 +27,7 @@ from zelda_ci.judge.transcript import (
     TranscriptQuery,
     query_transcript,
 )
-from zelda_ci.metrics.base import run_evaluator
+from zelda_ci.metrics.base import JudgeServices, run_evaluator
 from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
 from zelda_ci.metrics.tool_usage import ToolUsage
 from zelda_ci.redact import Redactor
@@ -185,7 +185,7 @@ def test_both_judges_are_told_the_same_and_all_where_they_may_not_look_up(max_lo
     context = EvalContext(resolved, None, LONG, ApiUsage(), None, manifest=ToolsManifest(items=(rule,)))
     judge = ScriptedJudge(lambda _: {"criteria": [], "findings": []})
     for kind in (RequirementFulfillment, ToolUsage):
-        anyio.run(run_evaluator, kind(judge, NONCE, Redactor()), context, Redactor())
+        anyio.run(run_evaluator, kind(JudgeServices(judge, NONCE, Redactor())), context, Redactor())
     assert {question.name for question in judge.asked} == {"requirement-fulfillment", "tool-usage"}
     (blocks,) = {question.common.blocks for question in judge.asked}
     assert bool(LEFT_OUT.search("".join(blocks))) is bool(max_lookups)
