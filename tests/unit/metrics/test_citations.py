@@ -1,5 +1,8 @@
 """Citations: the place exists and the quote stands there, or the citation does not hold."""
 
+from typing import Any
+
+import anthropic
 import pytest
 
 from tests.builders import session
@@ -7,6 +10,8 @@ from tests.support.cited import place
 from zelda_ci.metrics.citable import patch_lines, sections
 from zelda_ci.metrics.evidence import Sources, look_up
 from zelda_ci.metrics.quotes import Standing
+from zelda_ci.metrics.requirement_fulfillment import Verdicts
+from zelda_ci.metrics.tool_usage import ToolFindings
 
 PATCH = """\
 diff --git a/shop/cart.py b/shop/cart.py
@@ -103,3 +108,22 @@ new mode 100755
 """
     told: dict[object, str] = {Standing.FRAME: "=", Standing.FACT: "+", Standing.REMOVED: "-", Standing.CONTEXT: " "}
     assert "".join(told[line.standing] for line in patch_lines(patch)) == "=+===-+===  += =+="
+
+
+def _optional(schema: Any) -> int:
+    match schema:
+        case {"type": "object", "properties": dict(names), **rest}:
+            own = len(set(names) - set(rest.get("required", ())))
+            return own + sum(map(_optional, (*names.values(), *rest.values())))
+        case dict():
+            return sum(map(_optional, schema.values()))
+        case list():
+            return sum(map(_optional, schema))
+        case _:
+            return 0
+
+
+def test_both_forms_together_leave_out_no_more_than_strict_tools_may() -> None:
+    """Beyond 24 optional parameters of one request, the API calls strict tools too complex."""
+    schemas = [anthropic.transform_schema(form) for form in (Verdicts, ToolFindings)]
+    assert sum(map(_optional, schemas)) <= 24
