@@ -111,16 +111,12 @@ new mode 100755
 
 
 def _optional(schema: Any) -> int:
-    match schema:
-        case {"type": "object", "properties": dict(names), **rest}:
-            own = len(set(names) - set(rest.get("required", ())))
-            return own + sum(map(_optional, (*names.values(), *rest.values())))
-        case dict():
-            return sum(map(_optional, schema.values()))
-        case list():
-            return sum(map(_optional, schema))
-        case _:
-            return 0
+    if isinstance(schema, list):
+        return sum(map(_optional, schema))
+    if not isinstance(schema, dict):
+        return 0
+    own = len({*schema["properties"]} - {*schema["required"]}) if schema.get("type") == "object" else 0
+    return own + sum(map(_optional, schema.values()))
 
 
 def test_both_forms_together_leave_out_no_more_than_strict_tools_may() -> None:
