@@ -17,12 +17,14 @@ N = r"\d{1,9}"
 
 @dataclass(frozen=True)
 class Grammar:
-    """The closing block of a runner.
+    """The closing block of a runner, in patterns whose groups say what a number counts.
 
-    Groups of every pattern, with a digit behind for another one: `t` total, `g` a total of which failed what no other number names, `r` those that ran, `p` passed, `f` failed,
-    `e` errored, `s` skipped, `y` passed on a retry, `k` flaky among the passed, `o` failed or errored, `d` skipped and `x`
-    errored outside of the total, `w` tests that the total leaves out, `u` files that failed, which tell something where
-    no test did, `q` what must stand beside failures, `i` lines that are signs of it; and `l`: a list like `2 failed, 3 passed` or `failures=2`. A word in place of a number is one.
+    Total: `t`; `r` those that ran; `g` where what no other number names has failed.
+    Outcomes: `p` passed, `f` failed, `e` errored, `s` skipped, `o` failed or errored, `y` passed on a retry.
+    Outside of the total: `x` errored, `d` skipped; `w` counted as errored by the block itself.
+    Others: `k` flaky among the passed; `u` files that failed, errors where no test failed; `q` what must stand beside
+    failures; `i` signs that belong to the run; `l` a list like `2 failed, 3 passed` or `failures=2`.
+    A digit may follow the letter. A word in place of a number is one, `no` and `-` are none.
     """
 
     format: str
