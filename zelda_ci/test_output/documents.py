@@ -63,29 +63,33 @@ def _count(value: Any) -> int:
     return value
 
 
+def _tally(form: str, counts: Iterable[int], tests: Iterable[tuple[str, Any]], flaky: int = 0) -> Tally:
+    """A tally of counts, and of tests by outcome and name as far as they are listed."""
+    passed, failed, errored, skipped = counts
+    listed = [(kind, str(name).strip()) for kind, name in tests]
+    names = first_names(name for kind, name in listed if kind == "failed")
+    ran = ends(name for kind, name in listed if kind in {"passed", "failed", "other"})
+    return Tally(form, passed, failed, errored, skipped, flaky, names, ends=ran)
+
+
 def _jest(document: Document) -> Tally | None:
-    total = _count(document["numTotalTests"])
-    suites = list(document["testResults"])
-    tests = [test for suite in suites for test in _tests(suite) or ()]
-    # Vitest does not count files that failed to load: such a file failed and has no tests.
-    broken = [str(suite.get("name")) for suite in suites if suite.get("status") == "failed" and not _tests(suite)]
-    unloaded = max(len(broken), _count(document.get("numRuntimeErrorTestSuites", 0)))
+    tests: list[tuple[str, Any]] = []
+    broken: list[tuple[str, Any]] = []
+    flaky = 0
+    for suite in document["testResults"]:
+        listed = suite.get("assertionResults") or suite.get("testResults") or ()
+        tests += [(test["status"], test.get("fullName") or test.get("title")) for test in listed]
+        flaky += sum(test["status"] == "passed" and _retried(test) for test in listed)
+        # Vitest does not count files that failed to load: such a file failed and has no tests.
+        broken += [("failed", suite.get("name"))] if suite.get("status") == "failed" and not listed else []
+    total, passed, failed = (_count(document[f"num{kind}Tests"]) for kind in ("Total", "Passed", "Failed"))
     pending = _count(document.get("numPendingTests", 0)) + _count(document.get("numTodoTests", 0))
-    ran = [(test["status"], str(test.get("fullName") or test.get("title")).strip()) for test in tests]
-    failed = [name for status, name in ran if status == "failed"]
-    flaky = sum(1 for test in tests if test["status"] == "passed" and _retried(test))
-    passed, lost = _count(document["numPassedTests"]), _count(document["numFailedTests"])
+    unloaded = max(len(broken), _count(document.get("numRuntimeErrorTestSuites", 0)))
     # Files that could not be loaded may stand for no test, or for one.
-    if not total <= passed + lost + pending + unloaded or passed + lost > total:
+    if not total <= passed + failed + pending + unloaded or passed + failed > total:
         return None
-    suites_failed = _count(document.get("numFailedTestSuites", 0))
-    errored = unloaded if tests or lost else max(unloaded, suites_failed)
-    named = ends([*(name for status, name in ran if status in {"passed", "failed"}), *broken])
-    return Tally("Jest JSON", passed, lost, errored, pending, flaky, first_names([*failed, *broken]), ends=named)
-
-
-def _tests(suite: Document) -> Any:
-    return suite.get("assertionResults") or suite.get("testResults")
+    lost = 0 if tests or failed else _count(document.get("numFailedTestSuites", 0))
+    return _tally("Jest JSON", (passed, failed, max(unloaded, lost), pending), [*tests, *broken], flaky)
 
 
 def _retried(test: Document) -> bool:
@@ -94,49 +98,43 @@ def _retried(test: Document) -> bool:
 
 def _mocha(document: Document) -> Tally | None:
     stats = document["stats"]
-    tests = document.get("passes", ())
-    flaky = sum(1 for test in tests if _count(test.get("currentRetry") or 0) > 0)
-    names = [str(test["fullTitle"]) for test in document.get("failures", ())]
-    return Tally(
-        "Mocha JSON", _count(stats["passes"]), _count(stats["failures"]),
-        skipped=_count(stats["pending"]) + _count(stats.get("skipped", 0) if "results" in document else 0), flaky=flaky,
-        failures=first_names(names), ends=ends([*names, *(str(test["fullTitle"]) for test in tests)]),
-    )  # fmt: skip
+    tests = [
+        (kind, test) for kind, part in (("passed", "passes"), ("failed", "failures")) for test in document.get(part, ())
+    ]
+    skipped = _count(stats["pending"]) + _count(stats.get("skipped", 0) if "results" in document else 0)
+    counts = _count(stats["passes"]), _count(stats["failures"]), 0, skipped
+    flaky = sum(kind == "passed" and _count(test.get("currentRetry") or 0) > 0 for kind, test in tests)
+    return _tally("Mocha JSON", counts, [(kind, test["fullTitle"]) for kind, test in tests], flaky)
 
 
 def _rspec(document: Document) -> Tally | None:
     summary = document["summary"]
     total, failed, pending = (_count(summary[f"{part}_count"]) for part in ("example", "failure", "pending"))
-    ran = [(test["status"], str(test.get("full_description"))) for test in document["examples"]]
-    return Tally(
-        "RSpec JSON", _count(total - failed - pending), failed,
-        _count(summary.get("errors_outside_of_examples_count", 0)), pending,
-        failures=first_names(name for status, name in ran if status == "failed"),
-        ends=ends(name for status, name in ran if status != "pending"),
-    )  # fmt: skip
+    counts = (
+        _count(total - failed - pending),
+        failed,
+        _count(summary.get("errors_outside_of_examples_count", 0)),
+        pending,
+    )
+    return _tally(
+        "RSpec JSON", counts, [(test["status"], test.get("full_description")) for test in document["examples"]]
+    )
 
 
 def _playwright(document: Document) -> Tally | None:
-    stats = document["stats"]
-    flaky = _count(stats["flaky"])
-    return Tally(
-        "Playwright JSON", _count(stats["expected"]) + flaky, _count(stats["unexpected"]),
-        len(document.get("errors", ())), _count(stats["skipped"]), flaky,
-    )  # fmt: skip
+    expected, failed, skipped, flaky = (
+        _count(document["stats"][part]) for part in ("expected", "unexpected", "skipped", "flaky")
+    )
+    return _tally("Playwright JSON", (expected + flaky, failed, len(document.get("errors", ())), skipped), (), flaky)
 
 
 def _ctrf(document: Document) -> Tally | None:
-    summary = document["results"]["summary"]
-    tests = document["results"].get("tests", ())
-    parts = {part: _count(summary.get(part, 0)) for part in ("passed", "failed", "skipped", "pending", "other")}
-    if sum(parts.values()) != _count(summary["tests"]):
+    summary, tests = document["results"]["summary"], document["results"].get("tests", ())
+    counts = [_count(summary.get(part, 0)) for part in ("passed", "failed", "other", "skipped", "pending")]
+    if sum(counts) != _count(summary["tests"]):
         return None
-    return Tally(
-        "CTRF", parts["passed"], parts["failed"], parts["other"], parts["skipped"] + parts["pending"],
-        sum(1 for test in tests if test.get("flaky") is True),
-        first_names(str(test["name"]) for test in tests if test["status"] == "failed"),
-        ends=ends(str(test["name"]) for test in tests if test["status"] not in {"skipped", "pending"}),
-    )  # fmt: skip
+    flaky = sum(test.get("flaky") is True for test in tests)
+    return _tally("CTRF", (*counts[:3], sum(counts[3:])), [(test["status"], test["name"]) for test in tests], flaky)
 
 
 _FORMS: tuple[Callable[[Any], Tally | None], ...] = (_jest, _mocha, _rspec, _playwright, _ctrf)

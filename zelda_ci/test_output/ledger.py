@@ -34,6 +34,7 @@ _ALARM = re2.compile(
     r"|=+ (?:.* )?[1-9]\d{0,8} (?:failed|errors?)\b.* =+|Test Suites: +[1-9]\d* failed.*|Tests: +[1-9]\d* failed.*"
     r"| *Test Files +[1-9]\d* failed.*|test result: FAILED\..*|\*{3} \d+ TESTS? FAILED \*{3}"
     r"|TEST RUN (?:FAILED|INCOMPLETE).*"
+    r"|\[ +[1-9]\d* (?:tests|containers) failed +\]|Test Run Failed\.|Test run summary: Failed.*"
     r"|\[  FAILED  \] \d+ tests?,.*|Result: FAIL|FAIL\t\S+.*"
     r"|(?:\[(?:INFO|ERROR)\] +)?BUILD FAILURE|BUILD FAILED(?: in .*)?|INTERNALERROR>.*"
     r"|[1-9]\d* examples?, [1-9]\d* failures?.*"
@@ -152,10 +153,10 @@ def _once(tallied: Sequence[Tally]) -> list[Tally]:
         beside = ["JUnit XML", *(stream for stream, formats in _BESIDE.items() if tally.format in formats)]
         # Equal numbers as well: another run of the same runner, with its summary alone, counts for itself.
         same = next((key for stream in beside if told[key := (stream, *numbers)]), None)
-        # A stream closes what began and has no summary.
-        closed = tally.first == tally.last and any(one.format in beside and one.last > tally.last for one in streams)
+        # What Vitest began may end with JSON.
+        ends = tally.format == "Vitest" and any(one.format == "Jest JSON" and one.last > tally.last for one in streams)
         if same:
             told[same] -= 1
-        elif not (tally.doubt and closed):
+        elif not (tally.doubt and ends):
             kept.append(tally)
     return kept

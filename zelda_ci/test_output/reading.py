@@ -22,7 +22,7 @@ STREAMS: tuple[tuple[Reader, tuple[str, ...]], ...] = (
     (tap.read_tap, ("TAP version", "1..")),
 )
 SUMMARIES: tuple[tuple[Reader, tuple[str, ...]], ...] = (
-    (python.read_pytest, ("test session starts", " in ")),
+    (python.read_pytest, ("test session starts", " in ", "[100%]")),
     (go.read_verbose, ("=== RUN ",)),
     (go.read_packages, ("ok  \t", "FAIL\t", "?   \t")),
     (read_summaries, ("",)),

@@ -12,7 +12,7 @@ import re2
 
 from zelda_ci.test_output import documents
 from zelda_ci.test_output.runners import go, tap
-from zelda_ci.test_output.tally import Lines, Output, Tally, decode, same_run
+from zelda_ci.test_output.tally import Lines, Output, Tally, decode, matches, same_run
 
 # Elements inside of each other; reports need about ten, a parser's stack bears thousands.
 MAX_XML_DEPTH = 100
@@ -99,7 +99,8 @@ def _read_attributes(root: Element, name: str, outcome: str) -> Iterator[CaseOut
     """Every test; those inside of a data-driven or ordered test count instead of it."""
 
     def is_test(element: Element) -> bool:
-        return element.tag != "test-suite" and None not in (element.get(name), element.get(outcome))
+        said = element.get(outcome) is not None or name == "testName"
+        return said and element.get(name) is not None and element.tag != "test-suite"
 
     for test in filter(is_test, root.iter()):
         if sum(map(is_test, test.iter())) == 1:
@@ -117,19 +118,17 @@ def _read_junit(root: Element) -> Iterator[CaseOutcome]:
     for case in root.iter("testcase"):
         suite, group, name = (parents.get(case, root).get("name"), case.get("classname") or "", case.get("name") or "")
         tags = {child.tag for child in case}
-        words = {(case.get(attribute) or "").lower() for attribute in ("status", "result")}
+        status, result = ((case.get(attribute) or "").lower() for attribute in ("status", "result"))
         # Some reporters name the outcome in an attribute only. A passed test has `flakyFailure`, never `rerunFailure`.
-        said = {_KINDS.get(word) for word in words} | {
-            {"rerunError": "errored", "rerunFailure": "failed"}.get(tag) for tag in tags
-        }
-        if "error" in tags:
-            kind = "errored"
-        elif "failure" in tags:
-            kind = "failed"
-        elif "skipped" in tags or (case.get("status") or "").lower() in _NOT_RUN:
-            kind = "skipped"
-        else:
-            kind = next((lost for lost in ("errored", "failed") if lost in said), "passed")
+        said = {_KINDS.get(status), _KINDS.get(result)}
+        signs = (
+            ("errored", "error" in tags),
+            ("failed", "failure" in tags),
+            ("skipped", "skipped" in tags or status in _NOT_RUN),
+            ("errored", "errored" in said or "rerunError" in tags),
+            ("failed", "failed" in said or "rerunFailure" in tags),
+        )
+        kind = next((kind for kind, applies in signs if applies), "passed")
         # node:test calls every class "test": there, and without a class, two tests of a suite may share their name.
         same = (suite or "", group, name) if group not in {"", "test"} and kind != "skipped" else ()
         shown = name if group in name or group == "test" else f"{group}::{name}"
@@ -280,25 +279,22 @@ def _once(tallies: list[Tally]) -> list[Tally]:
     return [report for report in tallies if any(report is other for other in kept)]
 
 
-_ROOT = re2.compile(r"<(\w[\w-]*)[ >]")
+_ROOT = re2.compile(rf"(?:<\?xml .*\?>)?<({'|'.join(_FORMATS)})[ >]")
 
 
 def read_printed_xml(lines: Lines) -> Iterator[Tally]:
     """Documents that begin and end with a line: whoever has no place for a report prints it."""
-    first, root = -1, ""
-    for index, line in enumerate(lines):
-        if first < 0 and line.startswith("<"):
-            first = index
-        if first >= 0 and not root and (match := _ROOT.search(line)):
-            root = match[1]
-            first = first if root in _FORMATS else -1
-            root = root if first >= 0 else ""
-        if root and f"</{root}>" in line:
-            with suppress(ValueError):
-                form, outcomes = read_xml(
-                    "\n".join(lines[first : index + 1]).encode("utf-8", "replace"), succeeded=False
-                )
-                yield tally(form, outcomes, succeeded=False, first=first, last=index, proven=True)
-            first, root = -1, ""
-        elif first >= 0 and not root and index > first + 5:
-            first = -1
+    last = -1
+    endless: set[str] = set()
+    for first, match in matches(lines, _ROOT):
+        root = match[1]
+        if first <= last or root in endless:
+            continue
+        end = next((index for index in range(first, len(lines)) if f"</{root}>" in lines[index]), None)
+        if end is None:
+            endless.add(root)
+            continue
+        last = end
+        with suppress(ValueError):
+            form, outcomes = read_xml("\n".join(lines[first : last + 1]).encode("utf-8", "replace"), succeeded=False)
+            yield tally(form, outcomes, succeeded=False, first=first, last=last, proven=True)

@@ -17,12 +17,14 @@ N = r"\d{1,9}"
 
 @dataclass(frozen=True)
 class Grammar:
-    """The closing block of a runner.
+    """The closing block of a runner, in patterns whose groups say what a number counts.
 
-    Groups of every pattern, with a digit behind for another one: `t` total, `g` a total of which failed what no other number names, `r` those that ran, `p` passed, `f` failed,
-    `e` errored, `s` skipped, `y` passed on a retry, `k` flaky among the passed, `o` failed or errored, `d` skipped and `x`
-    errored outside of the total, `w` tests that the total leaves out, `u` files that failed, which tell something where
-    no test did, `q` what must stand beside failures, `i` lines that are signs of it; and `l`: a list like `2 failed, 3 passed` or `failures=2`. A word in place of a number is one.
+    Total: `t`; `r` those that ran; `g` where what no other number names has failed.
+    Outcomes: `p` passed, `f` failed, `e` errored, `s` skipped, `o` failed or errored, `y` passed on a retry.
+    Outside of the total: `x` errored, `d` skipped; `w` counted as errored by the block itself.
+    Others: `k` flaky among the passed; `u` files that failed, errors where no test failed; `q` what must stand beside
+    failures; `i` signs that belong to the run; `l` a list like `2 failed, 3 passed` or `failures=2`.
+    A digit may follow the letter. A word in place of a number is one, `no` and `-` are none.
     """
 
     format: str
@@ -39,7 +41,7 @@ class Grammar:
     repeat: Literal["", "nested", "progress", "total"] = ""
     """What those before it are, if not runs: parts that it adds up, where the sums say so or always, or its progress."""
     marks: str = ""
-    """A test that passed, by one character for each; a summary that does not count as many was printed by a test."""
+    """Tests by a tick or by dots; a summary that does not count as many was printed by a test."""
     tests: str = ""
     """A failure with its test in the first group, where a test can fail more than once."""
     red: str = ""
@@ -61,6 +63,8 @@ STARTS = {
     "ExUnit": r"Running ExUnit with seed: .*",
     "Pester": r"Starting discovery in \d+ files\.",
 }
+# Runners that never leave it out.
+_ALWAYS_STARTED = frozenset({"Cargo", "CTest", "PHPUnit", "Playwright"})
 # Lines that runners print first, and perhaps nothing after them.
 SIGNS = {
     "Jasmine": "Started",
@@ -75,8 +79,10 @@ _DOTNET_NAME = r"^(?:  Failed|failed) (\S.*?) (?:\[[<\d].*\]|\(\d.*\))$"
 _SCALA = (
     rf"Tests: succeeded (?P<p>{N}), failed (?P<f>{N}), canceled (?P<s>{N}), ignored (?P<s2>{N}), pending (?P<s3>{N})"
 )
-_PHP = rf", (?:Errors: (?P<e>{N})|Failures: (?P<f>{N})|(?:Skipped|Incomplete): (?P<s>{N}))"
+_PHP = rf"Tests: (?P<t>{N}), Assertions: {N}(?:, Errors: (?P<e>{N}))?(?:, Failures: (?P<f>{N}))?.*\."
+_PHP_SKIPPED = rf", (?:Skipped|Incomplete): (?P<s>{N})"
 _PHP_NAME = r"^\d+\) (\S+::\S.*)$"
+_CTEST_TIMES = r"(?:(?:|Total .*|Label .*|Subproject .*|\S.* = .*)\n)*"
 _CTEST = r"\t? *\d+ - \S+ \(.*\)\n"
 GRAMMARS: tuple[Grammar, ...] = (
     # Python
@@ -96,7 +102,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         parts=rf"^\x{{2139}} (?:pass (?P<p>{N})|fail (?P<f>{N})|cancelled (?P<e>{N})|skipped (?P<s>{N})|todo (?P<s2>{N}))$",
         names=r"^ *\x{2716} (?:failing tests:|(\S.*?)(?: \([\d.]+ms\))?)$", named="below"),
     Grammar("node-tap", rf"# \{{ total: (?P<t>{N}), pass: (?P<p>{N})(?:, fail: (?P<f>{N}))?(?:, todo: (?P<s>{N}))?(?:, skip: (?P<s2>{N}))? \}}", names=r"^\x{2716} (\S.*)$"),
-    Grammar("Bun", rf"(?: {N} \S.*\n)+Ran (?P<t>{N}) tests? across {N} files?\. .*\[[\d.]+m?s\]", parts=rf"^ (?:(?P<p>{N}) pass|(?P<f>{N}) fail|(?P<s>{N}) (?:skip|todo)|(?P<u>{N}) errors?)$",
+    Grammar("Bun", rf"(?: {N} \S.*\n)* (?P<f>{N}) fail\n(?: {N} \S.*\n)*Ran (?P<t>{N}) tests? across {N} files?\. .*\[[\d.]+m?s\]", parts=rf"^ (?:(?P<p>{N}) pass|(?P<s>{N}) (?:skip|todo)|(?P<u>{N}) errors?)$",
         around=r"^(?:\(pass\)|\x{2713}) .*(?P<k>\(attempt \d+\))", names=r"^(?:\(fail\)|\x{2717}) (\S.*?)(?: \[[\d.]+m?s\])?$"),
     Grammar("Deno", rf"\n(?:ok|FAILED) \| (?P<p>{N}) passed(?: \({N} steps?\))? \| (?P<f>{N}) failed(?: \({N} steps?\))?(?: \| (?P<s>{N}) ignored(?: \({N} steps?\))?)?(?: \| {N} measured)?(?: \| {N} filtered out)? \(\d\w*\)",
         names=r"^(\S.* => (?:\./|file:|https?:)\S+)$"),
@@ -120,7 +126,7 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("sbt", rf"(?:Passed|Failed|Error): Total (?P<t>{N}), Failed (?P<f>{N}), Errors (?P<e>{N}), Passed (?P<p>{N})"
         rf"(?:, (?:Skipped|Ignored) (?P<s>{N}))?(?:, (?:Skipped|Ignored|Canceled) (?P<s2>{N}))?(?:, (?:Canceled|Pending) (?P<s3>{N}))?(?:, Pending (?P<s4>{N}))?"),
     Grammar("TestNG", rf"Total tests run: (?P<t>{N}),(?: Passes: {N},)? Failures: (?P<f>{N}), Skips: (?P<s>{N})(?:\nConfiguration Failures: (?P<x>{N}), Skips: {N})?"),
-    Grammar("JUnit console", rf"\[ +{N} containers found +\]\n(?:\[ .*\n?)+", parts=rf"^\[ +(?:(?P<e>{N}) containers failed|(?P<s>{N}) tests (?:skipped|aborted)|(?P<p>{N}) tests successful|(?P<f>{N}) tests failed) +\]"),
+    Grammar("JUnit console", rf"\[ +{N} containers found +\]\n(?:\[ .*\n)*\[ +{N} tests failed +\]", parts=rf"^\[ +(?:(?P<e>{N}) containers failed|(?P<s>{N}) tests (?:skipped|aborted)|(?P<p>{N}) tests successful|(?P<f>{N}) tests failed) +\]"),
     Grammar("JUnit 4", rf"OK \((?P<p>{N}) tests?\)", names=r"^\d+\) (\S.*)$"),
     Grammar("JUnit 4", rf"Tests run: (?P<t>{N}), {{1,2}}Failures: (?P<f>{N})(?:, {{1,2}}Errors: (?P<e>{N}))?", names=r"^\d+\) (\S.*)$"),
     Grammar("Gradle", rf"(?P<t>{N}) tests? completed(?:, (?P<f>{N}) failed)?(?:, (?P<s>{N}) skipped)?", names=r"^(\S+ > .+) FAILED$"),
@@ -140,8 +146,8 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("Cucumber", rf"(?P<g>{N}) [Ss]cenarios? \((?P<l>.*)\)\n+(?:{N} [Ss]teps?.*|\d+m.*s|[\d.]+ ?m?s|-+)"),
     Grammar("PHPUnit", rf"OK \((?P<p>{N}) tests?, {N} assertions?\)|(?P<p2>No) tests executed!"),
     # Up to PHPUnit 9 a warning is an outcome of a test of its own; later it is a remark about one.
-    Grammar("PHPUnit", rf"WARNINGS!\nTests: (?P<t>{N}), Assertions: .*\.", names=_PHP_NAME, parts=rf"{_PHP}|, Warnings: (?P<e2>{N})"),
-    Grammar("PHPUnit", rf"(?:FAILURES!|ERRORS!|OK, but .*!|There (?:was|were) .*|.* by .*)\nTests: (?P<t>{N}), Assertions: .*\.", names=_PHP_NAME, parts=_PHP),
+    Grammar("PHPUnit", rf"WARNINGS!\n{_PHP}", names=_PHP_NAME, parts=rf"{_PHP_SKIPPED}|, Warnings: (?P<e2>{N})"),
+    Grammar("PHPUnit", rf"(?:FAILURES!|ERRORS!|OK, but .*!|There (?:was|were) .*|.* by .*)\n{_PHP}", names=_PHP_NAME, parts=_PHP_SKIPPED),
     Grammar("Pest", rf"  Tests: {{2,}}\d.* \({N} assertions?\)",
         parts=rf"(?P<p>{N}) (?:passed|risky|deprecated|warning|notice)|(?P<f>{N}) failed|(?P<s>{N}) (?:skipped|todo|incomplete)"),
     Grammar("ExUnit", rf"Finished in [\d.]+ seconds.*\n+(?:.*\n+)?(?P<l>(?:{N} (?:doctests?|propert(?:y|ies)|tests?), )+{N} failures?(?:, {N} (?:excluded|skipped|invalid))*)", names=r"^ +\d+\) (?:test|doctest|property) (\S.*)$"),
@@ -158,7 +164,7 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("Catch2", r"=====.*\n(?P<p>No) tests ran"),
     Grammar("Catch2", rf"test cases: +(?P<t>{N}) \| (?P<l>.*?)(?: \|)?\n+assertions: .*"),
     Grammar("doctest", rf"\[doctest\] test cases: +(?P<t>{N}) \| (?P<l>.*?)(?: \|)?\n+\[doctest\] assertions: .*"),
-    Grammar("CTest", rf"{N}% tests passed, (?P<o>{N}) tests? failed out of (?P<t>{N})(?:\n(?:.*\n)*?The following tests did not run:\n(?:{_CTEST})+)?(?:\n(?:.*\n)*?The following tests FAILED:\n(?:{_CTEST})+)?.*",
+    Grammar("CTest", rf"{N}% tests passed, (?P<o>{N}) tests? failed out of (?P<t>{N})(?:\n{_CTEST_TIMES}The following tests did not run:\n(?:{_CTEST})+)?(?:\n{_CTEST_TIMES}The following tests FAILED:\n(?:{_CTEST})+)?.*",
         parts=r"^\t? *\d+ - \S+ \((?:(?P<f>Failed)|(?P<d>Disabled)|(?P<s>Skipped)|(?P<e>[^)\n]*))\)", names=r"^\t? *\d+ - (?:\S+ \((?:Disabled|Skipped)\)|(\S+) \()", named="end",
         around=r"^ *\d+/\d+ Test +#\d+: .*\*\*\*.*\n(?:.*\n)?    Test +#\d+: .* (?P<k>Passed) "),
     Grammar("CTest", r"(?P<p>No) tests were found!!!"),
@@ -167,7 +173,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         names=r"^\[  FAILED  \] ([^\s,]+)(?:, where .*)?$", named="end"),
     # Shell and Perl
     Grammar("Bats", rf"(?P<t>{N}) tests?, (?P<f>{N}) failures?(?:, (?P<e>{N}) not run)?(?:, (?P<s>{N}) skipped)?(?: in [\d.]+ seconds?)?", marks=r"^ ([\x{2713}\x{2717}]) ", names=r"^ \x{2717} (\S.*?)(?: \[\d+\])?$"),
-    Grammar("prove", rf"(?:Test Summary Report\n-+\n(?:.*\n)*?)?Files=(?P<i>{N}), Tests=(?P<t>{N}), .*\nResult: (?:PASS|FAIL|NOTESTS)",
+    Grammar("prove", rf"(?:Test Summary Report\n-+\n(?:.*\n)*?)?Files=(?P<i>{N}), Tests=(?P<t>{N}), .*\nResult: (?:PASS|(?P<o>FAIL)|NOTESTS)",
         parts=rf"^\S+ +\(Wstat: .* Tests: {N} Failed: (?P<f>{N})\)|^  Parse errors: (?P<x>Bad plan)", names=r"^(\S+) +\(Wstat: .*\n  Failed tests?: +([\d, -]+)", named="end"),
 )  # fmt: skip
 
@@ -261,8 +267,8 @@ class _Text:
                 begins, end = max(first, done + 1), closing.match.start()
                 around = self._text[self._offsets[begins] : closing.match.end()]
                 tally = _finished(closing, around, self._text[end : end + _BELOW])
-                # What says where it begins, unless it is brief, and has not, may be printed by a test.
-                certain = tally.certain and (first >= 0 or form not in STARTS or form == "GoogleTest")
+                # A test may have printed what has not begun.
+                certain = tally.certain and (first >= 0 or form not in _ALWAYS_STARTED)
                 tally = replace(tally, first=begins, last=closing.last, certain=certain, proven=first >= 0)
                 _join(runs, closing.row, replace(tally, complete=number is not None and tally.fits(announced)))
                 done = closing.last
@@ -278,19 +284,21 @@ class _Text:
     def _marked(self, closings: Iterable[_Closing]) -> Iterator[_Closing]:
         """Where a runner marks its tests, only what counts as many, or lists failures without any mark."""
         marks: list[int] = []
-        sums: list[int] = [0]
+        ticks, dots = [0], [0]
         done = 0
         for closing in closings:
             if closing.row.marks and not marks:
                 for match in _lines_like(closing.row.marks).finditer(self._text):
                     marks.append(match.start())
-                    sums.append(sums[-1] + sum(mark not in "!,\u204e" for mark in match[1] or match[2]))
+                    ticks.append(ticks[-1] + (match.lastindex == 1))
+                    dots.append(dots[-1] + sum(mark in ".\u2024" for mark in match[match.lastindex]))
             begin, end = bisect_left(marks, done), bisect_left(marks, closing.match.start())
             passed, failed = closing.tally.passed, closing.tally.failed
+            marked = ticks[end] - ticks[begin] or dots[end] - dots[begin]
             unmarked = begin == end and ("q" in closing.counts or not closing.tally.total)
             if not closing.row.marks:
                 yield closing
-            elif unmarked or (begin < end and sums[end] - sums[begin] in {passed, passed + failed}):
+            elif unmarked or (begin < end and marked in {passed, passed + failed}):
                 yield replace(closing, tally=replace(closing.tally, certain=not unmarked or failed > 0))
                 done = closing.match.end()
 
@@ -325,7 +333,8 @@ def _join(runs: list[tuple[Grammar, Tally]], row: Grammar, whole: Tally) -> None
 
 def _counts(row: Grammar, match: Any) -> Counter[str]:
     """The counts of a closing block, by the letter of their kind; `?` for what is not understood."""
-    counts: Counter[str] = Counter()
+    # What the shape of the block leaves room for, and is not there, is none.
+    counts: Counter[str] = Counter({name[0]: 0 for name in match.groupdict() if name[0] in "fesol"})
     for found in (match, *(_lines_like(row.parts).finditer(match[0]) if row.parts else ())):
         for name, text in found.groupdict().items():
             if (text is not None or name == "q") and name != "l":
@@ -347,10 +356,10 @@ def _number(text: str) -> int:
 def derive(form: str, counts: Counter[str]) -> Tally | None:
     """A tally of counts, which says so where they do not fit each other; None where there are none."""
     passed, errored, skipped = counts["p"] + counts["y"], counts["e"], counts["s"]
-    failed = counts["f"] or max(0, counts["o"] - errored)
+    failed = counts["f"] or max(0, counts["o"] - errored - counts["x"])
     whole = next((counts[kind] for kind in "tgr" if kind in counts), None)
-    # A test printed failures without their list.
-    if not counts or (counts["f"] and counts.get("q") == 0):
+    # A total alone says nothing about how its tests ended; failures without their list were printed by a test.
+    if not counts.keys() & set("pfeoyul?") or (counts["f"] and counts.get("q") == 0):
         return None
     doubt = f"{form} prints counts that there cannot be" if counts["?"] or max(counts.values()) > MAX_COUNT else ""
     if whole is not None:

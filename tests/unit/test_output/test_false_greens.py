@@ -42,6 +42,8 @@ OUTPUTS: dict[str, str] = {
         "=== test session starts ===\ncollected 0 items / 1 error\n\n=== ERRORS ===\n"
         "!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!\n" + GREEN
     ),
+    "a pytest that crashed between the lines of another": GREEN.replace("\n===", f"\n{ABORTED}===", 1),
+    "a pytest that is very quiet before another runner": "...FFEs                    [100%]\n" + JEST,
     "a failing Jest before one that lists no file": (
         "FAIL ./b.test.js\nTest Suites: 1 failed, 1 total\nTests:       1 failed, 1 total\n\n"
         "Test Suites: 1 passed, 1 total\nTests:       3 passed, 3 total\n"

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import re2
 
@@ -41,8 +42,8 @@ class _Session:
     announced: int | None = None
     """How many tests it has; -1 where that may have stood in a gap."""
     full: bool = False
-    begins: bool = True
-    """Whether it said that it begins; else only its progress was seen."""
+    must_end: bool = True
+    """Whether it has said that it begins, or failed; very quiet sessions that pass end without a word."""
 
     def ends_with(self, close: _Close) -> bool:
         return close.line > self.line and (self.announced is None or close.tally.fits(self.announced))
@@ -52,31 +53,36 @@ def read_pytest(lines: Lines) -> Iterator[Tally]:
     """One tally per session; output of tests that looks like a session's is left out where that can be told."""
     sessions, closes = _scan(lines)
     gap = max((index for index, line in enumerate(lines) if line == GAP), default=-1)
-    runs: list[tuple[int, _Close, _Session | None]] = []
-    taken: set[int] = set()
-    following = len(lines)
-    for session in reversed(sessions):
-        free = [close for close in closes if close.line > session.line and close.line not in taken]
-        near = [close for close in free if close.line < following]
-        announced = -1 if session.announced is None else session.announced
-        fitting = [close for close in (*free, *near) if close.tally.fits(announced)]
-        # Tests can print closing lines too: the real one adds up to what was announced, and comes last.
-        if chosen := [*near, *fitting][-1:]:
-            runs.append((session.line, chosen[0], session))
-            taken.add(chosen[0].line)
-        elif session.begins and session.line > gap:
-            yield Tally("pytest", first=session.line, last=session.line, doubt="a pytest session began and did not end")
-        following = session.line
+    ends: dict[int, _Close] = {}
+    # Tests can print closing lines too: the real one adds up to what was announced, and comes last.
+    for fitting in (True, False):
+        taken = {end.line for end in ends.values()}
+        for number in reversed(range(len(sessions))):
+            session, following = sessions[number], (sessions[number + 1 :] or [_Session(len(lines))])[0].line
+            free = [close for close in closes if close.line > session.line and close.line not in taken]
+            near = [close for close in free if close.line < following]
+            if fitting:
+                announced = -1 if session.announced is None else session.announced
+                near = [close for close in (*free, *near) if close.tally.fits(announced)]
+            if near and number not in ends:
+                ends[number] = near[-1]
+                taken.add(near[-1].line)
+    for number, session in enumerate(sessions):
+        if number not in ends and session.must_end and session.line > gap:
+            doubt = "a pytest session began and did not end"
+            yield Tally("pytest", first=session.line, last=session.line, proven=True, doubt=doubt)
+    runs = sorted(
+        ((sessions[number].line, end, sessions[number]) for number, end in ends.items()), key=lambda run: run[1].line
+    )
     # Of the closing lines before, between and after the sessions the last ones count.
-    runs.sort(key=lambda run: run[1].line)
-    ends = [end.line for _, end, _ in runs]
+    lasts = [end.line for _, end, _ in runs]
     strays: dict[int, _Close] = {}
     for close in closes:
-        position = bisect_left(ends, close.line)
+        position = bisect_left(lasts, close.line)
         if position == len(runs) or close.line < runs[position][0]:
             strays[position] = close
     for position, close in strays.items():
-        yield _finished(lines, ends[position - 1] + 1 if position else 0, close, None)
+        yield _finished(lines, lasts[position - 1] + 1 if position else 0, close, None)
     yield from (_finished(lines, first, close, session) for first, close, session in runs)
 
 
@@ -94,7 +100,9 @@ def _scan(lines: Lines) -> tuple[list[_Session], list[_Close]]:
                 session.announced = -1 if session.announced is None else session.announced
         elif line.endswith("[100%]") and inner is None:
             if not sessions or (sessions[-1].full and any(map(sessions[-1].ends_with, closes))):
-                sessions.append(_Session(index if quoted is None else quoted, begins=False))
+                progress = takewhile(_MARKS.match, reversed(lines[max(0, index - 1_000) : index + 1]))
+                failed = any(mark in marks for marks in progress for mark in "FE")
+                sessions.append(_Session(index if quoted is None else quoted, must_end=failed))
                 quoted = None
             next((session for session in sessions if not session.full), sessions[-1]).full = True
         # Cheap checks first: the expressions would otherwise be tried on every line of the output.
@@ -111,8 +119,9 @@ def _scan(lines: Lines) -> tuple[list[_Session], list[_Close]]:
         elif match := _COLLECTED.match(line):
             # What is selected, else what remains of the collected, else (with xdist) the number of items.
             selected = match[4] or (match[3] and int(match[1]) - int(match[3])) or match[1] or match[5]
-            if inner is None and sessions and sessions[-1].announced is None:
-                sessions[-1].announced = int(selected or 0)
+            waiting = [session for session in sessions if session.announced is None]
+            if inner is None and waiting:
+                waiting[-1].announced = int(selected or 0)
         elif (match := _CLOSE.match(line)) and (tally := _counted(match[1])):
             closes.append(_Close(index, tally, headed))
             captured, inner, headed = captured and inner is not None, None, False
