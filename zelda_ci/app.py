@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -29,8 +29,7 @@ from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code, launch
 from zelda_ci.files.secret_files import FoundSecrets, find_secrets
-from zelda_ci.judge import anthropic_judge
-from zelda_ci.judge.anthropic_judge import AnthropicJudge
+from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Services
@@ -57,6 +56,9 @@ from zelda_ci.storage.history import FinishedRun, RunHistory, expected_seconds
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from zelda_ci.judge.anthropic_judge import AnthropicJudge
 
 
 def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
@@ -369,13 +371,20 @@ def _preload(*, live: bool, judged: bool) -> None:
     proxy.preload(live=live)
     claude_code.preload()
     if judged:
-        anthropic_judge.preload()
+        _anthropic_judge()
+
+
+def _anthropic_judge() -> "type[AnthropicJudge]":
+    with one_at_a_time("zelda_ci.judge.anthropic_judge"):
+        from zelda_ci.judge.anthropic_judge import AnthropicJudge  # noqa: PLC0415 - more than a second
+    return AnthropicJudge
 
 
 def _judging(mode: Mode, redact: Redactor, rate_limits: RateLimits) -> JudgeFactory:
     def make_judge(suite: ResolvedSuite, meter: Meter, notify: Callable[[str], None]) -> Judge:
+        kind = _anthropic_judge()
         judges = [
-            AnthropicJudge(
+            kind(
                 base_url=meter.base_url,
                 token=meter.token,
                 model=model,

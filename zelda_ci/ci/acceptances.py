@@ -19,7 +19,7 @@ from pydantic import AwareDatetime, ValidationError
 from zelda_ci.ci.commands import AcceptCriteria, parse_command
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import number, text
-from zelda_ci.compare.acceptance import is_about_criteria
+from zelda_ci.compare.gate import is_about_criteria
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.errors import GitHubError

@@ -24,7 +24,7 @@ from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import number, text
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.ci.stored_artifacts import StoredResults, read_stored
-from zelda_ci.compare.acceptance import failing_criteria
+from zelda_ci.compare.gate import failing_criteria
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
 from zelda_ci.github.api import Api
 from zelda_ci.github.comments import (

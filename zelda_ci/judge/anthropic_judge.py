@@ -1,23 +1,25 @@
-"""The sole user of the Anthropic SDK: asks, within a deadline, up to a valid answer. Nothing of the SDK leaves here."""
+"""The sole user of the Anthropic SDK: asks, within a deadline, up to a valid answer. Nothing of the SDK leaves here.
+
+Importing it takes more than a second: it is done while there is something else to wait for.
+"""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import anthropic
 import anyio
+import httpx2
+from anthropic.resources.messages import DEPRECATED_MODELS
 from pydantic import BaseModel
 
 from zelda_ci.errors import JudgeError
-from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge import failures
 from zelda_ci.judge.base import CHARS_PER_TOKEN, A, JudgeQuestion, estimated_tokens
 from zelda_ci.judge.conversation import IMAGES, OPTIONAL, Conversation, LookupLimits
 from zelda_ci.redact import Redactor
-
-if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
 
 # Below this, the API caches nothing.
 MIN_CACHED_TOKENS = 1024
@@ -68,10 +70,7 @@ class AnthropicJudge:
 
     async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
         """Ask until there is a valid answer; raises JudgeError where the time is over or asking again is no use."""
-        await anyio.to_thread.run_sync(preload)
         self._introduce()
-        import anthropic  # noqa: PLC0415 - preloaded
-
         own: type[BaseModel] = form
         forms = self.forms if own in self.forms else (own,)
         schemas = {each: anthropic.transform_schema(each) for each in forms}
@@ -108,7 +107,7 @@ class AnthropicJudge:
         calls = self.limits.calls if room >= LEAST_CHARACTERS else 0
         return replace(self.limits, calls=calls, characters=min(self.limits.characters, room))
 
-    async def _until_valid(self, talk: Conversation[A], client: "AsyncAnthropic", begun: anyio.Event) -> A:
+    async def _until_valid(self, talk: Conversation[A], client: anthropic.AsyncAnthropic, begun: anyio.Event) -> A:
         costs: list[float] = []
         while True:
             content, stop_reason, usage = await self._reply(talk, client, begun)
@@ -121,15 +120,12 @@ class AnthropicJudge:
                 return answer
 
     async def _reply(
-        self, talk: Conversation[Any], client: "AsyncAnthropic", begun: anyio.Event
+        self, talk: Conversation[Any], client: anthropic.AsyncAnthropic, begun: anyio.Event
     ) -> tuple[list[dict[str, Any]], str, Mapping[str, Any]]:
         """Blocks, stop reason and usage of one whole reply.
 
         The SDK repeats what fails before an answer begins; one that breaks off after that is asked for again here.
         """
-        import anthropic  # noqa: PLC0415 - preloaded
-        import httpx2  # noqa: PLC0415 - its own client
-
         broken = 0
         while True:
             left_out = frozenset(self._left_out)
@@ -176,9 +172,7 @@ class AnthropicJudge:
         self._left_out |= named
         return bool(named)
 
-    def _client(self) -> "AsyncAnthropic":
-        import anthropic  # noqa: PLC0415 - preloaded
-
+    def _client(self) -> anthropic.AsyncAnthropic:
         return anthropic.AsyncAnthropic(
             api_key=self.token,
             base_url=self.base_url,
@@ -196,15 +190,7 @@ class AnthropicJudge:
 
     def _introduce(self) -> None:
         """Say once what the SDK would print, in the middle of the progress display, as a warning."""
-        from anthropic.resources.messages import DEPRECATED_MODELS  # noqa: PLC0415 - preloaded
-
         warnings.filterwarnings("ignore", message=r"The model '.*' is deprecated", category=DeprecationWarning)
         if not self._is_introduced and (ends := DEPRECATED_MODELS.get(self.model)):
             self.notify(f"the judge's model {self.model} is deprecated and ends on {ends}: choose another judgeModel")
         self._is_introduced = True
-
-
-def preload() -> None:
-    """Import the SDK, which takes more than a second, while there is something else to wait for."""
-    with one_at_a_time("anthropic"):
-        import anthropic.resources.messages  # noqa: F401, PLC0415

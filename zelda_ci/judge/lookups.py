@@ -7,6 +7,7 @@ limits are counts, never times.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -129,7 +130,7 @@ class SearchFiles(_Search):
                 unread += 1
                 continue
             room -= len(text)
-            found += self._in(spelled(path), text)
+            found += islice(self._in(spelled(path), text), MAX_MATCHES + 1)
             if len(found) > MAX_MATCHES:
                 break
         return self._listed(found, (f" {unread} files were not searched." if unread else "") + session.more)
@@ -169,7 +170,8 @@ class SearchTranscript(_Search):
     tool = "search_transcript"
 
     def answer(self, session: "SessionLookups") -> Found:
-        return self._listed([line for piece in session.pieces for line in self._in(piece.place, piece.text)])
+        lines = (line for piece in session.pieces for line in self._in(piece.place, piece.text))
+        return self._listed(list(islice(lines, MAX_MATCHES + 1)))
 
 
 OF_FILES: tuple[type[Request], ...] = (ListFiles, ReadFile, SearchFiles)

@@ -12,10 +12,10 @@ from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ConfigError
 from zelda_ci.metrics.base import CommandRequest, Outcome, Scored, Services, Step, Unscored
 from zelda_ci.process.spool import spooled
-from zelda_ci.test_output import reading
-from zelda_ci.test_output.coverage import reading as coverage_reading
+from zelda_ci.test_output.coverage import COVERAGE_REPORTS
 from zelda_ci.test_output.findings import COVERAGE, TESTS, find
 from zelda_ci.test_output.reading import contradictions
+from zelda_ci.test_output.reports import TEST_REPORTS
 
 WEIGHTS = {"build": 40.0, "tests": 60.0}
 WEIGHTS_WITH_COVERAGE = {"build": 30.0, "tests": 50.0, "coverage": 20.0}
@@ -183,8 +183,8 @@ class FunctionalCorrectness:
         if suite.test_command is None:
             return CommandEvidence(build)
         reports = {
-            TESTS: suite.test_report or reading.well_known_reports(),
-            COVERAGE: suite.coverage_report or coverage_reading.well_known_reports(),
+            TESTS: suite.test_report or TEST_REPORTS,
+            COVERAGE: suite.coverage_report or COVERAGE_REPORTS,
         }
         with spooled(workspace.base) as spool:
             order = CommandRequest(Step.TEST, suite.test_command, suite.command_timeout_seconds, reports, spool)

@@ -12,7 +12,7 @@ from zelda_ci.compare.comparison import compare, compare_trials
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.compare.pool import TrialPool, is_valid, pool_of
 from zelda_ci.compare.schedule import SuiteTrials
-from zelda_ci.compare.sides import read_metrics
+from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.comparison import SAME_FILES, Comparison, GateResult
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -118,7 +118,7 @@ def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Comp
     """The two arms of an invocation at the looks that were fixed, with the stored trials that were counted."""
     names = [arms.suite for arms in batch.arms]
     suites = [_trials(arms, batch, stored.get(arms.suite, StoredTrials())) for arms in batch.arms]
-    comparison = compare_trials(TrialPlan(), suites)
+    comparison = compare_trials(suites)
     heads = (*(run for name in names for run in stored.get(name, StoredTrials()).head), *batch.runs)
     settings = recorded_settings(heads)
     # Those of the base that ran beside earlier trials of this head count as these trials do.
@@ -176,10 +176,10 @@ def _trials(arms: SuiteArms, batch: BatchResult, stored: StoredTrials) -> SuiteT
     plans = [arms.trials] if arms.trials else [run.config.trials for run in runs]
     return SuiteTrials(
         arms.suite,
-        head=tuple(map(read_metrics, heads)),
-        base=tuple(map(read_metrics, bases)),
-        stored=tuple(map(read_metrics, stored.stored)),
-        plan=plan_of(plans[0]) if plans else None,
+        head=tuple(map(RunMetrics, heads)),
+        base=tuple(map(RunMetrics, bases)),
+        stored=tuple(map(RunMetrics, stored.stored)),
+        plan=plan_of(plans[0]) if plans else TrialPlan(),
         has_base=bool(batch.base and batch.base.commit),
     )
 

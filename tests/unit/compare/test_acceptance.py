@@ -4,9 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.unit.compare.runs import batch, correctness, fulfillment, gate_of, judged, redact, trials
-from zelda_ci.compare.acceptance import accept, failing_criteria, is_about_criteria
 from zelda_ci.compare.comparison import compare
-from zelda_ci.compare.gate import failures, joined
+from zelda_ci.compare.gate import accept, failing_criteria, failures, is_about_criteria, joined
 from zelda_ci.domain.comparison import Acceptance, GateResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.report.builders.gate import gate_sentence
