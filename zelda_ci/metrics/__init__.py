@@ -1,6 +1,6 @@
 """The metrics: one evaluator each, none knowing another."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -22,8 +22,8 @@ EVALUATORS: Mapping[Metric, Any] = {
 }
 
 
-def _switched_on(switches: MetricSwitches, *, judged: bool) -> Iterator[Any]:
-    return (kind for metric, kind in EVALUATORS.items() if switches.is_on(metric) and METRICS[metric].judged is judged)
+def _switched_on(switches: MetricSwitches, *, judged: bool) -> Sequence[Any]:
+    return [kind for metric, kind in EVALUATORS.items() if switches.is_on(metric) and METRICS[metric].judged is judged]
 
 
 def unjudged(switches: MetricSwitches, services: Services) -> tuple[Evaluator, ...]:
@@ -38,7 +38,7 @@ def judged(switches: MetricSwitches, services: JudgeServices) -> tuple[Evaluator
 
 def ask_judge(switches: MetricSwitches) -> bool:
     """Whether any of the metrics needs a judge."""
-    return any(_switched_on(switches, judged=True))
+    return bool(_switched_on(switches, judged=True))
 
 
 def forms(switches: MetricSwitches) -> tuple[type[BaseModel], ...]:

@@ -16,7 +16,6 @@ from zelda_ci.metrics.quotes import Line, Standing, lines_of, without_numbers
 
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _HEADINGS = ("diff --git ", "index ", "--- ", "+++ ", "similarity index ", "dissimilarity index ", "GIT binary patch")
-_SIGNS = {"+": Standing.FACT, "-": Standing.REMOVED}
 
 
 def unquoted(path: str) -> str:
@@ -37,12 +36,9 @@ def sections(patch: str) -> dict[str, str]:
 def _path_of(section: str) -> str:
     head = re.split(r"^(?:@@|GIT binary patch)", section, maxsplit=1, flags=re.MULTILINE)[0]
     named = dict(re.findall(r"^(rename to|copy to|\+\+\+|---) (.*?)\t?$", head, re.MULTILINE))
-    for start in ("rename to", "copy to"):
-        if start in named:
-            return unquoted(named[start])
-    for start in ("+++", "---"):
+    for start, prefix in (("rename to", ""), ("copy to", ""), ("+++", "b/"), ("---", "a/")):
         if named.get(start, "/dev/null") != "/dev/null":
-            return unquoted(named[start])[2:]
+            return unquoted(named[start]).removeprefix(prefix)
     # The second of two equal paths: nothing else names a file that is binary, empty or of another mode.
     both = section.partition("\n")[0].removeprefix("diff --git ").rstrip("\r")
     return unquoted('"' + both.rpartition(' "')[2])[2:] if both.endswith('"') else both[len(both) // 2 + 1 :][2:]
@@ -64,15 +60,14 @@ def patch_lines(patch: str, *, is_bare: bool = False, removed: bool = False) -> 
             after -= sign != "-"
             is_content = True
         else:
-            hunk = _HUNK.match(line)
-            before, after = (
-                (int(hunk[1] or 1), int(hunk[2] or 1)) if hunk else (before, after) if sign == "\\" else (0, 0)
-            )
+            if sign != "\\":
+                hunk = _HUNK.match(line)
+                before, after = (int(hunk[1] or 1), int(hunk[2] or 1)) if hunk else (0, 0)
             is_content = sign in {"+", "-", " "} and not line.startswith(("+++ ", "--- "))
         # What git says of a file in its headings is a fact where it is more than names: new, deleted, its mode.
         standing = Standing.FRAME if line.startswith((*_HEADINGS, "@@", "\\")) else Standing.FACT
         if is_content:
-            standing = _SIGNS.get(sign, Standing.CONTEXT)
+            standing = {"+": Standing.FACT, "-": Standing.REMOVED}.get(sign, Standing.CONTEXT)
         if removed:
             standing = Standing.FACT if standing is Standing.REMOVED else Standing.FRAME
         if is_content or not is_bare:

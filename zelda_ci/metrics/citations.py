@@ -76,10 +76,8 @@ class CitedPlace(BaseModel):
             case "absent":
                 pattern = f"/{self.pattern}/" if self.is_regex else self.pattern or "any file"
                 return f"absent: {pattern} in {', '.join(self.paths)}"
-            case "transcript":
-                return turn
             case _:
-                return CHECKS if self.kind == "checks" else TASK
+                return {"transcript": turn, "checks": CHECKS, "task": TASK}[self.kind]
 
     @property
     def missing(self) -> str | None:

@@ -20,8 +20,6 @@ from zelda_ci.metrics.quotes import Line, Passage, Standing, lines_of, plain, sh
 SLACK_LINES = 2
 MAX_NAME_LENGTH = 100
 
-_LEFT_OUT = r"^\[\.\.\. \d+ characters are left out here.*$"
-
 
 @dataclass(frozen=True)
 class Criterion:
@@ -183,6 +181,6 @@ def _of_image(place: CitedPlace, shown: str, sources: Sources) -> Citing:
 
 def _cut(quote: str, mark: str) -> list[str]:
     """A quote without the lines that are Zelda's own: they cut it into pieces, each of which must be there."""
-    own = [_LEFT_OUT]
+    own = [r"^\[\.\.\. \d+ characters are left out here.*$"]
     own += [rf"^</?evidence-{re.escape(mark)}[0-9a-f]*\b.*$", rf"^[ \t]*\[{re.escape(mark)} .*$"] if mark else []
     return [piece for piece in re.split("|".join(own), quote, flags=re.MULTILINE) if plain(piece)]

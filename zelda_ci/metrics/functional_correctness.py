@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.measures import Metric
@@ -77,7 +76,15 @@ def weigh(suite: ResolvedSuite, evidence: CommandEvidence) -> tuple[float, Corre
 
 def reasoning(details: CorrectnessDetails) -> str:
     """Why it did not pass, or what did."""
-    return " ".join(details.shortfalls or _achievements(details))
+    reached = ["buildCommand succeeded."] if details.build else []
+    if details.tests and details.tests.recognised:
+        reached.append(f"{details.tests.passed} of {details.tests.ran} tests passed.")
+    elif details.test:
+        reached.append(f"testCommand succeeded. {details.tests.note or '' if details.tests else ''}".rstrip())
+    if details.coverage and details.coverage.lines is not None:
+        enough = f", at or above the threshold of {details.coverage_threshold:g}%" if details.coverage_threshold else ""
+        reached.append(f"Coverage is {details.coverage.lines:g}%{enough}.")
+    return " ".join(details.shortfalls or reached)
 
 
 def _succeeded(command: CommandResult | None) -> bool:
@@ -127,22 +134,10 @@ def _ending(suite: ResolvedSuite, command: CommandResult | None) -> str:
     return f"ended with exit code {command.exit_code}"
 
 
-def _achievements(details: CorrectnessDetails) -> Iterator[str]:
-    if details.build:
-        yield "buildCommand succeeded."
-    if details.tests and details.tests.recognised:
-        yield f"{details.tests.passed} of {details.tests.ran} tests passed."
-    elif details.test:
-        yield f"testCommand succeeded. {details.tests.note or '' if details.tests else ''}".rstrip()
-    if details.coverage and details.coverage.lines is not None:
-        enough = f", at or above the threshold of {details.coverage_threshold:g}%" if details.coverage_threshold else ""
-        yield f"Coverage is {details.coverage.lines:g}%{enough}."
-
-
 # What shells and launchers mean by an exit code. Other programs hardly use these.
-UNUSABLE: Final = {126: "not executable", 127: "not found"}
+UNUSABLE = {126: "not executable", 127: "not found"}
 
-ABANDONED: Final = {
+ABANDONED = {
     SessionStatus.FAILED: "The session failed, so build and tests were not run.",
     SessionStatus.INTERRUPTED: "The run was interrupted, so build and tests were not run to their end.",
 }

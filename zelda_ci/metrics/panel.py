@@ -336,17 +336,15 @@ class Panel(ABC, Generic[Item, V]):
         problems: list[str] = []
         kept: list[ItemAnswer] = []
         for finding in _entries(findings):
-            evidence: tuple[CitedPlace, ...] = ()
-            verdict = NO_EVIDENCE
+            held: dict[str, Any] = {"evidence": (), "verdict": NO_EVIDENCE}
             if finding.number not in self.items:
                 problems.append(f"There is no number {finding.number}.")
             elif self.words.get(finding.verdict) in self.order:
                 draft = self._checked(finding)
                 problems += [f"Number {finding.number}: {draft.reasoning}"] if draft.is_asked_again else []
-                evidence, verdict = draft.evidence, finding.verdict if draft.verdict else NO_EVIDENCE
-            kept.append(finding.model_validate({**dict(finding), "evidence": evidence, "verdict": verdict}))
-        (name,) = type(findings).model_fields
-        return CheckedFinding(findings.model_validate({name: kept}), tuple(problems))
+                held = {"evidence": draft.evidence} if draft.verdict else held
+            kept.append(finding.model_validate({**dict(finding), **held}))
+        return CheckedFinding(findings.model_validate({name: kept for name, _ in findings}), tuple(problems))
 
     def _merged(self, parts: Iterable[BaseModel]) -> Mapping[int, Draft[V]]:
         """The conservative rule where nobody could conclude: the worst counts, and what does not decide never does."""

@@ -160,11 +160,11 @@ def forms_of(quote: str, *, has_signs: bool = False) -> list[str]:
     """A quote as it is, and as it may have been meant: without what stands around it or before its lines."""
     forms: list[str] = []
     for told in (quote, quote.strip(_AROUND)):
-        for bare in (told, _PREFIX.sub("", told)):
+        for bare in (told, without_numbers(told)):
             forms += [bare, _SIGN.sub(r"\1 ", bare) if has_signs else _ADDED.sub("", bare)]
     return [form for form in dict.fromkeys(map(plain, forms)) if form]
 
 
 def without_numbers(text: str) -> str:
     """A text without the numbers that stand before its lines."""
-    return _NUMBERED.sub("", text)
+    return _PREFIX.sub("", text)

@@ -35,7 +35,6 @@ MAX_NAME_LENGTH = 300
 SHORT = 160
 MAX_TOOLS = 200
 
-
 NO_TOOLS = "No tools available: there are no skills, commands, sub-agents, MCP servers, rules or CLAUDE.md files."
 
 
