@@ -125,14 +125,7 @@ class Effect:
 def effects_of(
     change: FileChange, changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles
 ) -> Iterator[Effect]:
-    """Whom a changed file concerns; nothing where it can change no result.
-
-    Args:
-        change: The file.
-        changes: All of them, for what files that steer lead to.
-        suites: For files of their own.
-        project: Where it has its files.
-    """
+    """Whom a changed file concerns, a suite that has it for its own too; nothing where it can change no result."""
     path = change.path
     owners = frozenset(it.suite.name for it in suites if it.owns(path))
     # What lies beside the suites is one's own where it is named itself, and not by its folder.
@@ -181,8 +174,9 @@ def _effect_by_place(change: FileChange, felt: Mapping[str, str], project: Proje
     is_gone = change.after is None and name.startswith("test-") and name.endswith((".yaml", ".yml"))
     if path.startswith(f"{project.test_dir}/") and not is_gone:
         return Effect(path, "all", BESIDE)
-    if why := drawn_in(path, felt):
-        return Effect(path, "all", why)
+    # A file that steers may draw in a folder above it.
+    if step := next((step for step in steps(path) if step in felt), None):
+        return Effect(path, "all", felt[step])
     # What nobody can look into; large and binary files count only where they steer by their names.
     kinds = {side.kind for side in (change.before, change.after) if side}
     for kind, why in (("link", "a link"), ("submodule", "a submodule"), ("other", "its text is not known")):
@@ -225,11 +219,6 @@ def is_meant(path: str, suite: ResolvedSuite, project: ProjectFiles) -> bool:
     """Whether a suite's `gate.paths` name a file."""
     prefix = f"{project.folder}/" if project.folder else ""
     return path.startswith(prefix) and globs.matches(suite.gate.paths, path.removeprefix(prefix))
-
-
-def drawn_in(path: str, felt: Mapping[str, str]) -> str | None:
-    """How a file that steers draws in another, or a folder above it; absent where none does."""
-    return next((felt[step] for step in steps(path) if step in felt), None)
 
 
 def steps(path: str) -> Iterator[str]:
