@@ -30,7 +30,7 @@ from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code, launch
 from zelda_ci.files.secret_files import FoundSecrets, find_secrets
 from zelda_ci.judge import anthropic_judge
-from zelda_ci.judge.anthropic_judge import JudgeAccess
+from zelda_ci.judge.anthropic_judge import AnthropicJudge
 from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Services
@@ -373,26 +373,24 @@ def _preload(*, live: bool, judged: bool) -> None:
 
 
 def _judging(mode: Mode, redact: Redactor, rate_limits: RateLimits) -> JudgeFactory:
-    # A replay knows no sizes, and its recording must not depend on any.
-    counts_tokens = isinstance(mode, LiveMode)
-
     def make_judge(suite: ResolvedSuite, meter: Meter, notify: Callable[[str], None]) -> Judge:
-        access = JudgeAccess(
-            base_url=meter.base_url,
-            token=meter.token,
-            model=suite.judge_model,
-            context_tokens=suite.judge.context_tokens,
-            max_tokens=suite.judge.max_tokens,
-            timeout_seconds=suite.judge.timeout_seconds,
-            time_limit=meter.patience.time_limit,
-            counts_tokens=counts_tokens,
-            limits=LookupLimits(
-                suite.judge.max_lookups, suite.judge.max_lookup_characters, suite.judge.max_lookup_cost_usd
-            ),
-        )
-        forms = metrics.forms(suite.metrics)
         judges = [
-            anthropic_judge.AnthropicJudge(replace(access, model=model), redact, _price, notify, forms=forms)
+            AnthropicJudge(
+                base_url=meter.base_url,
+                token=meter.token,
+                model=model,
+                context_tokens=suite.judge.context_tokens,
+                max_tokens=suite.judge.max_tokens,
+                timeout_seconds=suite.judge.timeout_seconds,
+                redact=redact,
+                price=_price,
+                notify=notify,
+                limits=LookupLimits(
+                    suite.judge.max_lookups, suite.judge.max_lookup_characters, suite.judge.max_lookup_cost_usd
+                ),
+                time_limit=meter.patience.time_limit,
+                forms=metrics.forms(suite.metrics),
+            )
             for model in models_of(suite)
         ]
         return judges[0] if len(judges) == 1 else JudgePanel(tuple(judges))

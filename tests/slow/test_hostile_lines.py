@@ -3,7 +3,7 @@
 import pytest
 
 from zelda_ci.redact import Redactor
-from zelda_ci.test_output.coverage.reading import read_coverage
+from zelda_ci.test_output.coverage import read_coverage
 from zelda_ci.test_output.reading import read_tests
 from zelda_ci.test_output.tally import Output
 

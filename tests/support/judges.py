@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import A, JudgeAnswer, JudgeQuestion
+from zelda_ci.judge.base import A, JudgeQuestion
 
 Say = Callable[[JudgeQuestion], dict[str, Any]]
 
@@ -21,9 +20,9 @@ class ScriptedJudge:
     model: str = "claude-judge-1"
     asked: list[JudgeQuestion] = field(default_factory=list)
 
-    async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
+    async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
         self.asked.append(question)
-        return JudgeAnswer(form.model_validate(self.say(question)), Usage(), 0.0, 1)
+        return form.model_validate(self.say(question))
 
 
 _ASKED = re.compile(r"^(\d+)\. (?:tool|rules in) (.+)$", re.MULTILINE)

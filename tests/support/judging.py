@@ -14,13 +14,12 @@ from zelda_ci.domain.details import FulfillmentDetails
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.workspace import Changes, Workspace
-from zelda_ci.judge.anthropic_judge import AnthropicJudge, Backoff, JudgeAccess
+from zelda_ci.judge.anthropic_judge import AnthropicJudge
 from zelda_ci.judge.prompts import new_nonce
 from zelda_ci.metrics.base import run_evaluator
 from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
 from zelda_ci.redact import Redactor
 
-FAST = Backoff(first_seconds=0.001, longest_seconds=0.002, most_attempts=4)
 PASSED = [{"where": "turn 1", "quote": "found it"}]
 
 
@@ -30,14 +29,13 @@ def judge(
     model: str = "claude-sonnet-5-5",
     timeout_seconds: float = PATIENCE,
     context_tokens: int = 200_000,
-    backoff: Backoff = FAST,
     notify: Callable[[str], None] = print,
     forms: Sequence[Sequence[type[BaseModel]]] = (),
     **more: Any,
 ) -> AnthropicJudge:
-    """A judge whose key is fake and whose every token costs a dollar; `more` are fields of its access."""
-    access = JudgeAccess(url, "sk-ant-fake-judge", model, context_tokens, 8192, timeout_seconds, **more)
-    return AnthropicJudge(access, Redactor(), _price, notify, backoff, forms)
+    """A judge whose key is fake and whose every token costs a dollar."""
+    fixed = (url, "sk-ant-fake-judge", model, context_tokens, 8192, timeout_seconds, Redactor(), _price, notify)
+    return AnthropicJudge(*fixed, forms=forms, **more)
 
 
 def _price(model: str, usage: Mapping[str, Any]) -> float:

@@ -13,8 +13,7 @@ from typing import Any
 from tests.support.judge_cases import BuiltCase, Criterion, Place, UsageLabel
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import ToolUsageDetails
-from zelda_ci.domain.session import Usage
-from zelda_ci.judge.base import A, JudgeAnswer, JudgeQuestion
+from zelda_ci.judge.base import A, JudgeQuestion
 from zelda_ci.judge.prompts import OPENING
 
 NOWHERE = "judge cases of Zelda: this sentence stands nowhere at all"
@@ -67,10 +66,10 @@ class LabelledJudge:
     asked: list[JudgeQuestion] = field(default_factory=list)
     _times: dict[str, int] = field(default_factory=dict)
 
-    async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
+    async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
         self.asked.append(question)
         given = self.answer(text_of(question), form.model_json_schema())
-        return JudgeAnswer(form.model_validate(given), Usage(), 0.0, 1)
+        return form.model_validate(given)
 
     def answer(self, question: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """Fill in a form.
@@ -151,8 +150,7 @@ def found_of_tools(details: Record | None) -> dict[str, str]:
 
 def text_of(question: JudgeQuestion) -> str:
     """All that a question sends."""
-    common = question.common.blocks if question.common else ()
-    return "\n".join([*common, question.system, *question.shared, question.body])
+    return "\n".join([*question.common.blocks, question.system, *question.shared, question.body])
 
 
 def _found(said: Said, part: str) -> dict[str, Any]:

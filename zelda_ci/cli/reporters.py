@@ -28,11 +28,11 @@ from zelda_ci.pipeline.html_report import report_alone, write_html
 from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.redact import Redactor
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.arms import arms_table, cut_short
+from zelda_ci.report.builders.arms import cut_short
 from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
 from zelda_ci.report.builders.summary import report_view
-from zelda_ci.report.model import Detail, RunFiles
-from zelda_ci.report.terminal.pages import print_arms, print_closing
+from zelda_ci.report.model import Detail, ReportView, RunFiles
+from zelda_ci.report.terminal.pages import print_closing, print_troubles
 from zelda_ci.report.terminal.suites import FinishedSuites
 from zelda_ci.report.text import json_text, sentence
 from zelda_ci.report.told import CiReport
@@ -151,7 +151,7 @@ def chosen(reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, page: P
         raise ConfigError("json and junit cannot both go to standard output.", hint=hint, code="USAGE")
     if quiet and verbose:
         raise ConfigError("--quiet and --verbose exclude each other.", hint="Give one of them.", code="USAGE")
-    detail = Detail.QUIET if quiet else Detail.FULL if verbose else Detail.FAILURES
+    detail = Detail.QUIET if quiet else Detail.FULL if verbose else Detail.LINES
     return Reporting(detail, next(iter(printed), None), tuple(one for one in reporters if one.file), page)
 
 
@@ -174,9 +174,7 @@ class RunReport:
     def __init__(self, reporting: Reporting, loaded: LoadedProject) -> None:
         self.reporting = reporting
         self._loaded, self._files_of = loaded, files_in(loaded.results_dir)
-        self._suites = FinishedSuites(
-            reporting.detail, self._files_of, lambda runs: bool(missed_minimums(runs).reasons)
-        )
+        self._suites = FinishedSuites(reporting.detail, self._files_of)
 
     @contextmanager
     def progress(self) -> Iterator[Emit]:
@@ -217,13 +215,15 @@ class RunReport:
             _print_gate(minimums)
         else:
             console = terminal.open_console(sys.stdout)
-            files = {run.run_id: self._files_of(run.run_id) for run in batch.runs}
             self._suites.print_rest(console, batch.runs)
-            print_closing(console, report_view(batch, files, minimums), self.reporting.detail)
+            print_closing(console, self._view(batch, minimums), self.reporting.detail)
             if batch.base and batch.arms:
-                print_arms(console, cut_short(batch), arms_table(batch))
+                echo(f"\n{cut_short(batch)}")
         code = max(batch_outcome(batch).exit_code, minimums.exit_code)
         return code, report_alone(batch, self._loaded.root.name)
+
+    def _view(self, batch: BatchResult, gate: GateResult) -> ReportView:
+        return report_view(batch, {run.run_id: self._files_of(run.run_id) for run in batch.runs}, gate)
 
     def _show_arms(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> tuple[int, CiReport]:
         """Print what became worse, and one table of all suites."""
@@ -237,9 +237,11 @@ class RunReport:
         if self.reporting.printed:
             _print_gate(compared.gate)
         else:
-            self._suites.print_rest(terminal.open_console(sys.stdout), batch.runs)
-            detail = self.reporting.detail
-            sides.show(whole=detail is Detail.FULL, details=detail is not Detail.QUIET)
+            console, detail = terminal.open_console(sys.stdout), self.reporting.detail
+            self._suites.print_rest(console, batch.runs)
+            if detail is Detail.LINES:
+                print_troubles(console, self._view(batch, compared.gate))
+            sides.show(whole=detail is Detail.FULL)
         outcome = batch_outcome(batch)
         code = outcome.exit_code if outcome >= Outcome.INCOMPLETE else compared.gate.exit_code
         return code, sides.report(self._loaded.root.name)

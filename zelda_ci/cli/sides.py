@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Self
 
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.run import BatchResult, StoredTrials
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.pipeline.comparing import Compared, compare_arms, kept_comparison
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.arms import arms_table, headline
 from zelda_ci.report.builders.comparison import changed_row, comparison_view
+from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.model import ComparisonView, Section
-from zelda_ci.report.terminal.pages import print_arms, print_comparison
+from zelda_ci.report.terminal.pages import print_comparison, print_verdict
 from zelda_ci.report.told import CiReport, PullRequestChanges
 from zelda_ci.storage.history import RunHistory
 
@@ -52,20 +51,15 @@ class ComparedSides:
         compared = self.compared
         return CiReport(self.batch, compared.gate, origin, compared.comparison, subject=subject, changes=changed)
 
-    def view(self, *, whole: bool = True) -> ComparisonView:
-        """Every suite, or those that did not stay as they were."""
-        comparison, base = self.compared.comparison, self.batch.base
-        moved = [suite for suite in comparison.suites if whole or suite.verdict is not Verdict.UNCHANGED]
+    def view(self) -> ComparisonView:
+        """Every suite with every number."""
+        base = self.batch.base
         names = {"baseline": base.commit[:12] if base and base.commit else "", "candidate": self.batch.batch_id}
-        shown = comparison.replace(suites=tuple(moved))
-        return comparison_view(shown, self.compared.gate, **names, changes=self.changes)
+        return comparison_view(self.compared.comparison, self.compared.gate, **names, changes=self.changes)
 
-    def show(self, *, whole: bool, details: bool = True) -> None:
-        """Print what became worse, unless only the verdict is wanted, and one table of all suites."""
-        view = self.view(whole=whole)
-        console = terminal.open_console(sys.stdout)
-        if view.suites and details:
+    def show(self, *, whole: bool) -> None:
+        """Print how it ended as the comment on a pull request says it; first every number if the `whole` is wanted."""
+        view, console = self.view(), terminal.open_console(sys.stdout)
+        if whole:
             print_comparison(console, replace(view, gate=Section("", ())))
-        comparison = self.compared.comparison
-        changed = () if view.suites or not details else changed_row(self.changes)
-        print_arms(console, headline(self.batch, comparison), arms_table(self.batch, comparison), view.gate, changed)
+        print_verdict(console, ci_view(self.report("")), changed_row(self.changes), view.gate)

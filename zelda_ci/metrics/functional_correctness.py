@@ -24,10 +24,10 @@ from zelda_ci.metrics.base import (
 )
 from zelda_ci.process.spool import Spool, spooled
 from zelda_ci.redact import Redactor
-from zelda_ci.test_output import reading
-from zelda_ci.test_output.coverage import reading as coverage_reading
+from zelda_ci.test_output.coverage import COVERAGE_REPORTS
 from zelda_ci.test_output.findings import COVERAGE, TESTS, find
 from zelda_ci.test_output.reading import contradictions
+from zelda_ci.test_output.reports import TEST_REPORTS
 
 WEIGHTS = {"build": 40.0, "tests": 60.0}
 WEIGHTS_WITH_COVERAGE = {"build": 30.0, "tests": 50.0, "coverage": 20.0}
@@ -282,7 +282,7 @@ def check_usable(key: str, done: CommandResult, environment: Mapping[str, str]) 
 
 def _test_order(suite: ResolvedSuite, command: Command) -> CommandRequest:
     reports = {
-        TESTS: suite.test_report or reading.well_known_reports(),
-        COVERAGE: suite.coverage_report or coverage_reading.well_known_reports(),
+        TESTS: suite.test_report or TEST_REPORTS,
+        COVERAGE: suite.coverage_report or COVERAGE_REPORTS,
     }
     return CommandRequest(Step.TEST, command, suite.command_timeout_seconds, reports)

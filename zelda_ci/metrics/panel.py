@@ -262,7 +262,7 @@ class Panel(ABC, Generic[Item, V]):
             told = (f"{number}. {problems[number]}" for number in numbers)
             question = repeated(question, told, self.nonce)
         try:
-            entries = _entries((await self.judge.ask(question, self.forms[0])).value)
+            entries = _entries(await self.judge.ask(question, self.forms[0]))
             return {number: self._vote([each for each in entries if each.number == number]) for number in numbers}
         except JudgeError as problem:
             if problem.code != ANSWER_CUT or len(numbers) == 1:

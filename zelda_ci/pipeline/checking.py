@@ -21,7 +21,7 @@ from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Checking, Emit, Warned
 from zelda_ci.judge.base import models_of
-from zelda_ci.judge.replies import NO_CREDIT
+from zelda_ci.judge.failures import NO_CREDIT
 from zelda_ci.model_proxy.modes import Mode
 from zelda_ci.model_proxy.probe import Probe
 from zelda_ci.model_proxy.proxy import ModelProxy

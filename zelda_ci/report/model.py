@@ -17,12 +17,12 @@ class Tone(StrEnum):
 
 
 class Detail(StrEnum):
-    """How much of each suite is printed while suites finish."""
+    """How much is printed of each suite as it finishes."""
 
     QUIET = "quiet"
-    """Failures, in a line each."""
-    FAILURES = "failures"
-    """A line each, but of what failed everything."""
+    """A line, if it failed."""
+    LINES = "lines"
+    """A line; at the end, why and where to look of what failed."""
     FULL = "full"
 
 
@@ -77,6 +77,8 @@ class RunView:
     verdict: Cell
     facts: tuple[Cell, ...]
     problem: Problem | None
+    unmet: tuple[Row, ...]
+    """Criteria that are not met, each with the judge's reason and where it can be checked."""
     sections: tuple[Section, ...]
     files: tuple[Row, ...]
 
@@ -95,12 +97,13 @@ class SuiteView:
 
 @dataclass(frozen=True)
 class Trouble:
-    """A problem and every run that has it."""
+    """A problem and every run that has it; the details are those of the first."""
 
     outcome: Outcome
     verdict: Cell
     names: str
     problem: Problem
+    unmet: tuple[Row, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -139,13 +139,4 @@ def _ctrf(document: Document) -> Tally | None:
     )  # fmt: skip
 
 
-def read_event(line: str) -> Document:
-    """The object that a line is; empty for any other line."""
-    try:
-        event = json.loads(line) if line.startswith("{") else None
-    except (ValueError, RecursionError):
-        return {}
-    return event if isinstance(event, dict) else {}
-
-
 _FORMS: tuple[Callable[[Any], Tally | None], ...] = (_jest, _mocha, _rspec, _playwright, _ctrf)

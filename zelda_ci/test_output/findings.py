@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import anyio
@@ -11,7 +10,7 @@ import anyio.to_thread
 from zelda_ci.domain.test_run import CommandResult, CoverageSummary, TestSummary
 from zelda_ci.process.spool import Spool
 from zelda_ci.redact import Redactor
-from zelda_ci.test_output.coverage.reading import read_coverage
+from zelda_ci.test_output.coverage import read_coverage
 from zelda_ci.test_output.reading import read_tests
 from zelda_ci.test_output.reports import ReportFile
 from zelda_ci.test_output.tally import Output
@@ -49,8 +48,16 @@ async def find(
         redact: Through which names of tests become `SafeText`.
         max_seconds: For reading.
     """
+
+    def read() -> Findings:
+        if spool and not spool.lost:
+            output = Output(*spool.contents())
+        else:  # no room for it: what the result has kept
+            output = Output(*(result.output.split(result.gap, 1) if result.gap else [result.output]))
+        tests = read_tests(output, reports.get(TESTS, ()), result.exit_code, redact)
+        return Findings(tests, read_coverage(output, reports.get(COVERAGE, ())))
+
     try:
-        read = partial(_read, _output(result, spool), result.exit_code, reports, redact)
         with anyio.fail_after(max_seconds):
             return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
     except TimeoutError:
@@ -60,17 +67,3 @@ async def find(
         problem = f"the reader broke off ({type(error).__name__})"
     told = f"its output could not be read: {problem}"
     return Findings(TestSummary(unclear=(redact(told),)), CoverageSummary(note=f"Of the tests, {told}."))
-
-
-def _read(
-    output: Output, exit_code: int | None, reports: Mapping[str, Sequence[ReportFile]], redact: Redactor
-) -> Findings:
-    tests = read_tests(output, reports.get(TESTS, ()), exit_code, redact)
-    return Findings(tests, read_coverage(output, reports.get(COVERAGE, ())))
-
-
-def _output(result: CommandResult, spool: Spool | None) -> Output:
-    if spool and not spool.lost:
-        return Output(*spool.contents())
-    # Without a spool, or where there was no room for it: what the result has kept.
-    return Output(*(result.output.split(result.gap, 1) if result.gap else [result.output]))

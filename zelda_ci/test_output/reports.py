@@ -1,7 +1,7 @@
 """Report files of test runners: JUnit XML and TRX; bytes in, tallies out."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -11,13 +11,11 @@ from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 import re2
 
 from zelda_ci.test_output import documents
-from zelda_ci.test_output.runners import go_and_rust, tap
+from zelda_ci.test_output.runners import go, tap
 from zelda_ci.test_output.tally import Lines, Output, Tally, decode, same_run
 
 # Elements inside of each other; reports need about ten, a parser's stack bears thousands.
 MAX_XML_DEPTH = 100
-
-
 # Of a document; each costs a hundred times its bytes.
 MAX_ELEMENTS = 1_000_000
 
@@ -32,12 +30,9 @@ class _XmlTree(TreeBuilder):
     depth = elements = 0
 
     def start(self, tag: str, attrs: dict[str, str]) -> Element:
-        self.depth += 1
-        self.elements += 1
-        if self.depth > MAX_XML_DEPTH:
-            raise RefusedXmlError("it is nested too deep")
-        if self.elements > MAX_ELEMENTS:
-            raise RefusedXmlError("it has too many elements")
+        self.depth, self.elements = self.depth + 1, self.elements + 1
+        if self.depth > MAX_XML_DEPTH or self.elements > MAX_ELEMENTS:
+            raise RefusedXmlError("it is nested too deep or has too many elements")
         # TRX has a namespace, and so do some JUnit dialects; the names alone tell them apart.
         return super().start(tag.rpartition("}")[2], attrs)
 
@@ -84,23 +79,13 @@ _KINDS = {
 }  # fmt: skip
 
 
-def _read_junit(root: Element) -> list[CaseOutcome]:
-    """Every test of a report, in order, from the tests themselves: totals in attributes are often wrong.
-
-    Tests are looked for at any depth: some runners nest suites, some leave tests outside of every suite.
-    """
-    parents = {case: suite for suite in root.iter("testsuite") for case in suite.findall("testcase")}
-    return [_junit_outcome(case, parents.get(case, root).get("name") or "") for case in root.iter("testcase")]
-
-
-def _check_totals(root: Element, outcomes: Iterable[CaseOutcome]) -> None:
-    """Refuse a report whose totals tell of failures where its tests tell of none."""
-    suites = (suite for suite in root.iter() if suite.tag in {"testsuites", "testsuite"})
-    lost = any(attribute_count(suite, part) for suite in suites for part in ("failures", "errors"))
-    if lost and not any(outcome.kind in {"failed", "errored"} for outcome in outcomes):
-        raise RefusedXmlError("its totals tell of failures that it does not list")
-
-
+# By the root of a document: its format, and the attributes with the name and the outcome of a test.
+_FORMATS = {
+    **dict.fromkeys(("testsuites", "testsuite", "testcase"), ("JUnit XML", "", "")),
+    "TestRun": ("TRX", "testName", "outcome"),
+    "test-run": ("NUnit 3 XML", "fullname", "result"),
+    **dict.fromkeys(("assemblies", "assembly"), ("xUnit.net XML", "name", "result")),
+}
 _NOT_RUN = frozenset({"notrun", "disabled", "skipped", "ignored"})
 
 
@@ -110,64 +95,45 @@ def attribute_count(element: Element, name: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 12 else None
 
 
-def _junit_outcome(case: Element, suite: str) -> CaseOutcome:
-    tags = {child.tag for child in case}
-    group, name = case.get("classname") or "", case.get("name") or ""
-    # node:test calls every class "test": there, and without a class, two tests of a suite may share their name.
-    same = (suite, group, name) if group not in {"", "test"} else ()
-    name = name if group in name or group == "test" else f"{group}::{name}"
-    words = {(case.get(attribute) or "").lower() for attribute in ("status", "result")}
-    kinds = {_KINDS.get(word) for word in words}
-    if "error" in tags:
-        return CaseOutcome(name, "errored", same=same)
-    if "failure" in tags:
-        return CaseOutcome(name, "failed", same=same)
-    if "skipped" in tags or (case.get("status") or "").lower() in _NOT_RUN:
-        return CaseOutcome(name, "skipped")
-    # Some reporters name the outcome in an attribute only. A passed test has `flakyFailure`, never `rerunFailure`.
-    if "errored" in kinds or "rerunError" in tags:
-        return CaseOutcome(name, "errored", same=same)
-    if "failed" in kinds or "rerunFailure" in tags:
-        return CaseOutcome(name, "failed", same=same)
-    return CaseOutcome(name, "passed", flaky=bool(tags & {"flakyFailure", "flakyError"}), same=same)
+def _read_attributes(root: Element, name: str, outcome: str) -> Iterator[CaseOutcome]:
+    """Every test; those inside of a data-driven or ordered test count instead of it."""
+
+    def is_test(element: Element) -> bool:
+        return element.tag != "test-suite" and None not in (element.get(name), element.get(outcome))
+
+    for test in filter(is_test, root.iter()):
+        if sum(map(is_test, test.iter())) == 1:
+            # NUnit tells an error from a failure by a label.
+            word = "error" if test.get("label") == "Error" else (test.get(outcome) or "").lower()
+            yield CaseOutcome(test.get(name) or "", _KINDS.get(word, "skipped"), same=(test.get(name) or "",))
 
 
-def _by_attribute(cases: str, outcome: str, name: str) -> Callable[[Element], list[CaseOutcome]]:
-    """A format whose tests have their outcome in an attribute."""
+def _read_junit(root: Element) -> Iterator[CaseOutcome]:
+    """Every test of a report, in order, from the tests themselves: totals in attributes are often wrong.
 
-    def read(root: Element) -> list[CaseOutcome]:
-        tests = [test for test in root.iter(cases) if test.get(outcome)]
-        # NUnit tells an error from a failure by a label.
-        return [
-            _outcome(test.get(name), "error" if test.get("label") == "Error" else test.get(outcome)) for test in tests
-        ]
-
-    return read
-
-
-def _outcome(name: str | None, word: str | None) -> CaseOutcome:
-    return CaseOutcome(name or "", _KINDS.get((word or "").lower(), "skipped"), same=(name or "",))
-
-
-def _read_trx(root: Element) -> list[CaseOutcome]:
-    """Every result; those inside of a data-driven or ordered test count instead of it."""
-    outcomes: list[CaseOutcome] = []
-    for results in root.iter("Results"):
-        for result in results:
-            inner = [item for group in result.iter("InnerResults") for item in group]
-            outcomes.extend(_outcome(item.get("testName"), item.get("outcome")) for item in (inner or [result]))
-    return outcomes
-
-
-_READERS: Mapping[str, tuple[str, Callable[[Element], list[CaseOutcome]]]] = {
-    "testsuites": ("JUnit XML", _read_junit),
-    "testsuite": ("JUnit XML", _read_junit),
-    "testcase": ("JUnit XML", _read_junit),
-    "TestRun": ("TRX", _read_trx),
-    "test-run": ("NUnit 3 XML", _by_attribute("test-case", "result", "fullname")),
-    "assemblies": ("xUnit.net XML", _by_attribute("test", "result", "name")),
-    "assembly": ("xUnit.net XML", _by_attribute("test", "result", "name")),
-}
+    Tests are looked for at any depth: some runners nest suites, some leave tests outside of every suite.
+    """
+    parents = {case: suite for suite in root.iter("testsuite") for case in suite.findall("testcase")}
+    for case in root.iter("testcase"):
+        suite, group, name = (parents.get(case, root).get("name"), case.get("classname") or "", case.get("name") or "")
+        tags = {child.tag for child in case}
+        words = {(case.get(attribute) or "").lower() for attribute in ("status", "result")}
+        # Some reporters name the outcome in an attribute only. A passed test has `flakyFailure`, never `rerunFailure`.
+        said = {_KINDS.get(word) for word in words} | {
+            {"rerunError": "errored", "rerunFailure": "failed"}.get(tag) for tag in tags
+        }
+        if "error" in tags:
+            kind = "errored"
+        elif "failure" in tags:
+            kind = "failed"
+        elif "skipped" in tags or (case.get("status") or "").lower() in _NOT_RUN:
+            kind = "skipped"
+        else:
+            kind = next((lost for lost in ("errored", "failed") if lost in said), "passed")
+        # node:test calls every class "test": there, and without a class, two tests of a suite may share their name.
+        same = (suite or "", group, name) if group not in {"", "test"} and kind != "skipped" else ()
+        shown = name if group in name or group == "test" else f"{group}::{name}"
+        yield CaseOutcome(shown, kind, kind == "passed" and bool(tags & {"flakyFailure", "flakyError"}), same)
 
 
 def read_xml(raw: bytes, *, succeeded: bool) -> tuple[str, list[CaseOutcome]]:
@@ -178,12 +144,14 @@ def read_xml(raw: bytes, *, succeeded: bool) -> tuple[str, list[CaseOutcome]]:
         ValueError: It is XML of another kind.
     """
     root = parse_xml(raw)
-    if root.tag not in _READERS:
+    if root.tag not in _FORMATS:
         raise ValueError("it is not XML of tests")
-    form, read = _READERS[root.tag]
-    outcomes = read(root)
-    if succeeded:
-        _check_totals(root, outcomes)
+    form, name, outcome = _FORMATS[root.tag]
+    outcomes = list(_read_attributes(root, name, outcome) if name else _read_junit(root))
+    if succeeded and not any(one.kind in {"failed", "errored"} for one in outcomes):
+        suites = (suite for suite in root.iter() if suite.tag in {"testsuites", "testsuite"})
+        if any(attribute_count(suite, part) for suite in suites for part in ("failures", "errors")):
+            raise RefusedXmlError("its totals tell of failures that it does not list")
     return form, outcomes
 
 
@@ -271,19 +239,24 @@ def read_reports(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[lis
             problems.append(ReportProblem(report.path, f"there are more than {MAX_CASES} test cases before it"))
             continue
         folder = str(PurePosixPath(report.path).parent)
-        try:
-            form, outcomes = _cases(report.raw, succeeded=succeeded)
-            budget -= len(outcomes)
-            cases[form, folder].extend(outcomes)
-        # Not XML, or XML of another kind: perhaps one of the formats that are printed as well as written.
-        except ValueError as problem:
-            others = list(_other(report.raw))
-            tallies.extend(replace(tally, label=folder) for tally in others)
-            if not others:
+        if report.raw.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<"):
+            try:
+                form, outcomes = read_xml(report.raw, succeeded=succeeded)
+            except ValueError as problem:
                 problems.append(ReportProblem(report.path, str(problem), isinstance(problem, RefusedXmlError)))
+            else:
+                budget -= len(outcomes)
+                cases[form, folder].extend(outcomes)
+            continue
+        # JSON and TAP, which are written to files as they are printed.
+        lines = Output(report.raw).lines()
+        others = list(documents.read_document(decode(report.raw))) or [*go.read_json(lines), *tap.read_tap(lines)]
+        tallies.extend(replace(other, label=folder) for other in others)
+        if not others:
+            problems.append(ReportProblem(report.path, "no format was recognised in it"))
     for (form, folder), outcomes in cases.items():
         tallies.append(tally(form, outcomes, succeeded=succeeded, label=folder))
-    return _once(tallies), problems
+    return [replace(report, source="report") for report in _once(tallies)], problems
 
 
 def _once(tallies: list[Tally]) -> list[Tally]:
@@ -298,30 +271,13 @@ def _once(tallies: list[Tally]) -> list[Tally]:
     kept: list[Tally] = []
     for report in (report for group in groups for report in group):
         others = [other for other in kept if other.format != report.format]
-        inside = [other for other in by_format[report.format] if _is_inside(other.label, report.label)]
+        inside = [
+            other for other in by_format[report.format]
+            if other.label != report.label and PurePosixPath(other.label).is_relative_to(report.label)
+        ]  # fmt: skip
         if not same_run([report], inside) and not any(same_run([report], [other]) for other in others):
             kept.append(report)
     return [report for report in tallies if any(report is other for other in kept)]
-
-
-def _is_inside(folder: str, outer: str) -> bool:
-    return folder != outer and PurePosixPath(folder).is_relative_to(outer)
-
-
-def _cases(raw: bytes, *, succeeded: bool) -> tuple[str, list[CaseOutcome]]:
-    if not raw.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<"):
-        raise ValueError("no format was recognised in it")
-    return read_xml(raw, succeeded=succeeded)
-
-
-def _other(raw: bytes) -> Iterator[Tally]:
-    """JSON and TAP, which are written to files as they are printed."""
-    text = decode(raw)
-    tallies = list(documents.read_document(text))
-    if not tallies:
-        lines = Output(text).lines()
-        tallies = [*go_and_rust.read_json(lines), *tap.read_tap(lines)]
-    yield from tallies
 
 
 _ROOT = re2.compile(r"<(\w[\w-]*)[ >]")
@@ -335,7 +291,7 @@ def read_printed_xml(lines: Lines) -> Iterator[Tally]:
             first = index
         if first >= 0 and not root and (match := _ROOT.search(line)):
             root = match[1]
-            first = first if root in _READERS else -1
+            first = first if root in _FORMATS else -1
             root = root if first >= 0 else ""
         if root and f"</{root}>" in line:
             with suppress(ValueError):

@@ -4,7 +4,7 @@ import codecs
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
@@ -12,18 +12,14 @@ from typing import Any
 
 import re2
 
-from zelda_ci.domain.test_run import Unit
+from zelda_ci.domain.test_run import Source, Unit
 
 Lines = Sequence[str]
 
 # Names of failed tests that are kept.
 NAMES_KEPT = 10
-
 # A count beyond this is no count of tests.
 MAX_COUNT = 10_000_000
-
-# Lines of a list of failures that are read.
-MAX_LIST_LENGTH = 1_000
 
 
 @dataclass(frozen=True)
@@ -40,19 +36,14 @@ class Tally:
     unit: Unit = "tests"
     first: int = 0
     last: int = 0
-    announced: int | None = None
-    """How many tests the runner said it would run; a proof of completeness where the output has a gap."""
-    quotes: bool = False
-    """Whether everything between `first` and `last` is this runner's, other runners' output included."""
+    complete: bool = False
+    """Whether as many tests ended as the runner announced; a proof of completeness where the output has a gap."""
+    source: Source = "summary"
     label: str = ""
     certain: bool = True
     """Whether nothing else can look like this; else it counts only where nothing certain was found."""
     proven: bool = False
     """Whether `first` is where the runner says that it begins, so that what stands up to `last` is its own."""
-    head: int = -1
-    """The first line of its summary, where the summary is more than its last line."""
-    holds: tuple[str, ...] = ()
-    """Formats of runs that this one adds up."""
     ends: tuple[str, ...] = ()
     """The last words of the names of all tests that ran, sorted, where they are known."""
     doubt: str = ""
@@ -70,7 +61,20 @@ class Tally:
     @property
     def total(self) -> int:
         """Tests that are known, run or not."""
-        return self.passed + self.failed + self.errored + self.skipped
+        return sum(self.outcomes)
+
+    @property
+    def outcomes(self) -> tuple[int, int, int, int]:
+        return self.passed, self.failed, self.errored, self.skipped
+
+    @property
+    def red(self) -> bool:
+        """Whether a test failed or broke."""
+        return self.failed + self.errored > 0
+
+    def fits(self, announced: int) -> bool:
+        """Whether so many tests can have ended so: what was skipped or broken may stand beside those announced."""
+        return self.passed + self.failed <= announced <= self.total
 
 
 def ends(names: Iterable[str]) -> tuple[str, ...]:
@@ -93,9 +97,6 @@ def _told(tallies: Sequence[Tally]) -> tuple[int, int, list[str]]:
     )
 
 
-Recogniser = Callable[[Lines], Iterable[Tally]]
-
-
 @cache
 def _multiline(pattern: str) -> Any:
     options = re2.Options()
@@ -114,52 +115,9 @@ def matches(lines: Lines, pattern: Any) -> Iterator[tuple[int, Any]]:
         yield bisect_left(ends, match.start()), match
 
 
-def numbers(text: str, words: str) -> dict[str, int] | None:
-    """The counts of a list like `2 failed, 3 passed`; None when it says anything else.
-
-    Args:
-        text: The list; commas, bars or blanks separate its entries.
-        words: Alternatives of a regular expression for what may be counted.
-    """
-    counts: dict[str, int] = {}
-    for part in re.split(r"\s*[,|]\s*", text.strip()):
-        entry = re.fullmatch(rf"(\d{{1,9}}) ({words})", part)
-        if not entry:
-            return None
-        counts[entry[2]] = counts.get(entry[2], 0) + int(entry[1])
-    return counts
-
-
-def number(match: re.Match[str], group: int | str) -> int:
-    """A group's number, zero where the group is absent."""
-    return int(match[group] or 0)
-
-
 def first_names(names: Iterable[str]) -> tuple[str, ...]:
     """Each name once, the first ones only."""
     return tuple(dict.fromkeys(names))[:NAMES_KEPT]
-
-
-def following(lines: Lines, start: int, count: int) -> Iterator[tuple[int, str]]:
-    """The next lines that are not blank, up to a count; blank lines without end are not waited for."""
-    for index in range(start, min(len(lines), start + 4 * count + 4)):
-        if count <= 0:
-            return
-        if lines[index].strip():
-            count -= 1
-            yield index, lines[index]
-
-
-def preceding(lines: Lines, end: int, count: int) -> list[str]:
-    """The last lines before `end` that are not blank, nearest first, up to a count."""
-    nearest: list[str] = []
-    # Bounded: thousands of blank lines would otherwise be read again for every match.
-    for index in range(end - 1, max(-1, end - 1 - 4 * count), -1):
-        if lines[index].strip():
-            nearest.append(lines[index])
-        if len(nearest) == count:
-            break
-    return nearest
 
 
 # The line that stands where output was cut.
@@ -171,12 +129,13 @@ MAX_WIDTH = 2_000
 _SHORT_LINES = ("", "{", "}")
 _COLUMN_ONE = re.compile(r"\x1b\[1?G|\x1b\[2K")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[()][A-B0-2])")
-# What CI systems and loggers write before each line: a job and a step, a time, a step of a build and its seconds.
+# What CI systems and loggers write before each line: a job and a step, a time or a step of a build; a level.
 _STAMP = re2.compile(
     r"(?m)^(?:[^\t\n]{1,80}\t[^\t\n]{1,80}\t\x{feff}?)?"
     r"(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?Z|[+-]\d\d:?\d\d)?\]?"
     r"(?: \d\d[OE]\+?)?|\[\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\]|\d\d:\d\d:\d\d(?:[.,]\d+)?Z?|#\d+ \d+\.\d+)(?: |$)"
 )
+LEVEL = re2.compile(r"(?m)^ *\[(?:info|error|warn|INFO|ERROR|WARNING|junit|java|exec|testng)\] ?")
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -225,20 +184,14 @@ def decode(raw: str | bytes) -> str:
 
 
 def visible_lines(text: str) -> list[str]:
-    """Lines without escape sequences; where a line was overwritten, what was written last."""
+    """Lines without escape sequences, stamps and levels; where a line was overwritten, what was written last."""
     text = text.removeprefix("\ufeff")
     if "\x1b" in text:
         text = _ESCAPE.sub("", _COLUMN_ONE.sub("\r", text))
+    if "\r" in text:
+        # Progress displays that only ever return to the start of the line.
+        written = text.split("\n") if "\n" in text else text.split("\r")
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in written)
     # A lone surrogate stands for a byte that was no text; the patterns take no such thing.
-    text = _STAMP.sub("", text.encode("utf-8", "replace").decode())
-    if "\r" not in text:
-        return text.split("\n")
-    # Progress displays that only ever return to the start of the line.
-    if "\n" not in text:
-        return text.split("\r")
-    return [_last_written(line) for line in text.split("\n")]
-
-
-def _last_written(line: str) -> str:
-    text = line.rstrip("\r")
-    return text[text.rfind("\r") + 1 :]
+    plain: str = LEVEL.sub("", _STAMP.sub("", text.encode("utf-8", "replace").decode()))
+    return plain.split("\n")

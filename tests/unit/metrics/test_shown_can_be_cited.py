@@ -15,7 +15,7 @@ from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.session import ApiUsage, HookRan, Noticed, SessionTranscript, UserSaid
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.judge.prompts import fence, mark_of
-from zelda_ci.judge.rendering import limits, units
+from zelda_ci.judge.rendering import units
 from zelda_ci.metrics.evidence import Sources, look_up
 from zelda_ci.metrics.gathering import gather
 from zelda_ci.metrics.quotes import plain
@@ -124,7 +124,7 @@ def test_what_stands_around_the_middle_of_a_long_result_holds() -> None:
         *(f"Read a{at}.py -> " + "\n".join(f"line {at}.{number} of many" for number in range(300)) for at in (1, 2))
     )
     sources = Sources(turns={turn.index: turn for turn in told.turns}, transcript=told, mark=MARK)
-    for number, unit in enumerate(units(told, MARK, shown=limits(told, 1000)), start=1):
+    for number, unit in enumerate(units(told, MARK, 1000)[1::2], start=1):
         assert "characters are left out here" in unit
         for quote in pairs(unit):
             assert look_up(f"turn {number} call 1", quote, sources).problem is None, quote

@@ -422,7 +422,7 @@ def test_a_long_transcript_is_read_in_parts_that_know_task_and_offer_and_conclud
         shown = "".join(question.blocks)
         assert all(f'kind="{kind}"' in shown for kind in ("task", "patch", "tools", "rules", "counted-calls"))
     outline = next(block for block in judge.asked[-1].blocks if 'kind="outline"' in block)
-    assert "turn 17 call 1: Bash command: step16, ok," in outline
+    assert "turn 17 call 1: Bash command: step16 - returned" in outline
 
 
 def test_facts_of_a_part_reach_the_conclusion_as_json_in_which_nothing_can_be_forged() -> None:

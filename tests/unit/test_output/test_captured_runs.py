@@ -2,7 +2,7 @@
 
 from tests.support.cases import for_each
 from tests.unit.test_output.fixtures import Fixture, expected_numbers, fixtures, numbers
-from zelda_ci.test_output.coverage.reading import read_coverage
+from zelda_ci.test_output.coverage import read_coverage
 from zelda_ci.test_output.tally import Output
 
 FIXTURES = fixtures()

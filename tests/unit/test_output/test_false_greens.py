@@ -7,7 +7,7 @@ from tests.support.cases import for_each
 from tests.unit.test_output.fixtures import read
 from zelda_ci.domain.test_run import CommandResult, TestSummary
 from zelda_ci.metrics.functional_correctness import CommandEvidence, weigh
-from zelda_ci.test_output.coverage.reading import read_coverage
+from zelda_ci.test_output.coverage import read_coverage
 from zelda_ci.test_output.reading import contradictions
 from zelda_ci.test_output.tally import Output
 
@@ -41,6 +41,19 @@ OUTPUTS: dict[str, str] = {
     "a collection error before a second pytest": (
         "=== test session starts ===\ncollected 0 items / 1 error\n\n=== ERRORS ===\n"
         "!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!\n" + GREEN
+    ),
+    "a failing Jest before one that lists no file": (
+        "FAIL ./b.test.js\nTest Suites: 1 failed, 1 total\nTests:       1 failed, 1 total\n\n"
+        "Test Suites: 1 passed, 1 total\nTests:       3 passed, 3 total\n"
+    ),
+    "a pytest that was killed before a prove of scripts that may be anyone's": (
+        ABORTED.replace("Fatal Python error: Segmentation fault", "")
+        + "a.sh .. ok\nFiles=1, Tests=5,  0 wallclock secs\nResult: PASS\n"
+    ),
+    "a pytest that was killed between two proves": (
+        "t/x.t .. ok\n"
+        + ABORTED.replace("Fatal Python error: Segmentation fault", "")
+        + "t/a.t .. ok\nFiles=1, Tests=5,  0 wallclock secs\nResult: PASS\n"
     ),
     "a test program that crashed before another runner": "./a_test\nSegmentation fault (core dumped)\n" + JEST,
 }

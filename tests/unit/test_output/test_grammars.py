@@ -10,11 +10,16 @@ SUMMARIES: dict[str, tuple[str, tuple[int, int, int, int]]] = {
         "\t Executed 3 tests, with 1 failure (0 unexpected) in 0.002 (0.003) seconds",
         (2, 1, 0, 0),
     ),
-    "NUnit": (
-        "Test Run Summary\n  Overall result: Failed\n  Test Count: 4, Passed: 2, Failed: 1, Warnings: 0, Inconclusive: 0, Skipped: 1",
-        (2, 1, 0, 1),
+    "Swift Testing, with more failed assertions than tests": (
+        "\u25c7 Test run started.\n\u2718 Test a() failed after 0.1 seconds with 5 issues.\n"
+        "\u2718 Test run with 3 tests failed after 0.1 seconds with 5 issues.",
+        (2, 1, 0, 0),
     ),
-    "gotestsum": ("DONE 4 tests, 1 skipped, 1 failure in 0.1s", (2, 1, 0, 1)),
+    "PHPUnit, with remarks": (
+        "PHPUnit 11.0.0 by Sebastian Bergmann and contributors.\n\n...\n\nOK, but there were issues!\n"
+        "Tests: 3, Assertions: 3, PHPUnit Warnings: 1, PHPUnit Deprecations: 2, Skipped: 1.",
+        (2, 0, 0, 1),
+    ),
     ".NET, two assemblies and their total": (
         "  Failed T.A [10 ms]\nFailed!  - Failed:     1, Passed:     2, Skipped:     1, Total:     4, Duration: 10 ms - a.dll\n"
         "  Failed T.B [10 ms]\nFailed!  - Failed:     1, Passed:     0, Skipped:     0, Total:     1, Duration: 10 ms - b.dll\n"

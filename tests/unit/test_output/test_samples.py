@@ -1,11 +1,10 @@
 """Outputs that no reader was written for: how many are read, and that nothing false is stated about the others."""
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any
 
 import pytest
 import yaml
@@ -14,7 +13,7 @@ from tests.builders import suite
 from zelda_ci.domain.test_run import CommandResult, TestSummary
 from zelda_ci.metrics.functional_correctness import CommandEvidence, weigh
 from zelda_ci.redact import Redactor
-from zelda_ci.test_output.coverage.reading import read_coverage
+from zelda_ci.test_output.coverage import read_coverage
 from zelda_ci.test_output.findings import Findings
 from zelda_ci.test_output.reading import read_tests
 from zelda_ci.test_output.reports import ReportFile
@@ -22,10 +21,6 @@ from zelda_ci.test_output.tally import Output
 
 FOLDER = Path(__file__).parents[2] / "data/test_output_samples"
 REDACT = Redactor()
-TRAPS: Final = "traps"
-PARTS: Final = ("passed", "failed", "errored", "skipped")
-
-Half = Literal["development", "hold-out"]
 
 
 class Verdict(StrEnum):
@@ -69,12 +64,6 @@ class Sample:
 
     def __str__(self) -> str:
         return f"{self.runner}/{self.name}"
-
-    @property
-    def half(self) -> Half:
-        """By a hash, so that nobody chooses; all samples of a runner are in one half, and each trap stands alone."""
-        key = str(self) if self.runner == TRAPS else self.runner
-        return "hold-out" if hashlib.sha256(key.encode()).digest()[0] % 2 else "development"
 
     @property
     def exit_code(self) -> int:
@@ -143,20 +132,9 @@ def samples() -> Iterator[Sample]:
             yield Sample(file.parent.name, name, expected, output, reports)
 
 
-# What is reached so far. It may only get better: raise the share with every reader that improves it.
-MIN_SHARE_RIGHT: dict[Half, float] = {"development": 119 / 119, "hold-out": 130 / 133}
-
-
-def verdict(sample: Sample) -> Verdict:
-    try:
-        return sample.verdict(sample.read())
-    except (TypeError, ValueError, OverflowError):
-        return Verdict.WRONG  # a reader that breaks off has nothing to state
-
-
-@pytest.mark.parametrize("half", ["development", "hold-out"])
-def test_what_is_read_and_stated_of_unseen_output_gets_no_worse(half: Half) -> None:
-    found = {sample: verdict(sample) for sample in samples() if sample.half == half}
-    assert [str(sample) for sample, made in found.items() if made in {Verdict.FALSE_GREEN, Verdict.WRONG}] == []
-    read = [made for sample, made in found.items() if sample.runner != TRAPS]
-    assert read.count(Verdict.RIGHT) / len(read) >= MIN_SHARE_RIGHT[half]
+@pytest.mark.parametrize("part", range(3))
+def test_everything_is_read_and_nothing_false_is_stated(part: int) -> None:
+    found = {str(sample): sample.verdict(sample.read()) for sample in list(samples())[part::3]}
+    others = {name: made for name, made in found.items() if made is not Verdict.RIGHT}
+    # Its output lies in files that are no reports of tests.
+    assert others in ({}, {"gotestsum/failed": Verdict.UNREAD})

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.test_output.fixtures import REDACT, read
 from zelda_ci.domain.test_run import RunnerCounts, TestSummary
-from zelda_ci.test_output.coverage.reading import read_coverage
+from zelda_ci.test_output.coverage import read_coverage
 from zelda_ci.test_output.reading import contradictions, read_tests
 from zelda_ci.test_output.reports import ReportFile
 from zelda_ci.test_output.tally import Output
@@ -46,6 +46,7 @@ PYTEST = "=== test session starts ===\ncollected {n} items\n\n{log}\na.py . [100
         "not ok 3 - imaginary",
         "  7 passing (3ms)\n  2 failing",
         "[  FAILED  ] 12 tests, listed below:",
+        "4 tests, 1 failure",
     ],
 )
 def test_a_log_that_looks_like_a_summary_before_the_real_one_is_not_counted(log: str) -> None:

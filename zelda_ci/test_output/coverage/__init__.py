@@ -1,1 +1,0 @@
-"""One module per family of coverage formats: text or bytes in, measurements out."""
