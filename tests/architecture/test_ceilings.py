@@ -18,7 +18,7 @@ CEILINGS = {
     "zelda_ci": 1425,
     "zelda_ci/ci": 5802,
     "zelda_ci/cli": 3420,
-    "zelda_ci/compare": 2429,
+    "zelda_ci/compare": 2420,
     "zelda_ci/config": 2493,
     "zelda_ci/domain": 3876,
     "zelda_ci/execution": 3782,
@@ -27,11 +27,11 @@ CEILINGS = {
     "zelda_ci/judge": 1747,
     "zelda_ci/metrics": 3271,
     "zelda_ci/model_proxy": 4242,
-    "zelda_ci/pipeline": 6124,
+    "zelda_ci/pipeline": 6125,
     "zelda_ci/process": 646,
     "zelda_ci/report": 9029,
     "zelda_ci/sandbox": 2964,
-    "zelda_ci/selection": 587,
+    "zelda_ci/selection": 582,
     "zelda_ci/storage": 1551,
     "zelda_ci/test_output": 2179,
     "zelda_ci/workspace": 4282,
@@ -46,7 +46,7 @@ CEILINGS = {
     "tests/scenarios": 3486,
     "tests/slow": 506,
     "tests/support": 7098,
-    "tests/unit": 19039,
+    "tests/unit": 19038,
 }
 
 

@@ -77,15 +77,6 @@ def failures(batch: BatchResult, settings: Mapping[str, GateSettings]) -> GateRe
     return GateResult(reasons=(*_not_judged(heads), *_evaluations(heads, settings)))
 
 
-def joined(*results: GateResult) -> GateResult:
-    """Return all findings of several."""
-    return GateResult(
-        reasons=tuple(reason for result in results for reason in result.reasons),
-        uncounted=tuple(noted for result in results for noted in result.uncounted),
-        accepted=tuple(noted for result in results for noted in result.accepted),
-    )
-
-
 def missed_minimums(runs: Iterable[RunResult]) -> GateResult:
     """Scores that are lower than their suites, as they were configured when they ran, ask for."""
     wanted = ((side, side.newest.config.gate) for side in sides(runs).values() if side.readings)

@@ -156,7 +156,7 @@ def effects_on_others(change: FileChange, changes: ChangeSet, project: ProjectFi
             reach = Reach(reach.how) if is_code(path) else replace(reach, via=reach.via | between)
         # Who feels a file that leads there feels it, and who reads it without having written it.
         for loader, text in reach.loaders.items():
-            effect = _steering(FileChange(loader, text, text), project)
+            effect = steering_effect(FileChange(loader, text, text), project)
             unit = effect.unit or loader
             if own is None or unit != own.unit:
                 yield replace(effect, path=path, unit=unit, why=reach.how if effect.scope == "all" else effect.why)
@@ -182,12 +182,7 @@ def _effect_by_place(change: FileChange, felt: Mapping[str, str], project: Proje
     for kind, why in (("link", "a link"), ("submodule", "a submodule"), ("other", "its text is not known")):
         if kind in kinds and (kind != "other" or may_steer(path)):
             return Effect(path, "all", why)
-    return _steering(change, project) if may_steer(path) else None
-
-
-def scope_of(path: str, text: FileText, project: ProjectFiles) -> str:
-    """Whom a file that steers by its place concerns."""
-    return _steering(FileChange(path, text, text), project).scope
+    return steering_effect(change, project) if may_steer(path) else None
 
 
 def in_commands(suite: ResolvedSuite) -> Iterator[str]:
@@ -247,7 +242,7 @@ def is_code(path: str) -> bool:
     return path.lower().endswith(CODE_ENDINGS)
 
 
-def _steering(change: FileChange, project: ProjectFiles) -> Effect:
+def steering_effect(change: FileChange, project: ProjectFiles) -> Effect:
     """The effect of a file that steers by its name or place: on all, but for texts that are loaded on demand."""
     path = change.path
     *folders, name = path.split("/")
