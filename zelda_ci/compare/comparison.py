@@ -6,9 +6,10 @@ were added as they were needed, there are several.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from math import comb
 from typing import Any
 
-from zelda_ci.compare.compatibility import notes
+from zelda_ci.compare.compatibility import NOTEWORTHY, REPLAYED, differences
 from zelda_ci.compare.exact_tests import ALPHA, significant
 from zelda_ci.compare.figures import figure_deltas
 from zelda_ci.compare.intervals import Interval, of_means, of_pairs, of_pass_rates
@@ -76,14 +77,14 @@ def compare(
             same; such verdicts never gate either.
     """
     old, new = sides(baseline), sides(candidate)
-    names = [(suite, suite, suite, allow_mixed) for suite in sorted({*old, *new})]
-    if pair_suites and len(old) == len(new) == 1 and len(names) == 2:
-        before, after = *old, *new
-        names = [(f"{before} -> {after}", before, after, True)]
-    pairs = []
-    for name, before, after, mixed in names:
-        head = new.get(after, SuiteSide())
-        pairs.append(Pair(name, old.get(before, SuiteSide()), head, head.tolerance, mixed))
+    none = SuiteSide()
+    both = {suite: (old.get(suite, none), new.get(suite, none)) for suite in sorted({*old, *new})}
+    is_one = pair_suites and len(old) == len(new) == 1 and len(both) == 2
+    if is_one:
+        (before, base), (after, head) = *old.items(), *new.items()
+        both = {f"{before} -> {after}": (base, head)}
+    mixed = allow_mixed or is_one
+    pairs = [Pair(suite, base, head, head.tolerance, mixed) for suite, (base, head) in both.items()]
     return _comparison(pairs, overall_questions(pairs))
 
 
@@ -143,6 +144,7 @@ def _compared(pair: Pair, answers: Answers, trials: SuiteTrials | None) -> Suite
         shortage = (NOT_RUN,)
     elif trials and trials.done in {None, DoneReason.FAILED}:
         shortage = (MORE_WANTED,)
+    is_replayed = bool(pair.readings) and all(reading.run.replayed for reading in pair.readings)
     found = SuiteComparison(
         suite=pair.suite,
         file=[*pair.sides.values()][-1].newest.config.file,
@@ -150,7 +152,7 @@ def _compared(pair: Pair, answers: Answers, trials: SuiteTrials | None) -> Suite
         baseline=old.trials if old.given else None,
         candidate=new.trials if new.given else None,
         reasons=(*pair.obstacles, *shortage),
-        notes=notes(pair.readings),
+        notes=differences(NOTEWORTHY, pair.readings) + (REPLAYED,) * is_replayed,
         measures=tuple(row for row in rows if isinstance(row, MeasureDelta)),
         criteria=tuple(row for row in rows if isinstance(row, CriterionDelta)),
     )
@@ -192,7 +194,8 @@ def _row(
         "better": question.scale.better,
         "baseline": summarize(question.baseline),
         "candidate": summarize(question.candidate),
-        "gates": verdict is Verdict.REGRESSED and question.may_gate,
+        # What was compared in spite of differences never does.
+        "gates": verdict is Verdict.REGRESSED and not (question.obstacles or question.doubts),
     }
     if question.answerable:
         old = mean(question.baseline)
@@ -237,7 +240,10 @@ def _verdict(key: QuestionKey, question: Question, answer: AdjustedAnswer, trial
         verdict, reasons = verdict if question.mixed else Verdict.INCONCLUSIVE, (*reasons, *question.doubts)
     if trials and question.method and verdict in {Verdict.CHANGED, Verdict.INCONCLUSIVE}:
         if done is DoneReason.AS_EXPECTED:
-            is_expected = question.effect == "better" or _rests_on_one_trial(question)
+            # It would be no worse if the worst trial of the head were as good as the best of the base.
+            old, new = question.baseline, question.candidate
+            rests_on_one = mean(new) + (max(old) - min(new)) / len(new) >= mean(old) * (1 - 1e-9)
+            is_expected = question.effect == "better" or rests_on_one
             return (Verdict.UNCHANGED, (EXPECTED,)) if is_expected else (Verdict.INCONCLUSIVE, (NOT_SHOWN,))
         if done is None:
             return verdict, (UNFINISHED,)
@@ -265,13 +271,10 @@ def _significance(question: Question, answer: AdjustedAnswer) -> Finding:
         return Verdict.INCONCLUSIVE, (question.not_tested,)
     if significant(answer.better) and not question.is_worse:
         return Verdict.IMPROVED, ()
-    return Verdict.INCONCLUSIVE, (TOO_NOISY if significant(question.floor) else TOO_FEW,)
-
-
-def _rests_on_one_trial(question: Question) -> bool:
-    """Whether the head would be no worse if its worst trial were as good as the best of the base."""
-    old, new = question.baseline, question.candidate
-    return mean(new) + (max(old) - min(new)) / len(new) >= mean(old) * (1 - 1e-9)
+    # The p-value if the sides were as different as can be.
+    a, b = len(question.baseline), len(question.candidate)
+    least = max(test.floor for test in question.tails) if question.strata else 1 / comb(a + b, a)
+    return Verdict.INCONCLUSIVE, (TOO_NOISY if significant(least) else TOO_FEW,)
 
 
 def _interval(question: Question) -> Interval | None:

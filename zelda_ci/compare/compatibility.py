@@ -112,11 +112,6 @@ def platform_change(stored: Sequence[RunMetrics], today: Sequence[RunMetrics]) -
     return (f"the platform changed ({'; '.join(found)}): only new trials of the base show what is to blame",)
 
 
-def session_obstacles(readings: Sequence[RunMetrics]) -> tuple[str, ...]:
-    """Why nothing of these trials may be compared; empty when all may."""
-    return _differences(SESSION, readings)
-
-
 def measure_obstacles(measure: Measure, readings: Sequence[RunMetrics]) -> tuple[str, ...]:
     """Why one measure may not be compared; only trials that have it are asked."""
     metric = METRIC_OF[measure]
@@ -124,16 +119,11 @@ def measure_obstacles(measure: Measure, readings: Sequence[RunMetrics]) -> tuple
         f"{metric} evaluator versions": lambda run: run.evaluations[metric].version if metric in run.evaluations else ""
     }
     having = [reading for reading in readings if measure in reading.values]
-    return _differences({**versions, **EVALUATION.get(measure, {})}, having)
+    return differences({**versions, **EVALUATION.get(measure, {})}, having)
 
 
-def notes(readings: Sequence[RunMetrics]) -> tuple[str, ...]:
-    """Differences worth knowing."""
-    is_replayed = bool(readings) and all(reading.run.replayed for reading in readings)
-    return _differences(NOTEWORTHY, readings) + (REPLAYED,) * is_replayed
-
-
-def _differences(aspects: Aspects, readings: Sequence[RunMetrics]) -> tuple[str, ...]:
+def differences(aspects: Aspects, readings: Sequence[RunMetrics]) -> tuple[str, ...]:
+    """A few words for each aspect in which trials differ; empty when they may be compared."""
     found = []
     for name, aspect in aspects.items():
         values = {aspect(reading.run) for reading in readings}

@@ -48,18 +48,17 @@ COMMANDS = "build and tests"
 
 def night_of(runs: Sequence[RunResult]) -> Night | None:
     """The row of the runs of one night; nothing where none of them says anything."""
-    by_suite: dict[str, list[tuple[RunResult, Fingerprint]]] = {}
-    for run in runs:
-        if run.fingerprint and run.status.is_valid and run_outcome(run) is not Outcome.INCOMPLETE:
-            by_suite.setdefault(run.suite, []).append((run, run.fingerprint))
-    if not by_suite:
+    usable = (run for run in runs if run.status.is_valid and run_outcome(run) is not Outcome.INCOMPLETE)
+    counted = [(run, run.fingerprint) for run in usable if run.fingerprint]
+    if not counted:
         return None
+    names = dict.fromkeys(run.suite for run, _ in counted)
     commits = [run.source.commit for run in runs if run.source and run.source.commit]
     return Night(
         at=max(run.finished_at for run in runs),
         batch_id=runs[0].batch_id,
         commit=commits[-1] if commits else None,
-        suites={name: _suite_night(trials) for name, trials in by_suite.items()},
+        suites={name: _suite_night([each for each in counted if each[0].suite == name]) for name in names},
     )
 
 

@@ -4,7 +4,7 @@ Fisher's for pass rates, permutations for numbers; Holm's correction of those th
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, combinations, islice
@@ -111,7 +111,11 @@ def stratified_permutation_test(strata: Sequence[tuple[tuple[float, ...], tuple[
     for a, b in strata:
         numbers = list(islice(grid, len(a) + len(b)))
         observed += sum(numbers[len(a) :])
-        chances = _convolved(chances, _sums(numbers, len(b)))
+        sums, further = _sums(numbers, len(b)), dict[int, float]()
+        for one, chance in chances.items():
+            for other, its_chance in sums.items():
+                further[one + other] = further.get(one + other, 0.0) + chance * its_chance
+        chances = further
     at_most = fsum(chance for total, chance in chances.items() if total <= observed)
     at_least = fsum(chance for total, chance in chances.items() if total >= observed)
     lowest, highest = chances[min(chances)], chances[max(chances)]
@@ -127,14 +131,6 @@ def _sums(numbers: Sequence[int], size: int) -> dict[int, float]:
                 ways[chosen][total + number] += count
     everything = comb(len(numbers), size)
     return {total: count / everything for total, count in ways[size].items()}
-
-
-def _convolved(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
-    found: dict[int, float] = {}
-    for a, chance in one.items():
-        for b, further in other.items():
-            found[a + b] = found.get(a + b, 0.0) + chance * further
-    return found
 
 
 def _normal_tails(total: float, variance: float) -> Tails:

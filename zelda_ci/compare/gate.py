@@ -27,7 +27,7 @@ from zelda_ci.domain.comparison import (
     UncountedReason,
 )
 from zelda_ci.domain.measures import MEASURES, Measure
-from zelda_ci.domain.outcome import Outcome, correctness_outcome
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.domain.test_run import CorrectnessDetails
@@ -77,19 +77,9 @@ def failures(batch: BatchResult, settings: Mapping[str, GateSettings]) -> GateRe
     return GateResult(reasons=(*_not_judged(heads), *_evaluations(heads, settings)))
 
 
-def joined(*results: GateResult) -> GateResult:
-    """Return all findings of several."""
-    return GateResult(
-        reasons=tuple(reason for result in results for reason in result.reasons),
-        uncounted=tuple(noted for result in results for noted in result.uncounted),
-        accepted=tuple(noted for result in results for noted in result.accepted),
-    )
-
-
 def missed_minimums(runs: Iterable[RunResult]) -> GateResult:
     """Scores that are lower than their suites, as they were configured when they ran, ask for."""
-    settings = recorded_settings(runs := tuple(runs))
-    wanted = ((side, settings[suite]) for suite, side in sides(runs).items() if side.readings)
+    wanted = ((side, side.newest.config.gate) for side in sides(runs).values() if side.readings)
     found = (_minimums(side, chosen.min_score) for side, chosen in wanted if "evaluation" in chosen.fail_on)
     return GateResult(reasons=tuple(finding for findings in found for finding in findings))
 
@@ -137,9 +127,8 @@ def _plugin_problems(trials: Sequence[RunMetrics]) -> dict[tuple[str, str], str]
 def _not_judged(heads: Mapping[str, SuiteSide]) -> Iterator[NotJudged]:
     """Whatever the gate asks for: what was not judged must not pass for lack of evidence."""
     for suite, side in heads.items():
-        for metrics in [metrics for metrics in side.readings if not metrics.is_complete][:1]:
-            reasons = (result.reasoning for result in metrics.run.evaluations.values() if result.failed)
-            reason = next(reasons, "not judged")
+        for run in [it.run for it in side.readings if run_outcome(it.run) is Outcome.INCOMPLETE][:1]:
+            reason = next((result.reasoning for result in run.evaluations.values() if result.failed), "not judged")
             yield NotJudged(suite=suite, trials=side.trials.incomplete, of=side.trials.valid, reason=reason)
 
 
@@ -163,7 +152,8 @@ def _excuse(
     """
     on_base = UncountedReason(reason=reason, because=Uncounted.ON_BASE)
     if isinstance(reason, CommandsFailed):
-        return on_base if _commands(head) == _commands(base) and _fell_short(head) <= _fell_short(base) else None
+        (commands, short), (others, known) = map(_commands, (head, base))
+        return on_base if commands == others and short <= known else None
     if isinstance(reason, BelowMinimum):
         values = base.values(reason.measure) if reason.mean is not None else ()
         return on_base if values and mean(values) < reason.minimum else None
@@ -187,23 +177,21 @@ def _excuse(
     return UncountedReason(reason=reason, because=Uncounted.NOT_PROVEN, baseline=summarize(old), interval=interval)
 
 
-def _commands(side: SuiteSide) -> set[tuple[object, ...]]:
-    configs = (reading.run.config for reading in side.readings)
-    return {(config.build_command, config.test_command, config.coverage_threshold) for config in configs}
-
-
-def _fell_short(side: SuiteSide) -> set[str]:
-    """Those of build, tests and coverage that fell short in some trial."""
-    found: set[str] = set()
-    for run in (reading.run for reading in side.readings if correctness_outcome(reading.run) is Outcome.FAILED):
+def _commands(side: SuiteSide) -> tuple[set[tuple[object, ...]], set[str]]:
+    """The commands of a side's trials, and those of build, tests and coverage that fell short in some of them."""
+    commands, short = set[tuple[object, ...]](), set[str]()
+    for run in (reading.run for reading in side.readings):
+        commands.add((run.config.build_command, run.config.test_command, run.config.coverage_threshold))
+        if correctness_outcome(run) is not Outcome.FAILED:
+            continue
         details = run.details(CorrectnessDetails)
         named = {"build": details.build, "tests": details.test} if details else {}
         failed = {name for name, command in named.items() if command and command.exit_code != 0}
         if details and details.tests and details.tests.failed + details.tests.errored:
             failed.add("tests")
         # Where no command failed, something else about them did: coverage, or what an older result does not name.
-        found |= failed or {"coverage"}
-    return found
+        short |= failed or {"coverage"}
+    return commands, short
 
 
 def _evaluations(heads: Mapping[str, SuiteSide], settings: Mapping[str, GateSettings]) -> Iterator[Evaluation]:

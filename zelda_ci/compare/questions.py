@@ -6,10 +6,9 @@ What is tested here, and nothing else, can be called better or worse, end a suit
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import comb
 from typing import Literal, NamedTuple
 
-from zelda_ci.compare.compatibility import measure_obstacles, platform_change, session_obstacles
+from zelda_ci.compare.compatibility import SESSION, differences, measure_obstacles, platform_change
 from zelda_ci.compare.exact_tests import (
     OneSided,
     Tails,
@@ -80,29 +79,21 @@ class Question:
         return min(len(self.baseline), len(self.candidate))
 
     @cached_property
-    def tails(self) -> Tails | None:
-        """Both tests; none where the number is not tested."""
+    def tails(self) -> Tails:
+        """Both tests of a number that is tested."""
         a, b = self.baseline, self.candidate
         if self.method == "fisherExact":
             return fisher_exact(len(a) - a.count(0.0), len(a), len(b) - b.count(0.0), len(b))
-        if self.method == "permutation":
-            return stratified_permutation_test(self.strata) if self.strata else permutation_test(a, b)
-        return None
+        return stratified_permutation_test(self.strata) if self.strata else permutation_test(a, b)
 
     def tail(self, *, worse: bool) -> OneSided:
-        """The test for a change in the worse, or better, direction; the number has to be tested."""
-        assert self.tails  # noqa: S101 - says the line above
+        """The test for a change in the worse, or better, direction."""
         return self.tails.lower if (self.scale.better == "higher") == worse else self.tails.higher
 
     @property
     def is_tested(self) -> bool:
         """Whether chance is reckoned with."""
         return self.method in ("fisherExact", "permutation")
-
-    @property
-    def may_gate(self) -> bool:
-        """Whether a regression turns the check red: what was compared in spite of differences never does."""
-        return self.method is not None and not (self.obstacles or self.doubts)
 
     @property
     def change(self) -> float:
@@ -128,14 +119,6 @@ class Question:
     def is_worse(self) -> bool:
         """Whether the change is a worsening beyond the threshold: only such a one can gate."""
         return self.effect == "worse" and self.matters
-
-    @property
-    def floor(self) -> float:
-        """The p-value if the sides were as different as can be."""
-        if self.strata and self.tails:
-            return max(self.tails.lower.floor, self.tails.higher.floor)
-        a, b = len(self.baseline), len(self.candidate)
-        return 1 / comb(a + b, a)
 
 
 @dataclass(frozen=True)
@@ -180,7 +163,7 @@ class Pair:
         )
         suites = dict.fromkeys(side.newest.suite for side in self.sides.values())
         different = (f"different suites: {', '.join(suites)}",) if len(suites) > 1 else ()
-        return (*empty, *different, *session_obstacles(self.readings))
+        return (*empty, *different, *differences(SESSION, self.readings))
 
     @cached_property
     def criteria(self) -> tuple[str, ...]:
@@ -216,22 +199,14 @@ class Pair:
             not_tested = ONCE
         elif question.scale.of_the_hour and not self.same_job and question.trials > 1:
             not_tested = OTHER_HOUR
-        is_fact = self._is_fact(measure)
+        # Commands pass on one side only, or tests are gone; all else may come out otherwise in the next trial.
+        commands = [side.commands for side in self.sides.values()]
+        differ = all(counted for _, counted in commands) and len({mostly(*each) for each in commands}) > 1
+        known = {Measure.TESTS: True, Measure.FUNCTIONAL_CORRECTNESS: differ}
+        is_fact = not self.adds and known.get(measure, False)
         return replace(question, obstacles=obstacles, doubts=self.doubts, is_fact=is_fact, not_tested=not_tested).by(
             "permutation"
         )
-
-    def _is_fact(self, measure: Measure) -> bool:
-        """Whether a change needs no second trial: commands pass on one side only, or tests are gone.
-
-        Everything else may come out otherwise in the next trial of the same files.
-        """
-        if self.adds:
-            return False
-        if measure is not Measure.FUNCTIONAL_CORRECTNESS:
-            return measure is Measure.TESTS
-        commands = [side.commands for side in self.sides.values()]
-        return all(counted for _, counted in commands) and len({mostly(*each) for each in commands}) > 1
 
     def _ask(self, criterion: str, common: tuple[str, ...]) -> Question:
         """Did a criterion's pass rate change? Where a drop of their score is tolerated, criteria are not asked for."""
@@ -277,6 +252,13 @@ def ask_overall(measure: Measure, pairs: Sequence[Pair]) -> Question | None:
     if any(drop is not None for drop in drops):
         # A mean of suites may fall by the mean of what each tolerates.
         scale = scale.tolerating(mean([scale.amount if drop is None else drop for drop in drops]))
+    strata = []
+    for question in suites:
+        # Multiples of the common mean: a dear suite counts as much as a cheap one.
+        common = mean((*question.baseline, *question.candidate)) or 1.0
+        sides = (question.baseline, question.candidate)
+        old, new = (tuple(value / common for value in side) for side in sides)
+        strata.append((old, new))
     whole = Question(
         scale,
         tuple(mean(question.baseline) for question in suites),
@@ -284,7 +266,7 @@ def ask_overall(measure: Measure, pairs: Sequence[Pair]) -> Question | None:
         tuple(dict.fromkeys(obstacle for question in suites for obstacle in question.obstacles)),
         tuple(dict.fromkeys(doubt for question in suites for doubt in question.doubts)),
         any(question.mixed for question in suites),
-        strata=tuple(map(_in_proportion, suites)),
+        strata=tuple(strata),
     )
     single = [question.trials == 1 for question in suites]
     if any(single) if scale.varies else all(single) and not significant(0.5 ** len(suites), OVERALL_ALPHA):
@@ -292,9 +274,3 @@ def ask_overall(measure: Measure, pairs: Sequence[Pair]) -> Question | None:
     if scale.of_the_hour and not all(same_job for _, same_job in asked):
         return replace(whole, not_tested=OTHER_HOUR)
     return replace(whole, method="permutation")
-
-
-def _in_proportion(question: Question) -> tuple[Values, Values]:
-    """The numbers of both sides as multiples of their common mean: a dear suite counts as much as a cheap one."""
-    whole = mean((*question.baseline, *question.candidate)) or 1.0
-    return tuple(value / whole for value in question.baseline), tuple(value / whole for value in question.candidate)

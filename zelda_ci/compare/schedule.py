@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import count, islice, zip_longest
 from typing import NamedTuple
 
-from zelda_ci.compare.compatibility import session_obstacles
+from zelda_ci.compare.compatibility import SESSION, differences
 from zelda_ci.compare.exact_tests import ALPHA, adjust, fisher_exact, permutation_test, significant
 from zelda_ci.compare.questions import Pair, Question, QuestionKey, Values, ask_overall
 from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean
@@ -212,7 +212,7 @@ class SuiteTrials:
         if self.completed and not self.has_base:
             return DoneReason.NO_BASE
         head, base, _ = self.sides
-        if session_obstacles((*head.readings[:1], *base.readings[:1])):
+        if differences(SESSION, (*head.readings[:1], *base.readings[:1])):
             return DoneReason.NOT_COMPARABLE
         for made in (self.head, self.base):
             failed = sum(not trial.run.status.is_valid for trial in made)

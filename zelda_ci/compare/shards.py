@@ -41,12 +41,7 @@ def trial_seconds(runs: Iterable[RunResult], *, replayed: bool) -> dict[str, flo
 
 
 def expected_to_take(per_trial: Mapping[str, float], trials: Mapping[str, int]) -> dict[str, float]:
-    """By suite the seconds of all its trials; one of which nothing is stored is taken for a usual one.
-
-    Args:
-        per_trial: By suite, how long one takes, as far as that is known.
-        trials: By suite, how many there will be at least; in the plan's order.
-    """
+    """By suite the seconds of all its trials; one of which nothing is stored is taken for a usual one."""
     known = [per_trial[suite] for suite in trials if suite in per_trial]
     usual = median(known) if known else GUESSED_SECONDS
     return {suite: per_trial.get(suite, usual) * count for suite, count in trials.items()}

@@ -37,15 +37,6 @@ class RunMetrics:
         return measures.values(self.run.evaluations)
 
     @cached_property
-    def unscored(self) -> dict[Measure, str]:
-        """Measures that were asked for and could not be computed, and why."""
-        return {
-            measure: self.run.evaluations[metric].reasoning
-            for measure, metric in METRIC_OF.items()
-            if measure.value == metric.value in self.run.evaluations and measure not in self.values
-        }
-
-    @cached_property
     def judgements(self) -> dict[str, CriterionJudgement]:
         """By `FulfillmentDetails.by_name`."""
         details = self.run.details(FulfillmentDetails)
@@ -56,11 +47,6 @@ class RunMetrics:
         """Criteria that count, 100 or 0: pass rates are in percent. What nobody judged, or is ignored, is missing."""
         worth = WORTH | ({CriterionVerdict.UNDECIDED: 0.0} if self.run.config.undecided == "fail" else {})
         return {name: worth[each.verdict] for name, each in self.judgements.items() if each.verdict in worth}
-
-    @cached_property
-    def is_complete(self) -> bool:
-        """False where not everything could be judged that was asked for."""
-        return run_outcome(self.run) is not Outcome.INCOMPLETE
 
 
 def mean(values: Sequence[float]) -> float:
@@ -131,7 +117,7 @@ class SuiteSide:
             run_ids=tuple(trial.run.run_id for trial in self._ordered),
             valid=len(valid),
             invalid=len(self._ordered) - len(valid),
-            incomplete=sum(not trial.is_complete for trial in self.readings),
+            incomplete=sum(run_outcome(run) is Outcome.INCOMPLETE for run in valid),
             statuses=dict(Counter(trial.run.status for trial in self._ordered)),
             replayed=sum(run.replayed for run in valid),
             models=tuple(sorted({run.config.execution.model for run in valid})),
@@ -145,7 +131,10 @@ class SuiteSide:
 
     def unscored(self, measure: Measure) -> str | None:
         """Why trials lack a number that was asked for."""
-        return next((reading.unscored[measure] for reading in self.readings if measure in reading.unscored), None)
+        metric = METRIC_OF[measure]
+        runs = [reading.run for reading in self.readings if measure not in reading.values]
+        reasons = (run.evaluations[metric].reasoning for run in runs if metric in run.evaluations)
+        return next(reasons, None) if measure.value == metric.value else None
 
     @cached_property
     def criteria(self) -> tuple[str, ...]:

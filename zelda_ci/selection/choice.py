@@ -59,9 +59,9 @@ def choose(
     Args:
         changes: What differs from the state that results are compared with.
         suites: All that were asked for.
-        project: Where it has its files.
-        run_all: Why everything runs whatever has changed.
-        min_trials: Below which nobody says what a suite never does.
+        project: Places of its files.
+        run_all: Reason why everything runs whatever has changed.
+        min_trials: Number of trials below which nobody says what a suite never does.
     """
     known = run_all or changes.problem
     if known is None and len(changes.files) > MAX_CHANGED_FILES:

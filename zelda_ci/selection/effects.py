@@ -125,14 +125,7 @@ class Effect:
 def effects_of(
     change: FileChange, changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles
 ) -> Iterator[Effect]:
-    """Whom a changed file concerns; nothing where it can change no result.
-
-    Args:
-        change: The file.
-        changes: All of them, for what files that steer lead to.
-        suites: For files of their own.
-        project: Where it has its files.
-    """
+    """Whom a changed file concerns, a suite that has it for its own too; nothing where it can change no result."""
     path = change.path
     owners = frozenset(it.suite.name for it in suites if it.owns(path))
     # What lies beside the suites is one's own where it is named itself, and not by its folder.
@@ -163,7 +156,7 @@ def effects_on_others(change: FileChange, changes: ChangeSet, project: ProjectFi
             reach = Reach(reach.how) if is_code(path) else replace(reach, via=reach.via | between)
         # Who feels a file that leads there feels it, and who reads it without having written it.
         for loader, text in reach.loaders.items():
-            effect = _steering(FileChange(loader, text, text), project)
+            effect = steering_effect(FileChange(loader, text, text), project)
             unit = effect.unit or loader
             if own is None or unit != own.unit:
                 yield replace(effect, path=path, unit=unit, why=reach.how if effect.scope == "all" else effect.why)
@@ -181,19 +174,15 @@ def _effect_by_place(change: FileChange, felt: Mapping[str, str], project: Proje
     is_gone = change.after is None and name.startswith("test-") and name.endswith((".yaml", ".yml"))
     if path.startswith(f"{project.test_dir}/") and not is_gone:
         return Effect(path, "all", BESIDE)
-    if why := drawn_in(path, felt):
-        return Effect(path, "all", why)
+    # A file that steers may draw in a folder above it.
+    if step := next((step for step in steps(path) if step in felt), None):
+        return Effect(path, "all", felt[step])
     # What nobody can look into; large and binary files count only where they steer by their names.
     kinds = {side.kind for side in (change.before, change.after) if side}
     for kind, why in (("link", "a link"), ("submodule", "a submodule"), ("other", "its text is not known")):
         if kind in kinds and (kind != "other" or may_steer(path)):
             return Effect(path, "all", why)
-    return _steering(change, project) if may_steer(path) else None
-
-
-def scope_of(path: str, text: FileText, project: ProjectFiles) -> str:
-    """Whom a file that steers by its place concerns."""
-    return _steering(FileChange(path, text, text), project).scope
+    return steering_effect(change, project) if may_steer(path) else None
 
 
 def in_commands(suite: ResolvedSuite) -> Iterator[str]:
@@ -227,11 +216,6 @@ def is_meant(path: str, suite: ResolvedSuite, project: ProjectFiles) -> bool:
     return path.startswith(prefix) and globs.matches(suite.gate.paths, path.removeprefix(prefix))
 
 
-def drawn_in(path: str, felt: Mapping[str, str]) -> str | None:
-    """How a file that steers draws in another, or a folder above it; absent where none does."""
-    return next((felt[step] for step in steps(path) if step in felt), None)
-
-
 def steps(path: str) -> Iterator[str]:
     """A path, and each folder above it."""
     folders = path.split("/")
@@ -258,7 +242,7 @@ def is_code(path: str) -> bool:
     return path.lower().endswith(CODE_ENDINGS)
 
 
-def _steering(change: FileChange, project: ProjectFiles) -> Effect:
+def steering_effect(change: FileChange, project: ProjectFiles) -> Effect:
     """The effect of a file that steers by its name or place: on all, but for texts that are loaded on demand."""
     path = change.path
     *folders, name = path.split("/")

@@ -13,13 +13,7 @@ from zelda_ci.domain.suite import ResolvedSuite
 
 
 def usable(trials: Iterable[RunResult], today: Mapping[str, str], suite: ResolvedSuite) -> list[RunResult]:
-    """Trials that say what a suite does: whole ones, of the suite as it is, on what it runs on today.
-
-    Args:
-        trials: Of one suite.
-        today: What is known of the platform and the judges before a session, by part of a fingerprint.
-        suite: As it is now.
-    """
+    """Trials that say what a suite does: whole ones, of the suite as it is, on what it runs on today."""
     whole = []
     for run in trials:
         own = run.fingerprint.parts if run.fingerprint else {"agentSdk": run.versions.agent_sdk}
@@ -84,11 +78,7 @@ class SuiteBehaviour:
 
 
 def coverage(runs: Sequence[RunResult]) -> SteeringCoverage:
-    """The units of the newest trial, and what the trials of each suite did with them.
-
-    Args:
-        runs: Trials of any suites; those of which nothing is known are left out.
-    """
+    """The units of the newest trial, and what the trials of each suite did with them, as far as that is known."""
     known = [run for run in runs if run.steering is not None]
     trials = Counter(run.suite for run in known)
     newest = max(known, key=lambda run: run.started_at, default=None)
@@ -100,7 +90,10 @@ def coverage(runs: Sequence[RunResult]) -> SteeringCoverage:
             uses[run.suite, key].append(use)
     rows = []
     for key, unit in units.items():
-        each = [_suite_use(name, uses[name, key]) for name in sorted(trials)]
+        each = [
+            SuiteUse(suite=name, **{field: sum(getattr(use, field) for use in uses[name, key]) for field in FIELDS})
+            for name in sorted(trials)
+        ]
         parts = tuple(part for part in each if part.loaded or _is_touched(part))
         touched = any(map(_is_touched, parts)) or (bool(parts) and unit.kind not in CALLED)
         rows.append(UnitCoverage(unit=unit, touched=touched, suites=parts))
@@ -112,14 +105,12 @@ def coverage(runs: Sequence[RunResult]) -> SteeringCoverage:
     )
 
 
+FIELDS = ("loaded", "used", "missed", "broken")
+
+
 def _key(unit: Unit) -> tuple[str, str, str]:
     return unit.kind, unit.path, unit.name
 
 
 def _is_touched(use: SuiteUse | UnitUse) -> bool:
     return bool(use.used or use.missed or use.broken)
-
-
-def _suite_use(suite: str, uses: Sequence[UnitUse]) -> SuiteUse:
-    counted = {name: sum(getattr(use, name) for use in uses) for name in ("loaded", "used", "missed", "broken")}
-    return SuiteUse(suite=suite, **counted)

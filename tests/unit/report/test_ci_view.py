@@ -9,7 +9,6 @@ from tests.builders import safe
 from tests.golden.batches import efficiency
 from tests.golden.ci_reports import FOUND, HOSTILE, LINKS, REPORTS, before, report, trial
 from tests.unit.compare.runs import evaluation
-from zelda_ci.compare.gate import joined
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import CommandsFailed, GateResult, NotLoaded, Uncounted, UncountedReason
 from zelda_ci.domain.details import Citation, ToolUsageDetails
@@ -357,7 +356,7 @@ def test_a_submodule_that_is_not_checked_out_is_named() -> None:
 def test_a_refused_settings_file_is_red_and_speaks_for_what_is_in_it() -> None:
     refused = NotLoaded(file=SETTINGS, effect="not loaded: model: Expected string; 1 hook has no effect")
     found = told(calm(HOOK), calm(minute=1), SETTINGS)
-    red = told(calm(HOOK), calm(minute=1), SETTINGS, gate=joined(found.gate, GateResult(reasons=(refused,))))
+    red = told(calm(HOOK), calm(minute=1), SETTINGS, gate=GateResult(reasons=(*found.gate.reasons, refused)))
     view = ci_view(red)
     assert (view.headline, view.failed) == (f"{SETTINGS} is not loaded, 1 suite without it", True)
     assert lead(red) == (

@@ -17,7 +17,7 @@ from tests.golden import batches
 from tests.golden.batches import command, correctness, efficiency, run
 from tests.golden.ci_reports import CRITERIA, REPORTS, report, trial, written_by
 from zelda_ci.compare.comparison import compare
-from zelda_ci.compare.gate import gate, joined
+from zelda_ci.compare.gate import gate
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import SessionStatus
@@ -178,7 +178,7 @@ def test_what_is_proven_to_be_worse_is_a_failure_although_it_fails_on_the_base_t
     assert cases(parsed(render_junit(told)))[SECOND] == "skipped"
     proven = gate(told.batch, {}, compare(bases, told.batch.runs))
     assert proven.reasons
-    told = replace(told, gate=joined(proven, told.gate))
+    told = replace(told, gate=told.gate.replace(reasons=proven.reasons))
     assert cases(parsed(render_junit(told)))[SECOND] == "failure"
 
 
