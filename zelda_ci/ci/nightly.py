@@ -84,7 +84,9 @@ class _DriftIssue:
             return self._now.replace(drifts=tuple(drifts))
         issue = self._write(ours[0] if ours else None, told)
         for spare in ours[1:]:
-            close_issue(self._api, spare, self._key, render_drifts(words.kept_elsewhere(issue.url)))
+            link = ("the older issue", issue.url)
+            told_elsewhere = words.drift_issue((), (), str, ending=words.KEPT_ELSEWHERE, link=link)
+            close_issue(self._api, spare, self._key, render_drifts(told_elsewhere))
         kept = (drift if drift.accepted else drift.replace(issue=issue.number) for drift in drifts)
         return self._now.replace(drifts=tuple(kept), author=issue.author)
 
@@ -107,7 +109,9 @@ class _DriftIssue:
 
     def _body(self, drifts: Sequence[Drift], ending: str = "") -> str:
         context = self._case.settings.context
-        return render_drifts(words.drift_view(drifts, self._now.nights, context.run_id, context.url_of, ending))
+        link = ("workflow run", context.url_of(context.run_id))
+        nights = self._now.nights
+        return render_drifts(words.drift_issue(drifts, nights, context.url_of, ending=ending, link=link))
 
     def _say(self, text: str) -> None:
         self._case.log.say(text)
