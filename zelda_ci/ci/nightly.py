@@ -84,11 +84,10 @@ class _DriftIssue:
             return self._now.replace(drifts=tuple(drifts))
         issue = self._write(ours[0] if ours else None, told)
         for spare in ours[1:]:
-            link = ("the older issue", issue.url)
-            told_elsewhere = words.drift_issue((), (), str, ending=words.KEPT_ELSEWHERE, link=link)
-            close_issue(self._api, spare, self._key, render_drifts(told_elsewhere))
-        kept = (drift if drift.accepted else drift.replace(issue=issue.number) for drift in drifts)
-        return self._now.replace(drifts=tuple(kept), author=issue.author)
+            kept = words.drift_issue((), (), str, issue.url, ending=words.KEPT_ELSEWHERE, place="the older issue")
+            close_issue(self._api, spare, self._key, render_drifts(kept))
+        marked = (drift if drift.accepted else drift.replace(issue=issue.number) for drift in drifts)
+        return self._now.replace(drifts=tuple(marked), author=issue.author)
 
     def _write(self, found: KeptIssue | None, told: Sequence[Drift]) -> KeptIssue:
         title, body = render_title(words.issue_title(told)), self._body(told)
@@ -109,9 +108,8 @@ class _DriftIssue:
 
     def _body(self, drifts: Sequence[Drift], ending: str = "") -> str:
         context = self._case.settings.context
-        link = ("workflow run", context.url_of(context.run_id))
-        nights = self._now.nights
-        return render_drifts(words.drift_issue(drifts, nights, context.url_of, ending=ending, link=link))
+        here = context.url_of(context.run_id)
+        return render_drifts(words.drift_issue(drifts, self._now.nights, context.url_of, here, ending=ending))
 
     def _say(self, text: str) -> None:
         self._case.log.say(text)

@@ -47,10 +47,13 @@ MAX_TEXT_LENGTH = 20_000
 NOT_XML = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")
 
 
+Tag = Literal["failure", "error", "skipped"]
+
+
 class Ending(NamedTuple):
     """Why a case did not pass."""
 
-    tag: Literal["failure", "error", "skipped"]
+    tag: Tag
     why: str
     output: str = ""
     kind: str | None = None
@@ -230,15 +233,10 @@ def _cases(run: RunResult) -> Iterator[Case]:
 
 def _session_ending(run: RunResult) -> Ending | None:
     why = (run.failure.message.strip() if run.failure else "") or f"The session {STATUS_WORDS[run.status]}."
-    match run.status:
-        case SessionStatus.COMPLETED:
-            return None
-        case SessionStatus.INTERRUPTED:
-            return Ending("skipped", why)
-        case SessionStatus.FAILED:
-            return Ending("error", why, why, run.failure.code if run.failure else None)
-        case _:
-            return Ending("failure", why, why, run.status.value)
+    if run.status is SessionStatus.FAILED:
+        return Ending("error", why, why, run.failure.code if run.failure else None)
+    tag: Tag = "skipped" if run.status is SessionStatus.INTERRUPTED else "failure"
+    return None if run.status is SessionStatus.COMPLETED else Ending(tag, why, why, run.status.value)
 
 
 def _commands(details: CorrectnessDetails) -> Iterator[Case]:

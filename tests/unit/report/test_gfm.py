@@ -1,7 +1,7 @@
 """Outside text in GitHub's Markdown, read back by a Markdown parser, and in what Zelda answers there."""
 
+import ast
 import re
-from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
@@ -155,32 +155,24 @@ COMMIT = "0123456789abcdef" * 2 + "01234567"
 HOSTILE = "<img src=x> @octo/team #1 [x](https://evil.example) `code` | <!-- zelda --> \u202e https://evil.example"
 
 
-# Every answer, with what comes from outside in the place of each value.
-ANSWERS: dict[str, Callable[[str], dict[str, object]]] = {
-    "help": lambda text: {"problem": text},
-    "not_permitted": lambda _: {},
-    "closed": lambda _: {},
-    "no_workflow": lambda text: {"name": text},
-    "no_run": lambda text: {"name": text},
-    "still_running": lambda text: {"url": text},
-    "needs_approval": lambda text: {"url": text},
-    "runs_again": lambda text: {"url": text, "only_failed": True},
-    "cannot_run_again": lambda text: {"why": text, "url": text},
-    "which_commit": lambda text: {"commit": COMMIT, "page": text, "moved": False},
-    "starting": lambda text: {"suites": [text, text], "url": text},
-    "nothing_stored": lambda text: {"suite": text},
-    "foreign_results": lambda _: {},
-    "nothing_fails": lambda text: {"suite": text, "number": None},
-    "too_much": lambda _: {},
-    "accepted": lambda text: {"suite": text, "criteria": [text, text], "by": text, "reason": text, "url": text},
-}
+ANSWERS = {name: it for name, it in vars(environment().get_template("reply.md.j2").module).items() if name[0] != "_"}
 
 
-def test_every_answer_of_the_template_is_given_and_tried() -> None:
-    module = environment().get_template("reply.md.j2").module
-    assert {name for name in vars(module) if not name.startswith("_")} == ANSWERS.keys()
-    given = re.findall(r'render_reply\(\s*"(\w+)"', Path(conversation.__file__).read_text("utf-8"))
-    assert {*given} == ANSWERS.keys()
+def filled(answer: str, text: str) -> str:
+    """An answer with what comes from outside in the place of each value."""
+    known = {"commit": COMMIT, "number": None, "suites": [text, text], "criteria": [text, text]}
+    return render_reply(answer, **{name: known.get(name, text) for name in ANSWERS[answer].arguments})
+
+
+def test_every_answer_is_given_with_what_it_tells_of() -> None:
+    given: dict[str, set[str]] = {}
+    for call in ast.walk(ast.parse(Path(conversation.__file__).read_text("utf-8"))):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "render_reply":
+            words = {word.arg for word in call.keywords if word.arg}
+            given.setdefault(ast.literal_eval(call.args[0]), set()).update(words)
+    assert given.keys() == ANSWERS.keys()
+    given["accepted"] = {*ANSWERS["accepted"].arguments}  # they come in a dictionary
+    assert given == {name: {*macro.arguments} for name, macro in ANSWERS.items()}
 
 
 def test_help_shows_every_command_as_it_is_to_be_written() -> None:
@@ -217,8 +209,8 @@ def test_an_acceptance_names_who_why_and_every_criterion() -> None:
 @example(HOSTILE)
 @example("https://x.example/1")
 def test_no_words_do_anything(text: str) -> None:
-    for answer, values in ANSWERS.items():
-        seen = page(render_reply(answer, **values(text)))
+    for answer in ANSWERS:
+        seen = page(filled(answer, text))
         assert {tag for tag, _ in seen.tags} <= {"p", "ul", "li", "code", "a"}
         assert all(str(attributes.get("href")).startswith("https://") for tag, attributes in seen.tags if tag == "a")
         assert not [shown for shown in seen.texts if ACTS.search(shown)]

@@ -80,23 +80,14 @@ def drift_issue(
     drifts: Sequence[Drift],
     nights: Sequence[Night],
     url_of: Callable[[int], str],
+    url: str,
     *,
-    link: tuple[str, str],
     ending: str = "",
+    place: str = "workflow run",
 ) -> dict[str, Any]:
-    """What the template of the issue reads.
-
-    Args:
-        drifts: What fell.
-        nights: All that are known.
-        url_of: The address of a workflow run.
-        link: Where more is, in words and as an address.
-        ending: Why the issue is closed.
-    """
-    functions = {"url_of": url_of, "nights_of": nights_of, "subject": _subject}
-    place, url = link
-    told = {"drifts": drifts, "nights": nights, "ending": ending, "parts": PARTS}
-    return {**told, **functions, "place": place, "url": url}
+    """What the template of the issue reads; `place` is what `url` leads to, `ending` says why the issue is closed."""
+    told = {"drifts": drifts, "nights": nights, "url": url, "place": place, "ending": ending, "parts": PARTS}
+    return {**told, "url_of": url_of, "nights_of": nights_of, "subject": _subject}
 
 
 def _subject(drift: Drift) -> str:
