@@ -15,7 +15,7 @@ from zelda_ci.domain.workspace import ChangeSummary
 from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations, citations
 from zelda_ci.report.html.conversation import EntryBuilder, EntryView
 from zelda_ci.report.html.session import time_line
-from zelda_ci.report.html.sides import chosen_pair, sides_page
+from zelda_ci.report.html.sides import sides_page
 from zelda_ci.report.html.suite import SuiteSessions
 from zelda_ci.report.html.texts import FoldedText, plain, shortened
 
@@ -102,7 +102,7 @@ def test_the_time_line_shows_who_was_busy_within_its_scale() -> None:
 
 def page(base: SessionTranscript, head: SessionTranscript) -> dict[str, Any]:
     suite = SuiteSessions("example", [run()], [run()], None, PageAnchors([run()], [run()]))
-    return sides_page(suite, (suite.base[0], base), (suite.head[0], head), "")
+    return sides_page(suite, base, head)
 
 
 def kinds(shown: dict[str, Any]) -> list[str]:
@@ -137,6 +137,6 @@ def test_other_text_is_marked_where_there_is_no_other_step_and_shown_as_a_differ
 def test_the_worst_of_the_head_stands_beside_the_best_of_the_base() -> None:
     head = (run(trial=1), run(trial=2, good=False), run(trial=3, good=False))
     base = (run(trial=1, good=False), run(trial=2))
-    pair = chosen_pair(SuiteSessions("example", head, base, None, PageAnchors(head, base)))
+    pair = SuiteSessions("example", head, base, None, PageAnchors(head, base)).pair
     assert pair
     assert [session.title for session in pair[:2]] == ["base 2", "head 2"]

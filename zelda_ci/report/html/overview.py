@@ -24,7 +24,6 @@ from zelda_ci.report.comment.basis import basis
 from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes
 from zelda_ci.report.comment.headline import headline, lead
 from zelda_ci.report.comment.table import SHOWN, means
-from zelda_ci.report.html.sides import chosen_pair
 from zelda_ci.report.html.suite import SuiteSessions
 from zelda_ci.report.model import Cell, Section, Tone, plain
 from zelda_ci.report.text import sentence, visible, written
@@ -139,7 +138,7 @@ def _place(cause: Cause, suite: SuiteSessions | None) -> PageLink:
     """Where a cause is seen: both sides of what is worse than before, else the first session that failed."""
     if suite is None:
         return PageLink("")
-    if cause.suite.compared and not cause.suite.is_new and chosen_pair(suite):
+    if cause.suite.compared and not cause.suite.is_new and suite.pair:
         return PageLink("base and head", suite.sides)
     sessions = suite.head or suite.base
     failed = [each for each in sessions if any(one.criterion == cause.criterion for one in failed_criteria(each.run))]

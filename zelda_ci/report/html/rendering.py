@@ -39,6 +39,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=True,
+        auto_reload=False,
         finalize=_harmless,
         extensions=[Unindented],
     )
@@ -77,10 +78,4 @@ def _digest(text: str) -> str:
 
 def entry(view: object) -> str:
     """A step of a conversation."""
-    return str(_entry()(view))
-
-
-@cache
-def _entry() -> Any:
-    """The macro, which gives back what is escaped already."""
-    return environment().get_template("entry.html.j2").module.whole  # type: ignore[attr-defined]
+    return str(environment().get_template("entry.html.j2").module.whole(view))  # type: ignore[attr-defined]

@@ -6,7 +6,6 @@ from zelda_ci.domain.details import FulfillmentDetails
 from zelda_ci.domain.numbers import duration
 from zelda_ci.domain.session import Retried, SessionTranscript
 from zelda_ci.domain.trials import Side
-from zelda_ci.report.builders.anchors import PageLink
 from zelda_ci.report.builders.run import run_view
 from zelda_ci.report.html.conversation import target
 from zelda_ci.report.html.suite import SuiteSession, SuiteSessions
@@ -19,12 +18,7 @@ ORDER = (Tone.BAD, Tone.WARN, Tone.NEUTRAL, Tone.DIM, Tone.GOOD)
 
 
 def session_page(
-    suite: SuiteSessions,
-    session: SuiteSession,
-    transcript: SessionTranscript | None,
-    patch: bytes,
-    left_out: str,
-    sides: PageLink | None,
+    suite: SuiteSessions, session: SuiteSession, transcript: SessionTranscript | None, patch: bytes, left_out: str
 ) -> dict[str, Any]:
     """The page, for its templates; `left_out` says what of the session is not shown."""
     view = run_view(session.run, NO_FILES, several=True)
@@ -44,7 +38,6 @@ def session_page(
         "length": duration(_length(transcript)) if transcript else "",
         "before": alike[place - 1] if place else None,
         "behind": alike[place + 1] if place + 1 < len(alike) else None,
-        "sides": sides,
         "has_conversation": transcript is not None,
         "left_out": left_out,
         "patch": list(patched_files(patch, session.cited.quotes, MAX_PATCH_LENGTH)),

@@ -5,11 +5,10 @@ from difflib import SequenceMatcher
 from typing import Any, Literal, NamedTuple
 
 from zelda_ci.domain.numbers import format_count
-from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.session import SessionTranscript, Turn
 from zelda_ci.report.builders.anchors import SessionCitations
 from zelda_ci.report.html.conversation import EntryBuilder, EntryView, target
-from zelda_ci.report.html.suite import SuiteSession, SuiteSessions
+from zelda_ci.report.html.suite import SuiteSessions
 from zelda_ci.report.html.texts import FoldedText, Span, compared_lines, folded, written_lines
 
 MAX_TURNS = 400
@@ -31,33 +30,17 @@ class SidesRow(NamedTuple):
     """Of those that are alike, what the head wrote instead."""
 
 
-def chosen_pair(suite: SuiteSessions) -> tuple[SuiteSession, SuiteSession, str] | None:
-    """The two that tell most, and why: a session of the base that did not fail, and one of the head that did.
-
-    Nothing where a side has none, or without the texts of sessions.
-    """
-    base, head = ([one for one in side if one.outcome < Outcome.BROKEN] for side in (suite.base, suite.head))
-    if not base or not head or not suite.with_texts:
-        return None
-    best, worst = min(base, key=lambda one: one.outcome), max(head, key=lambda one: one.outcome)
-    why = "The first session of the head with the worst outcome, and the first of the base with the best."
-    if worst.outcome <= best.outcome:
-        best, worst, why = base[0], head[0], "The first session of each side."
-    return best, worst, why if len(base) + len(head) > 2 else ""
-
-
-Told = tuple[SuiteSession, SessionTranscript | None]
-
-
-def sides_page(suite: SuiteSessions, base: Told, head: Told, why: str) -> dict[str, Any]:
-    """The page, for its template; turns beyond the first few hundred are in the sessions."""
-    page = {"suite": suite, "base": base[0], "head": head[0], "rows": [], "first": None}
-    if base[1] is None or head[1] is None:
+def sides_page(
+    suite: SuiteSessions, base_talk: SessionTranscript | None, head_talk: SessionTranscript | None
+) -> dict[str, Any]:
+    """The page of the pair, for its template; turns beyond the first few hundred are in the sessions."""
+    assert suite.pair is not None  # noqa: S101 - without one there is no such page
+    base, head, why = suite.pair
+    page = {"suite": suite, "base": base, "head": head, "rows": [], "first": None}
+    if base_talk is None or head_talk is None:
         return {**page, "summary": "The two sides cannot be shown beside each other: a transcript is not stored here."}
-    left, right = (
-        EntryBuilder(talk, session.anchor, SessionCitations(), MAX_SHOWN_LENGTH)
-        for session, talk in ((base[0], base[1]), (head[0], head[1]))
-    )
+    left = EntryBuilder(base_talk, base.anchor, SessionCitations(), MAX_SHOWN_LENGTH)
+    right = EntryBuilder(head_talk, head.anchor, SessionCitations(), MAX_SHOWN_LENGTH)
     rows = list(_rows(left, right))
     parted = [place for place, row in enumerate(rows) if row.kind not in TOGETHER]
     # At another step, or where there is none at other text.
@@ -66,7 +49,7 @@ def sides_page(suite: SuiteSessions, base: Told, head: Told, why: str) -> dict[s
     summary = f"{together} of {format_count(len(rows), 'step')} alike"
     if not parted:
         summary = f"Both took the same steps{' and differ in what they wrote' if first is not None else ''}"
-    if max(len(base[1].turns), len(head[1].turns)) > MAX_TURNS:
+    if max(len(base_talk.turns), len(head_talk.turns)) > MAX_TURNS:
         summary += f"; the first {MAX_TURNS} turns of each are shown"
     return {**page, "rows": rows, "first": first, "summary": f"{summary}. {why}".strip()}
 

@@ -105,6 +105,21 @@ class SuiteSessions:
         self.config = self.runs[0].config
         self.tags = [visible(tag, 40) for tag in self.config.tags]
 
+    @cached_property
+    def pair(self) -> tuple[SuiteSession, SuiteSession, str] | None:
+        """The two that tell most, and why: one of the base that did not fail, and one of the head that did.
+
+        Nothing where a side has none, or without the texts of sessions.
+        """
+        base, head = ([one for one in side if one.outcome < Outcome.BROKEN] for side in (self.base, self.head))
+        if not base or not head or not self.with_texts:
+            return None
+        best, worst = min(base, key=lambda one: one.outcome), max(head, key=lambda one: one.outcome)
+        why = "The first session of the head with the worst outcome, and the first of the base with the best."
+        if worst.outcome <= best.outcome:
+            best, worst, why = base[0], head[0], "The first session of each side."
+        return best, worst, why if len(base) + len(head) > 2 else ""
+
     @property
     def verdict(self) -> Cell:
         """In the comment's words, or how the sessions went where those say nothing."""
@@ -113,7 +128,7 @@ class SuiteSessions:
         return Cell(standing_words(self.standing), TONES.get(self.standing.standing, Tone.NEUTRAL))
 
 
-def suite_page(suite: SuiteSessions, sides: PageLink | None) -> dict[str, Any]:
+def suite_page(suite: SuiteSessions) -> dict[str, Any]:
     """Everything about it, for its template."""
     config, compared = suite.config, suite.compared
     return {
@@ -128,7 +143,6 @@ def suite_page(suite: SuiteSessions, sides: PageLink | None) -> dict[str, Any]:
         "tables": tuple(_tables(suite)),
         "commands": sorted(_commands(suite), key=lambda command: command[1] == PASS),
         "tools": tuple(_tools(suite)),
-        "sides": sides,
     }
 
 

@@ -11,12 +11,11 @@ from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.session import SessionImage, SessionTranscript, media_type_of
 from zelda_ci.files.atomic import write_whole
-from zelda_ci.report.builders.anchors import PageLink
 from zelda_ci.report.html.conversation import EntryBuilder, text_limit
 from zelda_ci.report.html.overview import overview_page, page_title, sessions_of, tested_state
 from zelda_ci.report.html.rendering import entry, foot, head, render
 from zelda_ci.report.html.session import session_page
-from zelda_ci.report.html.sides import chosen_pair, sides_page
+from zelda_ci.report.html.sides import sides_page
 from zelda_ci.report.html.suite import SuiteSession, SuiteSessions, suite_page
 from zelda_ci.report.html.texts import fair_limit
 from zelda_ci.report.told import CiReport
@@ -68,8 +67,7 @@ class _Writer:
     def __init__(self, report: CiReport, files: SessionFiles, options: PageOptions) -> None:
         self._report, self._files, self._options = report, files, options
         self._suites = sessions_of(report, with_texts=options.include_transcripts)
-        self._pairs = {suite.name: pair for suite in self._suites if (pair := chosen_pair(suite))}
-        compared = {session.anchor for pair in self._pairs.values() for session in pair[:2]}
+        compared = {session.anchor for suite in self._suites for session in (suite.pair or ())[:2]}
         sessions = [session for suite in self._suites for session in suite.all]
         self._passed = {
             session.anchor
@@ -88,16 +86,12 @@ class _Writer:
         yield head(f"{page_title(self._report)}: report" + (f" on {state}" if state else ""))
         yield render("overview.html.j2", **overview_page(self._report, self._suites, tuple(self._left_out())))
         for suite in self._suites:
-            pair = self._pairs.get(suite.name)
-            link = PageLink("base and head side by side", suite.sides) if pair else None
-            yield render("suite.html.j2", **suite_page(suite, link))
-            if pair:
-                base, candidate, why = pair
-                talks = [self._files.transcript(session.run.run_id) for session in (base, candidate)]
-                sides = sides_page(suite, (base, talks[0]), (candidate, talks[1]), why)
-                yield render("sides.html.j2", **sides)
+            yield render("suite.html.j2", **suite_page(suite))
+            if suite.pair:
+                talks = [self._files.transcript(session.run.run_id) for session in suite.pair[:2]]
+                yield render("sides.html.j2", **sides_page(suite, *talks))
             for session in suite.all:
-                yield from self._session(suite, session, link)
+                yield from self._session(suite, session)
         yield foot()
 
     def _left_out(self) -> Iterator[str]:
@@ -113,7 +107,7 @@ class _Writer:
             count = f"{format_count(len(self._passed), 'session')} of {self._count}"
             yield f"The transcripts of {count} are left out, since they passed: zelda report --all-transcripts has all."
 
-    def _session(self, suite: SuiteSessions, session: SuiteSession, sides: PageLink | None) -> Iterator[str]:
+    def _session(self, suite: SuiteSessions, session: SuiteSession) -> Iterator[str]:
         transcript, patch, left_out, limit = None, b"", "", None
         run_id, size = session.run.run_id, self._sizes.get(session.anchor)
         if size is not None:
@@ -124,7 +118,7 @@ class _Writer:
                 left_out = f"Texts of more than {limit:,} characters are cut in the middle." if limit else ""
         elif self._options.include_transcripts:
             left_out = PASSED
-        page = session_page(suite, session, transcript, patch, left_out, sides)
+        page = session_page(suite, session, transcript, patch, left_out)
         yield render("session.html.j2", **page)
         if transcript:
             source_of = partial(self._image_source, run_id)
