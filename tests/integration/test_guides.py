@@ -132,7 +132,6 @@ def test_a_run_and_everything_after_it_shows_the_metric(copy: Path, tmp_path: Pa
     assert "Lines" in told["list"]
     assert "Patch size" in told[f"compare {result['batchId']}"]
     assert "Lines" in told["comment"]
-    assert 'name="score: Patch size"' in told["junit"]
     assert 'name="patchSize" value="1"' in told["junit"]
     # A Zelda without the metric reads the same results, and says what it left out.
     assert "A newer Zelda computed it." in zelda(shop, "show", result["runId"]).stdout

@@ -180,14 +180,6 @@ class Details:
 
 
 @dataclass(frozen=True)
-class Link:
-    """A place to go to; without an address that can be trusted in Markdown, only its words are shown."""
-
-    text: str
-    url: str | None
-
-
-@dataclass(frozen=True)
 class Phrase:
     """A piece of a line: blanks at its ends count."""
 
@@ -240,16 +232,6 @@ class CiView:
 
 
 @dataclass(frozen=True)
-class DriftView:
-    """The issue that tells what fell without anybody's commit."""
-
-    lead: str
-    sections: tuple[Section, ...]
-    closing: str
-    links: tuple[Link, ...]
-
-
-@dataclass(frozen=True)
 class SuiteComparisonView:
     """One suite on both sides; tables without lines are left out by whoever prints."""
 
@@ -260,7 +242,7 @@ class SuiteComparisonView:
     measures: Table
     criteria: Table
     figures: Table
-    """Numbers without a verdict; `tools` begins with those that are equal."""
+    """Numbers without a verdict, those that differ."""
     tools: tuple[Row, ...]
 
 
