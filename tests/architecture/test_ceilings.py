@@ -17,9 +17,9 @@ SLACK = 0.1
 CEILINGS = {
     "zelda_ci": 1427,
     "zelda_ci/ci": 5803,
-    "zelda_ci/cli": 3420,
+    "zelda_ci/cli": 2872,
     "zelda_ci/compare": 2948,
-    "zelda_ci/config": 2493,
+    "zelda_ci/config": 2491,
     "zelda_ci/domain": 3881,
     "zelda_ci/execution": 3782,
     "zelda_ci/files": 914,
@@ -27,7 +27,7 @@ CEILINGS = {
     "zelda_ci/judge": 2505,
     "zelda_ci/metrics": 3271,
     "zelda_ci/model_proxy": 4242,
-    "zelda_ci/pipeline": 6124,
+    "zelda_ci/pipeline": 6140,
     "zelda_ci/process": 646,
     "zelda_ci/report": 9109,
     "zelda_ci/sandbox": 2964,
@@ -42,11 +42,11 @@ CEILINGS = {
     "tests/architecture": 942,
     "tests/golden": 1416,
     "tests/hostile": 3378,
-    "tests/integration": 19153,
+    "tests/integration": 19160,
     "tests/scenarios": 3486,
     "tests/slow": 509,
     "tests/support": 7012,
-    "tests/unit": 19074,
+    "tests/unit": 19075,
 }
 
 
