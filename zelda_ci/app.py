@@ -236,8 +236,8 @@ class Invocation:
         )
         return _in_event_loop(partial(execution.run, emit, preload, checker))
 
-    def check(self, emit: Emit, *, asks_models: bool = True) -> CheckReport:
-        """Try everything that runs of what was ordered need, without a session; models only where that is wanted.
+    def check(self, emit: Emit, *, only_commands: bool = False) -> CheckReport:
+        """Try everything that runs of what was ordered need, without a session; no models where commands are meant.
 
         Raises:
             ZeldaError: The order cannot be used, or the project not be run here at all.
@@ -248,7 +248,7 @@ class Invocation:
         judge = proxy_or_problem(self._judge_mode, self.redact)
         ready = self._check_tools(session, judge, emit)
         return _in_event_loop(
-            partial(checking.checked, Checker(self.chosen, ready, fresh=True, asks_models=asks_models))
+            partial(checking.checked, Checker(self.chosen, ready, fresh=True, only_commands=only_commands))
         )
 
     def _warn(self, emit: Emit) -> None:

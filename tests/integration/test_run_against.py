@@ -220,7 +220,7 @@ def test_a_dry_run_says_the_most_that_it_could_cost_and_a_budget_that_ends_is_ke
     arms = {each["suite"]: each for each in batch["arms"]}
     assert [each["reason"] for each in arms.values()].count("budget") == 1
     assert sum(each["unpaid"] for each in arms.values()) == 1
-    assert "the budget ended before the first trial; 1 trial more was wanted: inconclusive" in output
+    assert "the budget ended before the first session, and 1 more session was wanted" in output
 
 
 def test_an_interruption_loses_nothing_of_either_side(tmp_path: Path) -> None:

@@ -143,8 +143,8 @@ def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, 
     comparisons.keep(results_dir, kept)
 
 
-def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, dict[str, StoredTrials]] | None:
-    """A stored invocation with two arms, and the trials that were counted; nothing where either is not there."""
+def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Compared] | None:
+    """A stored invocation with two arms, compared again; nothing where it or trials that were counted are not there."""
     kept = comparisons.read(results_dir, batch_id)
     if kept is None:
         return None
@@ -153,7 +153,8 @@ def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, dict
         whole = batch_of([history.result(run_id) for run_id in find_runs(history, batch_id)])
         found = kept.each(lambda ids: tuple(map(history.result, ids)))
         counted = {arms.suite: found.each(partial(_of, arms.suite)) for arms in kept.batch.arms}
-        return kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs), counted
+        batch = kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs)
+        return batch, compare_arms(batch, counted)
     return None
 
 
