@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from random import Random
 
-from tests.unit.compare.adaptive import MIXED, PLAN, WAVERING, PullRequest, Rates, Truth
+from tests.unit.compare.adaptive import MIXED, WAVERING, PullRequest, Rates, Truth
 from tests.unit.compare.runs import START
 from zelda_ci.compare.comparison import compare_trials
 from zelda_ci.compare.gate import gate
@@ -68,7 +68,7 @@ def checked(request: PullRequest) -> GateResult:
     end = START + timedelta(hours=1)
     batch = BatchResult(batch_id="batch", started_at=START, finished_at=end, runs=heads, base_runs=bases)
     stored = (trial.run for suite in request.suites for trial in suite.stored)
-    return gate(batch, {}, compare_trials(PLAN, request.suites), stored)
+    return gate(batch, {}, compare_trials(request.suites), stored)
 
 
 if __name__ == "__main__":

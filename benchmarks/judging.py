@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 
 from tests.builders import safe, session, suite
-from tests.support.judging import judge
+from tests.support.judging import is_part, judge
 from tests.support.prompt_cache import PromptCache
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, tool_call
 from zelda_ci import metrics
@@ -103,12 +103,11 @@ class Bill:
             turn, call, first_line = map(int, places[asked])
             return tool_call("read_turn", {"turn": turn, "call": call, "first_line": first_line}, tokens=tokens)
         assert request.answer_tool
-        self.judgements += request.answer_tool in CONCLUSIONS
+        self.judgements += not is_part(request)
         return tool_call(request.answer_tool, _answers(request.answer_tool), tokens=tokens)
 
 
 LEFT_OUT = re.compile(r"read_turn shows them: turn (\d+), call (\d+), first_line (\d+)")
-CONCLUSIONS = {"answer_verdicts", "answer_tool_findings"}
 
 
 async def judged(transcript: SessionTranscript, votes: int, look_ups: int) -> Bill:
@@ -127,19 +126,13 @@ async def judged(transcript: SessionTranscript, votes: int, look_ups: int) -> Bi
 
 def _answers(tool: str) -> dict[str, Any]:
     numbers = range(1, len(CRITERIA) + 1)
-    match tool:
-        case "answer_verdicts":
-            return {"criteria": [_entry(number, verdict="FAIL") for number in numbers]}
-        case "answer_part_findings":
-            return {"criteria": [_entry(number, finding="NO_EVIDENCE", facts="None.") for number in numbers]}
-        case "answer_tool_findings":
-            return {"findings": [_entry(1, finding="NOT_APPLICABLE")]}
-        case _:
-            return {"observations": []}
+    if tool == "answer_verdicts":
+        return {"criteria": [_entry(number, "FAIL") for number in numbers]}
+    return {"findings": [_entry(1, "NOT_APPLICABLE")]}
 
 
-def _entry(number: int, **words: str) -> dict[str, Any]:
-    return {"number": number, "evidence": [], "reasoning": "It can be seen.", **words}
+def _entry(number: int, verdict: str) -> dict[str, Any]:
+    return {"number": number, "evidence": [], "reasoning": "It can be seen.", "verdict": verdict}
 
 
 ROWS = (

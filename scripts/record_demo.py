@@ -23,6 +23,7 @@ from typing import Any
 
 import yaml
 
+from tests.support.cited import typed
 from tests.support.judges import uses
 from tests.support.scripted_api import ApiRequest, Message, Reply, ScriptedApi, Tokens, text, tool_call, tool_calls
 
@@ -73,6 +74,7 @@ def judgement(recording: Recording, request: ApiRequest) -> Reply:
         answer = uses(request.last_user_text, found)
     else:
         answer = {"criteria": [{"number": number, **it} for number, it in enumerate(session["verdicts"], start=1)]}
+    answer = typed(answer)
     shown, body, written = len(conversation) // 4, 600, len(json.dumps(answer)) // 4
     tokens = Tokens(input=body, output=written, cache_write_5m=shown - body)
     return tool_call(str(request.answer_tool), answer, tokens=tokens)

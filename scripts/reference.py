@@ -43,7 +43,7 @@ def cli_page() -> str:
         "before or after any command, shows details of failures. [Exit codes](results.md#exit-codes) are the same\n"
         "everywhere.\n"
     )
-    index = "\n".join(f"| [`zelda {name}`](#zelda-{name}) | {does} |" for name, does in COMMANDS.items())
+    index = "\n".join(f"| [`zelda {name}`](#zelda-{name}) | {does} |" for name, (does, _) in COMMANDS.items())
     sections = [_section(name, context) for name in COMMANDS]
     return "\n".join([intro, f"| Command | What it does |\n|---|---|\n{index}\n", *sections])
 

@@ -68,7 +68,7 @@ CHANGED: Mapping[str, Mapping[str, str]] = {
         "hostile/test_greens.py": "setup and session leave files of the run's user",
         "integration/test_closed_home.py": "root covers what is closed to the run's user",
         "integration/test_init_projects.py::"
-        "test_a_python_project_whose_packages_cannot_be_had_keeps_the_command_that_works": "it is tried in a run",
+        "test_a_python_project_whose_packages_cannot_be_had_leaves_out_what_needs_them": "it is tried in a run",
         "integration/test_run_correctness.py::"
         "test_a_command_that_does_not_end_is_ended_with_all_that_it_started": "commands run as the run's user",
         "integration/test_run_event_loop.py": "files are handed over while others run",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -29,8 +29,7 @@ from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code, launch
 from zelda_ci.files.secret_files import FoundSecrets, find_secrets
-from zelda_ci.judge import anthropic_judge
-from zelda_ci.judge.anthropic_judge import JudgeAccess
+from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Services
@@ -57,6 +56,9 @@ from zelda_ci.storage.history import FinishedRun, RunHistory, expected_seconds
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from zelda_ci.judge.anthropic_judge import AnthropicJudge
 
 
 def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
@@ -234,8 +236,8 @@ class Invocation:
         )
         return _in_event_loop(partial(execution.run, emit, preload, checker))
 
-    def check(self, emit: Emit, *, asks_models: bool = True) -> CheckReport:
-        """Try everything that runs of what was ordered need, without a session; models only where that is wanted.
+    def check(self, emit: Emit, *, only_commands: bool = False) -> CheckReport:
+        """Try everything that runs of what was ordered need, without a session; no models where commands are meant.
 
         Raises:
             ZeldaError: The order cannot be used, or the project not be run here at all.
@@ -246,7 +248,7 @@ class Invocation:
         judge = proxy_or_problem(self._judge_mode, self.redact)
         ready = self._check_tools(session, judge, emit)
         return _in_event_loop(
-            partial(checking.checked, Checker(self.chosen, ready, fresh=True, asks_models=asks_models))
+            partial(checking.checked, Checker(self.chosen, ready, fresh=True, only_commands=only_commands))
         )
 
     def _warn(self, emit: Emit) -> None:
@@ -369,30 +371,35 @@ def _preload(*, live: bool, judged: bool) -> None:
     proxy.preload(live=live)
     claude_code.preload()
     if judged:
-        anthropic_judge.preload()
+        _anthropic_judge()
+
+
+def _anthropic_judge() -> "type[AnthropicJudge]":
+    with one_at_a_time("zelda_ci.judge.anthropic_judge"):
+        from zelda_ci.judge.anthropic_judge import AnthropicJudge  # noqa: PLC0415 - more than a second
+    return AnthropicJudge
 
 
 def _judging(mode: Mode, redact: Redactor, rate_limits: RateLimits) -> JudgeFactory:
-    # A replay knows no sizes, and its recording must not depend on any.
-    counts_tokens = isinstance(mode, LiveMode)
-
     def make_judge(suite: ResolvedSuite, meter: Meter, notify: Callable[[str], None]) -> Judge:
-        access = JudgeAccess(
-            base_url=meter.base_url,
-            token=meter.token,
-            model=suite.judge_model,
-            context_tokens=suite.judge.context_tokens,
-            max_tokens=suite.judge.max_tokens,
-            timeout_seconds=suite.judge.timeout_seconds,
-            time_limit=meter.patience.time_limit,
-            counts_tokens=counts_tokens,
-            limits=LookupLimits(
-                suite.judge.max_lookups, suite.judge.max_lookup_characters, suite.judge.max_lookup_cost_usd
-            ),
-        )
-        forms = metrics.forms(suite.metrics)
+        kind = _anthropic_judge()
         judges = [
-            anthropic_judge.AnthropicJudge(replace(access, model=model), redact, _price, notify, forms=forms)
+            kind(
+                base_url=meter.base_url,
+                token=meter.token,
+                model=model,
+                context_tokens=suite.judge.context_tokens,
+                max_tokens=suite.judge.max_tokens,
+                timeout_seconds=suite.judge.timeout_seconds,
+                redact=redact,
+                price=_price,
+                notify=notify,
+                limits=LookupLimits(
+                    suite.judge.max_lookups, suite.judge.max_lookup_characters, suite.judge.max_lookup_cost_usd
+                ),
+                time_limit=meter.patience.time_limit,
+                forms=metrics.forms(suite.metrics),
+            )
             for model in models_of(suite)
         ]
         return judges[0] if len(judges) == 1 else JudgePanel(tuple(judges))

@@ -6,15 +6,20 @@ After a wanted change: `UPDATE_GOLDEN=1 pytest tests/golden`, then read the diff
 import io
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from tests.golden.batches import CASES, Case, files
+from tests.golden.ci_reports import REPORTS
 from zelda_ci.domain.run import BatchResult
+from zelda_ci.report.builders.comparison import changed_row, comparison_view
 from zelda_ci.report.builders.summary import report_view
-from zelda_ci.report.terminal.pages import print_report
+from zelda_ci.report.comment.view import ci_view
+from zelda_ci.report.model import Detail
+from zelda_ci.report.terminal.pages import print_closing, print_report, print_troubles, print_verdict
 
 EXPECTED = Path(__file__).parent / "expected"
 
@@ -68,6 +73,29 @@ def test_a_terminal_that_knows_only_ascii_gets_a_report_too() -> None:
     compare("trials-80-ascii", rendered(case.make(), 80, encoding="ascii"))
 
 
+ENDED = ("not-correct", "trials")
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_a_run_ends_with_what_went_wrong(name: str) -> None:
+    made = next(case.make for case in CASES if case.name == name)()
+    view = report_view(made, files(made))
+    compare(f"{name}-end-80", printed(lambda console: print_closing(console, view, Detail.LINES), 80))
+
+
+def test_two_sides_end_as_the_comment_does() -> None:
+    report = REPORTS["regression"]()
+    assert report.comparison
+    gate = comparison_view(report.comparison, report.gate, baseline="", candidate="").gate
+    changed = [*changed_row(report.changes.steering)]
+    told = replace(report, tested=None)
+    compare("two-sides-80", printed(lambda console: print_verdict(console, ci_view(told), changed, gate), 80))
+    batch = report.batch
+    view = report_view(batch, files(batch))
+    compare("two-sides-troubles-80", printed(lambda console: print_troubles(console, view), 80))
+
+
 def test_every_expected_file_is_compared() -> None:
     compared = {f"{case.name}-{width}" for case, width in PLAIN} | {f"{case.name}-80-colour" for case in COLOURED}
-    assert {file.stem for file in EXPECTED.iterdir()} == compared | {"trials-80-ascii"}
+    others = {"trials-80-ascii", "two-sides-80", "two-sides-troubles-80", *(f"{name}-end-80" for name in ENDED)}
+    assert {file.stem for file in EXPECTED.iterdir()} == compared | others

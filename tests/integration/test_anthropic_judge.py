@@ -11,8 +11,7 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
-from tests.builders import session
-from tests.support.judging import answer, fulfillment, is_part, judge, verdict
+from tests.support.judging import judge
 from tests.support.patience import PATIENCE
 from tests.support.scripted_api import (
     ApiRequest,
@@ -27,10 +26,9 @@ from tests.support.scripted_api import (
     tool_call,
     tool_calls,
 )
-from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.anthropic_judge import Backoff
-from zelda_ci.judge.base import CommonPrefix, JudgeQuestion, LookupTool, tokens_within
+from zelda_ci.judge import anthropic_judge
+from zelda_ci.judge.base import CommonPrefix, JudgeQuestion
 from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.redact import Redactor, SafeText
 
@@ -42,7 +40,9 @@ class Colour(BaseModel):
     points: int
 
 
-QUESTION = JudgeQuestion("colour", "1", "You see colours.", ("The same for several.", "And this."), "Which one?")
+COMMON = CommonPrefix("You judge.", ())
+SHARED = ("The same for several.", "And this.")
+QUESTION = JudgeQuestion("colour", "1", "You see colours.", SHARED, "Which one?", common=COMMON)
 ANSWER = {"colour": "green", "points": 3}
 GREEN = tool_call("answer_colour", ANSWER, tokens=Tokens(input=100, output=7, cache_read=5, cache_write_5m=50))
 
@@ -52,10 +52,16 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(anthropic_judge, "PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", 0.001)
+
+
 async def failure(*replies: Reply, timeout_seconds: float = PATIENCE) -> tuple[str, str, int]:
     """Code and sentence of the failure, and how often was asked."""
     with ScriptedApi(list(replies)) as api:
-        asked = judge(api.url, timeout_seconds=timeout_seconds, backoff=Backoff(0.001, 0.002, len(replies)))
+        asked = judge(api.url, timeout_seconds=timeout_seconds, max_retries=len(replies) - 1)
         with pytest.raises(JudgeError) as caught:
             await asked.ask(QUESTION, Colour)
         return caught.value.code, caught.value.message, len(api.requests)
@@ -64,20 +70,18 @@ async def failure(*replies: Reply, timeout_seconds: float = PATIENCE) -> tuple[s
 async def test_a_question_is_sent_with_its_form_and_the_answer_is_counted() -> None:
     with ScriptedApi([GREEN]) as api:
         found = await judge(api.url).ask(QUESTION, Colour)
-    assert found.value == Colour(colour="green", points=3)
-    assert (found.attempts, found.cost_usd) == (1, 7.0)
-    assert found.usage == Usage(input_tokens=100, output_tokens=7, cache_read_tokens=5, cache_write_tokens=50)
+    assert found == Colour(colour="green", points=3)
     (request,) = api.requests
     assert request.headers["authorization"] == "Bearer sk-ant-fake-judge"
-    assert request.body["system"] == "You see colours."
+    assert request.body["system"] == "You judge."
     (tool,) = request.body["tools"]
     assert (tool["name"], tool["strict"], request.body["tool_choice"]) == ("answer_colour", True, {"type": "any"})
     assert tool["input_schema"]["additionalProperties"] is False
     assert list(tool["input_schema"]["properties"]) == ["colour", "points"]
     *shared, body = request.messages[0]["content"]
-    assert [block["text"] for block in shared] == ["The same for several.", "And this."]
+    assert [block["text"] for block in shared] == ["You see colours.", *SHARED]
     assert body["text"] == "Which one?\n\nGive your answer by calling the tool answer_colour."
-    assert ["cache_control" in block for block in (*shared, body)] == [False, True, False]
+    assert ["cache_control" in block for block in (*shared, body)] == [False, False, True, False]
     assert request.body["stream"]
 
 
@@ -99,12 +103,13 @@ async def test_a_redirect_is_not_followed() -> None:
 
 
 @pytest.mark.parametrize("silence", [hang(), hang(after_headers=True)])
-async def test_silence_ends_at_the_deadline_and_a_failure_before_it_is_told(silence: Reply) -> None:
-    code, sentence, requests = await failure(http_error(529), *[silence] * 8, timeout_seconds=1)
-    assert code == "JUDGE_TIMEOUT"
+async def test_after_silence_is_asked_again_until_the_deadline(silence: Reply) -> None:
+    code, sentence, requests = await failure(*[silence] * 9, timeout_seconds=1)
+    assert (code, sentence) == ("JUDGE_TIMEOUT", "The judge gave no answer within 1 s.")
     assert requests in {2, 3, 4}
-    for words in ("within 1 s", "overloaded"):
-        assert words in sentence
+    with ScriptedApi([http_error(503), silence, http_error(529), GREEN]) as api:
+        found = await judge(api.url, timeout_seconds=min(8, PATIENCE)).ask(QUESTION, Colour)
+    assert found == Colour.model_validate(ANSWER)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +119,7 @@ async def test_silence_ends_at_the_deadline_and_a_failure_before_it_is_told(sile
 async def test_what_is_no_messages_api_is_called_so(body: bytes, kind: str) -> None:
     code, sentence, requests = await failure(raw(body, headers={"content-type": kind}))
     assert (code, requests) == ("JUDGE_NOT_AN_API", 1)
-    assert "does not answer like the Messages API" in sentence
+    assert f"does not answer like the Messages API: its answer is {kind}" in sentence
 
 
 BEGUN = b"""event: message_start
@@ -168,7 +173,7 @@ async def test_only_the_input_of_one_answering_call_is_an_answer(bad: Message, w
     """What a judge quotes in prose was written by the session that it judges."""
     with ScriptedApi([bad, GREEN]) as api:
         found = await judge(api.url).ask(QUESTION, Colour)
-    assert (found.value, found.attempts, found.cost_usd) == (Colour.model_validate(ANSWER), 2, 27.0)
+    assert (found, len(api.requests)) == (Colour.model_validate(ANSWER), 2)
     assert [message["role"] for message in api.requests[1].messages] == ["user", "assistant", "user"]
     assert why in json.dumps(api.requests[1].messages[-1])
     # One that stays invalid is a failure.
@@ -199,7 +204,7 @@ async def test_secrets_leave_in_neither_direction() -> None:
 async def test_a_call_that_does_not_fit_the_form_is_told_why_once() -> None:
     with ScriptedApi([tool_call("answer_colour", {"colour": "blue"}), tool_call("answer_colour", ANSWER)]) as api:
         found = await judge(api.url).ask(QUESTION, Colour)
-    assert (found.value, found.attempts) == (Colour.model_validate(ANSWER), 2)
+    assert (found, len(api.requests)) == (Colour.model_validate(ANSWER), 2)
     call = api.requests[1].messages[1]["content"][0]
     (result,) = api.requests[1].messages[2]["content"]
     assert (result["type"], result["tool_use_id"], result["is_error"]) == ("tool_result", call["id"], True)
@@ -216,9 +221,10 @@ async def test_a_call_that_does_not_fit_the_form_is_told_why_once() -> None:
 async def test_what_a_gateway_does_not_know_is_left_out(words: str, left_out: set[str]) -> None:
     with ScriptedApi([http_error(400, words), GREEN, GREEN]) as api:
         asked = judge(api.url)
-        assert (await asked.ask(QUESTION, Colour)).attempts == 2
+        await asked.ask(QUESTION, Colour)
         # Remembered: no second question pays for the same refusal.
-        assert (await asked.ask(QUESTION, Colour)).attempts == 1
+        await asked.ask(QUESTION, Colour)
+    assert len(api.requests) == 3
     for request in api.requests[1:]:
         assert ("strict" in request.body["tools"][0]) == ("strict" not in left_out)
         assert ("tool_choice" in request.body) == ("tool_choice" not in left_out)
@@ -230,7 +236,8 @@ async def test_what_a_gateway_does_not_know_is_left_out(words: str, left_out: se
 class Shelf:
     """Something to look things up in."""
 
-    tools = (LookupTool("read_book", "Reads a book.", {"type": "object", "properties": {"title": {"type": "string"}}}),)
+    schema: Mapping[str, Any] = {"type": "object", "properties": {"title": {"type": "string"}}}
+    tools = ({"name": "read_book", "description": "Reads a book.", "input_schema": schema},)
 
     remark = "Some books are lent."
 
@@ -253,7 +260,7 @@ async def test_a_judge_looks_things_up_before_it_answers() -> None:
     both = tool_calls(wanted, tokens=Tokens(output=0))
     with ScriptedApi([read_book("A"), both, tool_call("answer_colour", ANSWER)]) as api:
         found = await judge(api.url).ask(replace(QUESTION, lookups=shelf), Colour)
-    assert (found.value, found.attempts, found.lookups) == (Colour.model_validate(ANSWER), 3, 3)
+    assert found == Colour.model_validate(ANSWER)
     assert [values["title"] for _, values in shelf.read] == ["A", "B", "C"]
     first, second, third = api.requests
     assert [tool["name"] for tool in first.body["tools"]] == ["read_book", "answer_colour"]
@@ -271,9 +278,9 @@ async def test_a_judge_looks_things_up_before_it_answers() -> None:
 async def test_look_ups_use_up_no_retries() -> None:
     replies: list[Reply] = [*[read_book("A")] * 8, http_error(529), http_error(529), GREEN]
     with ScriptedApi(replies) as api:
-        asked = judge(api.url, backoff=Backoff(0.001, 0.002, most_attempts=3), limits=LookupLimits(usd=100))
-        found = await asked.ask(replace(QUESTION, lookups=Shelf()), Colour)
-    assert (found.value.points, found.attempts, found.lookups) == (3, 11, 8)
+        asked = judge(api.url, max_retries=2, limits=LookupLimits(usd=100))
+        assert (await asked.ask(replace(QUESTION, lookups=Shelf()), Colour)).points == 3
+    assert len(api.requests) == 11
 
 
 @pytest.mark.parametrize(
@@ -291,7 +298,7 @@ async def test_look_ups_end_at_every_limit_and_the_judge_must_answer(limits: Loo
 
     with ScriptedApi(endless) as api:
         found = await judge(api.url, limits=limits).ask(replace(QUESTION, lookups=shelf), Colour)
-    assert found.value == Colour.model_validate(ANSWER)
+    assert found == Colour.model_validate(ANSWER)
     assert len(shelf.read) <= 2
     if limits.calls:
         assert "Answer now" in json.dumps(api.requests[-1].messages)
@@ -325,7 +332,7 @@ async def test_judges_with_a_common_prefix_send_it_alike_up_to_its_mark() -> Non
     common = CommonPrefix("All judges read this.", ("The transcript.", "The patch."))
     about_shape = JudgeQuestion("shape", "1", "You see shapes.", ("Rules.",), "How many?", common=common)
     with ScriptedApi([GREEN, tool_call("answer_shape", {"corners": 3})]) as api:
-        asked = judge(api.url, forms=[(Colour, Shape)])
+        asked = judge(api.url, forms=[Colour, Shape])
         await asked.ask(replace(QUESTION, common=common), Colour)
         await asked.ask(about_shape, Shape)
     first, second = api.requests
@@ -368,46 +375,4 @@ async def test_a_first_question_that_fails_keeps_no_other_waiting() -> None:
         with pytest.raises(JudgeError):
             await asked.ask(replace(QUESTION, common=common), Colour)
         with anyio.fail_after(PATIENCE):
-            assert (await asked.ask(replace(QUESTION, common=common), Colour)).attempts == 1
-
-
-# --- sizes ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("length", "counted"),
-    [
-        # Fits by the careful estimate, fits only if measured, and cannot fit: only one of them is worth a request.
-        (2_000, 0),
-        (4_000, 1),
-        (7_000, 0),
-    ],
-)
-async def test_only_a_text_near_the_limit_is_counted(length: int, counted: int) -> None:
-    seen: list[int] = []
-
-    def count(body: bytes) -> int:
-        seen.append(len(json.loads(body)["messages"][0]["content"][0]["text"]))
-        return 987
-
-    with ScriptedApi([], count=count) as api:
-        size = await tokens_within(judge(api.url, counts_tokens=True), "x" * length, 1000)
-    assert seen == [length] * counted
-    assert size == (987 if counted else length / 2.5)
-
-    def refuse(body: bytes) -> int:
-        raise ConnectionError
-
-    # One that cannot be had is estimated.
-    with ScriptedApi([], count=refuse) as api:
-        assert await tokens_within(judge(api.url, counts_tokens=True), "x" * length, 1000) == length / 2.5
-
-
-async def test_a_transcript_that_is_measured_to_fit_is_not_cut() -> None:
-    """By the careful estimate it would be read in parts: each of them costs, and none sees the whole."""
-    transcript = session(*[f"Bash echo {number} -> {'word ' * 100}" for number in range(100)])
-    accepted = answer(verdict(1, "PASS", [{"where": "turn 1", "quote": "word word"}]))
-    for counts in (True, False):
-        with ScriptedApi(lambda _: accepted, count=lambda _: 12_000) as api:
-            await fulfillment(api, transcript, "It works.", context_tokens=20_000, counts_tokens=counts)
-        assert any(map(is_part, api.requests)) is not counts
+            assert (await asked.ask(replace(QUESTION, common=common), Colour)).points == 3

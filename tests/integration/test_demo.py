@@ -64,8 +64,8 @@ def test_the_demo_proves_what_a_removed_rule_breaks_and_what_it_keeps_runs_again
     assert "Skill(changelog) 1" in done.stdout
     assert "6 of 6 tests passed." in done.stdout
     assert re.search(r"Changed +\.claude/rules/money\.md \(removed\)", done.stdout)
-    assert "worse in 1 of 1 suite, side by side with " in " ".join(done.stdout.split())
-    assert "replayed, nothing was spent" in " ".join(done.stdout.split())
+    assert "Zelda: worse in 1 of 1 suite" in " ".join(done.stdout.split())
+    assert "replayed, and nothing was spent" in " ".join(done.stdout.split())
     assert done.stdout.endswith("\nNow yours: `zelda init` in your project.\n")
     (kept,) = re.findall(r"are kept in (.+)", done.stdout)
     shop = Path(kept)

@@ -13,7 +13,7 @@ from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.session import ApiUsage, SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, TestSummary
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
-from zelda_ci.metrics.base import CommandRequest, Outcome, Ran, Scored, Step, Unscored
+from zelda_ci.metrics.base import CommandRequest, Outcome, Ran, Scored, Services, Step, Unscored
 from zelda_ci.metrics.functional_correctness import FunctionalCorrectness
 from zelda_ci.test_output.reports import ReportFile
 
@@ -67,7 +67,7 @@ def evaluated(
     **settings: Any,
 ) -> Outcome:
     context = EvalContext(suite(**settings), workspace, session('"Done."', status=status), ApiUsage(), None)
-    return anyio.run(FunctionalCorrectness(bench, safe).evaluate, context)
+    return anyio.run(FunctionalCorrectness(Services(bench, safe)).evaluate, context)
 
 
 def details(outcome: Outcome) -> CorrectnessDetails:

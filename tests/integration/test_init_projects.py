@@ -53,11 +53,13 @@ def test_a_node_project_gets_its_commands_and_a_suite_about_its_skill(tmp_path):
         "wrote zelda/test-rest-endpoint.yaml, about the skill rest-endpoint (.claude/skills/rest-endpoint/SKILL.md)",
     ]
     assert "buildCommand: npm run build - left out" in said
-    assert said[said.index("buildCommand: npm run build - left out") + 1] == "  it ended with exit code 3."
+    assert said[said.index("buildCommand: npm run build - left out") + 1] == "  buildCommand ended with exit code 3."
     assert "testCommand: npm test - works" in said
     assert said[-1].endswith("`zelda run rest-endpoint`.")
     config = (project.path / "zelda.config.yaml").read_text()
-    assert "\n# Left out: it ended with exit code 3.\n# buildCommand: npm run build  # package.json\n" in config
+    assert (
+        "\n# Left out: buildCommand ended with exit code 3.\n# buildCommand: npm run build  # package.json\n" in config
+    )
     loaded = load(project.path)
     assert (loaded.config.build_command, loaded.config.test_command) == (None, "npm test")
     assert [suite.resolved.name for suite in loaded.suites] == ["rest-endpoint"]
@@ -70,12 +72,16 @@ def test_a_node_project_gets_its_commands_and_a_suite_about_its_skill(tmp_path):
     assert (test["about"], test["status"]) == ("npm test", "passed")
 
 
-def test_a_python_project_whose_packages_cannot_be_had_keeps_the_command_that_works(tmp_path):
-    project = repository(tmp_path, {"requirements.txt": "no-such-package\n", "tests/test_one.py": UNITTEST})
+def test_a_python_project_whose_packages_cannot_be_had_leaves_out_what_needs_them(tmp_path):
+    files = {"requirements.txt": "no-such-package\n", "tests/test_one.py": UNITTEST}
+    project = repository(tmp_path, files)
     said = init(project, PIP_NO_INDEX="1")
     (setup,) = [line for line in said if line.startswith("setupCommand: ")]
     assert setup.endswith(" -r requirements.txt - left out")
-    assert "testCommand: python3 -m unittest discover -s tests - works" in said
+    assert said[said.index(setup) + 1] == "  setupCommand ended with exit code 1."
+    (test,) = [line for line in said if line.startswith("testCommand: ")]
+    assert test.endswith(" - left out")
+    assert said[said.index(test) + 1] == "  not tried, since setupCommand did not succeed"
     # Said outright, so that nothing finds another one.
     assert (load(project.path).config.setup_command, load(project.path).config.execution.path) == ((), ())
 

@@ -27,7 +27,8 @@ from tests.support.labelled_judge import (
 )
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.judge.prompts import OPENING, mark_of, new_nonce
-from zelda_ci.metrics.base import run_evaluator
+from zelda_ci.metrics.base import JudgeServices, run_evaluator
+from zelda_ci.metrics.citations import CitedPlace
 from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
 from zelda_ci.metrics.tool_usage import ToolUsage
 from zelda_ci.redact import Redactor
@@ -41,7 +42,7 @@ INVENTED = Place(at="turn 1", quote=NOWHERE)
 
 def judged(built: BuiltCase, reply: Reply) -> Sequence[CriterionJudgement]:
     """What the real evaluator makes of it."""
-    evaluator = RequirementFulfillment(LabelledJudge(built, reply), NONCE, Redactor())
+    evaluator = RequirementFulfillment(JudgeServices(LabelledJudge(built, reply), NONCE, Redactor()))
     result = anyio.run(run_evaluator, evaluator, built.context, Redactor())
     assert isinstance(result.details, FulfillmentDetails)
     criteria = result.details.criteria
@@ -59,14 +60,14 @@ def not_as_labelled(built: BuiltCase) -> Iterator[str]:
             yield f"{built.case.name}: {criterion.text} is {criterion.verdict}: {judgement.reasoning}"
         accepted = {(place.where, place.quote or "") for place in judgement.evidence}
         for place in map(built.place, criterion.proof):
-            if (place["where"], place["quote"]) not in accepted:
+            if (CitedPlace.model_validate(place).where, place["quote"]) not in accepted:
                 yield f"{built.case.name}: {place} was not accepted: {judgement.reasoning}"
 
 
 def out_of_sight(built: BuiltCase) -> Iterator[str]:
     """What proves a label and is neither shown to the judge nor to be had with its look-ups."""
     judge = LabelledJudge(built, honest(built))
-    anyio.run(run_evaluator, RequirementFulfillment(judge, NONCE, Redactor()), built.context, Redactor())
+    anyio.run(run_evaluator, RequirementFulfillment(JudgeServices(judge, NONCE, Redactor())), built.context, Redactor())
     question = judge.asked[-1]
     for place in (place for criterion in built.case.criteria for place in criterion.proof):
         # Letters that look like others are shown with their numbers.
@@ -169,7 +170,7 @@ def passed(built: BuiltCase, attitude: str) -> Iterator[str]:
 
 def found(built: BuiltCase, reply: UsageReply) -> dict[str, str]:
     """What the real evaluator of tool usage makes of it."""
-    evaluator = ToolUsage(LabelledJudge(built, honest(built), reply), NONCE, Redactor())
+    evaluator = ToolUsage(JudgeServices(LabelledJudge(built, honest(built), reply), NONCE, Redactor()))
     result = anyio.run(run_evaluator, evaluator, built.context, Redactor())
     return found_of_tools(result.details)
 

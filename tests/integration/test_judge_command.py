@@ -36,7 +36,10 @@ def project_with(tmp_path: Path) -> Project:
     return repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": SUITE})
 
 
-SHOWN = [verdict(1, evidence=HELLO[1:]), verdict(2, evidence=[{"where": "turn 1 call 1", "quote": "hello"}])]
+SHOWN = [
+    verdict(1, evidence=HELLO[1:]),
+    verdict(2, evidence=[{"where": "turn 1 call 1", "quote": "echo hello > greeting.txt"}]),
+]
 
 
 class Judged:

@@ -52,7 +52,7 @@ def answered(request: ApiRequest, judgement: dict[str, Any]) -> Reply:
     """What each of the two judges says: on the criterion, and on the rule, which has no bearing."""
     if request.answer_tool == "answer_verdicts":
         return tool_call(request.answer_tool, {"criteria": [judgement]})
-    rule = {"number": 1, "evidence": [], "reasoning": "No occasion.", "finding": "NOT_APPLICABLE", "tool": ""}
+    rule = {"number": 1, "evidence": [], "reasoning": "No occasion.", "verdict": "NOT_APPLICABLE", "tool": ""}
     return tool_call(str(request.answer_tool), {"findings": [rule]})
 
 
@@ -120,7 +120,7 @@ def an_api_that_refuses_images_is_asked_without_them(project: Project) -> None:
     assert "this image is not shown: the judge's API refused images" in json.dumps(api.requests[-1].messages)
     for metric in ("requirementFulfillment", "toolUsage"):
         assert judged(project, metric)[-1]["details"]["notes"] == [
-            "The judge saw nothing of the session's image: the judge's API refused images."
+            "Of 1 image of the session, the judge did not see 1: the judge's API refused images."
         ]
 
 
@@ -137,5 +137,5 @@ def an_image_that_is_gone_is_missed(project: Project) -> None:
     assert [images_in(request) for request in api.requests] == [[], [], []]
     assert all("this image is not shown: its file is gone" in json.dumps(each.messages) for each in api.requests)
     assert judged(project)[-1]["details"]["notes"] == [
-        "Of the session's image, the files of 1 are gone: the judge did not see them."
+        "Of 1 image of the session, the judge did not see 1: its file is gone."
     ]

@@ -20,17 +20,18 @@ def run(project: Project, *arguments: str, **environment: str) -> tuple[int, str
     return done.returncode, done.stdout, done.stderr
 
 
-def test_a_suite_that_passes_is_a_line_and_one_that_fails_is_whole_before_the_next_begins(tmp_path: Path) -> None:
+def test_a_suite_is_a_line_and_what_failed_is_told_at_the_end(tmp_path: Path) -> None:
     files = {"README.md": "# Sample\n", "zelda/test-a-bad.yaml": BAD, "zelda/test-b-good.yaml": GOOD}
     project = repository(tmp_path, files)
     code, output, errors = run(project, COLUMNS="60")
     assert code == 1, errors
     lines = output.splitlines()
     begins = next(at for at, line in enumerate(lines) if re.search(r"b-good +workspace", line))
-    (failed,) = [at for at, line in enumerate(lines) if re.match(r" +FAIL +a-bad", line) and at < begins]
-    report = "\n".join(lines[failed:begins])
-    for part in ("no such luck", "exit code 3", "Files", "result.json"):
-        assert part in report, output
+    (failed,) = [at for at, line in enumerate(lines) if re.match(r" +FAIL +a-bad +completed", line) and at < begins]
+    assert "exit code 3" in "\n".join(lines[failed:begins])
+    told = output[output.index("What went wrong") :]
+    for part in ("no such luck", "exit code 3", "Next", "test.log"):
+        assert part in told, output
     passed = [line for line in lines if re.match(r" +MEASURED +b-good +completed", line)]
     assert len(passed) == 1, output
     after = "\n".join(lines[lines.index(passed[0]) :])

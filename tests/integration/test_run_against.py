@@ -113,7 +113,8 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
     for done in (compared, shown):
         assert re.search(r"Changed +CLAUDE\.md, line 1\n", done.stdout)
         assert "worse in 1 of 1 suite" in done.stdout
-        assert re.search(r"greeting +regressed +4 +4 +a regression is proven", done.stdout)
+        assert "greeting, worse" in done.stdout
+        assert "4 sessions per suite here, 4 of the base side by side" in " ".join(done.stdout.split())
     assert re.search(rf"Cost +\${sum(map(cost_of, stored)):.4f} ", shown.stdout)
     assert json.loads(zelda(project, "compare", "--json").stdout)["suites"][0]["verdict"] == "regressed"
     assert zelda(project, "report").returncode == 0
@@ -219,7 +220,7 @@ def test_a_dry_run_says_the_most_that_it_could_cost_and_a_budget_that_ends_is_ke
     arms = {each["suite"]: each for each in batch["arms"]}
     assert [each["reason"] for each in arms.values()].count("budget") == 1
     assert sum(each["unpaid"] for each in arms.values()) == 1
-    assert "the budget ended before the first trial; 1 trial more was wanted: inconclusive" in output
+    assert "the budget ended before the first session, and 1 more session was wanted" in output
 
 
 def test_an_interruption_loses_nothing_of_either_side(tmp_path: Path) -> None:
@@ -239,7 +240,6 @@ def test_an_interruption_loses_nothing_of_either_side(tmp_path: Path) -> None:
     assert (
         "stopped after 3 sessions: not compared; run the same command again, it keeps the finished sessions" in output
     )
-    assert re.search(r"greeting +not compared +2 +1 +interrupted", output)
     assert gone(project)
 
 

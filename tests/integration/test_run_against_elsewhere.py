@@ -49,4 +49,6 @@ def test_a_side_that_the_api_refuses_for_good_is_no_evidence_against_the_other(t
     assert {run["status"] for run in batch["runs"]} == {"completed"}
     assert [arms["reason"] for arms in batch["arms"]] == ["failed"]
     (gate,) = (line.strip() for line in output.splitlines() if line.strip().startswith("gate:"))
-    assert gate.startswith("gate: greeting: INCOMPLETE in 4 of 4 trials: sessions of the base failed, so nothing could")
+    assert gate.startswith(
+        "gate: greeting: not judged completely in 4 of 4 sessions: sessions of the base failed, so nothing could"
+    )

@@ -73,7 +73,7 @@ def test_a_session_that_edits_runs_commands_and_commits_becomes_a_result(tmp_pat
     (patch,) = project.results.glob("runs/*/changes.patch")
     assert "+hello" in patch.read_text()
     assert str(Path(".zelda", "runs", result["runId"], "result.json")) in output
-    assert "  greeting: efficiency is 66.7, below the required 99.0" in output
+    assert "  greeting: efficiency is 66.7, and at least 99.0 is required" in output
     assert "Exit code  1, evaluations ran and something failed" in output
 
 

@@ -134,7 +134,7 @@ def handed_in(clones: list[Project], programs: Path, base: str, parts: Path) -> 
 def shown(done: Any) -> list[str]:
     """The reports, without what time says."""
     lines = done.stdout.splitlines()
-    start = next(place for place, line in enumerate(lines) if line.lstrip().startswith("Metric "))
+    start = next(place for place, line in enumerate(lines) if line.lstrip().startswith("Zelda: "))
     told = (
         re.sub(r"\b[\d.]+ (?:s|ms)\b", "T", alike(line))
         for line in lines[start:]

@@ -212,7 +212,7 @@ def test_a_part_that_is_missing_doubled_or_foreign_is_named_and_never_green(tmp_
         assert (done.code, "holds the plan with the hash 000000000000" in done.printed) == (2, True)
         done = run.shard("1/3")
         assert done.code == 2
-        assert "Different number of shards: 2 and 3 (give all jobs the same number of shards)" in done.printed
+        assert "Different number of shards: 2 and 3. Give all jobs the same version, checkout, options" in done.printed
 
         done = run.merge()
         assert (done.code, len(stage.bodies())) == (0, 1), done.printed

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.unit.compare.adaptive import MIXED, PLAN, SURE, PullRequest, Truth, simulate
+from tests.unit.compare.adaptive import MIXED, SURE, PullRequest, Truth, simulate
 from tests.unit.compare.simulation import bounds
 from zelda_ci.compare.comparison import compare_trials
 from zelda_ci.compare.schedule import next_trials
@@ -47,8 +47,8 @@ def test_running_again_adds_up_and_turns_no_regression_green():
         verdicts = []
         for _ in range(3):
             request.run()
-            verdicts.append(compare_trials(PLAN, request.suites).verdict)
+            verdicts.append(compare_trials(request.suites).verdict)
         assert len(set(verdicts)) == 1
-        assert not next_trials(PLAN, request.suites).wanted
+        assert not next_trials(request.suites).wanted
         seen += verdicts[0] is Verdict.REGRESSED
     assert seen >= 40

@@ -9,10 +9,10 @@ import random
 import pytest
 
 from tests.unit.compare.simulation import Truth, bounds, first_criterion_regressed, regressed, simulate
-from zelda_ci.compare.looks import answered
-from zelda_ci.compare.questions import QuestionKey, Sample, ask_criterion
+from zelda_ci.compare.questions import Question, QuestionKey
+from zelda_ci.compare.schedule import answered
 from zelda_ci.domain.comparison import Verdict
-from zelda_ci.domain.suite import ScoreLimits
+from zelda_ci.domain.measures import PASS_RATE
 
 PROMISED = 5.0
 """Percent of comparisons of equal sides that may show any false regression."""
@@ -64,19 +64,16 @@ def test_without_correction_the_same_comparisons_would_be_wrong_far_too_often():
     chance = random.Random(7)
     wrong = corrected = 0
     for _ in range(200):
-        samples = [
-            Sample(
-                tuple(chance.choice((0.0, 100.0)) for _ in range(8)),
-                tuple(chance.choice((0.0, 100.0)) for _ in range(8)),
-            )
-            for _ in range(50)
-        ]
         questions = {
-            QuestionKey("s", str(n), criterion=True): ask_criterion(sample, ScoreLimits())
-            for n, sample in enumerate(samples)
+            QuestionKey("s", str(n), criterion=True): Question(
+                PASS_RATE,
+                tuple(chance.choice((0.0, 100.0)) for _ in range(8)),
+                tuple(chance.choice((0.0, 100.0)) for _ in range(8)),
+            ).by("fisherExact")
+            for n in range(50)
         }
         answers = answered(questions)
-        wrong += any(question.tails.lower.p <= 0.05 for question in questions.values() if question.tails)
+        wrong += any(question.tails.lower.p <= 0.05 for question in questions.values())
         corrected += any(answer.worse <= 0.05 for answer in answers.values())
     assert wrong > 60
     assert corrected <= 10

@@ -18,6 +18,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from tests.builders import MODEL, START, suite
+from tests.support.cited import cite
 from tests.support.projects import ENVIRON
 from tests.support.steered import workspace_in, write
 from zelda_ci.domain.context import EvalContext
@@ -198,9 +199,9 @@ class BuiltCase:
     names: Mapping[str, int]
     """The numbers of the turns that have a name."""
 
-    def place(self, place: Place) -> dict[str, str]:
+    def place(self, place: Place) -> dict[str, Any]:
         """As a judge cites it: by the number of the turn."""
-        return {"where": self.where(place.at), "quote": place.quote}
+        return cite(self.where(place.at), place.quote)
 
     def where(self, at: str) -> str:
         return re.sub(r"^@([\w-]+)", lambda match: f"turn {self.names[match[1]]}", at)

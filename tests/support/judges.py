@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from zelda_ci.domain.session import Usage
+from tests.support.cited import cite
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import A, JudgeAnswer, JudgeQuestion
+from zelda_ci.judge.base import A, JudgeQuestion
 
 Say = Callable[[JudgeQuestion], dict[str, Any]]
 
@@ -21,9 +21,9 @@ class ScriptedJudge:
     model: str = "claude-judge-1"
     asked: list[JudgeQuestion] = field(default_factory=list)
 
-    async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
+    async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
         self.asked.append(question)
-        return JudgeAnswer(form.model_validate(self.say(question)), Usage(), 0.0, 1)
+        return form.model_validate(self.say(question))
 
 
 _ASKED = re.compile(r"^(\d+)\. (?:tool|rules in) (.+)$", re.MULTILINE)
@@ -36,8 +36,8 @@ def asked_about(body: str) -> dict[int, str]:
 
 def use(finding: str, *places: tuple[str, str], reasoning: str = "Because.", tool: str = "") -> dict[str, Any]:
     """What is found of a tool or a rule, with where and quote of each place."""
-    evidence = [{"where": where, "quote": quote} for where, quote in places]
-    return {"evidence": evidence, "reasoning": reasoning, "finding": finding, "tool": tool}
+    evidence = [cite(where, quote) for where, quote in places]
+    return {"evidence": evidence, "reasoning": reasoning, "verdict": finding, "tool": tool}
 
 
 def uses(question: JudgeQuestion | str, found: Mapping[str, dict[str, Any] | None]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tests.builders import suite
+from tests.support.cited import typed
 from tests.support.patience import PATIENCE
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, tool_call
 from zelda_ci.domain.context import EvalContext
@@ -14,13 +15,12 @@ from zelda_ci.domain.details import FulfillmentDetails
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.workspace import Changes, Workspace
-from zelda_ci.judge.anthropic_judge import AnthropicJudge, Backoff, JudgeAccess
+from zelda_ci.judge.anthropic_judge import AnthropicJudge
 from zelda_ci.judge.prompts import new_nonce
-from zelda_ci.metrics.base import run_evaluator
+from zelda_ci.metrics.base import JudgeServices, run_evaluator
 from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
 from zelda_ci.redact import Redactor
 
-FAST = Backoff(first_seconds=0.001, longest_seconds=0.002, most_attempts=4)
 PASSED = [{"where": "turn 1", "quote": "found it"}]
 
 
@@ -30,14 +30,13 @@ def judge(
     model: str = "claude-sonnet-5-5",
     timeout_seconds: float = PATIENCE,
     context_tokens: int = 200_000,
-    backoff: Backoff = FAST,
     notify: Callable[[str], None] = print,
-    forms: Sequence[Sequence[type[BaseModel]]] = (),
+    forms: Sequence[type[BaseModel]] = (),
     **more: Any,
 ) -> AnthropicJudge:
-    """A judge whose key is fake and whose every token costs a dollar; `more` are fields of its access."""
-    access = JudgeAccess(url, "sk-ant-fake-judge", model, context_tokens, 8192, timeout_seconds, **more)
-    return AnthropicJudge(access, Redactor(), _price, notify, backoff, forms)
+    """A judge whose key is fake and whose every token costs a dollar."""
+    fixed = (url, "sk-ant-fake-judge", model, context_tokens, 8192, timeout_seconds, Redactor(), _price, notify)
+    return AnthropicJudge(*fixed, forms=forms, **more)
 
 
 def _price(model: str, usage: Mapping[str, Any]) -> float:
@@ -61,7 +60,7 @@ async def fulfillment(
     about: dict[str, Any] = {"acceptanceCriteria": list(criteria), "answerCriteria": list(answer_criteria)}
     resolved = suite(**about, judge=settings, undecided=undecided)
     context = EvalContext(resolved, workspace, transcript, ApiUsage(), changes)
-    evaluator = RequirementFulfillment(judge(api.url, **access), new_nonce(), Redactor())
+    evaluator = RequirementFulfillment(JudgeServices(judge(api.url, **access), new_nonce(), Redactor()))
     return await run_evaluator(evaluator, context, Redactor())
 
 
@@ -88,16 +87,15 @@ def is_part(request: ApiRequest) -> bool:
 
 def answer(*entries: Mapping[str, Any]) -> Message:
     """What a judge says, of a part or in the end."""
-    form = "answer_part_findings" if any("finding" in entry for entry in entries) else "answer_verdicts"
-    return tool_call(form, {"criteria": list(entries)})
+    return tool_call("answer_verdicts", {"criteria": typed(entries)})
 
 
 def verdict(number: int, what: str = "PASS", evidence: Any = PASSED) -> dict[str, Any]:
-    return {"number": number, "reasoning": f"Because of {number}.", "verdict": what, "evidence": evidence}
+    return {"number": number, "reasoning": f"Because of {number}.", "verdict": what, "evidence": typed(evidence)}
 
 
 def finding(number: int, what: str, evidence: Any = ()) -> dict[str, Any]:
-    return {"number": number, "reasoning": f"Part on {number}.", "finding": what, "evidence": list(evidence)}
+    return {**verdict(number, what, list(evidence)), "reasoning": f"Part on {number}."}
 
 
 def all_pass(request: ApiRequest) -> Message:

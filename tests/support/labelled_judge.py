@@ -4,7 +4,6 @@ What it is asked, it reads from the question, and the form is given with it: so 
 the scripted API, too.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +12,7 @@ from typing import Any
 from tests.support.judge_cases import BuiltCase, Criterion, Place, UsageLabel
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import ToolUsageDetails
-from zelda_ci.domain.session import Usage
-from zelda_ci.judge.base import A, JudgeAnswer, JudgeQuestion
+from zelda_ci.judge.base import A, JudgeQuestion
 from zelda_ci.judge.prompts import OPENING
 
 NOWHERE = "judge cases of Zelda: this sentence stands nowhere at all"
@@ -27,7 +25,7 @@ class Said:
 
     verdict: str
     reasoning: str
-    evidence: Sequence[Mapping[str, str]] = ()
+    evidence: Sequence[Mapping[str, Any]] = ()
 
 
 # What is said of a criterion, and how often that was asked before.
@@ -67,10 +65,10 @@ class LabelledJudge:
     asked: list[JudgeQuestion] = field(default_factory=list)
     _times: dict[str, int] = field(default_factory=dict)
 
-    async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
+    async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
         self.asked.append(question)
         given = self.answer(text_of(question), form.model_json_schema())
-        return JudgeAnswer(form.model_validate(given), Usage(), 0.0, 1)
+        return form.model_validate(given)
 
     def answer(self, question: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """Fill in a form.
@@ -79,9 +77,9 @@ class LabelledJudge:
             question: All that was sent.
             schema: Of the form.
         """
-        is_part = "NO_EVIDENCE" in json.dumps(schema) or "observations" in schema["properties"]
+        is_part = "This is part" in question
         if "criteria" not in schema["properties"]:
-            return self._of_tools(question, "observations" if is_part else "findings")
+            return self._of_tools(question, is_part=is_part)
         return {"criteria": [self._entry(*asked, question, is_part=is_part) for asked in self._asked(question)]}
 
     def _asked(self, question: str) -> Iterator[tuple[int, Criterion]]:
@@ -103,7 +101,7 @@ class LabelledJudge:
         self._times[what] = self._times.get(what, -1) + 1
         return self._times[what]
 
-    def _of_tools(self, question: str, key: str) -> dict[str, Any]:
+    def _of_tools(self, question: str, *, is_part: bool) -> dict[str, Any]:
         reply = self.of_usage or honest_on_tools(self.built)
         said = {label.of: reply(label) for label in self.built.case.usage}
         numbers = {of: _number_of(of, question) for of in said}
@@ -112,13 +110,12 @@ class LabelledJudge:
                 "number": numbers[of],
                 "evidence": one.evidence,
                 "reasoning": one.reasoning,
-                "facts": one.reasoning,
-                "finding": one.verdict,
+                "verdict": one.verdict,
             }
             for of, one in said.items()
-            if numbers[of] and (key == "findings" or _found(one, question)["evidence"])
+            if numbers[of] and (not is_part or _found(one, question)["evidence"])
         ]
-        return {key: entries}
+        return {"findings": entries}
 
 
 def _number_of(of: str, question: str) -> int | None:
@@ -151,16 +148,15 @@ def found_of_tools(details: Record | None) -> dict[str, str]:
 
 def text_of(question: JudgeQuestion) -> str:
     """All that a question sends."""
-    common = question.common.blocks if question.common else ()
-    return "\n".join([*common, question.system, *question.shared, question.body])
+    return "\n".join([*question.common.blocks, question.system, *question.shared, question.body])
 
 
 def _found(said: Said, part: str) -> dict[str, Any]:
     """What a part of a long transcript shows: of what would be cited, that which stands in it."""
     here = [place for place in said.evidence if plain(place["quote"]) in plain(part)]
     if not here or said.verdict == "UNDECIDED":
-        return {"evidence": [], "reasoning": "", "facts": "", "finding": "NO_EVIDENCE"}
-    return {"evidence": here, "reasoning": said.reasoning, "facts": said.reasoning, "finding": said.verdict}
+        return {"evidence": [], "reasoning": "", "verdict": "NO_EVIDENCE"}
+    return {"evidence": here, "reasoning": said.reasoning, "verdict": said.verdict}
 
 
 def plain(text: str) -> str:

@@ -19,14 +19,15 @@ from pydantic import AwareDatetime, ValidationError
 from zelda_ci.ci.commands import AcceptCriteria, parse_command
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import number, text
-from zelda_ci.compare.acceptance import is_about_criteria
+from zelda_ci.compare.gate import is_about_criteria
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
 from zelda_ci.github.comments import Comment, Thread, marker, permission_of, read_thread
 from zelda_ci.redact import Redactor
-from zelda_ci.report.builders.replies import accepted_sentence
+from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.text import sentence
 
 WRITERS = frozenset({"admin", "maintain", "write"})
 # The newest; each may ask for the permission of one more person.
@@ -157,4 +158,5 @@ def apply_acceptances(case: CiContext, result: CiResult, pull_request: int | Non
         case.log.say(f"{UNKNOWN}: {problem.message}")
         return
     for noted in result.gate.accepted:
-        case.log.say(accepted_sentence(noted))
+        by, because = noted.acceptance.by, noted.acceptance.because
+        case.log.say(sentence(f"accepted by {by}: {gate_sentence(noted.reason)}; because {because}"))

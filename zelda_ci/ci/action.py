@@ -132,7 +132,7 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
     case = replace(case, refused=found)
     chosen = selection.choose_suites(case, loaded, source)
     if chosen:
-        for line in (*reasons(chosen.choices), *chosen.notes):
+        for line in (*reasons(chosen.choices, runs=True), *chosen.notes):
             case.log.say(sentence(line))
         if not chosen.names:
             return selection.report_nothing(replace(case, notes=notes), chosen)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from zelda_ci.ci.event import Decision
 from zelda_ci.ci.settings import ActionSettings
-from zelda_ci.compare.acceptance import accept
-from zelda_ci.compare.gate import gate, recorded_settings
+from zelda_ci.compare.gate import accept, gate, recorded_settings
 from zelda_ci.compare.pool import TrialPool
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
 from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult, NotLoaded

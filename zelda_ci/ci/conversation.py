@@ -24,7 +24,7 @@ from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import number, text
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.ci.stored_artifacts import StoredResults, read_stored
-from zelda_ci.compare.acceptance import failing_criteria
+from zelda_ci.compare.gate import failing_criteria
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
 from zelda_ci.github.api import Api
 from zelda_ci.github.comments import (
@@ -42,8 +42,6 @@ from zelda_ci.github.comments import (
 from zelda_ci.github.revisions import newest_run, run_again
 from zelda_ci.github.schemas import Artifact, PullRequest, WorkflowRun, understand
 from zelda_ci.redact import Redactor
-from zelda_ci.report.builders import replies
-from zelda_ci.report.builders.replies import Reply
 from zelda_ci.report.markdown import render_reply
 
 # Of one pull request: whoever may not write gets a reaction only from then on, and nobody hears of it.
@@ -85,7 +83,7 @@ class AskedComment:
 class Response:
     """What a command comes to."""
 
-    reply: Reply
+    reply: str
     is_done: bool = False
     record: AcceptanceRecord | None = None
     runs_again: WorkflowRun | None = None
@@ -153,14 +151,14 @@ class _Talk:
         """Say no, a few times for everybody together."""
         self.show("confused")
         if len(_refusals(self.thread)) < MAX_REFUSALS:
-            mine = self._post(REFUSAL, replies.NOT_PERMITTED)
+            mine = self._post(REFUSAL, render_reply("not_permitted"))
             # Many may have asked at the same moment, and each job sees that it is the first.
             surplus = _refusals(read_thread(self.api, self.asked.pull_request))[MAX_REFUSALS:]
             if mine.id in {comment.id for comment in surplus}:
                 with suppress(GitHubError):
                     self.api.delete(f"issues/comments/{mine.id}")
 
-    def _post(self, hidden: str, reply: Reply, key: str = "") -> Comment:
+    def _post(self, hidden: str, reply: str, key: str = "") -> Comment:
         key = key or reply_key(self.asked.id)
         path, body = f"issues/{self.asked.pull_request}/comments", {"body": _body(key, hidden, reply)}
         try:
@@ -173,15 +171,15 @@ class _Talk:
         return posted[0] if posted else comment_in(self.api.post(path, body))
 
 
-def _body(key: str, hidden: str, reply: Reply) -> str:
-    return f"{marker(key)}\n{hidden}\n{render_reply(reply)}"
+def _body(key: str, hidden: str, reply: str) -> str:
+    return f"{marker(key)}\n{hidden}\n{reply}"
 
 
 def _refusals(thread: Thread) -> list[Comment]:
     return [comment for comment in thread.comments if comment.body.split("\n")[1:2] == [REFUSAL]]
 
 
-def _run_again(api: Api, run: WorkflowRun) -> Reply | None:
+def _run_again(api: Api, run: WorkflowRun) -> str | None:
     """Have it run again; returns what to say where GitHub does not take it."""
     try:
         run_again(api, run.id, only_failed=run.conclusion in FAILED)
@@ -190,7 +188,8 @@ def _run_again(api: Api, run: WorkflowRun) -> Reply | None:
         if error.code not in {"GITHUB_NOT_PERMITTED", "GITHUB_REFUSED", "GITHUB_NOT_FOUND", "GITHUB_ANSWER_LOST"}:
             raise
         is_permitted = error.code != "GITHUB_NOT_PERMITTED"
-        return replies.cannot_run_again(error.detail or error.message, run.url, is_permitted=is_permitted)
+        why = error.detail or error.message
+        return render_reply("cannot_run_again", why=why, url=run.url, is_permitted=is_permitted)
     return None
 
 
@@ -206,10 +205,10 @@ class _Commands:
     def carry_out(self, command: Command) -> Response:
         """Do it, as far as it does not have to wait for the answer."""
         if isinstance(command, AskHelp):
-            return Response(replies.helping(command.problem), is_done=not command.problem)
+            return Response(render_reply("help", problem=command.problem), is_done=not command.problem)
         pull = understand(PullRequest, self.api.get(f"pulls/{self.asked.pull_request}"))
         if pull.state != "open":
-            return Response(replies.CLOSED)
+            return Response(render_reply("closed"))
         match command:
             case RunAgain(suites=()):
                 return self._rerun(pull)
@@ -225,27 +224,26 @@ class _Commands:
         except GitHubError as error:
             if error.code != "GITHUB_NOT_FOUND":
                 raise
-            return Response(replies.no_workflow(workflow))
+            return Response(render_reply("no_workflow", name=workflow))
         if run is None:
-            return Response(replies.no_run(workflow))
+            return Response(render_reply("no_run", name=workflow))
         if run.conclusion == "action_required":
-            return Response(replies.needs_approval(run.url))
+            return Response(render_reply("needs_approval", url=run.url))
         if run.status != "completed":
-            return Response(replies.still_running(run.url))
+            return Response(render_reply("still_running", url=run.url))
         problem = _run_again(self.api, run)
-        said = problem or replies.runs_again(run.url, only_failed=run.conclusion in FAILED)
+        said = problem or render_reply("runs_again", url=run.url, only_failed=run.conclusion in FAILED)
         return Response(said, is_done=problem is None)
 
     def _start(self, command: RunAgain | RunCommit, pull: PullRequest) -> Response:
         """Have the next job of this workflow run a commit."""
         context = self.case.settings.context
-        page = (pull.number, pull.head.sha, context.server_url, context.repository)
+        page = f"{context.server_url}/{context.repository}/pull/{pull.number}/files/{pull.head.sha}"
         commit = pinned(command, pull, context.repository_id)
-        if commit is None:
-            return Response(replies.commit_wanted(*page))
         if commit != pull.head.sha:
-            return Response(replies.commit_moved(*page))
-        said = replies.starting(command.suites, context.url_of(context.run_id))
+            moved = commit is not None
+            return Response(render_reply("which_commit", commit=pull.head.sha, page=page, moved=moved))
+        said = render_reply("starting", suites=command.suites, url=context.url_of(context.run_id))
         return Response(said, is_done=True, outputs={"run-commit": commit})
 
     def _accept(self, command: AcceptCriteria, pull: PullRequest) -> Response:
@@ -257,10 +255,11 @@ class _Commands:
         )
         if failing is None:
             is_foreign = any(not _is_own(run, own) for run in runs)
-            return Response(replies.foreign_results() if is_foreign else replies.nothing_stored(command.suite))
+            stored = render_reply("nothing_stored", suite=command.suite)
+            return Response(render_reply("foreign_results") if is_foreign else stored)
         wanted = [name for place, name in failing.items() if command.number in {None, place}]
         if not wanted:
-            return Response(replies.nothing_fails(command.suite, command.number))
+            return Response(render_reply("nothing_fails", suite=command.suite, number=command.number))
         return self._recorded(command, wanted, self._failed_run(pull))
 
     def _recorded(self, command: AcceptCriteria, criteria: list[str], run: WorkflowRun | None) -> Response:
@@ -276,9 +275,10 @@ class _Commands:
         )
         reason = Redactor(self.case.settings.secrets())(command.reason)
         url = run.url if run else ""
-        said = replies.accepted(command.suite, criteria, self.asked.login, reason, url, again=run is not None)
+        values = {"suite": command.suite, "criteria": criteria, "by": self.asked.login, "reason": reason, "url": url}
+        said = render_reply("accepted", **values)
         if length(_body(reply_key(self.asked.id), hidden_line(record), said)) > MAX_BODY_LENGTH:
-            return Response(replies.too_much())
+            return Response(render_reply("too_much"))
         return Response(said, is_done=True, record=record, runs_again=run)
 
     def _failed_run(self, pull: PullRequest) -> WorkflowRun | None:

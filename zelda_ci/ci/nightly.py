@@ -84,9 +84,10 @@ class _DriftIssue:
             return self._now.replace(drifts=tuple(drifts))
         issue = self._write(ours[0] if ours else None, told)
         for spare in ours[1:]:
-            close_issue(self._api, spare, self._key, render_drifts(words.kept_elsewhere(issue.url)))
-        kept = (drift if drift.accepted else drift.replace(issue=issue.number) for drift in drifts)
-        return self._now.replace(drifts=tuple(kept), author=issue.author)
+            kept = words.drift_issue((), (), str, issue.url, ending=words.KEPT_ELSEWHERE, place="the older issue")
+            close_issue(self._api, spare, self._key, render_drifts(kept))
+        marked = (drift if drift.accepted else drift.replace(issue=issue.number) for drift in drifts)
+        return self._now.replace(drifts=tuple(marked), author=issue.author)
 
     def _write(self, found: KeptIssue | None, told: Sequence[Drift]) -> KeptIssue:
         title, body = render_title(words.issue_title(told)), self._body(told)
@@ -107,7 +108,8 @@ class _DriftIssue:
 
     def _body(self, drifts: Sequence[Drift], ending: str = "") -> str:
         context = self._case.settings.context
-        return render_drifts(words.drift_view(drifts, self._now.nights, context.run_id, context.url_of, ending))
+        here = context.url_of(context.run_id)
+        return render_drifts(words.drift_issue(drifts, self._now.nights, context.url_of, here, ending=ending))
 
     def _say(self, text: str) -> None:
         self._case.log.say(text)

@@ -22,7 +22,7 @@ from zelda_ci.pipeline.changed_files import read_changes, unknown
 from zelda_ci.pipeline.selecting import evidence, project_files
 from zelda_ci.redact import Redactor
 from zelda_ci.report.markdown import render_nothing_to_run
-from zelda_ci.selection.choice import SuiteChoice, choose, left_out, run_if_either, steering_changes, trials_may_tell
+from zelda_ci.selection.choice import SuiteChoice, choose, reasons, run_if_either, steering_changes, trials_may_tell
 from zelda_ci.selection.effects import ChangeSet
 from zelda_ci.workspace.git import Git, prepare
 
@@ -47,7 +47,7 @@ class ChosenSuites:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is not run, and why."""
-        return left_out(self.choices)
+        return reasons(self.choices, runs=False)
 
 
 def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) -> ChosenSuites | None:

@@ -8,7 +8,6 @@ import signal
 import sys
 from contextlib import suppress
 from importlib import import_module
-from types import FrameType
 from typing import Any, TextIO
 
 import click
@@ -53,41 +52,23 @@ class CommandOutput(io.FileIO):
 def take_over() -> CommandOutput | None:
     """Put such streams in the place of Python's own; returns standard output's, absent where another stands there."""
     for number in range(3):
-        _keep_open(number)
-    output, sys.stdout = _replaced(sys.stdout, 1)
-    _, sys.stderr = _replaced(sys.stderr, 2)
-    return output
-
-
-def _keep_open(number: int) -> None:
-    """A closed one would become the next file that is opened, and what is printed would be written there."""
-    try:
-        os.fstat(number)
-    except OSError:
-        opened = os.open(os.devnull, os.O_RDWR)
-        if opened != number:
-            os.dup2(opened, number)
-            os.close(opened)
-
-
-def _replaced(stream: Any, number: int) -> tuple[CommandOutput | None, Any]:
-    """Python has no stream where the descriptor was closed; one that is not of the descriptor is somebody's own."""
-    try:
-        own = stream is None or (isinstance(stream, io.TextIOWrapper) and stream.fileno() == number)
-    except (OSError, ValueError):
-        own = False
-    if not own:
-        return None, stream
-    output = CommandOutput(number)
-    # What a terminal's encoding cannot show becomes a question mark instead of an end.
-    text = io.TextIOWrapper(
-        io.BufferedWriter(output),
-        encoding=stream.encoding if stream else "utf-8",
-        errors="replace",
-        line_buffering=stream.line_buffering if stream else False,
-        write_through=stream.write_through if stream else False,
-    )
-    return output, text
+        try:
+            os.fstat(number)
+        except OSError:
+            # A closed one would become the next file that is opened, and what is printed would be written there.
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+    outputs = {}
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if (stream := getattr(sys, name)) is getattr(sys, f"__{name}__"):
+            outputs[number] = CommandOutput(number)
+            # Python has no stream where the descriptor was closed. What a terminal's encoding cannot show becomes a
+            # question mark instead of an end.
+            buffer, encoding = io.BufferedWriter(outputs[number]), stream.encoding if stream else "utf-8"
+            setattr(sys, name, io.TextIOWrapper(buffer, encoding, errors="replace", line_buffering=True))
+    return outputs.get(1)
 
 
 OUR_FAILURE = 2
@@ -100,36 +81,33 @@ def run(argv: list[str]) -> int:
     output = take_over()
     text: TextIO = sys.stdout
     try:
-        code = _obey(argv)
+        code = _run_command(argv)
     except BaseException as exc:  # noqa: BLE001 - the last line of defence: whatever escapes is no success
         code = _exit_code(exc)
         with suppress(BaseException):  # a terminal, memory or patience may be at its end, and the code stays
-            _tell(exc)
-    return _delivered(code if 0 <= code <= MAX_EXIT_CODE else OUR_FAILURE, text, output)
-
-
-def _obey(argv: list[str]) -> int:
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # What nohup has set to be ignored stays so.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _interrupt)
-    debug_log.listen()
-    if instruction := os.environ.get("_ZELDA_COMPLETE"):
-        return import_module("zelda_ci.cli.completion").answer(instruction)  # type: ignore[no-any-return]
-    code = zelda.main(_verbose_first(argv), prog_name="zelda", standalone_mode=False)
-    return code if isinstance(code, int) else 0
-
-
-def _delivered(code: int, text: TextIO, output: CommandOutput | None) -> int:
-    """The exit code, unless what was printed did not get to where it was to be kept: nobody would notice otherwise."""
+            _print_error(exc)
+    code = code if 0 <= code <= MAX_EXIT_CODE else OUR_FAILURE
     with suppress(BaseException):
         for stream in (text, sys.stderr):
             stream.flush()
     if output is None or output.failure is None:
         return code
+    # What was printed did not get to where it was to be kept, and nobody would notice otherwise.
     with suppress(BaseException):
         echo(f"error: Standard output could not be written: {output.failure.strerror}.", err=True)
     return max(code, OUR_FAILURE)
+
+
+def _run_command(argv: list[str]) -> int:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # What nohup has set to be ignored stays so.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
+    debug_log.listen()
+    if instruction := os.environ.get("_ZELDA_COMPLETE"):
+        return import_module("zelda_ci.cli.completion").answer(instruction)  # type: ignore[no-any-return]
+    code = zelda.main(_verbose_first(argv), prog_name="zelda", standalone_mode=False)
+    return code if isinstance(code, int) else 0
 
 
 def _verbose_first(argv: list[str]) -> list[str]:
@@ -142,16 +120,12 @@ def _verbose_first(argv: list[str]) -> list[str]:
 def _exit_code(exc: BaseException) -> int:
     """What an exception means: Zelda's failure where nobody foresaw it, even one that asks to end with success."""
     match exc:
-        case click.exceptions.Exit():
-            return exc.exit_code
-        case ZeldaError():
+        case click.exceptions.Exit() | ZeldaError():
             return exc.exit_code
         case BaseExceptionGroup():
             return max(OUR_FAILURE, *map(_exit_code, exc.exceptions))
-        case _ if _is_interruption(exc):
-            return EXIT_INTERRUPTED
         case _:
-            return OUR_FAILURE
+            return EXIT_INTERRUPTED if _is_interruption(exc) else OUR_FAILURE
 
 
 def _is_interruption(exc: BaseException) -> bool:
@@ -159,7 +133,7 @@ def _is_interruption(exc: BaseException) -> bool:
     return isinstance(exc, click.Abort | KeyboardInterrupt) and not isinstance(exc.__cause__, EOFError)
 
 
-def _tell(exc: BaseException) -> None:
+def _print_error(exc: BaseException) -> None:
     match exc:
         case click.exceptions.Exit():
             pass
@@ -170,22 +144,14 @@ def _tell(exc: BaseException) -> None:
             debug_log.explain(exc)
         case BaseExceptionGroup():
             for inner in exc.exceptions:
-                _tell(inner)
+                _print_error(inner)
         case _ if _is_interruption(exc):
             echo("interrupted", err=True)
         case _:
-            _apologise(exc)
-
-
-def _interrupt(_signum: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
-def _apologise(exc: BaseException) -> None:
-    # click and others turn what they caught into an end of the process: the cause says more.
-    cause = exc.__context__ if isinstance(exc, SystemExit) and exc.__context__ else exc
-    echo("error: ", fg="red", nl=False, err=True)
-    echo(f"Zelda failed unexpectedly ({type(cause).__name__}: {cause}).", err=True)
-    log = debug_log.keep(exc)
-    where = f"The details are in {log}" if log else "Run it again with --verbose to see the details"
-    echo(f"{where}; a report of them would help.", dim=True, err=True)
+            # click and others turn what they caught into an end of the process: the cause says more.
+            cause = exc.__context__ if isinstance(exc, SystemExit) and exc.__context__ else exc
+            echo("error: ", fg="red", nl=False, err=True)
+            echo(f"Zelda failed unexpectedly ({type(cause).__name__}: {cause}).", err=True)
+            log = debug_log.keep(exc)
+            where = f"The details are in {log}" if log else "Run it again with --verbose to see the details"
+            echo(f"{where}; a report of them would help.", dim=True, err=True)

@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from zelda_ci import app
-from zelda_ci.cli import completion, options, report
+from zelda_ci.cli import options, printing
 from zelda_ci.config.environment import read_environment
-from zelda_ci.overrides import Overrides
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.checks import check_view
@@ -20,23 +19,14 @@ from zelda_ci.report.terminal.pages import print_checks
     epilog="Examples: `zelda check` looks at everything; `zelda check rest-endpoint --json` looks at one suite, for "
     "programs. Exit codes: 0 a run can begin, 2 something has to be mended first."
 )
-@click.argument("names", nargs=-1, metavar="[SUITE]...", shell_complete=completion.suites)
+@click.argument("names", **options.NAMES, **options.OF_ORDER)
 @options.project
-@click.option("--tag", "tags", multiple=True, help="Only suites with this tag; may be given several times.")
-@options.overrides("check")
+@click.option("--tag", "tags", **options.TAGS, **options.OF_ORDER)
+@options.order("check")
 @options.unsafe
 @options.commit
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON; progress goes to standard error.")
-def check(
-    overrides: Overrides,
-    *,
-    names: tuple[str, ...],
-    project: Path,
-    tags: tuple[str, ...],
-    unsafe: bool,
-    commit: str | None,
-    as_json: bool,
-) -> int:
+def check(order: RunOrder, *, project: Path, as_json: bool) -> int:
     """Try everything that a run needs, without a session.
 
     Setup, build and test commands run on the tested files, in the sandbox and environment that they have after a
@@ -45,15 +35,12 @@ def check(
 
     `zelda run` and `zelda ci` do the same before they spend anything, and remember what went well.
     """
-    loaded = app.load(project, names)
-    order = options.tested(RunOrder(names, tags, overrides, unsafe=unsafe), commit)
-    invocation = app.Invocation(loaded, order, read_environment(os.environ))
-    report.ask_about_isolation(invocation)
-    with report.progress(as_json=as_json) as emit:
+    invocation = app.Invocation(app.load(project, order.names), order, read_environment(os.environ))
+    printing.ask_about_isolation(invocation)
+    with printing.progress(as_json=as_json) as emit:
         found = invocation.check(emit)
     if as_json:
-        report.print_json(found)
+        printing.print_json(found)
     else:
         print_checks(terminal.open_console(sys.stdout), check_view(found))
-    sys.stdout.flush()
     return found.exit_code

@@ -53,13 +53,17 @@ EXIT_CODES = (
 @click.command(help=HELP, epilog=EXIT_CODES)
 def ci() -> int:
     """Carry out the step; everything that is printed is for the runner."""
-    log = _only_voice()
-    console = terminal.open_console(cast("TextIO", log.text))
-    with terminal.progress(console, plain=True) as emit:
+    # The runner looks for commands in both streams: from here on, whoever prints to either prints harmless text.
+    log = Log(sys.stdout, masking=os.environ.get("GITHUB_ACTIONS") == "true")
+    sys.stdout = sys.stderr = text = cast("TextIO", log.text)
+    with terminal.progress(terminal.open_console(text), plain=True) as emit:
         try:
             return action.ci(os.environ, log, _Grouped(log, emit))
         except ZeldaError as problem:
-            _explain(log, problem)
+            if os.environ.get("GITHUB_ACTIONS"):
+                log.report("error", problem.user_message, title="Zelda could not do its work")
+            else:
+                log.say(f"error: {problem.user_message}")
             publish.give_up(os.environ, log, problem.user_message, "broken")
             return problem.exit_code
         except KeyboardInterrupt:
@@ -70,21 +74,6 @@ def ci() -> int:
             log.report("error", f"{UNEXPECTED} ({type(problem).__name__}).", title="Zelda")
             publish.give_up(os.environ, log, UNEXPECTED, "broken")
             raise
-
-
-def _explain(log: Log, problem: ZeldaError) -> None:
-    """As a remark for the runner; a person who tries this on a terminal reads a sentence."""
-    if os.environ.get("GITHUB_ACTIONS"):
-        log.report("error", problem.user_message, title="Zelda could not do its work")
-    else:
-        log.say(f"error: {problem.user_message}")
-
-
-def _only_voice() -> Log:
-    """The runner looks for commands in both streams: from here on, whoever prints to either prints harmless text."""
-    log = Log(sys.stdout, masking=os.environ.get("GITHUB_ACTIONS") == "true")
-    sys.stdout = sys.stderr = cast("TextIO", log.text)
-    return log
 
 
 class _Grouped:

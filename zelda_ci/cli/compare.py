@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from zelda_ci.cli import completion, options, report
+from zelda_ci.cli import completion, options, printing
 from zelda_ci.cli.output import echo, echo_raw
-from zelda_ci.cli.sides import ComparedSides
 from zelda_ci.config.project import examine, results_folder
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.pipeline.comparing import Compared, changed_steering, compare_sides
+from zelda_ci.pipeline.comparing import changed_steering, compare_sides, kept_comparison
+from zelda_ci.pipeline.html_report import report_of_arms
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.builders.gate import gate_sentences
@@ -50,28 +50,38 @@ def compare(
     if as_json and markdown:
         raise ConfigError("--json and --markdown exclude each other.", hint="Give one of them.", code="USAGE")
     results_dir = results_folder(project)
-    made = ComparedSides.read(results_dir) if baseline is None else None
+    history = RunHistory(results_dir)
+    newest = history.overview().runs[:1] if baseline is None else ()
+    made = kept_comparison(results_dir, newest[0].batch_id) if newest else None
     if made:
-        compared, view = made.compared, made.view()
+        compared, view = made[1], printing.sides_view(report_of_arms(*made))
     else:
-        history = RunHistory(results_dir)
-        sides = read_side(history, baseline or f"{LATEST}~1"), read_side(history, candidate)
-        compared = compare_sides(*sides, configured_gates(project), allow_mixed=allow_mixed, pair_suites=True)
-        changes = changed_steering(history, sides[0].runs, sides[1].runs)
-        names = {"baseline": sides[0].name, "candidate": sides[1].name}
+        before, after = read_side(history, baseline or f"{LATEST}~1"), read_side(history, candidate)
+        compared = compare_sides(before, after, configured_gates(project), allow_mixed=allow_mixed, pair_suites=True)
+        changes = changed_steering(history, before.runs, after.runs)
+        names = {"baseline": before.name, "candidate": after.name}
         view = comparison_view(compared.comparison, compared.gate, **names, changes=changes)
     if as_json:
-        report.print_json(compared.comparison)
+        printing.print_json(compared.comparison)
     elif markdown:
         with one_at_a_time("zelda_ci.report.markdown"):
             from zelda_ci.report.markdown import render_comparison  # noqa: PLC0415 - jinja2 takes its time
 
         echo_raw(render_comparison(view), nl=False)
     elif made:
-        made.show(whole=True)
+        printing.print_sides(report_of_arms(*made), whole=True)
     else:
         print_comparison(terminal.open_console(sys.stdout), view)
-    return _exit_code(compared, gate_printed=not (as_json or markdown))
+    if as_json or markdown:
+        for reason in gate_sentences(compared.gate):
+            echo(f"gate: {reason}", err=True)
+    if compared.empty:
+        hint = "Run the candidate again; `zelda show` says why its runs failed."
+        raise StorageError("No run of the candidate is valid, so nothing was compared.", hint=hint, code="NO_VALID_RUN")
+    if compared.broken:
+        hint = "Run the candidate again; `zelda show` says what went wrong."
+        raise StorageError(f"{', '.join(compared.broken)} could not be evaluated.", hint=hint, code="NOT_EVALUATED")
+    return compared.gate.exit_code
 
 
 def configured_gates(project: Path) -> Mapping[str, GateSettings]:
@@ -86,16 +96,3 @@ def configured_gates(project: Path) -> Mapping[str, GateSettings]:
             return {}
         raise examination.error()
     return {suite.resolved.name: suite.resolved.gate for suite in examination.project.suites}
-
-
-def _exit_code(compared: Compared, *, gate_printed: bool) -> int:
-    if not gate_printed:
-        for reason in gate_sentences(compared.gate):
-            echo(f"gate: {reason}", err=True)
-    if compared.empty:
-        hint = "Run the candidate again; `zelda show` says why its runs failed."
-        raise StorageError("No run of the candidate is valid, so nothing was compared.", hint=hint, code="NO_VALID_RUN")
-    if compared.broken:
-        hint = "Run the candidate again; `zelda show` says what went wrong."
-        raise StorageError(f"{', '.join(compared.broken)} could not be evaluated.", hint=hint, code="NOT_EVALUATED")
-    return compared.gate.exit_code

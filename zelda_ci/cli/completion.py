@@ -1,5 +1,6 @@
 """`zelda completion`: the shell's script, and what is offered for suites, runs and batches."""
 
+import re
 from pathlib import Path
 
 import click
@@ -30,13 +31,7 @@ class Bash(BashComplete):
     def get_completion_args(self) -> tuple[list[str], str]:
         """The words before, and the one that is being typed, as the user sees them."""
         args, last = super().get_completion_args()
-        words: list[str] = []
-        for word in [*args, last]:
-            if words and (word == ":" or words[-1].endswith(":")):
-                words[-1] += word
-            else:
-                words.append(word)
-        *before, typed = words
+        *before, typed = re.sub(r"\n?:\n?", ":", "\n".join([*args, last])).split("\n")
         self.behind = typed[: len(typed) - len(last.removeprefix(":"))]
         return before, typed
 
@@ -49,7 +44,6 @@ add_completion_class(Bash, "bash")
 
 
 @click.command(
-    short_help="Print the script that makes your shell complete commands, suites and run ids.",
     epilog='bash: add `eval "$(zelda completion bash)"` to ~/.bashrc; zsh: `eval "$(zelda completion zsh)"` to '
     "~/.zshrc; fish: `zelda completion fish > ~/.config/fish/completions/zelda.fish`.",
 )

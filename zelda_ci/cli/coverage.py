@@ -4,9 +4,8 @@ from pathlib import Path
 
 import click
 
-from zelda_ci.cli import options, report
+from zelda_ci.cli import options, printing
 from zelda_ci.config.project import results_folder
-from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import StorageError
 from zelda_ci.report.builders.coverage import coverage_view
 from zelda_ci.selection.evidence import coverage as covered
@@ -31,22 +30,18 @@ def coverage(*, source: Path | None, project: Path, suites: tuple[str, ...], as_
     What no suite ever touches comes first. RESULTS is a file with results, or the folder of an artifact; without it,
     the newest runs that are stored here are read. No session runs.
     """
-    runs = _of_source(source) if source else _stored(RunHistory(results_folder(project)), suites)
-    found = covered([run for run in runs if not suites or run.suite in suites])
+    if source:
+        file = source / RESULTS if source.is_dir() else source
+        if not file.is_file():
+            hint = "Give the folder of an artifact of `zelda ci`, or a file that `zelda run --json` printed."
+            raise StorageError(f"{source} holds no {RESULTS}.", hint=hint, code="NO_RUNS")
+        runs = [run for run in read_results(file) if not suites or run.suite in suites]
+    else:
+        history = RunHistory(results_folder(project))
+        stored = [run for run in history.overview().runs if not suites or run.suite in suites]
+        runs = [history.result(run.run_id) for run in stored[:MAX_RUNS]]
+    found = covered(runs)
     if as_json:
-        report.print_json(found)
-        return
-    report.print_table(coverage_view(found))
-
-
-def _of_source(source: Path) -> tuple[RunResult, ...]:
-    file = source / RESULTS if source.is_dir() else source
-    if not file.is_file():
-        hint = "Give the folder of an artifact of `zelda ci`, or a file that `zelda run --json` printed."
-        raise StorageError(f"{source} holds no {RESULTS}.", hint=hint, code="NO_RUNS")
-    return read_results(file)
-
-
-def _stored(history: RunHistory, suites: tuple[str, ...]) -> list[RunResult]:
-    runs = [run for run in history.overview().runs if not suites or run.suite in suites]
-    return [history.result(run.run_id) for run in runs[:MAX_RUNS]]
+        printing.print_json(found)
+    else:
+        printing.print_table(coverage_view(found))

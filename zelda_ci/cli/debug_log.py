@@ -4,13 +4,12 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from zelda_ci.cli.output import echo
+from zelda_ci.cli.output import echo, typed_path
 from zelda_ci.config import environment
 from zelda_ci.errors import ConfigError, NotStoredError, ZeldaError
 from zelda_ci.files import ownership, untrusted
@@ -19,6 +18,8 @@ from zelda_ci.redact import Redactor, SafeText
 
 MAX_LOG_BYTES = 5_000_000
 NAME = "debug.log"
+# The folder that the command was given; `options.project` sets it.
+project = Path()
 
 
 def redacted(text: str) -> SafeText:
@@ -54,71 +55,52 @@ def keep(problem: BaseException, *, anywhere: bool = True) -> str | None:
 def append(text: str, *, anywhere: bool = True) -> str | None:
     """Add an entry; the log's path as the user would type it, or None where nothing was written.
 
-    Args:
-        text: The entry.
-        anywhere: Where there are no results of a project that it could lie with, take the user's own folder.
+    Where there are no results of a project that it could lie with, it goes into the user's own folder, or nowhere.
     """
     try:
-        folder = _folder(Path.cwd(), tuple(sys.argv), anywhere=anywhere)
-        return _typed(_append(folder, text)) if folder else None
+        folder = _folder(Path.cwd() / project, anywhere=anywhere)
+        if folder is None:
+            return None
+        path = folder / NAME
+        untrusted.refuse_links(folder)
+        if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
+            path.replace(folder / f"{NAME}.1")
+        with open(path, "a", encoding="utf-8", opener=untrusted.open_regular) as log:
+            ownership.hand_over(log.fileno(), folder)
+            log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n{redacted(text)}\n")
+        return typed_path(path)
     except (OSError, RuntimeError):  # the latter of a user without a home
         return None
 
 
-def _append(folder: Path, text: str) -> Path:
-    path = folder / NAME
-    untrusted.refuse_links(folder)
-    if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
-        path.replace(folder / f"{NAME}.1")
-    with open(path, "a", encoding="utf-8", opener=untrusted.open_regular) as log:
-        ownership.hand_over(log.fileno(), folder)
-        log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n{redacted(text)}\n")
-    return path
-
-
 @cache
-def _folder(cwd: Path, argv: Sequence[str], *, anywhere: bool) -> Path | None:
+def _folder(start: Path, *, anywhere: bool) -> Path | None:
     """Where the log lies. A project in which nothing was run yet gets no folder for it."""
-    results = _results_dir(cwd / _project_option(argv))
-    if results.is_dir():
-        return results
-    if not anywhere:
-        return None
-    state = Path(os.environ.get("XDG_STATE_HOME") or "")
-    if not state.is_absolute():
-        if not Path.home().is_dir():
-            return None
-        state = Path.home() / ".local" / "state"
-    own = state / "zelda"
-    own.mkdir(parents=True, exist_ok=True)
-    return own
-
-
-def _results_dir(folder: Path) -> Path:
-    """Of the project that a folder belongs to, whatever is wrong with its configuration."""
     with one_at_a_time("zelda_ci.config.project"):
         from zelda_ci.config.files import DEFAULT_RESULTS_DIR, find_root  # noqa: PLC0415
         from zelda_ci.config.project import results_folder  # noqa: PLC0415
 
     try:
-        return results_folder(folder)
-    except (ConfigError, OSError):
-        return find_root(folder) / DEFAULT_RESULTS_DIR
+        results = results_folder(start)
+    except (ConfigError, OSError):  # the configuration is broken
+        results = find_root(start) / DEFAULT_RESULTS_DIR
+    if results.is_dir() or not anywhere:
+        return results if results.is_dir() else None
+    state = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if not state.is_absolute():
+        # A home that is missing is not made.
+        state = Path.home().resolve(strict=True) / ".local" / "state"
+    own = state / "zelda"
+    own.mkdir(parents=True, exist_ok=True)
+    return own
 
 
-def _project_option(argv: Sequence[str]) -> str:
-    """The value of --project, as given."""
-    for word, following in zip(argv, [*argv[1:], ""], strict=True):
-        if word == "--project":
-            return following
-        if word.startswith("--project="):
-            return word.partition("=")[2]
-    return "."
+class _ToDebugLog(logging.Handler):
+    """Keeps finished lines, traceback included; what cannot be kept disturbs nobody."""
 
-
-def _typed(path: Path) -> str:
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(Exception):
+            append(self.format(record), anywhere=False)
 
 
 def listen() -> None:
@@ -127,12 +109,3 @@ def listen() -> None:
     logger.setLevel(logging.INFO)
     logger.propagate = False
     logger.addHandler(_ToDebugLog())
-
-
-class _ToDebugLog(logging.Handler):
-    """Keeps finished lines, traceback included; what cannot be kept disturbs nobody."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-
-        with suppress(Exception):
-            append(self.format(record), anywhere=False)

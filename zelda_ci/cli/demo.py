@@ -15,17 +15,16 @@ import anyio
 import click
 
 from zelda_ci import app, process
-from zelda_ci.cli import options, report
+from zelda_ci.cli import options
 from zelda_ci.cli.output import echo
-from zelda_ci.cli.sides import ComparedSides
+from zelda_ci.cli.reporters import HTML, Reporter, Reporting, RunReport
 from zelda_ci.config.environment import read_environment
+from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import TrialPlan
 from zelda_ci.overrides import Given, Overrides
-from zelda_ci.pipeline.comparing import keep_comparison
-from zelda_ci.pipeline.html_report import write_html
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.report import terminal
-from zelda_ci.storage.history import RunHistory
+from zelda_ci.report.model import Detail
 from zelda_ci.workspace.base_commit import BaseOrder
 
 HERE = Path(__file__).parent
@@ -61,15 +60,16 @@ def demo(*, keep: bool, jobs: int) -> int:
     """
     _say(INTRODUCTION)
     with _project(keep=keep) as (project, recordings):
-        code, _ = _run(project, RunOrder(jobs=jobs, replay=recordings), keep=keep)
+        order = RunOrder(jobs=jobs, replay=recordings, unsafe=True, is_own_content=True)
+        code, _ = _run(project, order, Reporting(Detail.FULL), keep=keep)
         _say(CHANGE)
         (project / RULE).unlink()
         plan = Overrides({"trials": Given(TRIALS, "option", "--trials")})
-        order = RunOrder((CHANGED_SUITE,), overrides=plan, jobs=jobs, replay=recordings, working_tree=True)
-        sides = _run(project, replace(order, against=BaseOrder("HEAD")), keep=keep)[1]
-        page = _page(project, sides, keep=keep) if sides else None
-    if page:
-        echo(f"\nSee both sides in your browser, and where they part: {page}")
+        page = (project / ".zelda" if keep else Path(tempfile.mkdtemp(prefix="zelda-report-"))) / "report.html"
+        order = replace(order, names=(CHANGED_SUITE,), overrides=plan, working_tree=True, against=BaseOrder("HEAD"))
+        _, batch = _run(project, order, Reporting(Detail.LINES, files=(Reporter(HTML, page),)), keep=keep)
+    if not batch.interrupted:
+        echo("\nOpen it in your browser: it shows both sides, and where they part.")
     if keep:
         echo(f"The project and its results are kept in {project}")
         again = shlex.quote(os.path.relpath(recordings, project))
@@ -85,26 +85,13 @@ def _say(text: str) -> None:
     echo("\n".join(wrap(text.strip(), width, break_long_words=False, break_on_hyphens=False)) + "\n")
 
 
-def _run(project: Path, order: RunOrder, *, keep: bool) -> tuple[int, ComparedSides | None]:
-    """Run suites and print their report; the exit code that it means, and the comparison of two sides."""
-    loaded, settings = app.load(project), read_environment(os.environ)
-    order = replace(order, unsafe=True, is_own_content=True)
-    with report.progress(as_json=False) as emit:
-        batch = app.Invocation(loaded, order, settings).with_stored().run(emit)
-    if order.against is None or batch.interrupted:
-        return report.show(batch, loaded.results_dir if keep else None, as_json=False), None
-    sides = ComparedSides.of(batch, {})
-    keep_comparison(loaded.results_dir, batch, {})
-    sides.show(whole=False)
-    return 0, sides
-
-
-def _page(project: Path, sides: ComparedSides, *, keep: bool) -> Path:
-    """The HTML report of the suite on both sides; it stays even if the project does not."""
-    results_dir = app.load(project).results_dir
-    target = results_dir / "report.html" if keep else Path(tempfile.mkdtemp(prefix="zelda-report-")) / "report.html"
-    write_html(target, sides.report(project.name), [RunHistory(results_dir)])
-    return target
+def _run(project: Path, order: RunOrder, reporting: Reporting, *, keep: bool) -> tuple[int, BatchResult]:
+    """Run suites as `zelda run` does, and report them."""
+    loaded = app.load(project)
+    report = RunReport(reporting, loaded, files_stay=keep)
+    with report.progress() as emit:
+        batch = app.Invocation(loaded, order, read_environment(os.environ)).with_stored().run(emit)
+    return report.show(batch, {}), batch
 
 
 @contextmanager
@@ -114,7 +101,7 @@ def _project(*, keep: bool) -> Iterator[tuple[Path, Path]]:
     try:
         project = folder / "corner-shop"
         shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("__pycache__"))
-        anyio.run(_commit, project, "Open")
+        anyio.run(_commit, project)
         recordings = shutil.copytree(CASSETTES, folder / "recordings")
         for trial in range(1, TRIALS.looks[-1] + 1):
             for side, cassettes in (("", CHANGE_CASSETTES), ("base-", CASSETTES)):
@@ -127,16 +114,14 @@ def _project(*, keep: bool) -> Iterator[tuple[Path, Path]]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _commit(project: Path, message: str) -> None:
-    """Make it a repository with one more commit, whatever the user's git is configured to do."""
+async def _commit(project: Path) -> None:
+    """Make it a repository with one commit, whatever the user's git is configured to do."""
+    signature = {"NAME": "Zelda", "EMAIL": "zelda@example.com", "DATE": "2026-01-01T00:00:00Z"}
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
-        **{f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in _SIGNATURE.items()},
+        **{f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in signature.items()},
     }
-    for words in (["init", "--quiet", "--initial-branch=main"], ["add", "--all"], ["commit", "--quiet", "-m", message]):
+    for words in (["init", "--quiet", "--initial-branch=main"], ["add", "--all"], ["commit", "--quiet", "-m", "Open"]):
         await process.capture(["git", *words], cwd=project, environment=environment)
-
-
-_SIGNATURE = {"NAME": "Zelda", "EMAIL": "zelda@example.com", "DATE": "2026-01-01T00:00:00Z"}

@@ -23,22 +23,12 @@ def explain(*, words: tuple[str, ...]) -> None:
 
     CODE is `failure.code` of a result. Other words find every code whose explanation has them all.
     """
-    code = "_".join(words).upper().replace("-", "_")
-    wanted = [word.lower() for word in words]
-    found = [code] if code in explanations() else [name for name in explanations() if _has(name, wanted)]
+    code, table = "_".join(words).upper().replace("-", "_"), explanations()
+    texts = {name: f"{name} {it.meaning} {it.action}".lower() for name, it in table.items()}
+    found = [code] if code in table else [name for name in texts if all(word.lower() in texts[name] for word in words)]
     if not found:
         raise click.UsageError(f"No error code is {' '.join(words)!r}, and no explanation has these words.")
     for name in found:
-        explanation = explanations()[name]
-        echo(f"{name}: {_plain(explanation.meaning)}\n  {_plain(explanation.action)}")
-
-
-def _has(code: str, words: list[str]) -> bool:
-    explanation = explanations()[code]
-    text = f"{code} {explanation.meaning} {explanation.action}".lower()
-    return all(word in text for word in words)
-
-
-def _plain(markdown: str) -> str:
-    """The text as a terminal shows it, with full addresses of pages."""
-    return _LINK.sub(rf"\1 ({PAGES_URL}/docs/\2)", markdown)
+        said = f"{name}: {table[name].meaning}\n  {table[name].action}"
+        # As a terminal shows it, with full addresses of pages.
+        echo(_LINK.sub(rf"\1 ({PAGES_URL}/docs/\2)", said))

@@ -3,12 +3,11 @@
 import os
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
-from itertools import groupby, islice
 from pathlib import Path
 
 import click
 
-from zelda_ci.cli import completion, options, report
+from zelda_ci.cli import completion, options, printing
 from zelda_ci.cli.output import echo
 from zelda_ci.compare.drift import MAX_NIGHTS, night_of, watch, with_night
 from zelda_ci.config.project import results_folder
@@ -61,22 +60,18 @@ def history(*, suite: str, project: Path, folder: Path | None, limit: int, as_js
         stored = RunHistory(results_folder(project))
         runs = stored.overview().runs
         nights, names = [*_of_runs(stored, runs, suite)], {run.suite for run in runs}
-    kept = _watched([night for night in nights if suite in night.suites], suite)
+    kept = NightlyHistory()
+    by_id = {
+        night.batch_id: night.replace(suites={suite: night.suites[suite]}) for night in nights if suite in night.suites
+    }
+    for night in sorted(by_id.values(), key=lambda night: (night.at, night.batch_id)):
+        kept = watch(with_night(kept, night))
     if not kept.nights:
         raise _nothing(suite, names, folder)
     if as_json:
-        report.print_json(kept.replace(nights=kept.nights[-limit:]))
+        printing.print_json(kept.replace(nights=kept.nights[-limit:]))
         return
-    report.print_table(nights_view(kept, suite, limit))
-
-
-def _watched(nights: list[Night], suite: str) -> NightlyHistory:
-    """The rows in order, each watched, of this suite alone."""
-    kept = NightlyHistory()
-    by_id = {night.batch_id: night.replace(suites={suite: night.suites[suite]}) for night in nights}
-    for night in sorted(by_id.values(), key=lambda night: (night.at, night.batch_id)):
-        kept = watch(with_night(kept, night))
-    return kept
+    printing.print_table(nights_view(kept, suite, limit))
 
 
 def _nothing(suite: str, names: Collection[str], folder: Path | None) -> StorageError:
@@ -99,41 +94,30 @@ def _nothing(suite: str, names: Collection[str], folder: Path | None) -> Storage
 
 def _of_runs(stored: RunHistory, runs: Sequence[StoredRun], suite: str) -> Iterator[Night]:
     # Trials of the base that ran beside them show another commit.
-    own = (run for run in runs if run.suite == suite and run.side is Side.HEAD)
+    batches: dict[str, list[StoredRun]] = {}
+    for run in runs:
+        if run.suite == suite and run.side is Side.HEAD:
+            batches.setdefault(run.batch_id, []).append(run)
     # Their ids begin with the time.
-    newest_first = sorted(own, key=_batch, reverse=True)
-    groups = islice(groupby(newest_first, key=_batch), MAX_NIGHTS)
-    nights = [night_of([stored.result(run.run_id) for run in batch]) for _, batch in groups]
-    yield from (night for night in reversed(nights) if night)
-
-
-def _batch(run: StoredRun) -> str:
-    return run.batch_id
+    for batch_id in sorted(batches)[-MAX_NIGHTS:]:
+        if night := night_of([stored.result(run.run_id) for run in batches[batch_id]]):
+            yield night
 
 
 def _of_artifacts(folder: Path) -> Iterator[Night]:
     """Nights of histories, and of results that no history tells of; results come first, for a row knows more."""
-    for name, read in ((RESULTS, _of_batch), (NIGHTS, _of_history)):
-        for path in _files(folder, name):
+    for name in (RESULTS, NIGHTS):
+        for place, folders, names in os.walk(folder):
+            folders.sort()
+            path = Path(place) / name
+            # Links lead nowhere.
+            if name not in names or path.is_symlink():
+                continue
             try:
-                yield from read(read_file(path, MAX_FILE_BYTES[name]), str(path))
+                data = read_file(path, MAX_FILE_BYTES[name])
+                if name == NIGHTS:
+                    yield from codec.decode(NightlyHistory, data, str(path)).nights
+                elif night := night_of(codec.decode(BatchResult, data, str(path)).runs):
+                    yield night
             except StorageError as problem:
                 echo(f"Left out: {problem.message}", err=True)
-
-
-def _files(folder: Path, name: str) -> Iterator[Path]:
-    """In any order; links lead nowhere."""
-    for place, folders, files in os.walk(folder):
-        folders.sort()
-        if name in files and not (Path(place) / name).is_symlink():
-            yield Path(place) / name
-
-
-def _of_batch(data: bytes, name: str) -> Iterator[Night]:
-    night = night_of(codec.decode(BatchResult, data, name).runs)
-    if night:
-        yield night
-
-
-def _of_history(data: bytes, name: str) -> Iterator[Night]:
-    yield from codec.decode(NightlyHistory, data, name).nights

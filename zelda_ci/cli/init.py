@@ -11,8 +11,7 @@ import click
 from click.core import ParameterSource
 
 from zelda_ci import app
-from zelda_ci.cli import report
-from zelda_ci.cli.command_trials import Trial, untried
+from zelda_ci.cli import options, printing
 from zelda_ci.cli.output import echo
 from zelda_ci.config import init as scaffold
 from zelda_ci.config.environment import EnvironmentSettings, read_environment
@@ -21,6 +20,7 @@ from zelda_ci.config.init import CommandLine, FileDraft, FirstSuite, about, firs
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.files.secret_files import find_secrets
+from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.survey import Survey, survey
 from zelda_ci.redact import Redactor
 from zelda_ci.report.text import sentence, visible
@@ -30,7 +30,7 @@ MAX_SHOWN = 400
 
 
 @dataclass(frozen=True)
-class Manner:
+class InitOptions:
     """How `zelda init` goes about it."""
 
     asks: bool
@@ -41,17 +41,10 @@ class Manner:
 
 
 @click.command(
-    short_help="Set up a project: configuration, a first suite, .gitignore.",
     epilog="Examples: `zelda init` in your project; `zelda init --yes` in a script: no question, and what exists is "
     "kept; `zelda init --project packages/api` for one package of a monorepo.",
 )
-@click.option(
-    "--project",
-    type=click.Path(file_okay=False, exists=True, path_type=Path),
-    default=".",
-    metavar="DIR",
-    help="Folder of the project (default: the current one).",
-)
+@options.project
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: take the defaults, and keep files that exist.")
 @click.option("--force", is_flag=True, help="Overwrite files that exist, without asking.")
 @click.option("--no-check", is_flag=True, help="Write the project's commands down without trying them.")
@@ -63,21 +56,16 @@ def init(*, project: Path, yes: bool, force: bool, no_check: bool) -> None:
     results, bytecode and environments. Setup, build and test command are tried at once, as `zelda check` does it,
     without a session and without cost; what does not work is left out, with the reason.
     """
-    manner = Manner(asks=not yes and _somebody_can_answer(), yes=yes, force=force, tries=not no_check)
+    # A closed standard input is None to Python.
+    asks = not yes and sys.stdin is not None and sys.stdin.isatty()
     settings = read_environment(os.environ)
     weak = app.weak_machine(settings)
-    if weak and manner.asks:
-        weak = report.ask_to_accept(weak, settings)
+    if weak and asks:
+        weak = printing.ask_to_accept(weak, settings)
     elif weak:
-        echo(f"{sentence(weak.meaning, report.MAX_MEANING)}\n{weak.acceptance}\n", err=True)
-    manner = replace(manner, tries=manner.tries and weak is None)
-    found = _settled(surveyed(project, settings), manner)
-    _set_up(found, manner, settings)
-
-
-def _somebody_can_answer() -> bool:
-    # A closed standard input is None to Python.
-    return sys.stdin is not None and sys.stdin.isatty()
+        echo(f"{sentence(weak.meaning, printing.MAX_MEANING)}\n{weak.acceptance}\n", err=True)
+    how = InitOptions(asks=asks, yes=yes, force=force, tries=not no_check and weak is None)
+    _set_up(_settled(surveyed(project, settings), how), how, settings)
 
 
 def surveyed(folder: Path, settings: EnvironmentSettings) -> Survey:
@@ -86,10 +74,10 @@ def surveyed(folder: Path, settings: EnvironmentSettings) -> Survey:
     return survey(folder, Redactor([*settings.secrets(), *lying.secrets]))
 
 
-def _settled(found: Survey, manner: Manner) -> Survey:
+def _settled(found: Survey, how: InitOptions) -> Survey:
     """The folder that is to be set up, where it lies in a larger project: somebody decides, or it is said."""
     source = click.get_current_context().get_parameter_source("project")
-    asks = manner.asks and source is not ParameterSource.COMMANDLINE
+    asks = how.asks and source is not ParameterSource.COMMANDLINE
     here, top = visible(str(found.root)), visible(str(found.top))
     if found.above:
         above = visible(os.path.relpath(found.above))
@@ -106,19 +94,27 @@ def _settled(found: Survey, manner: Manner) -> Survey:
     return found
 
 
-def _set_up(found: Survey, manner: Manner, settings: EnvironmentSettings) -> None:
+def _set_up(found: Survey, how: InitOptions, settings: EnvironmentSettings) -> None:
     """Write what is missing, try the commands, and say what comes next."""
-    root, commands = found.root, [*untried(found.proposals())]
+    root = found.root
+    commands = [CommandLine(key, proposal.command, proposal.source) for key, proposal in found.proposals().items()]
     kept = scaffold.kept_config(root)
-    suite = _first_suite(found, asks=manner.asks and not suite_files(root, kept.test_dir))
+    suite = _first_suite(found, asks=how.asks and not suite_files(root, kept.test_dir))
     config = scaffold.draft(root, CONFIG_FILE, _config_text(found, commands, is_tried=False))
-    if not (manner.asks or manner.yes or manner.force):
-        _refuse([config, _suite_draft(root, ProjectConfig(), suite)])
-    drafts = _agreed(config, manner)
+    # Without anybody to ask, and without a word about it, nothing that exists is passed over.
+    wanted = [] if how.asks or how.yes or how.force else [config, _suite_draft(root, ProjectConfig(), suite)]
+    if taken := [draft.file for draft in wanted if draft.exists]:
+        verb = "exists" if len(taken) == 1 else "exist"
+        raise ConfigError(
+            f"{' and '.join(taken)} {verb} already; nothing was changed.",
+            hint="Overwrite with --force, or keep what exists and add the rest with --yes.",
+            code="INIT_WOULD_OVERWRITE",
+        )
+    drafts = _agreed(config, how)
     values = ProjectConfig() if drafts else kept
     example = _suite_draft(root, values, suite)
     others = [path for path in suite_files(root, values.test_dir) if path != example.path]
-    written = [] if others and not example.exists else _agreed(example, manner)
+    written = [] if others and not example.exists else _agreed(example, how)
     beside = scaffold.written_beside((kind.language for kind in found.kinds), found.files)
     ignore, folders = scaffold.ignored(root, found.top, [values.results_dir, *beside])
     scaffold.write([*drafts, *written, *([ignore] if ignore else [])])
@@ -134,37 +130,45 @@ def _set_up(found: Survey, manner: Manner, settings: EnvironmentSettings) -> Non
         echo(f"added {added} to .gitignore" if ignore.exists else f"wrote .gitignore with {added}")
     else:
         echo(f"kept .gitignore: it has {visible(values.results_dir)}/ already")
-    if drafts and commands and manner.tries:
-        _try(found, commands, (suite.name,) if written else (), settings, manner)
+    if drafts and commands and how.tries:
+        _try(found, commands, (suite.name,) if written else (), settings)
     elif drafts and commands:
         echo("\nThe commands were not tried; `zelda check` tries them.")
-    echo(f"\n{_next(root, example.file if written else None, suite.name)}")
+    there = os.path.relpath(root)
+    there = "" if there == "." else f" --project {shlex.quote(there)}"
+    prompt = f"replace the prompt in {example.file} with a task of yours, if you have a better one; " if written else ""
+    name = f" {suite.name}" if written else ""
+    echo(f"\nNext: {prompt}`zelda check{there}`, then `zelda run{name}{there}`.")
 
 
-def _try(
-    found: Survey, commands: Sequence[CommandLine], names: Sequence[str], settings: EnvironmentSettings, manner: Manner
-) -> None:
+def _try(found: Survey, commands: Sequence[CommandLine], names: Sequence[str], settings: EnvironmentSettings) -> None:
     """Try the commands where they stand now, and write down what came of it."""
-
-    def write(lines: Sequence[CommandLine], *, is_tried: bool) -> None:
-        text = _config_text(found, lines, is_tried=is_tried)
-        scaffold.write([scaffold.draft(found.root, CONFIG_FILE, text)])
-
     echo("\nTrying the commands on your files, without a session. You may press Ctrl+C: all files are written.")
-    trial = Trial(found.root, names, settings, asks=manner.asks)
     try:
-        tried = trial.of(commands, lambda lines: write(lines, is_tried=False))
+        invocation = app.Invocation(app.load(found.root, names), RunOrder(names, working_tree=True), settings)
+        with printing.progress(as_json=False) as emit:
+            report = invocation.check(emit, only_commands=True)
+        checks = {check.subject: check for check in report.checks}
+        if any(line.key not in checks for line in commands):
+            first = next(iter(report.failures), None)
+            message, hint = (first.message or first.about, first.hint) if first else ("the check ended early.", None)
+            raise ConfigError(message, hint=hint, code="INIT_FAILED")
     except ZeldaError as problem:
-        write(commands, is_tried=False)
         echo(f"not tried: {problem.message}")
         echo(f"{problem.hint or 'Once that is mended:'}\n`zelda check` tries them.")
         return
-    write(tried, is_tried=True)
+    # Tests that fail without a session would fail after each, too.
+    failed = {check.subject: check.failing or check.message for check in report.checks if check.status != "passed"}
+    tried = [replace(line, remark=failed.get(line.key)) for line in commands]
+    scaffold.write([scaffold.draft(found.root, CONFIG_FILE, _config_text(found, tried, is_tried=True))])
     for line in tried:
         echo(f"{line.key}: {line.command} - ", nl=False)
         echo("left out" if line.remark else "works", fg="yellow" if line.remark else "green")
-        for text in (line.remark, line.detail if line.remark else None):
-            if text:
+        if line.remark:
+            # What may name places of this machine is not for the file: the line that says it best, and what helps.
+            printed = [each.strip() for each in (checks[line.key].output or "").splitlines() if each.strip()]
+            telling = [each for each in printed if "error" in each.lower()][:1] or printed[-1:]
+            for text in filter(None, (line.remark, *telling, checks[line.key].hint)):
                 echo(f"  {visible(text, MAX_SHOWN)}")
 
 
@@ -190,33 +194,12 @@ def _suite_draft(root: Path, values: ProjectConfig, suite: FirstSuite) -> FileDr
     return scaffold.draft(root, f"{values.test_dir}/test-{suite.name}.yaml", suite.text)
 
 
-def _refuse(drafts: Sequence[FileDraft]) -> None:
-    """Without anybody to ask, and without a word about it, nothing that exists is passed over."""
-    taken = [draft.file for draft in drafts if draft.exists]
-    if taken:
-        verb = "exists" if len(taken) == 1 else "exist"
-        raise ConfigError(
-            f"{' and '.join(taken)} {verb} already; nothing was changed.",
-            hint="Overwrite with --force, or keep what exists and add the rest with --yes.",
-            code="INIT_WOULD_OVERWRITE",
-        )
-
-
-def _agreed(draft: FileDraft, manner: Manner) -> list[FileDraft]:
+def _agreed(draft: FileDraft, how: InitOptions) -> list[FileDraft]:
     """The draft, if it may be written."""
-    if draft.exists and not manner.force:
-        if manner.asks:
+    if draft.exists and not how.force:
+        if how.asks:
             echo(f"warning: {draft.file} exists already", fg="yellow", err=True)
-        if not manner.asks or not click.confirm(f"Overwrite {draft.file}?", err=True):
+        if not how.asks or not click.confirm(f"Overwrite {draft.file}?", err=True):
             echo(f"kept {draft.file}")
             return []
     return [draft]
-
-
-def _next(root: Path, file: str | None, name: str) -> str:
-    there = os.path.relpath(root)
-    project = "" if there == "." else f" --project {shlex.quote(there)}"
-    if file is None:
-        return f"Next: `zelda check{project}`, then `zelda run{project}`."
-    commands = f"`zelda check{project}`, then `zelda run {name}{project}`"
-    return f"Next: replace the prompt in {file} with a task of yours, if you have a better one; {commands}."

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from zelda_ci.cli import options, report
-from zelda_ci.cli.options import Moment
+from zelda_ci.cli import options, printing
 from zelda_ci.config.project import results_folder
 from zelda_ci.report.builders.history import history_view
 from zelda_ci.storage.history import RunHistory
@@ -14,13 +13,12 @@ from zelda_ci.storage.history import RunHistory
 
 @click.command(
     "list",
-    short_help="List stored runs, the newest first.",
     epilog="Examples: `zelda list --since 7d`; `zelda list --suite rest-endpoint --limit 5`.",
 )
 @options.project
 @options.suites
 @click.option(
-    "--since", type=Moment(), help="Only runs since a date (2026-02-13, in UTC) or within a period (7d, 24h)."
+    "--since", type=options.moment, help="Only runs since a date (2026-02-13, in UTC) or within a period (7d, 24h)."
 )
 @click.option("--limit", type=options.Whole(min=1), metavar="N", help="Only the newest N.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -37,9 +35,9 @@ def list_runs(
     recent = [run for run in chosen if since is None or run.started_at >= since][:limit]
     listed = history.replace(runs=tuple(recent))
     if as_json:
-        report.print_json(listed)
+        printing.print_json(listed)
         return
-    report.print_table(history_view(listed, of=len(history.runs)))
+    printing.print_table(history_view(listed, of=len(history.runs)))
 
 
 list = list_runs  # noqa: A001 - the name by which the table of commands finds it

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from zelda_ci.cli import completion
+from zelda_ci.cli import completion, debug_log
 from zelda_ci.config.schema import ConfigKey, choices, kinds
 from zelda_ci.config.source import plain_value
 from zelda_ci.domain.shards import ShardOf, shard_of
@@ -19,8 +19,17 @@ from zelda_ci.workspace.base_commit import BaseOrder
 
 LAST = "HEAD"
 
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _note_project(_ctx: click.Context, _param: click.Parameter, value: Path) -> Path:
+    debug_log.project = value
+    return value
+
+
 project = click.option(
     "--project",
+    callback=_note_project,
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     default=".",
     metavar="DIR",
@@ -37,57 +46,37 @@ suites = click.option(
 )
 
 
-unsafe = click.option("--unsafe", is_flag=True, help="Run even without isolation: code then has all your rights.")
+def _enter(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value is not None:
+        ctx.obj = replace(ctx.ensure_object(RunOrder), **{str(param.name): value})
 
 
-no_check = click.option(
-    "--no-check", is_flag=True, help="Do not try commands, models and credentials before anything is spent."
-)
-commit = click.option(
-    "--commit",
-    is_flag=False,
-    flag_value=LAST,
-    metavar="[REF]",
-    help="Test this commit, branch or tag, without REF the last commit, and not the files as they are.",
-)
+# For an option or argument named as a field of `RunOrder`: it enters its value there, and the command's function takes
+# the whole order, by `order` below.
+OF_ORDER: dict[str, Any] = {"expose_value": False, "callback": _enter}
+NAMES: dict[str, Any] = {"nargs": -1, "metavar": "[SUITE]...", "shell_complete": completion.suites}
+TAGS: dict[str, Any] = {"multiple": True, "help": "Only suites with this tag; may be given several times."}
 
 
-def tested(order: RunOrder, commit: str | None) -> RunOrder:
-    """The order with what `--commit` chose: the files as they are, the last commit, or another one."""
-    other = None if commit in {None, LAST} else BaseOrder(str(commit))
-    return replace(order, working_tree=commit is None, commit=other)
-
-
-def selection(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that narrow which suites run: `tags`, `grep` and `last_failed`."""
-    for option in (
-        click.option("--last-failed", is_flag=True, help="Only suites that did not pass when they were last run."),
-        click.option(
-            "--grep", metavar="PATTERN", help="Only suites whose name, description, prompt or criteria match."
-        ),
-        click.option("--tag", "tags", multiple=True, help="Only suites with this tag; may be given several times."),
-    ):
-        function = option(function)
-    return function
-
-
-def overrides(command: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The options of a command that go above the suites; its function takes them as one `Overrides`."""
+def order(command: str) -> Decorator:
+    """The options of a command that go above the suites; its function takes them in a `RunOrder`, beside `OF_ORDER`."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        function = click.make_pass_decorator(Overrides, ensure=True)(function)
+        function = click.make_pass_decorator(RunOrder, ensure=True)(function)
         for name, (key, sources) in reversed([*SOURCES.items()]):
             if sources.option and command in sources.commands:
-                function = _option(name, sources.option, key)(function)
+                function = _override(name, sources.option, key)(function)
         return function
 
     return add
 
 
-def _option(key: str, name: str, place: ConfigKey) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+def _override(key: str, name: str, place: ConfigKey) -> Decorator:
+    def enter(ctx: click.Context, _: click.Parameter, value: Any) -> None:
         if value is not None:
-            ctx.obj = Overrides({key: Given(parsed(key, value), "option", name)}).above(ctx.obj or Overrides())
+            order = ctx.ensure_object(RunOrder)
+            given = Overrides({key: Given(parsed(key, value), "option", name)})
+            ctx.obj = replace(order, overrides=given.above(order.overrides))
 
     words = choices(place.field.annotation)
     is_choice = len(words) > 0 and len(kinds(place.field.annotation)) == 1
@@ -97,77 +86,83 @@ def _option(key: str, name: str, place: ConfigKey) -> Callable[[Callable[..., An
         metavar=None if is_choice else name.rpartition("-")[2].upper(),
         help=about(place),
         expose_value=False,
-        callback=keep,
+        callback=enter,
     )
 
 
-class Whole(click.IntRange):
-    """A whole number in a range, spelled as in the files."""
+unsafe = click.option(
+    "--unsafe", is_flag=True, help="Run even without isolation: code then has all your rights.", **OF_ORDER
+)
+no_check = click.option(
+    "--no-check",
+    "check",
+    flag_value=False,
+    type=bool,
+    help="Do not try commands, models and credentials before anything is spent.",
+    **OF_ORDER,
+)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+
+def _enter_commit(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    """The files as they are, the last commit, or another one."""
+    other = None if value in {None, LAST} else BaseOrder(str(value))
+    ctx.obj = replace(ctx.ensure_object(RunOrder), working_tree=value is None, commit=other)
+
+
+commit = click.option(
+    "--commit",
+    is_flag=False,
+    flag_value=LAST,
+    metavar="[REF]",
+    expose_value=False,
+    callback=_enter_commit,
+    help="Test this commit, branch or tag, without REF the last commit, and not the files as they are.",
+)
+
+
+class _AsInFiles(click.ParamType[Any]):
+    """A number, spelled as in the files, which know neither `nan` nor `1_000`."""
+
+    kinds: frozenset[type] = frozenset()
+    called = ""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read it; a usage error says what is wrong."""
-        if isinstance(value, str) and type(plain_value(value)) is not int:
-            self.fail(f"{value!r} is not a whole number.", param, ctx)
-        number: int = super().convert(value, param, ctx)
-        return number
+        if isinstance(value, str) and type(plain_value(value)) not in self.kinds:
+            self.fail(f"{value!r} is not {self.called}.", param, ctx)
+        return super().convert(value, param, ctx)
 
 
-class Amount(click.FloatRange):
-    """A number in a range, spelled as in the files, which know neither `nan` nor `inf`."""
+class Whole(_AsInFiles, click.IntRange):
+    """A whole number in a range."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read it; a usage error says what is wrong."""
-        if isinstance(value, str) and type(plain_value(value)) not in {int, float}:
-            self.fail(f"{value!r} is not a number.", param, ctx)
-        number: float = super().convert(value, param, ctx)
-        return number
+    kinds, called = frozenset({int}), "a whole number"
 
 
-class ShardType(click.ParamType[ShardOf]):
-    """`2/4`."""
+class Amount(_AsInFiles, click.FloatRange):
+    """A number in a range."""
 
-    name = "shard"
+    kinds, called = frozenset({int, float}), "a number"
 
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """As the help shows it."""
-        return "I/N"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ShardOf:
-        """Read it; a usage error says how to write it."""
-        if isinstance(value, ShardOf):
-            return value
-        try:
-            return shard_of(str(value))
-        except ValueError as wrong:
-            self.fail(f"{value!r} is no shard: {wrong}.", param, ctx)
+def shard(text: str) -> ShardOf:
+    """Read `2/4`; a usage error says how to write it."""
+    try:
+        return shard_of(text)
+    except ValueError as wrong:
+        raise click.BadParameter(f"{text!r} is no shard: {wrong}.") from None
 
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-class Moment(click.ParamType[datetime]):
-    """`2026-02-13`, `2026-02-13T14:30`, `7d`, `24h`; without a time zone in UTC, as in run ids."""
-
-    name = "moment"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Read it; a usage error says how to write it."""
-        if isinstance(value, datetime):
-            return value
-        try:
-            return since(str(value).strip(), datetime.now(UTC))
-        except (ValueError, OverflowError):
-            self.fail(f"{value!r} is neither a date like 2026-02-13 nor a time like 7d, 24h or 30m.", param, ctx)
-
-
-def since(text: str, now: datetime) -> datetime:
-    """The moment that a text means.
-
-    Raises:
-        ValueError: It means none.
-        OverflowError: It means one that no calendar has.
-    """
-    if ago := re.fullmatch(r"([0-9]{1,9}) ?([mhdw])", text):
-        return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def moment(text: str, now: datetime | None = None) -> datetime:
+    """Read `2026-02-13`, `2026-02-13T14:30`, `7d` or `24h`; without a time zone in UTC, as in run ids."""
+    try:
+        if ago := re.fullmatch(r"([0-9]{1,9}) ?([mhdw])", text.strip()):
+            return (now or datetime.now(UTC)) - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+        found = datetime.fromisoformat(text.strip())
+    except (ValueError, OverflowError):
+        wrong = f"{text!r} is neither a date like 2026-02-13 nor a time like 7d, 24h or 30m."
+        raise click.BadParameter(wrong) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

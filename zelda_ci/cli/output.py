@@ -1,5 +1,7 @@
 """All that commands print, besides what rich lays out in `report.terminal`."""
 
+import os
+from pathlib import Path
 from typing import IO
 
 import click
@@ -23,3 +25,9 @@ def echo(
 def echo_raw(text: str, *, nl: bool = True) -> None:
     """Print a text for programs, which read it as it is."""
     click.echo(text, nl=nl)
+
+
+def typed_path(path: Path) -> str:
+    """A path that can be pasted into the shell that Zelda was started from."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative

@@ -8,11 +8,9 @@ import anyio
 import click
 
 from zelda_ci.cli import options
-from zelda_ci.cli.options import Moment
 from zelda_ci.cli.output import echo
 from zelda_ci.config.files import find_root
 from zelda_ci.config.project import results_folder
-from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.redact import Redactor
 from zelda_ci.storage import comparisons
@@ -29,7 +27,7 @@ DAYS = 30
 @options.project
 @click.option(
     "--before",
-    type=Moment(),
+    type=options.moment,
     help=f"Runs that ended before a date (2026-02-13, in UTC) or a period ago (7d, 24h).  [default: {DAYS}d]",
 )
 @click.option(
@@ -44,7 +42,13 @@ def prune(*, project: Path, before: datetime | None, keep: int, yes: bool) -> No
     """
     results = results_folder(project)
     runs = RunHistory(results).overview().runs
-    old = _old(runs, before or datetime.now(UTC) - timedelta(days=DAYS), keep)
+    # Newest first; whole batches go, but for the newest and those of which a run is young.
+    since, batches = (
+        before or datetime.now(UTC) - timedelta(days=DAYS),
+        list(dict.fromkeys(run.batch_id for run in runs)),
+    )
+    staying = {run.batch_id for run in runs if run.finished_at >= since} | set(batches[:keep])
+    old = [run for run in runs if run.batch_id not in staying]
     what = f"{format_count(len(old), 'run')} of {format_count(len({run.batch_id for run in old}), 'batch', 'batches')}"
     if not yes:
         echo(f"{what} would be removed, of {len(runs)} stored.{' Remove them: add --yes.' if old else ''}")
@@ -56,10 +60,3 @@ def prune(*, project: Path, before: datetime | None, keep: int, yes: bool) -> No
     swept = anyio.run(Workspaces(find_root(project), results, os.environ, Redactor()).sweep)
     left = f", and what {format_count(len(swept), 'killed run')} left" if swept else ""
     echo(f"Removed {what}{left}; {len(runs) - len(old)} stored.")
-
-
-def _old(runs: tuple[StoredRun, ...], before: datetime, keep: int) -> list[StoredRun]:
-    """Runs, newest first, of batches that ended before a moment, without the newest batches."""
-    batches = list(dict.fromkeys(run.batch_id for run in runs))
-    young = {run.batch_id for run in runs if run.finished_at >= before} | set(batches[:keep])
-    return [run for run in runs if run.batch_id not in young]

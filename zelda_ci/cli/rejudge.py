@@ -6,11 +6,13 @@ from pathlib import Path
 import click
 
 from zelda_ci import app
-from zelda_ci.cli import completion, options, report
+from zelda_ci.cli import completion, options, printing
+from zelda_ci.cli.reporters import Reporting, RunReport
 from zelda_ci.config.environment import read_environment
 from zelda_ci.config.project import results_folder
 from zelda_ci.errors import ZeldaError
-from zelda_ci.overrides import Overrides
+from zelda_ci.pipeline.invocation import RunOrder
+from zelda_ci.report.model import Detail
 from zelda_ci.storage import references
 from zelda_ci.storage.history import RunHistory
 
@@ -21,10 +23,10 @@ from zelda_ci.storage.history import RunHistory
 )
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=completion.runs)
 @options.project
-@options.overrides("rejudge")
+@options.order("rejudge")
 @options.no_check
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-def rejudge(overrides: Overrides, *, runs: tuple[str, ...], project: Path, no_check: bool, as_json: bool) -> int:
+def rejudge(order: RunOrder, *, runs: tuple[str, ...], project: Path, as_json: bool) -> int:
     """Judge stored runs again, without a new session.
 
     RUN is the id of a run (a folder in .zelda/runs) or of a batch, the beginning of one, or `latest`. The judge reads
@@ -35,9 +37,9 @@ def rejudge(overrides: Overrides, *, runs: tuple[str, ...], project: Path, no_ch
     money. The smallest request shows first whether it answers.
     """
     loaded = app.load(project, _suites(project, runs))
-    with report.progress(as_json=as_json) as emit:
-        batch = app.rejudge(loaded, runs, overrides, read_environment(os.environ), emit, check=not no_check)
-    return report.show(batch, loaded.results_dir, as_json=as_json)
+    with printing.progress(as_json=as_json) as emit:
+        batch = app.rejudge(loaded, runs, order.overrides, read_environment(os.environ), emit, check=order.check)
+    return RunReport(Reporting(Detail.FULL, "json" if as_json else None), loaded).show(batch, {})
 
 
 def _suites(project: Path, runs: tuple[str, ...]) -> list[str]:

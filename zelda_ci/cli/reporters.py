@@ -1,45 +1,40 @@
 """How a run is reported: to people on the terminal, and to programs (`--reporter`), there or in files."""
 
-import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from zelda_ci.app import Invocation
-from zelda_ci.cli import report
 from zelda_ci.cli.output import echo, echo_raw
-from zelda_ci.cli.sides import ComparedSides
+from zelda_ci.cli.printing import json_of, print_gate, print_sides, run_files
 from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.comparison import GateResult
-from zelda_ci.domain.outcome import Outcome, batch_outcome
+from zelda_ci.domain.outcome import batch_outcome
 from zelda_ci.domain.run import BatchResult, StoredTrials
 from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.events import Emit
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.pipeline.comparing import keep_comparison
-from zelda_ci.pipeline.html_report import report_alone, write_html
-from zelda_ci.pipeline.selecting import changed_since
-from zelda_ci.redact import Redactor
+from zelda_ci.pipeline.comparing import compare_arms, keep_comparison
+from zelda_ci.pipeline.html_report import report_alone, report_of_arms, write_html
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.arms import arms_table, cut_short
-from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
+from zelda_ci.report.builders.arms import cut_short
 from zelda_ci.report.builders.summary import report_view
-from zelda_ci.report.model import Detail, RunFiles
-from zelda_ci.report.terminal.pages import print_arms, print_closing
+from zelda_ci.report.model import Detail
+from zelda_ci.report.terminal.pages import print_closing, print_troubles
 from zelda_ci.report.terminal.suites import FinishedSuites
-from zelda_ci.report.text import json_text, sentence
+from zelda_ci.report.text import sentence
 from zelda_ci.report.told import CiReport
-from zelda_ci.selection.choice import left_out, reasons
 from zelda_ci.storage.history import RunHistory
 
 FORMATS = {"json": "results.json", "junit": "results.xml"}
+HTML = "html"
 
 
 @dataclass(frozen=True)
@@ -49,45 +44,59 @@ class Reporter:
     kind: str
     file: Path | None = None
 
-
-class ReporterType(click.ParamType[Reporter]):
-    """`json` or `junit`, also as `json=FILE`."""
-
-    name = "reporter"
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """As the help shows it."""
-        return "|".join(FORMATS)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Reporter:
-        """Read it; a usage error says what there is."""
-        if isinstance(value, Reporter):
-            return value
-        kind, sign, file = str(value).partition("=")
-        if kind not in FORMATS:
-            self.fail(f"{kind!r} is none of {', '.join(FORMATS)}.", param, ctx)
-        if sign and not file:
-            self.fail(f"{kind}= names no file: {kind}={FORMATS[kind]}, or {kind}.", param, ctx)
-        return Reporter(kind, Path(file) if file else None)
+    @property
+    def option(self) -> str:
+        """As it was given."""
+        return f"--report {self.file}" if self.kind == HTML else f"--reporter {self.kind}={self.file}"
 
 
-option = click.option(
-    "--reporter",
-    "chosen_reporters",
-    type=ReporterType(),
-    multiple=True,
-    help="Report as JSON or JUnit XML to standard output; json=FILE and junit=FILE write a file beside what is "
-    "printed. May be given several times.",
-)
-page = click.option(
-    "--report",
-    "page",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also write an HTML report: verdicts, numbers, transcripts, two sides beside each other.",
-)
-steps = click.option("-v", "--steps", is_flag=True, help="Show what sessions say and do as it happens, a line each.")
-quiet = click.option("--quiet", "-q", is_flag=True, help="Print failures only: no progress, no suites that pass.")
+def reporter(text: str) -> Reporter:
+    """Read `json` or `junit`, also as `json=FILE`; a usage error says what there is."""
+    kind, sign, file = text.partition("=")
+    if kind not in FORMATS:
+        raise click.BadParameter(f"{kind!r} is none of {', '.join(FORMATS)}.")
+    if sign and not file:
+        raise click.BadParameter(f"{kind}= names no file: {kind}={FORMATS[kind]}, or {kind}.")
+    return Reporter(kind, Path(file) if file else None)
+
+
+def _note(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    ctx.meta[str(param.name)] = value
+
+
+def options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of which `chosen` makes one answer."""
+    noted: dict[str, Any] = {"expose_value": False, "callback": _note}
+    for option in (
+        click.option(
+            "--json",
+            "json",
+            is_flag=True,
+            help="The same as --reporter json; all else goes to standard error.",
+            **noted,
+        ),
+        click.option(
+            "--quiet", "-q", is_flag=True, help="Print failures only: no progress, no suites that pass.", **noted
+        ),
+        click.option(
+            "--report",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="Also write an HTML report: verdicts, numbers, transcripts, two sides beside each other.",
+            **noted,
+        ),
+        click.option(
+            "--reporter",
+            type=reporter,
+            multiple=True,
+            metavar="|".join(FORMATS),
+            help="Report as JSON or JUnit XML to standard output; json=FILE and junit=FILE write a file beside what is "
+            "printed. May be given several times.",
+            **noted,
+        ),
+    ):
+        function = option(function)
+    return function
 
 
 @dataclass(frozen=True)
@@ -98,176 +107,134 @@ class Reporting:
     printed: str | None = None
     """What goes to standard output for programs, so that people read standard error."""
     files: tuple[Reporter, ...] = ()
-    page: Path | None = None
-    """Where the HTML report is written."""
+    """What is written into files."""
     steps: bool = False
     """Whether what sessions do is shown as it happens."""
 
-    def of_each(self, roots: Sequence[Path]) -> "list[Reporting]":
-        """For each of several projects: files are written into its own folder.
+    def check_several(self) -> None:
+        """Refuse what several projects cannot be asked for.
 
         Raises:
             ConfigError: They would write to the same place.
         """
-        named = [(f"--reporter {one.kind}=", one.file) for one in self.files] + [("--report ", self.page)]
-        if absolute := next((f"{option}{file}" for option, file in named if file and file.is_absolute()), None):
+        if absolute := next((one.option for one in self.files if one.file and one.file.is_absolute()), None):
             hint = "Give a relative path: each project writes its file below its own folder."
             raise ConfigError(f"{absolute} would be written by every project.", hint=hint, code="USAGE")
         if self.printed == "junit":
             hint = "Give it a file, as in --reporter junit=results.xml, for each project's folder."
             raise ConfigError("Several projects cannot print one JUnit XML.", hint=hint, code="USAGE")
-        return [
-            replace(
-                self,
-                files=tuple(Reporter(one.kind, one.file and root / one.file) for one in self.files),
-                page=self.page and root / self.page,
-            )
-            for root in roots
-        ]
 
-    def need_folders(self) -> None:
-        """See that files can be written.
+    def within(self, folder: Path) -> "Reporting":
+        """The same with files in or below a folder.
 
         Raises:
-            ConfigError: A folder is missing.
+            ConfigError: One cannot be written: its own folder is missing.
         """
-        named = [(f"--reporter {one.kind}={one.file}", one.file) for one in self.files]
-        for option, file in [*named, (f"--report {self.page}", self.page)]:
-            if file and not file.parent.is_dir():
-                message = f"{option}: the folder {file.parent} does not exist."
+        files = tuple(Reporter(one.kind, one.file and folder / one.file) for one in self.files)
+        for one in files:
+            if one.file and not one.file.parent.is_dir():
+                message = f"{one.option}: the folder {one.file.parent} does not exist."
                 raise ConfigError(message, hint="Make it first. Nothing was run.", code="USAGE")
+        return replace(self, files=files)
 
 
-def chosen(reporters: Sequence[Reporter], *, as_json: bool, quiet: bool, page: Path | None = None) -> Reporting:
+def chosen(*, steps: bool = False) -> Reporting:
     """One answer from all options, `zelda --verbose` included.
 
     Raises:
         ConfigError: They exclude each other.
     """
-    verbose = bool(click.get_current_context().find_root().params.get("verbose"))
-    printed = dict.fromkeys([*(one.kind for one in reporters if one.file is None), *["json"] * as_json])
+    context = click.get_current_context()
+    given, quiet = context.meta, context.meta["quiet"]
+    verbose = bool(context.find_root().params.get("verbose"))
+    printed = dict.fromkeys([*(one.kind for one in given["reporter"] if one.file is None), *["json"] * given["json"]])
     if len(printed) > 1:
         hint = "Give one of them a file, as in --reporter junit=results.xml."
         raise ConfigError("json and junit cannot both go to standard output.", hint=hint, code="USAGE")
     if quiet and verbose:
         raise ConfigError("--quiet and --verbose exclude each other.", hint="Give one of them.", code="USAGE")
-    detail = Detail.QUIET if quiet else Detail.FULL if verbose else Detail.FAILURES
-    return Reporting(detail, next(iter(printed), None), tuple(one for one in reporters if one.file), page)
-
-
-def narrowed(invocation: Invocation, ref: str | None) -> Invocation | None:
-    """The invocation without the suites that the change cannot concern, each of which is named; none if all are."""
-    if ref is None:
-        return invocation
-    settings, order = invocation.settings, invocation.order
-    redact = Redactor(settings.secrets())
-    choices = changed_since(ref, invocation.loaded, invocation.chosen, settings.environ, redact, order)
-    for line in (*reasons(choices), *left_out(choices)):
-        echo(sentence(line), err=True)
-    kept = [choice.suite for choice in choices if choice.runs]
-    return invocation.ordering(replace(order, names=kept, tags=())) if kept else None
+    detail = Detail.QUIET if quiet else Detail.FULL if verbose else Detail.LINES
+    files = [
+        *(one for one in given["reporter"] if one.file),
+        *([Reporter(HTML, given["report"])] if given["report"] else []),
+    ]
+    return Reporting(detail, next(iter(printed), None), tuple(files), steps)
 
 
 class RunReport:
-    """Reports what the suites of one project show: as they finish, at the end, and for programs."""
+    """Reports what the suites of one project show: as they finish, at the end, and for programs.
 
-    def __init__(self, reporting: Reporting, loaded: LoadedProject) -> None:
+    Files of runs are named where they stay.
+    """
+
+    def __init__(self, reporting: Reporting, loaded: LoadedProject, *, files_stay: bool = True) -> None:
         self.reporting = reporting
-        self._loaded, self._files_of = loaded, files_in(loaded.results_dir)
-        self._suites = FinishedSuites(
-            reporting.detail, self._files_of, lambda runs: bool(missed_minimums(runs).reasons)
-        )
+        self._subject, self._results_dir = loaded.root.name, loaded.results_dir
+        self._files_of = partial(run_files, loaded.results_dir if files_stay else None)
+        self._suites = FinishedSuites(reporting.detail, self._files_of)
 
-    @contextmanager
-    def progress(self) -> Iterator[Emit]:
+    def progress(self) -> AbstractContextManager[Emit]:
         """A listener that shows what goes on, and each suite's report as soon as it is over."""
         console = terminal.open_console(sys.stderr if self.reporting.printed else sys.stdout)
-        suites = None if self.reporting.printed else self._suites
-        quiet, steps = self.reporting.detail is Detail.QUIET, self.reporting.steps
-        plain = terminal.is_plain(console)
-        with terminal.progress(console, plain=plain, suites=suites, quiet=quiet, steps=steps) as emit:
-            yield emit
+        return terminal.progress(
+            console,
+            plain=terminal.is_plain(console),
+            suites=None if self.reporting.printed else self._suites,
+            quiet=self.reporting.detail is Detail.QUIET,
+            steps=self.reporting.steps,
+        )
 
     def show(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> int:
         """Print what has not been printed yet, and write what programs read; the exit code that it means.
 
-        Args:
-            batch: What ran.
-            stored: By suite, the trials that count beside it where two commits are compared.
+        Where two commits are compared, stored trials count beside those of the batch, by suite.
         """
+        report, gate = report_alone(batch, self._subject), missed_minimums(batch.runs)
+        code = max(batch_outcome(batch).exit_code, gate.exit_code)
         if batch.base and batch.base.commit and not batch.interrupted:
-            code, told = self._show_arms(batch, stored)
-        else:
-            code, told = self._show_alone(batch)
-        for reporter in self.reporting.files:
-            if reporter.file:
-                write_whole(reporter.file, [_written(reporter.kind, told).encode()], durable=False)
-        if self.reporting.page:
-            write_html(self.reporting.page, told, [RunHistory(self._loaded.results_dir)])
-            echo(f"Report: {self.reporting.page}", err=bool(self.reporting.printed))
+            report = report_of_arms(batch, compare_arms(batch, stored), self._subject)
+            gate, code = report.gate, report.outcome.exit_code
+            self._keep(batch, stored)
         if self.reporting.printed:
-            echo_raw(_written(self.reporting.printed, told), nl=False)
-        with suppress(OSError):
-            sys.stdout.flush()
+            print_gate(gate)
+        else:
+            self._print(report, gate)
+        for one in self.reporting.files:
+            if one.file and one.kind == HTML:
+                write_html(one.file, report, [RunHistory(self._results_dir)])
+                echo(f"Report: {one.file}", err=bool(self.reporting.printed))
+            elif one.file:
+                write_whole(one.file, [_written(one.kind, report).encode()], durable=False)
+        if self.reporting.printed:
+            echo_raw(_written(self.reporting.printed, report), nl=False)
         return code
 
-    def _show_alone(self, batch: BatchResult) -> tuple[int, CiReport]:
-        minimums = missed_minimums(batch.runs)
-        if self.reporting.printed:
-            _print_gate(minimums)
-        else:
-            console = terminal.open_console(sys.stdout)
-            files = {run.run_id: self._files_of(run.run_id) for run in batch.runs}
-            self._suites.print_rest(console, batch.runs)
-            print_closing(console, report_view(batch, files, minimums), self.reporting.detail)
+    def _print(self, report: CiReport, gate: GateResult) -> None:
+        batch, detail, console = report.batch, self.reporting.detail, terminal.open_console(sys.stdout)
+        view = report_view(batch, {run.run_id: self._files_of(run.run_id) for run in batch.runs}, gate)
+        self._suites.print_rest(console, batch.runs)
+        if report.comparison is None:
+            print_closing(console, view, detail)
             if batch.base and batch.arms:
-                print_arms(console, cut_short(batch), arms_table(batch))
-        code = max(batch_outcome(batch).exit_code, minimums.exit_code)
-        return code, report_alone(batch, self._loaded.root.name)
+                echo(f"\n{cut_short(batch)}")
+            return
+        if detail is Detail.LINES:
+            print_troubles(console, view)
+        print_sides(report, whole=detail is Detail.FULL)
 
-    def _show_arms(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> tuple[int, CiReport]:
-        """Print what became worse, and one table of all suites."""
-        sides = ComparedSides.of(batch, stored)
+    def _keep(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> None:
         try:
-            keep_comparison(self._loaded.results_dir, batch, stored)
+            keep_comparison(self._results_dir, batch, stored)
         except StorageError as problem:
             # What was paid for is shown all the same.
             echo(sentence(f"warning: no later command can show this comparison again: {problem.message}"), err=True)
-        compared = sides.compared
-        if self.reporting.printed:
-            _print_gate(compared.gate)
-        else:
-            self._suites.print_rest(terminal.open_console(sys.stdout), batch.runs)
-            detail = self.reporting.detail
-            sides.show(whole=detail is Detail.FULL, details=detail is not Detail.QUIET)
-        outcome = batch_outcome(batch)
-        code = outcome.exit_code if outcome >= Outcome.INCOMPLETE else compared.gate.exit_code
-        return code, sides.report(self._loaded.root.name)
 
 
-def _print_gate(gate: GateResult) -> None:
-    """For people, where programs read standard output."""
-    for reason in gate_sentences(gate):
-        echo(f"gate: {reason}", err=True)
-    for reason in uncounted_sentences(gate):
-        echo(f"not counted: {reason}", err=True)
-
-
-def _written(kind: str, told: CiReport) -> str:
+def _written(kind: str, report: CiReport) -> str:
     """The whole of `--reporter json` or `junit`."""
     if kind == "json":
-        return json_text(told.batch.model_dump_json(by_alias=True, exclude_none=True, indent=2)) + "\n"
+        return json_of(report.batch) + "\n"
     with one_at_a_time("zelda_ci.report.junit"):
         from zelda_ci.report.junit import render_junit  # noqa: PLC0415 - needed by few
 
-    return render_junit(told)
-
-
-def files_in(results_dir: Path) -> Callable[[str], RunFiles]:
-    """Where the files of a run lie, by its id."""
-    return lambda run_id: report.run_files(results_dir, run_id)
-
-
-def folder_name(root: Path) -> str:
-    """A project's folder as the user would type it."""
-    return os.path.relpath(root)
+    return render_junit(report)

@@ -1,20 +1,23 @@
 """`zelda show`: one stored run, or a batch of them."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from zelda_ci.cli import completion, options, report
+from zelda_ci.cli import completion, options, printing
 from zelda_ci.cli.output import echo
-from zelda_ci.cli.sides import ComparedSides
+from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.config.project import results_folder
 from zelda_ci.domain.run import batch_of
 from zelda_ci.errors import ConfigError
+from zelda_ci.pipeline.comparing import kept_comparison
+from zelda_ci.pipeline.html_report import report_of_arms
 from zelda_ci.report import terminal
+from zelda_ci.report.builders.summary import report_view, stored_run_view
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
 from zelda_ci.report.terminal.layout import print_lines
+from zelda_ci.report.terminal.pages import print_run
 from zelda_ci.storage import references
 from zelda_ci.storage.history import RunHistory
 
@@ -41,34 +44,32 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
     results_dir = results_folder(project)
     history = RunHistory(results_dir)
     newest = [each.batch_id for each in history.overview().runs[:1]] if run is None else []
-    run_ids = references.find_runs(history, run or "".join(newest) or references.LATEST)
-    if len(run_ids) > 1:
-        _show_batch(history, results_dir, run_ids, as_json=as_json, whole=not (transcript or patch))
-        return
-    (run_id,) = run_ids
+    run_id, *others = run_ids = references.find_runs(history, run or "".join(newest) or references.LATEST)
+    if others and (transcript or patch):
+        hint = f"Give one of its runs: {', '.join(run_ids)}."
+        message = f"A batch of {len(run_ids)} runs has no single transcript or patch."
+        raise ConfigError(message, hint=hint, code="USAGE")
     if transcript:
         print_lines(terminal.open_console(sys.stdout), transcript_lines(history.transcript(run_id)))
     elif patch:
         _show_patch(history.patch(run_id), run_id)
+    elif others:
+        batch = batch_of([history.result(each) for each in run_ids])
+        made = kept_comparison(results_dir, batch.batch_id)
+        batch = made[0] if made else batch
+        if as_json:
+            printing.print_json(batch)
+            return
+        files = {each.run_id: printing.run_files(results_dir, each.run_id) for each in batch.runs}
+        view = report_view(batch, files, missed_minimums(batch.runs))
+        terminal.print_report(terminal.open_console(sys.stdout), view)
+        if made:
+            printing.print_sides(report_of_arms(*made), whole=False)
     elif as_json:
-        report.print_json(history.result(run_id))
+        printing.print_json(history.result(run_id))
     else:
-        report.show_stored(history.result(run_id), history.folder(run_id))
-
-
-def _show_batch(history: RunHistory, results_dir: Path, run_ids: Sequence[str], *, as_json: bool, whole: bool) -> None:
-    if not whole:
-        hint = f"Give one of its runs: {', '.join(run_ids)}."
-        raise ConfigError(f"A batch of {len(run_ids)} runs has no single transcript or patch.", hint=hint, code="USAGE")
-    batch = batch_of([history.result(run_id) for run_id in run_ids])
-    sides = ComparedSides.read(results_dir, batch.batch_id)
-    batch = sides.batch if sides else batch
-    if as_json:
-        report.print_json(batch)
-        return
-    report.show_stored_batch(batch, history)
-    if sides:
-        sides.show(whole=False)
+        files_of_run = printing.run_files(results_dir, run_id)
+        print_run(terminal.open_console(sys.stdout), stored_run_view(history.result(run_id), files_of_run))
 
 
 def _show_patch(patch: bytes, run_id: str) -> None:

@@ -5,19 +5,26 @@ were added as they were needed, there are several.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from math import comb
+from typing import Any
 
-from zelda_ci.compare.compatibility import notes
-from zelda_ci.compare.deltas import describe
+from zelda_ci.compare.compatibility import NOTEWORTHY, REPLAYED, differences
+from zelda_ci.compare.exact_tests import ALPHA, significant
 from zelda_ci.compare.figures import figure_deltas
-from zelda_ci.compare.looks import AT_ONCE, AdjustedAnswer, Answers, SuiteLooks, answered
-from zelda_ci.compare.multiplicity import ALPHA
-from zelda_ci.compare.overall import first_trials, overall_questions
+from zelda_ci.compare.intervals import Interval, of_means, of_pairs, of_pass_rates
 from zelda_ci.compare.questions import OVERALL_ALPHA, Pair, Question, QuestionKey
-from zelda_ci.compare.schedule import SuiteTrials, looks_of_all, reason_to_end
-from zelda_ci.compare.sides import SuiteSide, sides
+from zelda_ci.compare.schedule import (
+    AT_ONCE,
+    AdjustedAnswer,
+    Answers,
+    SuiteTrials,
+    answered,
+    first_trials,
+    overall_questions,
+    sharing,
+)
+from zelda_ci.compare.sides import SuiteSide, mean, sides, summarize
 from zelda_ci.domain.comparison import (
     Comparison,
     CriterionDelta,
@@ -30,13 +37,17 @@ from zelda_ci.domain.comparison import (
     TrialSources,
     Verdict,
 )
-from zelda_ci.domain.details import CriterionJudgement
-from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.details import CriterionJudgement, EfficiencyDetails, ToolUsageDetails
+from zelda_ci.domain.measures import MEASURES, PASS_RATE, Measure
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.trials import DoneReason, Plan
+from zelda_ci.domain.trials import DoneReason
 
 GRAVITY = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
 
+SINGLE_TRIAL = "1 trial: differences may be noise"
+ONE_TRIAL_PROVES_NOTHING = "one trial on a side proves no change: set `trials: adaptive`, or more trials"
+TOO_NOISY = "the change may be noise: it is not significant with these trials"
+TOO_FEW = "the change may be noise: no change could be significant with so few trials"
 EXPECTED = "as expected: no worse than the base but for one trial, so no more were made"
 NOT_SHOWN = "not shown to be worse: chance often makes such a difference, so no more trials were made"
 PASSES = "as expected: it passes in all first trials, so the base was not run"
@@ -45,15 +56,8 @@ NOT_PROVEN = "changed, not proven"
 UNFINISHED = "changed, not proven: more trials were wanted than were made"
 NOT_RUN = "not run"
 MORE_WANTED = "more trials were wanted than were made"
-ONCE = "differs between any two sessions: compared over all suites, on their first trials"
 
-# A difference that was seen, and is no call.
-UNPROVEN = {Verdict.CHANGED, Verdict.INCONCLUSIVE}
-
-# Of what no look tested: it is never significant.
-UNTESTED = AdjustedAnswer()
-
-Row = TypeVar("Row", MeasureDelta, CriterionDelta)
+Finding = tuple[Verdict, tuple[str, ...]]
 
 
 def compare(
@@ -66,213 +70,63 @@ def compare(
     """Compare the runs of any number of suites, several trials each; their order does not matter.
 
     Args:
-        baseline: What the candidate is measured against.
-        candidate: What is judged.
+        baseline: Runs that the candidate is measured against.
+        candidate: Runs that are judged.
         allow_mixed: Give verdicts even where the sides differ in prompt, models or versions; they never gate.
         pair_suites: Compare the only suite of one side with the only suite of the other even if they are not the
             same; such verdicts never gate either.
     """
     old, new = sides(baseline), sides(candidate)
-    pairs = [Pair(suite, old.get(suite), new.get(suite), allow_mixed) for suite in sorted({*old, *new})]
-    if pair_suites and len(old) == len(new) == 1 and len(pairs) == 2:
-        (before,), (after,) = old.values(), new.values()
-        pairs = [Pair(f"{before.suite} -> {after.suite}", before, after, mixed=True)]
-    return _compared([_Suite(pair) for pair in pairs])
+    none = SuiteSide()
+    both = {suite: (old.get(suite, none), new.get(suite, none)) for suite in sorted({*old, *new})}
+    is_one = pair_suites and len(old) == len(new) == 1 and len(both) == 2
+    if is_one:
+        (before, base), (after, head) = *old.items(), *new.items()
+        both = {f"{before} -> {after}": (base, head)}
+    mixed = allow_mixed or is_one
+    pairs = [Pair(suite, base, head, head.tolerance, mixed) for suite, (base, head) in both.items()]
+    return _comparison(pairs, overall_questions(pairs))
 
 
-def compare_trials(plan: Plan, suites: Sequence[SuiteTrials]) -> Comparison:
-    """Compare what the schedule asked for, whether or not it came to its end.
+def compare_trials(suites: Iterable[SuiteTrials]) -> Comparison:
+    """Compare what the schedule asked for, whether or not it came to its end: all suites that it was asked about."""
+    shared = sharing(suites)
+    pairs = [suite.whole for suite in sorted(shared, key=lambda suite: suite.suite) if suite.whole.sides]
+    adding = {suite.suite: suite for suite in shared if suite.adds}
+    return _comparison(pairs, first_trials(shared) if adding else overall_questions(pairs), adding)
 
-    Args:
-        plan: Of the job.
-        suites: All suites that `next_trials` was asked about.
+
+def _comparison(
+    pairs: Sequence[Pair], overall: Mapping[QuestionKey, Question], adding: Mapping[str, SuiteTrials] = {}
+) -> Comparison:
+    """All suites that have trials, and the numbers over all of them.
+
+    `adding` are the suites whose plan adds trials, those without any too: each has its share of the error.
     """
-    all_looks = looks_of_all(plan, suites)
-    found = [
-        _Suite(_at_once(looks))
-        if isinstance(trials.plan or plan, int)
-        else _Suite(looks.whole, looks, reason_to_end(trials, looks, plan))
-        for trials, looks in zip(suites, all_looks, strict=True)
-    ]
-    return _compared(found, all_looks)
-
-
-def _at_once(looks: SuiteLooks) -> Pair:
-    base, head = (side if side.given else None for side in (looks.base, looks.head))
-    return Pair(looks.suite, base, head, side_by_side=True)
-
-
-@dataclass(frozen=True)
-class _Suite:
-    """One suite on its way to a verdict."""
-
-    pair: Pair
-    looks: SuiteLooks | None = None
-    """Of a plan that adds trials."""
-    done: DoneReason | None = None
-
-    @property
-    def questions(self) -> Mapping[QuestionKey, Question]:
-        """With those that are only shown."""
-        if self.looks is None:
-            return self.pair.questions
-        shown = self.pair.questions
-        others = {key: replace(question, method=None, not_tested=ONCE) for key, question in shown.items()}
-        # The schedule asks for more trials, which tell facts from chance.
-        tested = {key: replace(it, is_fact=False) for key, it in shown.items() if not it.scale.varies}
-        return others | tested
-
-    def compared(self, answers: Answers) -> SuiteComparison:
-        """The suite's record."""
-        pair, old, new = self.pair, self.pair.baseline, self.pair.candidate
-        rows = [self._row(key, question, answers.get(key, UNTESTED)) for key, question in self.questions.items()]
-        found = SuiteComparison(
-            suite=pair.suite,
-            file=pair.present[-1].file,
-            verdict=self._verdict(rows),
-            baseline=old.trials if old else None,
-            candidate=new.trials if new else None,
-            reasons=(*pair.obstacles, *self._shortage()),
-            notes=notes(pair.readings),
-            measures=tuple(row for row in rows if isinstance(row, MeasureDelta)),
-            criteria=tuple(row for row in rows if isinstance(row, CriterionDelta)),
-            sources=self._sources(),
-        )
-        if not (old and new and old.readings and new.readings):
-            return found
-        comparable = pair.mixed or not pair.obstacles
-        return found.replace(
-            figures=figure_deltas(old.readings, new.readings, comparable=comparable), tools=_tools(old, new)
-        )
-
-    def _row(self, key: QuestionKey, question: Question, answer: AdjustedAnswer) -> MeasureDelta | CriterionDelta:
-        fields = describe(question, answer)
-        if not key.criterion:
-            return self._settled(MeasureDelta(measure=Measure(key.name), **fields))
-        if fields["verdict"] is not Verdict.UNCHANGED:
-            sides = ("baseline", self.pair.baseline), ("candidate", self.pair.candidate)
-            for name, side in sides:
-                fields[f"{name}_judgement"] = _typical(side, key.name)
-        return self._settled(CriterionDelta(criterion=key.name, **fields))
-
-    def _settled(self, row: Row) -> Row:
-        """What the end of a plan that adds trials makes of a row."""
-        if self.looks is None:
-            return row
-        if not self.looks.head.given:
-            return row.replace(verdict=Verdict.INCONCLUSIVE, reasons=(NOT_RUN,))
-        if row.verdict is Verdict.NEW and self.has_base and self.done is DoneReason.AS_EXPECTED:
-            passes = row.candidate is not None and row.candidate.minimum >= 100 and _has_a_best(row)
-            verdict, reason = (Verdict.UNCHANGED, PASSES) if passes else (Verdict.NEW, NOT_STORED)
-            return row.replace(verdict=verdict, reasons=(reason,))
-        if row.verdict not in UNPROVEN or row.change is None or not row.is_tested:
-            return row
-        if self.done is DoneReason.AS_EXPECTED:
-            is_expected = row.effect == "better" or _rests_on_one_trial(row)
-            verdict, reason = (Verdict.UNCHANGED, EXPECTED) if is_expected else (Verdict.INCONCLUSIVE, NOT_SHOWN)
-            return row.replace(verdict=verdict, reasons=(reason,))
-        if self.done is None:
-            return row.replace(reasons=(UNFINISHED,))
-        # Of one trial the verdict itself says that it proves nothing.
-        return row if row.verdict is Verdict.CHANGED else row.replace(reasons=(NOT_PROVEN,))
-
-    @property
-    def has_base(self) -> bool:
-        """Whether the plan has looks at trials of the base."""
-        return self.looks is not None and self.looks.looks[-1].base > 0
-
-    def _verdict(self, rows: Sequence[Delta]) -> Verdict:
-        pair = self.pair
-        if self.looks:
-            verdicts = [row.verdict for row in rows if _decides(row)]
-            if Verdict.REGRESSED in verdicts:
-                return Verdict.REGRESSED
-            if self._shortage():
-                return Verdict.INCONCLUSIVE
-            if pair.baseline is None and Verdict.UNCHANGED not in verdicts:
-                return Verdict.NEW  # which outweighs nothing in the verdict on all suites
-            return Verdict.INCONCLUSIVE if pair.obstacles else gravest(verdicts)
-        if pair.baseline is None:
-            return Verdict.NEW
-        if pair.candidate is None:
-            return Verdict.REMOVED
-        if pair.obstacles and not pair.mixed:
-            return Verdict.INCONCLUSIVE
-        return gravest(row.verdict for row in rows if row.is_tested)
-
-    def _shortage(self) -> tuple[str, ...]:
-        """Why the suite is not decided although more trials could have decided it."""
-        if self.looks is None:
-            return ()
-        if not self.looks.head.readings:
-            return (NOT_RUN,)
-        return (MORE_WANTED,) if self.done in {None, DoneReason.FAILED} else ()
-
-    def _sources(self) -> TrialSources | None:
-        if self.looks is None:
-            return None
-        looks = self.looks
-        head, base, stored = (len(side.readings) for side in (looks.head, looks.base, looks.stored))
-        return TrialSources(head=head, base=base, stored=stored, ended=self.done)
-
-
-def _decides(row: Delta) -> bool:
-    """Whether the verdict on the suite rests on it, where trials are added."""
-    return row.is_tested and not (isinstance(row, MeasureDelta) and MEASURES[row.measure].scale.varies)
-
-
-def _has_a_best(row: Delta) -> bool:
-    """Whether 100 is the most that it can reach, so that no base is better."""
-    return not isinstance(row, MeasureDelta) or (_decides(row) and MEASURES[row.measure].limit is not None)
-
-
-def _rests_on_one_trial(row: Delta) -> bool:
-    """Whether the head would be no worse if its worst trial were as good as the best of the base."""
-    old, new = row.baseline, row.candidate
-    if old is None or new is None:
-        return False
-    return new.mean + (old.maximum - new.minimum) / new.trials >= old.mean * (1 - 1e-9)
-
-
-def _compared(suites: Sequence[_Suite], looks: Sequence[SuiteLooks] = ()) -> Comparison:
-    """All suites, and the numbers over all of them.
-
-    Args:
-        suites: Each with what it is judged by; one that has no trials at all is left out.
-        looks: Of all suites, where some have a plan.
-    """
-    adding = [suite for suite in suites if suite.looks]
-    found = sorted((suite for suite in suites if suite.pair.present), key=lambda suite: suite.pair.suite)
-    questions = {key: question for suite in found if not suite.looks for key, question in suite.questions.items()}
-    share = 1 - sum(suite.looks.share for suite in adding if suite.looks and suite.has_base)
-    answers = answered(questions, share, weights=AT_ONCE)
-    for suite in adding:
-        answers |= suite.looks.answers if suite.looks else {}
-    overall = first_trials(looks) if adding else overall_questions([suite.pair for suite in found])
-    answers |= answered(overall, alpha=OVERALL_ALPHA)
-    compared = tuple(suite.compared(answers) for suite in found)
-    rows = [
-        MeasureDelta(measure=Measure(key.name), **describe(question, answers.get(key, UNTESTED)))
-        for key, question in overall.items()
-    ]
+    questions = {key: question for pair in pairs if not pair.adds for key, question in pair.questions.items()}
+    share = 1 - sum(suite.share for suite in adding.values() if suite.has_base)
+    answers = answered(questions, share, weights=AT_ONCE) | answered(overall, alpha=OVERALL_ALPHA)
+    for suite in adding.values():
+        answers |= suite.answers
+    compared = tuple(_compared(pair, answers, adding.get(pair.suite)) for pair in pairs)
+    over_all = (_row(key, question, answers) for key, question in overall.items())
+    rows = [row for row in over_all if isinstance(row, MeasureDelta)]
     if not adding:
-        rows += _of_one_suite(compared, {row.measure for row in rows})
+        # Of a measure that one suite alone has on both sides, its row; the gate already counts it there.
+        known = {row.measure for row in rows}
+        alone = (row for each in compared for row in each.measures if row.change is not None)
+        rows += {row.measure: row.replace(gates=False) for row in alone if row.measure not in known}.values()
+    counts = Counter(row.verdict for suite in compared for row in (*suite.measures, *suite.criteria))
     asked = (*questions.values(), *overall.values())
     return Comparison(
-        verdict=gravest([*(suite.verdict for suite in compared), *(row.verdict for row in rows if row.is_tested)]),
-        counts=count_verdicts(compared),
+        verdict=gravest([*(each.verdict for each in compared), *(row.verdict for row in rows if row.is_tested)]),
+        counts={verdict: counts[verdict] for verdict in Verdict},
         single_trial=any(question.method == "threshold" for question in asked),
-        mixed=any(question.sample.is_mixed for question in asked),
+        mixed=any(question.mixed and bool(question.obstacles or question.doubts) for question in asked),
         family=FamilySize(hypotheses=len(answers), alpha=ALPHA),
         overall=tuple(sorted(rows, key=lambda row: list(Measure).index(row.measure))),
         suites=compared,
     )
-
-
-def _of_one_suite(suites: Sequence[SuiteComparison], known: Collection[Measure]) -> Iterator[MeasureDelta]:
-    """The rows of the one suite that has a measure on both sides; the gate already counts them there."""
-    rows = (row for suite in suites for row in suite.measures if row.change is not None and row.measure not in known)
-    yield from {row.measure: row.replace(gates=False) for row in rows}.values()
 
 
 def gravest(verdicts: Iterable[Verdict]) -> Verdict:
@@ -281,36 +135,187 @@ def gravest(verdicts: Iterable[Verdict]) -> Verdict:
     return next((verdict for verdict in GRAVITY if verdict in occurring), Verdict.UNCHANGED)
 
 
-def _typical(side: SuiteSide | None, criterion: str) -> CriterionJudgement | None:
-    """The newest judgement with the more frequent verdict; of a tie, a failure, which tells more."""
-    if side is None:
+def _compared(pair: Pair, answers: Answers, trials: SuiteTrials | None) -> SuiteComparison:
+    """One suite; with what is known of its trials where they were added as they were needed."""
+    old, new = pair.baseline, pair.candidate
+    rows = [_row(key, question, answers, pair, trials) for key, question in pair.questions.items()]
+    shortage: tuple[str, ...] = ()
+    if trials and not new.readings:
+        shortage = (NOT_RUN,)
+    elif trials and trials.done in {None, DoneReason.FAILED}:
+        shortage = (MORE_WANTED,)
+    is_replayed = bool(pair.readings) and all(reading.run.replayed for reading in pair.readings)
+    found = SuiteComparison(
+        suite=pair.suite,
+        file=[*pair.sides.values()][-1].newest.config.file,
+        verdict=_verdict_on_all(pair, rows, shortage),
+        baseline=old.trials if old.given else None,
+        candidate=new.trials if new.given else None,
+        reasons=(*pair.obstacles, *shortage),
+        notes=differences(NOTEWORTHY, pair.readings) + (REPLAYED,) * is_replayed,
+        measures=tuple(row for row in rows if isinstance(row, MeasureDelta)),
+        criteria=tuple(row for row in rows if isinstance(row, CriterionDelta)),
+    )
+    if trials:
+        head, base, stored = trials.valid
+        found = found.replace(sources=TrialSources(head=head, base=base, stored=stored, ended=trials.done))
+    if not (old.readings and new.readings):
+        return found
+    comparable = pair.mixed or not pair.obstacles
+    return found.replace(
+        figures=figure_deltas(old.readings, new.readings, comparable=comparable), tools=_tools(old, new)
+    )
+
+
+def _verdict_on_all(pair: Pair, rows: Iterable[Delta], shortage: Sequence[str]) -> Verdict:
+    """The verdict on a suite: of what is tested, and of what it has too little of."""
+    varying = {measure for measure in Measure if pair.adds and MEASURES[measure].scale.varies}
+    verdicts = {row.verdict for row in rows if row.is_tested and getattr(row, "measure", None) not in varying}
+    if Verdict.REGRESSED in verdicts:
+        return Verdict.REGRESSED
+    if shortage:
+        return Verdict.INCONCLUSIVE
+    if not pair.baseline.given and Verdict.UNCHANGED not in verdicts:
+        return Verdict.NEW  # which outweighs nothing in the verdict on all suites
+    if not pair.candidate.given:
+        return Verdict.REMOVED
+    return Verdict.INCONCLUSIVE if pair.obstacles and not pair.mixed else gravest(verdicts)
+
+
+def _row(
+    key: QuestionKey, question: Question, answers: Answers, pair: Pair | None = None, trials: SuiteTrials | None = None
+) -> MeasureDelta | CriterionDelta:
+    """The row of one number, of a suite or over all of them: its verdict, and how sure that is."""
+    answer = answers.get(key, AdjustedAnswer())
+    verdict, reasons = _verdict(key, question, answer, trials)
+    fields: dict[str, Any] = {
+        "verdict": verdict,
+        "reasons": reasons,
+        "better": question.scale.better,
+        "baseline": summarize(question.baseline),
+        "candidate": summarize(question.candidate),
+        # What was compared in spite of differences never does.
+        "gates": verdict is Verdict.REGRESSED and not (question.obstacles or question.doubts),
+    }
+    if question.answerable:
+        old = mean(question.baseline)
+        fields |= {
+            "change": question.change,
+            "change_percent": 100 * question.change / old if old else None,
+            "effect": question.effect,
+            "threshold": question.threshold,
+            "method": question.method,
+            "interval": _interval(question),
+        }
+    if question.is_tested:
+        is_worse = question.effect != "better"
+        fields["p_value"] = question.tail(worse=is_worse).p
+        fields["adjusted_p_value"] = answer.worse if is_worse else answer.better
+    if not key.criterion:
+        return MeasureDelta(measure=Measure(key.name), **fields)
+    if pair and not (question.answerable and verdict is Verdict.UNCHANGED and not question.matters):
+        fields["baseline_judgement"] = _typical(pair.baseline, key.name)
+        fields["candidate_judgement"] = _typical(pair.candidate, key.name)
+    return CriterionDelta(criterion=key.name, **fields)
+
+
+def _verdict(key: QuestionKey, question: Question, answer: AdjustedAnswer, trials: SuiteTrials | None) -> Finding:
+    """The verdict on one number, and the reasons why it is no firmer."""
+    done = trials.done if trials else None
+    if trials and not trials.head:
+        return Verdict.INCONCLUSIVE, (NOT_RUN,)
+    if question.obstacles and not question.answerable:
+        return Verdict.INCONCLUSIVE, question.obstacles
+    if not question.baseline:
+        if not (trials and trials.has_base and done is DoneReason.AS_EXPECTED):
+            return Verdict.NEW, ()
+        # No base is better where 100 is the most that can be reached.
+        has_a_best = key.criterion or not (question.scale.varies or MEASURES[Measure(key.name)].limit is None)
+        passes = has_a_best and min(question.candidate, default=0.0) >= 100
+        return (Verdict.UNCHANGED, (PASSES,)) if passes else (Verdict.NEW, (NOT_STORED,))
+    if not question.candidate:
+        return Verdict.REMOVED, ()
+    verdict, reasons = _significance(question, answer)
+    if question.doubts and verdict in {Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED}:
+        verdict, reasons = verdict if question.mixed else Verdict.INCONCLUSIVE, (*reasons, *question.doubts)
+    if trials and question.method and verdict in {Verdict.CHANGED, Verdict.INCONCLUSIVE}:
+        if done is DoneReason.AS_EXPECTED:
+            # It would be no worse if the worst trial of the head were as good as the best of the base.
+            old, new = question.baseline, question.candidate
+            rests_on_one = mean(new) + (max(old) - min(new)) / len(new) >= mean(old) * (1 - 1e-9)
+            is_expected = question.effect == "better" or rests_on_one
+            return (Verdict.UNCHANGED, (EXPECTED,)) if is_expected else (Verdict.INCONCLUSIVE, (NOT_SHOWN,))
+        if done is None:
+            return verdict, (UNFINISHED,)
+        # Of one trial the verdict itself says that it proves nothing.
+        return verdict, reasons if verdict is Verdict.CHANGED else (NOT_PROVEN,)
+    return verdict, (*question.obstacles, *reasons)
+
+
+def _significance(question: Question, answer: AdjustedAnswer) -> Finding:
+    """The verdict on a number that both sides have, whatever else differs."""
+    if question.method == "threshold":
+        # Whatever may come out otherwise in the next trial is seen, and not proven.
+        if not question.matters:
+            return Verdict.UNCHANGED, (SINGLE_TRIAL,)
+        if question.scale.varies:
+            return Verdict.INCONCLUSIVE, (SINGLE_TRIAL,)
+        if not question.is_fact:
+            return Verdict.CHANGED, (ONE_TRIAL_PROVES_NOTHING,)
+        return Verdict.REGRESSED if question.is_worse else Verdict.IMPROVED, ()
+    if answer.regressed:
+        return Verdict.REGRESSED, ()
+    if not question.matters:
+        return Verdict.UNCHANGED, ()
+    if question.method is None:
+        return Verdict.INCONCLUSIVE, (question.not_tested,)
+    if significant(answer.better) and not question.is_worse:
+        return Verdict.IMPROVED, ()
+    # The p-value if the sides were as different as can be.
+    a, b = len(question.baseline), len(question.candidate)
+    least = max(test.floor for test in question.tails) if question.strata else 1 / comb(a + b, a)
+    return Verdict.INCONCLUSIVE, (TOO_NOISY if significant(least) else TOO_FEW,)
+
+
+def _interval(question: Question) -> Interval | None:
+    """Of the change; nothing where a side has one trial."""
+    a, b = question.baseline, question.candidate
+    if question.method == "threshold" or question.trials < 2:
         return None
+    if question.strata:
+        return of_pairs([new - old for old, new in zip(a, b, strict=True)])
+    return of_pass_rates(a, b) if question.scale is PASS_RATE else of_means(a, b)
+
+
+def _typical(side: SuiteSide, criterion: str) -> CriterionJudgement | None:
+    """The newest judgement with the more frequent verdict; of a tie, a failure, which tells more."""
     judged = [reading for reading in reversed(side.readings) if criterion in reading.judgements]
     outcomes = side.outcomes(criterion)
     usual = 100.0 if 2 * sum(outcomes) > 100 * len(outcomes) else 0.0
-    typical = (reading for reading in judged if reading.outcomes.get(criterion) == usual)
-    chosen = next(typical, judged[0] if judged else None)
-    return chosen.judgements[criterion] if chosen else None
+    typical = [reading for reading in judged if reading.outcomes.get(criterion) == usual]
+    return next((reading.judgements[criterion] for reading in (*typical, *judged)), None)
 
 
 def _tools(old: SuiteSide, new: SuiteSide) -> ToolDelta:
-    return ToolDelta(
-        newly_used=_seen_on_one_side(old.tools_used, new.tools_used, new.tools_used),
-        no_longer_used=_seen_on_one_side(old.tools_used, new.tools_used, old.tools_used),
-        newly_missed=_seen_on_one_side(old.tools_missed, new.tools_missed, new.tools_missed),
-        no_longer_missed=_seen_on_one_side(old.tools_missed, new.tools_missed, old.tools_missed),
-    )
+    """Tools that were called, or missed, in trials of one side only."""
+    changes = {}
+    for what, of in (("used", _used), ("missed", _missed)):
+        before, now = (Counter(tool for it in side.readings for tool in of(it.run)) for side in (old, new))
+        only = [
+            ToolChange(tool=tool, baseline_trials=before[tool], candidate_trials=now[tool])
+            for tool in sorted(before.keys() ^ now.keys())
+        ]
+        changes[f"newly_{what}"] = tuple(each for each in only if each.candidate_trials)
+        changes[f"no_longer_{what}"] = tuple(each for each in only if each.baseline_trials)
+    return ToolDelta(**changes)
 
 
-def _seen_on_one_side(old: Counter[str], new: Counter[str], side: Counter[str]) -> tuple[ToolChange, ...]:
-    return tuple(
-        ToolChange(tool=tool, baseline_trials=old[tool], candidate_trials=new[tool])
-        for tool in sorted(side)
-        if not (old[tool] and new[tool])
-    )
+def _used(run: RunResult) -> set[str]:
+    usage, efficiency = run.details(ToolUsageDetails), run.details(EfficiencyDetails)
+    used = usage.used if usage and usage.used else efficiency.tool_calls if efficiency else {}
+    return {tool for tool, calls in used.items() if calls}
 
 
-def count_verdicts(suites: Iterable[SuiteComparison]) -> dict[Verdict, int]:
-    """Criteria and measures of all suites by verdict."""
-    counts = Counter(delta.verdict for suite in suites for delta in (*suite.measures, *suite.criteria))
-    return {verdict: counts[verdict] for verdict in Verdict}
+def _missed(run: RunResult) -> set[str]:
+    usage = run.details(ToolUsageDetails)
+    return {missed.tool for missed in usage.missed} if usage else set()

@@ -6,15 +6,14 @@ night fail together where nights differ. So the test is Pitman's, which asks how
 It holds for nights that differ as for those that do not, since every night has as many trials, whatever they show.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from zelda_ci.compare.exact_tests import OneSided, permutation_test
-from zelda_ci.compare.multiplicity import Hypothesis, adjust, significant
+from zelda_ci.compare.exact_tests import OneSided, adjust, permutation_test, significant
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
-from zelda_ci.compare.sides import read_metrics
-from zelda_ci.domain.fingerprint import PLATFORM
+from zelda_ci.compare.sides import RunMetrics
+from zelda_ci.domain.fingerprint import PLATFORM, Fingerprint
 from zelda_ci.domain.nights import (
     MAX_ROWS,
     WINDOW,
@@ -43,40 +42,36 @@ TRIALS_A_NIGHT = 3
 
 MAX_NIGHTS = 120
 
-_NEVER = (datetime.min.replace(tzinfo=UTC), "")
-
 # The name of build and tests among the checks; criteria are sentences of the user's.
 COMMANDS = "build and tests"
 
 
 def night_of(runs: Sequence[RunResult]) -> Night | None:
     """The row of the runs of one night; nothing where none of them says anything."""
-    by_suite: dict[str, list[RunResult]] = {}
-    for run in runs:
-        if run.fingerprint and run.status.is_valid and run_outcome(run) is not Outcome.INCOMPLETE:
-            by_suite.setdefault(run.suite, []).append(run)
-    if not by_suite:
+    usable = (run for run in runs if run.status.is_valid and run_outcome(run) is not Outcome.INCOMPLETE)
+    counted = [(run, run.fingerprint) for run in usable if run.fingerprint]
+    if not counted:
         return None
+    names = dict.fromkeys(run.suite for run, _ in counted)
     commits = [run.source.commit for run in runs if run.source and run.source.commit]
     return Night(
         at=max(run.finished_at for run in runs),
         batch_id=runs[0].batch_id,
         commit=commits[-1] if commits else None,
-        suites={name: _suite_night(trials) for name, trials in by_suite.items()},
+        suites={name: _suite_night([each for each in counted if each[0].suite == name]) for name in names},
     )
 
 
-def _suite_night(runs: Sequence[RunResult]) -> SuiteNight:
-    runs = sorted(runs, key=lambda run: (run.finished_at, run.run_id))[-MAX_TRIALS:]
-    newest = runs[-1]
-    assert newest.fingerprint  # noqa: S101 - others were left out
-    state = newest.fingerprint
+def _suite_night(trials: Sequence[tuple[RunResult, Fingerprint]]) -> SuiteNight:
+    trials = sorted(trials, key=lambda each: (each[0].finished_at, each[0].run_id))[-MAX_TRIALS:]
+    _, state = trials[-1]
     # A commit, or a model that answers now and then, may lie between two runs of one night: the last one counts.
-    same = [run for run in runs if run.fingerprint and run.fingerprint.outcome == state.outcome]
+    same = [run for run, own in trials if own.outcome == state.outcome]
     checks: dict[str, list[bool]] = {}
+    whole = [outcome is Outcome.PASSED for run in same if (outcome := run_outcome(run)) is not Outcome.MEASURED]
     for run in same:
-        for name, outcome in read_metrics(run).outcomes.items():
-            checks.setdefault(name, []).append(outcome > 0)
+        for name, value in RunMetrics(run).outcomes.items():
+            checks.setdefault(name, []).append(value > 0)
         if (commands := correctness_outcome(run)) is not Outcome.MEASURED:
             checks.setdefault(COMMANDS, []).append(commands is Outcome.PASSED)
     return SuiteNight(
@@ -84,24 +79,16 @@ def _suite_night(runs: Sequence[RunResult]) -> SuiteNight:
         tree=state.tree,
         platform={part: state.parts[part] for part in PLATFORM if state.parts.get(part)},
         trials=len(same),
-        whole=_counted(
-            outcome is Outcome.PASSED for outcome in map(run_outcome, same) if outcome is not Outcome.MEASURED
-        ),
-        checks={name: _counted(passes) for name, passes in checks.items()},
-        cost_usd=sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run in runs),
+        whole=Passes(passed=sum(whole), trials=len(whole)),
+        checks={name: Passes(passed=sum(passes), trials=len(passes)) for name, passes in checks.items()},
+        cost_usd=sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run, _ in trials),
     )
-
-
-def _counted(passes: Iterable[bool]) -> Passes:
-    listed = list(passes)
-    return Passes(passed=sum(listed), trials=len(listed))
 
 
 def with_night(history: NightlyHistory, night: Night) -> NightlyHistory:
     """The history with one more row, in order and within its bounds; a night that is there already is replaced."""
     others = [each for each in history.nights if each.batch_id != night.batch_id]
-    nights = sorted([*others, night], key=_age)
-    return history.replace(nights=tuple(nights[-MAX_NIGHTS:]))
+    return history.replace(nights=_newest([*others, night]))
 
 
 def merged(histories: Sequence[NightlyHistory], now: datetime) -> NightlyHistory:
@@ -109,26 +96,28 @@ def merged(histories: Sequence[NightlyHistory], now: datetime) -> NightlyHistory
 
     Nights of the future are left out: whoever's clock was wrong would decide for ever what is newest.
     """
-    if not histories:
-        return NightlyHistory()
     latest = now + CLOCK_DIFFERENCE
-    histories = [
-        history.replace(nights=tuple(night for night in history.nights if night.at <= latest)) for history in histories
+    known = [
+        history.replace(nights=tuple(each for each in history.nights if each.at <= latest)) for history in histories
     ]
-    nights = {night.batch_id: night for history in histories for night in history.nights}
+    never = (datetime.min.replace(tzinfo=UTC), "")
+    ordered = sorted(known, key=lambda history: max(map(_age, history.nights), default=never), reverse=True)
     drifts: dict[tuple[str, str], Drift] = {}
     seen: set[str] = set()
-    ordered = sorted(histories, key=lambda history: max(map(_age, history.nights), default=_NEVER), reverse=True)
     for history in ordered:
         # What a newer history knew and does not list is over; a night without access to it knew nothing.
-        if not {night.batch_id for night in history.nights[-1:]} <= seen or history is ordered[0]:
+        if history is ordered[0] or not seen.issuperset(night.batch_id for night in history.nights[-1:]):
             drifts = {(drift.suite, drift.check): drift for drift in history.drifts} | drifts
         seen |= {night.batch_id for night in history.nights}
     return NightlyHistory(
-        nights=tuple(sorted(nights.values(), key=_age)[-MAX_NIGHTS:]),
+        nights=_newest({night.batch_id: night for history in known for night in history.nights}.values()),
         drifts=tuple(drifts.values())[:MAX_ROWS],
         author=next((history.author for history in ordered if history.author), None),
     )
+
+
+def _newest(nights: Iterable[Night]) -> tuple[Night, ...]:
+    return tuple(sorted(nights, key=_age)[-MAX_NIGHTS:])
 
 
 def _age(night: Night) -> tuple[datetime, str]:
@@ -140,60 +129,53 @@ def watch(history: NightlyHistory) -> NightlyHistory:
     if not history.nights:
         return history
     splits = {name: split_nights(history.nights, name) for name in history.nights[-1].suites}
-    going_on = tuple(
-        updated
-        for drift in history.drifts
-        if (updated := _updated(drift, splits.get(drift.suite, ()), history.nights)) is not None
-    )
+    updated = (_updated(drift, splits.get(drift.suite, ()), history.nights) for drift in history.drifts)
+    going_on = [drift for drift in updated if drift is not None]
     known = {(drift.suite, drift.check) for drift in going_on}
     found = _found([split for each in splits.values() for split in each])
     new = (drift for drift in found if (drift.suite, drift.check) not in known)
     return history.replace(drifts=(*going_on, *new)[:MAX_ROWS])
 
 
-def _found(splits: Sequence[Split]) -> list[Drift]:
+def _found(splits: Sequence[Split]) -> Iterator[Drift]:
     """What has fallen, with an error of `NIGHTLY_ALPHA` for all of it; where it is seen in several ways, the surest."""
-    asked = [(split, check) for split in splits for check in sorted(split.newest.checks)]
-    tests = {index: test for index, each in enumerate(asked) if (test := _lower(*each))}
-    adjusted = adjust([Hypothesis(test) for test in tests.values()], NIGHTLY_ALPHA)
+    asked = []
+    for split in splits:
+        for check in sorted(split.newest.checks):
+            before, after = (tuple(sorted(split.rates(nights, check))) for nights in (split.before, split.after))
+            if before and after:
+                asked.append((split, check, _lower(before, after)))
+    adjusted = adjust([(test, 1.0) for *_, test in asked], NIGHTLY_ALPHA)
     surest: dict[tuple[str, str], tuple[float, float, int]] = {}
-    for (index, test), p in zip(tests.items(), adjusted, strict=True):
+    for index, ((split, check, test), p) in enumerate(zip(asked, adjusted, strict=True)):
         if significant(p, NIGHTLY_ALPHA):
-            key = (asked[index][0].suite, asked[index][1])
-            surest[key] = min(surest.get(key, (2.0, 2.0, index)), (p, test.p, index))
-    return [_drift(*asked[index], p) for p, _, index in surest.values()]
-
-
-def _lower(split: Split, check: str) -> OneSided | None:
-    """Whether the check passes less often in the newer nights; nothing where there are none to compare."""
-    before, after = (tuple(sorted(split.rates(nights, check))) for nights in (split.before, split.after))
-    return _tested(before, after) if before and after else None
+            key = (split.suite, check)
+            surest[key] = min(surest.get(key, (2.0, 2.0, 0)), (p, test.p, index))
+    for p, _, index in surest.values():
+        split, check, _ = asked[index]
+        last, first = split.before[-1], split.after[0]
+        earlier = last.suites[split.suite]
+        yield Drift(
+            suite=split.suite,
+            check=check,
+            outcome=split.newest.outcome,
+            since=first.at,
+            before=split.of(split.before, check),
+            after=split.of(split.after, check),
+            lately=split.of(split.after[-WINDOW:], check),
+            p=p,
+            platform_before=earlier.platform,
+            platform_after=split.newest.platform,
+            commit_before=last.commit,
+            commit_after=first.commit,
+            code_changed=earlier.tree != first.suites[split.suite].tree,
+        )
 
 
 @lru_cache(maxsize=10_000)
-def _tested(before: tuple[float, ...], after: tuple[float, ...]) -> OneSided:
+def _lower(before: tuple[float, ...], after: tuple[float, ...]) -> OneSided:
+    """Whether a check passes less often in the newer nights."""
     return permutation_test(before, after).lower
-
-
-def _drift(split: Split, check: str, p: float) -> Drift:
-    earlier = split.previous
-    before, after = (split.of(nights, check) for nights in (split.before, split.after))
-    assert earlier  # noqa: S101 - there were trials before
-    return Drift(
-        suite=split.suite,
-        check=check,
-        outcome=split.newest.outcome,
-        since=split.after[0].at,
-        before=before,
-        after=after,
-        lately=split.of(split.after[-WINDOW:], check),
-        p=p,
-        platform_before=earlier.platform,
-        platform_after=split.newest.platform,
-        commit_before=split.before[-1].commit,
-        commit_after=split.after[0].commit,
-        code_changed=earlier.tree != split.after[0].suites[split.suite].tree,
-    )
 
 
 def _updated(drift: Drift, splits: Sequence[Split], nights: Sequence[Night]) -> Drift | None:
@@ -210,6 +192,5 @@ def _updated(drift: Drift, splits: Sequence[Split], nights: Sequence[Night]) -> 
     newest = nights_of(nights, drift)
     lately = split.of(newest, drift.check)
     recovered = drift.before.rate - (1 - RECOVERED) * (drift.before.rate - drift.after.rate)
-    if len(newest) == WINDOW and lately.rate >= recovered:
-        return None
-    return drift.replace(lately=lately)
+    is_over = len(newest) == WINDOW and lately.rate >= recovered
+    return None if is_over else drift.replace(lately=lately)

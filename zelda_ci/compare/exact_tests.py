@@ -1,31 +1,39 @@
-"""Exact tests: Fisher's for two pass rates, permutations for two samples of numbers, within strata where there are."""
+"""Exact tests of two samples, within strata where there are, and what many of them are worth together.
+
+Fisher's for pass rates, permutations for numbers; Holm's correction of those that Tarone's screening leaves.
+"""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations, islice
+from itertools import accumulate, combinations, islice
 from math import comb, fsum, sqrt
 from statistics import NormalDist
+from typing import NamedTuple
 
 from zelda_ci.compare.sides import deviation, mean
 
 
-@dataclass(frozen=True, slots=True)
-class OneSided:
+class OneSided(NamedTuple):
     """A one-sided test: its p-value and the smallest p-value any arrangement of the same data could have given."""
 
     p: float
     floor: float
 
 
-@dataclass(frozen=True, slots=True)
-class Tails:
+class Tails(NamedTuple):
     """Both one-sided tests of one question: is the candidate lower, is it higher?"""
 
     lower: OneSided
     higher: OneSided
+
+
+NO_DIFFERENCE = Tails(OneSided(1.0, 1.0), OneSided(1.0, 1.0))
+
+
+def _tails(at_most: int, at_least: int, lowest: int, highest: int, of: int) -> Tails:
+    return Tails(OneSided(at_most / of, lowest / of), OneSided(at_least / of, highest / of))
 
 
 @lru_cache(maxsize=100_000)
@@ -41,10 +49,8 @@ def fisher_exact(passed_a: int, trials_a: int, passed_b: int, trials_b: int) -> 
     ways = [comb(passes, x) * comb(total - passes, trials_b - x) for x in range(least, most + 1)]
     everything = comb(total, trials_b)
     position = passed_b - least
-    return Tails(
-        lower=OneSided(sum(ways[: position + 1]) / everything, ways[0] / everything),
-        higher=OneSided(sum(ways[position:]) / everything, ways[-1] / everything),
-    )
+    at_most, at_least = sum(ways[: position + 1]), sum(ways[position:])
+    return _tails(at_most, at_least, ways[0], ways[-1], everything)
 
 
 # Up to so many arrangements (6 against 6) each is looked at.
@@ -73,20 +79,16 @@ def permutation_test(a: Sequence[float], b: Sequence[float]) -> Tails:
     """
     pooled = [*a, *b]
     if min(pooled) == max(pooled):
-        return Tails(OneSided(1.0, 1.0), OneSided(1.0, 1.0))
+        return NO_DIFFERENCE
     if len(pooled) > COUNTED:
-        share = len(b) / len(pooled)
-        center = mean(pooled)
+        share, center = len(b) / len(pooled), mean(pooled)
         variance = share * len(a) * deviation(pooled) ** 2
         return _normal_tails(fsum(value - center for value in b), variance)
     arrangements = comb(len(pooled), len(b))
     count = _count_by_enumeration if arrangements <= ENUMERATED else _count_by_polynomial
     at_most, at_least = count(pooled, len(a))
     lowest, highest = _extremes(sorted(pooled), len(b)), _extremes(sorted(pooled, reverse=True), len(b))
-    return Tails(
-        lower=OneSided(at_most / arrangements, lowest / arrangements),
-        higher=OneSided(at_least / arrangements, highest / arrangements),
-    )
+    return _tails(at_most, at_least, lowest, highest, arrangements)
 
 
 def stratified_permutation_test(strata: Sequence[tuple[tuple[float, ...], tuple[float, ...]]]) -> Tails:
@@ -99,17 +101,21 @@ def stratified_permutation_test(strata: Sequence[tuple[tuple[float, ...], tuple[
     """
     pooled = [value for a, b in strata for value in (*a, *b)]
     if min(pooled) == max(pooled):
-        return Tails(OneSided(1.0, 1.0), OneSided(1.0, 1.0))
+        return NO_DIFFERENCE
     if len(pooled) > COUNTED:
         spread = fsum(len(a) * len(b) * deviation(a + b) ** 2 / len(a + b) for a, b in strata)
         centers = fsum(fsum(b) - len(b) * mean(a + b) for a, b in strata)
-        return _normal_tails(centers, spread) if spread else Tails(OneSided(1.0, 1.0), OneSided(1.0, 1.0))
+        return _normal_tails(centers, spread) if spread else NO_DIFFERENCE
     grid = iter(_on_steps(_shares(pooled), STRATA_STEPS))
     chances, observed = {0: 1.0}, 0
     for a, b in strata:
         numbers = list(islice(grid, len(a) + len(b)))
         observed += sum(numbers[len(a) :])
-        chances = _convolved(chances, _sums(numbers, len(b)))
+        sums, further = _sums(numbers, len(b)), dict[int, float]()
+        for one, chance in chances.items():
+            for other, its_chance in sums.items():
+                further[one + other] = further.get(one + other, 0.0) + chance * its_chance
+        chances = further
     at_most = fsum(chance for total, chance in chances.items() if total <= observed)
     at_least = fsum(chance for total, chance in chances.items() if total >= observed)
     lowest, highest = chances[min(chances)], chances[max(chances)]
@@ -125,14 +131,6 @@ def _sums(numbers: Sequence[int], size: int) -> dict[int, float]:
                 ways[chosen][total + number] += count
     everything = comb(len(numbers), size)
     return {total: count / everything for total, count in ways[size].items()}
-
-
-def _convolved(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
-    found: dict[int, float] = {}
-    for a, chance in one.items():
-        for b, further in other.items():
-            found[a + b] = found.get(a + b, 0.0) + chance * further
-    return found
 
 
 def _normal_tails(total: float, variance: float) -> Tails:
@@ -191,3 +189,53 @@ def _extremes(ranked: Sequence[float], size: int) -> int:
     """How many choices of `size` numbers are as extreme as the first ones: more than one where the last is tied."""
     edge = ranked[size - 1]
     return comb(ranked.count(edge), ranked[:size].count(edge))
+
+
+# --- many tests, one promise: few comparisons of equal sides claim anything ------------------------------------------
+
+# Chance that a comparison of two equal sides claims any regression; the same again for any improvement.
+# What users are promised is 5 %; the rest is for numbers over all suites.
+ALPHA = 0.04
+
+_ROUNDING = 1 + 1e-9  # 1/25 must count as 0.04
+
+# A test in one direction, and the share of the error that it may use, relative to the others.
+Hypothesis = tuple[OneSided, float]
+
+
+def significant(p: float, alpha: float = ALPHA) -> bool:
+    """Whether a p-value counts, floating point aside."""
+    return p <= alpha * _ROUNDING
+
+
+def adjust(hypotheses: Sequence[Hypothesis], alpha: float = ALPHA) -> list[float]:
+    """Adjusted p-values in the order given; 1 for hypotheses that no data could have rejected.
+
+    Holm, A Simple Sequentially Rejective Multiple Test Procedure (1979), with the weights of its section 4: ordered by
+    p / w, each is multiplied by the weights of all that are not yet passed.
+    """
+    adjusted = [1.0] * len(hypotheses)
+    ratios = [test.p / weight for test, weight in hypotheses]
+    ordered = sorted(reachable(hypotheses, alpha), key=lambda index: ratios[index], reverse=True)
+    left = accumulate(hypotheses[index][1] for index in ordered)
+    reached = 0.0
+    for index, weight in reversed(list(zip(ordered, left, strict=True))):
+        reached = adjusted[index] = max(reached, min(1.0, ratios[index] * weight))
+    return adjusted
+
+
+def reachable(hypotheses: Sequence[Hypothesis], alpha: float) -> frozenset[int]:
+    """Positions of the hypotheses that could be rejected: no other costs them anything.
+
+    Tarone, A Modified Bonferroni Method for Discrete Data (1990): the largest group of the best reaching hypotheses in
+    which each, with the most extreme arrangement of its data, would pass the Bonferroni bound of the group. What a test
+    can reach follows from the pooled data alone, whichever side each trial was on, so choosing by it cannot favour a
+    result.
+    """
+    reach = [test.floor / weight for test, weight in hypotheses]
+    ranked = sorted(zip(reach, (weight for _, weight in hypotheses), strict=True))
+    weights = accumulate(weight for _, weight in ranked)
+    # Those that reach alike are in or out together: the last of them has the weight of all.
+    groups = {least: weight for (least, _), weight in zip(ranked, weights, strict=True)}
+    limit = max((least for least, weight in groups.items() if significant(least * weight, alpha)), default=-1.0)
+    return frozenset(index for index, least in enumerate(reach) if least <= limit)

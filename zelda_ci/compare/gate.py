@@ -1,14 +1,14 @@
 """The gate: which findings turn the check red. Regressions come from a comparison, failed evaluations from a batch."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import assert_never
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from zelda_ci.compare.exact_tests import fisher_exact
+from zelda_ci.compare.exact_tests import ALPHA, fisher_exact, significant
 from zelda_ci.compare.intervals import of_pass_rates
-from zelda_ci.compare.multiplicity import ALPHA, significant
 from zelda_ci.compare.sides import LIMITS, RunMetrics, SuiteSide, mean, mostly, sides, summarize
 from zelda_ci.domain.comparison import (
     BUDGET_ENDED,
+    Acceptance,
+    AcceptedReason,
     BelowMinimum,
     CommandsFailed,
     Comparison,
@@ -27,10 +27,13 @@ from zelda_ci.domain.comparison import (
     UncountedReason,
 )
 from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
+from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.trials import DoneReason
+
+NONE = SuiteSide()
 
 
 def gate(
@@ -39,34 +42,28 @@ def gate(
     comparison: Comparison | None = None,
     stored: Iterable[RunResult] = (),
 ) -> GateResult:
-    """Return every reason to turn the check red.
+    """Return every reason to turn the check red, as `settings` by suite ask for it.
 
     Red is what is proven to be worse than the base, what must hold whatever the base does (commands that pass on the
     base, required scores, criteria that are marked so), and what could not be run or judged. Every other failure is
-    listed with why it does not count.
-
-    Args:
-        batch: The trials of the head, and of the base that ran beside them.
-        settings: By suite; a suite without settings has the defaults.
-        comparison: Of the two sides, where there is one.
-        stored: Trials of the base that were made before; they speak for suites whose base did not run beside the head.
+    listed with why it does not count. Stored trials speak for suites whose base did not run beside the head.
     """
     unpaid = (
         NotRun(suite=each.suite, trials=each.unpaid, made=each.head, why=batch.ended or BUDGET_ENDED)
         for each in batch.unpaid
     )
     regressions = tuple(_regressions(comparison, settings)) if comparison else ()
-    proven = {(each.suite, each.delta.criterion) for each in regressions if isinstance(each.delta, CriterionDelta)}
+    proven = {(each.suite, name) for each in regressions if (name := criterion_of(each)) is not None}
     heads, beside = sides(batch.runs), sides(batch.base_runs)
     known = {**sides(stored), **beside}
     reasons: list[GateReason] = []
     uncounted: list[UncountedReason] = []
     for reason in _evaluations(heads, settings):
-        head = heads[reason.suite]
-        listed = _excuse(reason, head, known.get(head.suite), beside.get(head.suite), ALPHA / len(heads))
+        suite = reason.suite
+        listed = _excuse(reason, heads[suite], known.get(suite, NONE), beside.get(suite, NONE), ALPHA / len(heads))
         if listed is None:
             reasons.append(reason)
-        elif listed.because is not Uncounted.NOT_PROVEN or (reason.suite, _criterion(reason)) not in proven:
+        elif listed.because is not Uncounted.NOT_PROVEN or (suite, criterion_of(reason)) not in proven:
             uncounted.append(listed)
     return GateResult(
         reasons=(*_plugins(heads, known), *regressions, *unpaid, *_not_compared(batch), *_not_judged(heads), *reasons),
@@ -80,39 +77,29 @@ def failures(batch: BatchResult, settings: Mapping[str, GateSettings]) -> GateRe
     return GateResult(reasons=(*_not_judged(heads), *_evaluations(heads, settings)))
 
 
-def joined(*results: GateResult) -> GateResult:
-    """Return all findings of several."""
-    return GateResult(
-        reasons=tuple(reason for result in results for reason in result.reasons),
-        uncounted=tuple(noted for result in results for noted in result.uncounted),
-        accepted=tuple(noted for result in results for noted in result.accepted),
-    )
-
-
 def missed_minimums(runs: Iterable[RunResult]) -> GateResult:
     """Scores that are lower than their suites, as they were configured when they ran, ask for."""
-    settings = recorded_settings(runs := tuple(runs))
-    minimums = {name: chosen.min_score for name, chosen in settings.items() if "evaluation" in chosen.fail_on}
-    reasons = [
-        finding
-        for suite, side in sides(runs).items()
-        if suite in minimums and side.readings
-        for finding in _minimums(side, minimums[suite])
-    ]
-    return GateResult(reasons=tuple(reasons))
+    wanted = ((side, side.newest.config.gate) for side in sides(runs).values() if side.readings)
+    found = (_minimums(side, chosen.min_score) for side, chosen in wanted if "evaluation" in chosen.fail_on)
+    return GateResult(reasons=tuple(finding for findings in found for finding in findings))
 
 
 def recorded_settings(runs: Iterable[RunResult]) -> dict[str, GateSettings]:
     """The gate of each suite as its newest run was configured."""
-    ordered = sorted(runs, key=lambda run: (run.started_at, run.run_id))
-    return {run.suite: run.config.gate for run in ordered}
+    return {suite: side.newest.config.gate for suite, side in sides(runs).items()}
+
+
+def criterion_of(reason: GateReason) -> str | None:
+    """The criterion that a finding is about; absent where it is about something else."""
+    found = reason.delta if isinstance(reason, Regression) else reason
+    return found.criterion if isinstance(found, CriterionFailed | CriterionDelta) else None
 
 
 def _regressions(comparison: Comparison, settings: Mapping[str, GateSettings]) -> Iterator[Regression]:
     gated = [suite for suite in comparison.suites if "regression" in settings.get(suite.suite, GateSettings()).fail_on]
     for suite in gated:
-        deltas: list[MeasureDelta | CriterionDelta] = [*suite.criteria, *suite.measures]
-        yield from (Regression(suite=suite.suite, delta=delta) for delta in deltas if delta.gates)
+        yield from (Regression(suite=suite.suite, delta=each) for each in suite.criteria if each.gates)
+        yield from (Regression(suite=suite.suite, delta=each) for each in suite.measures if each.gates)
     # One suite that opts out does not speak for all of them.
     if gated:
         yield from (Regression(suite=None, delta=row) for row in comparison.overall if row.gates)
@@ -121,8 +108,8 @@ def _regressions(comparison: Comparison, settings: Mapping[str, GateSettings]) -
 def _plugins(heads: Mapping[str, SuiteSide], bases: Mapping[str, SuiteSide]) -> list[NotLoaded]:
     """Plugins that no trial of the head has whole, although a trial of the base has them, or none knows of them."""
     found: dict[tuple[str, str], str] = {}
-    for suite, head in heads.items():
-        here, before = (_plugin_problems(side.readings) if side else None for side in (head, bases.get(suite)))
+    for suite in sorted(heads.keys() & bases.keys()):
+        here, before = (_plugin_problems(side.readings) for side in (heads[suite], bases[suite]))
         if here is not None and before is not None:
             found |= {key: problem for key, problem in here.items() if key not in before}
     return [NotLoaded(file=file, effect=f"not loaded, {name}: {problem}") for (file, name), problem in found.items()]
@@ -130,17 +117,18 @@ def _plugins(heads: Mapping[str, SuiteSide], bases: Mapping[str, SuiteSide]) -> 
 
 def _plugin_problems(trials: Sequence[RunMetrics]) -> dict[tuple[str, str], str] | None:
     """What is wrong in every trial with a plugin that the project wants, by file and name; nothing without trials."""
-    uses = [trial.run.steering or () for trial in trials]
-    each = [{(use.unit.path, use.unit.name): use.problem for use in listed if use.problem} for listed in uses]
+    each = [
+        {(use.unit.path, use.unit.name): use.problem for use in trial.run.steering or () if use.problem}
+        for trial in trials
+    ]
     return {key: each[-1][key] for key in each[-1] if all(key in problems for problems in each)} if each else None
 
 
 def _not_judged(heads: Mapping[str, SuiteSide]) -> Iterator[NotJudged]:
     """Whatever the gate asks for: what was not judged must not pass for lack of evidence."""
     for suite, side in heads.items():
-        for metrics in [metrics for metrics in side.readings if not metrics.is_complete][:1]:
-            reasons = (result.reasoning for result in metrics.run.evaluations.values() if result.failed)
-            reason = next(reasons, "not judged")
+        for run in [it.run for it in side.readings if run_outcome(it.run) is Outcome.INCOMPLETE][:1]:
+            reason = next((result.reasoning for result in run.evaluations.values() if result.failed), "not judged")
             yield NotJudged(suite=suite, trials=side.trials.incomplete, of=side.trials.valid, reason=reason)
 
 
@@ -155,103 +143,155 @@ def _not_compared(batch: BatchResult) -> Iterator[NotJudged]:
 
 
 def _excuse(
-    reason: Evaluation, head: SuiteSide, base: SuiteSide | None, beside: SuiteSide | None, alpha: float
+    reason: Evaluation, head: SuiteSide, base: SuiteSide, beside: SuiteSide, alpha: float
 ) -> UncountedReason | None:
     """Return why a failure of the head does not turn the check red, or nothing where it does.
 
-    Args:
-        reason: The failure.
-        head: The suite's trials of the head.
-        base: Its trials of the base, or stored ones where none ran beside those of the head.
-        beside: Those that ran beside those of the head.
-        alpha: The chance with which an equal base may be told apart.
+    Trials of the base are stored ones where none ran beside those of the head. `alpha` is the chance with which an
+    equal base may be told apart.
     """
-    match reason:
-        case CriterionFailed(criterion=criterion):
-            if criterion in head.must_pass:
-                return None
-            return _listed(reason, base.outcomes(criterion) if base else (), head.outcomes(criterion))
-        case EndedAtLimit(status=status):
-            old, new = (_within(side, status) for side in (beside, head))
-            passed = (len(old) - old.count(0.0), len(old), len(new) - new.count(0.0), len(new))
-            if old and significant(fisher_exact(*passed).lower.p, alpha):
-                return None
-            return _listed(reason, _within(base, status), new)
-        case CommandsFailed():
-            known = base.commands_short if base and _commands(head) == _commands(base) else {}
-            fails = set(head.commands_short) <= set(known)
-        case BelowMinimum(measure=measure, minimum=minimum):
-            values = base.values(measure) if base and reason.mean is not None else ()
-            fails = bool(values) and mean(values) < minimum
-        case _:
-            assert_never(reason)
-    return UncountedReason(reason=reason, because=Uncounted.ON_BASE) if fails else None
-
-
-def _criterion(reason: Evaluation) -> str | None:
-    return reason.criterion if isinstance(reason, CriterionFailed) else None
-
-
-def _within(side: SuiteSide | None, status: SessionStatus) -> tuple[float, ...]:
-    """100 for each valid trial that did not end in this way, else 0."""
-    return tuple(100.0 * (trial.run.status is not status) for trial in side.readings) if side else ()
-
-
-def _listed(reason: Evaluation, old: tuple[float, ...], new: tuple[float, ...]) -> UncountedReason:
+    on_base = UncountedReason(reason=reason, because=Uncounted.ON_BASE)
+    if isinstance(reason, CommandsFailed):
+        (commands, short), (others, known) = map(_commands, (head, base))
+        return on_base if commands == others and short <= known else None
+    if isinstance(reason, BelowMinimum):
+        values = base.values(reason.measure) if reason.mean is not None else ()
+        return on_base if values and mean(values) < reason.minimum else None
+    if isinstance(reason, CriterionFailed):
+        if reason.criterion in head.readings[-1].run.config.must_pass:
+            return None
+        old, new = (side.outcomes(reason.criterion) for side in (base, head))
+    else:
+        near, old, new = (
+            tuple(100.0 * (trial.run.status is not reason.status) for trial in side.readings)
+            for side in (beside, base, head)
+        )
+        passed = (len(near) - near.count(0.0), len(near), len(new) - new.count(0.0), len(new))
+        if near and significant(fisher_exact(*passed).lower.p, alpha):
+            return None
     if not old:
         return UncountedReason(reason=reason, because=Uncounted.NO_BASE)
     if mostly(old.count(0.0), len(old)):
-        return UncountedReason(reason=reason, because=Uncounted.ON_BASE)
+        return on_base
     interval = of_pass_rates(old, new) if min(len(old), len(new)) > 1 else None
     return UncountedReason(reason=reason, because=Uncounted.NOT_PROVEN, baseline=summarize(old), interval=interval)
 
 
-def _commands(side: SuiteSide) -> set[Hashable]:
-    configs = (reading.run.config for reading in side.readings)
-    return {(config.build_command, config.test_command, config.coverage_threshold) for config in configs}
+def _commands(side: SuiteSide) -> tuple[set[tuple[object, ...]], set[str]]:
+    """The commands of a side's trials, and those of build, tests and coverage that fell short in some of them."""
+    commands, short = set[tuple[object, ...]](), set[str]()
+    for run in (reading.run for reading in side.readings):
+        commands.add((run.config.build_command, run.config.test_command, run.config.coverage_threshold))
+        if correctness_outcome(run) is not Outcome.FAILED:
+            continue
+        details = run.details(CorrectnessDetails)
+        named = {"build": details.build, "tests": details.test} if details else {}
+        failed = {name for name, command in named.items() if command and command.exit_code != 0}
+        if details and details.tests and details.tests.failed + details.tests.errored:
+            failed.add("tests")
+        # Where no command failed, something else about them did: coverage, or what an older result does not name.
+        short |= failed or {"coverage"}
+    return commands, short
 
 
 def _evaluations(heads: Mapping[str, SuiteSide], settings: Mapping[str, GateSettings]) -> Iterator[Evaluation]:
     for suite, side in heads.items():
-        gate_settings = settings.get(suite, GateSettings())
-        if "evaluation" in gate_settings.fail_on and side.readings:
-            yield from _ends_at_limits(side)
-            yield from _minimums(side, gate_settings.min_score)
-            if gate_settings.min_score.of(Measure.REQUIREMENT_FULFILLMENT) is None:
-                yield from _failed_criteria(side)
-            yield from _failed_commands(side)
-
-
-def _ends_at_limits(side: SuiteSide) -> Iterator[EndedAtLimit]:
-    for status in sorted(LIMITS):
-        trials = side.trials.statuses.get(status, 0)
-        if mostly(trials, side.trials.valid):
-            yield EndedAtLimit(suite=side.suite, status=status, trials=trials, of=side.trials.valid)
+        chosen = settings.get(suite, GateSettings())
+        if "evaluation" not in chosen.fail_on or not side.readings:
+            continue
+        for status in sorted(LIMITS):
+            trials = side.trials.statuses.get(status, 0)
+            if mostly(trials, side.trials.valid):
+                yield EndedAtLimit(suite=suite, status=status, trials=trials, of=side.trials.valid)
+        yield from _minimums(side, chosen.min_score)
+        # Where a score is required instead, single criteria may fail.
+        for criterion in side.criteria if chosen.min_score.of(Measure.REQUIREMENT_FULFILLMENT) is None else ():
+            outcomes = side.outcomes(criterion)
+            if mostly(failed := outcomes.count(0.0), len(outcomes)):
+                yield CriterionFailed(suite=suite, criterion=criterion, trials=failed, of=len(outcomes))
+        # A lower score that is enough says nothing of commands: one that fails is red beside any number.
+        failed, counted = side.commands
+        if mostly(failed, counted):
+            yield CommandsFailed(suite=suite, trials=failed, of=counted)
 
 
 def _minimums(side: SuiteSide, limits: ScoreLimits) -> Iterator[BelowMinimum]:
+    suite = side.newest.suite
     for measure in MEASURES:
         minimum, values = limits.of(measure), side.values(measure)
         if minimum is None:
             continue
         if not values:
             reason = side.unscored(measure) or "not computed"
-            yield BelowMinimum(suite=side.suite, measure=measure, minimum=minimum, mean=None, reason=reason)
+            yield BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=None, reason=reason)
         elif mean(values) < minimum:
-            yield BelowMinimum(suite=side.suite, measure=measure, minimum=minimum, mean=mean(values))
+            yield BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=mean(values))
 
 
-def _failed_criteria(side: SuiteSide) -> Iterator[CriterionFailed]:
-    """Where a score is required instead, single criteria may fail."""
-    for criterion in side.criteria:
-        outcomes = side.outcomes(criterion)
-        failed = outcomes.count(0.0)
-        if mostly(failed, len(outcomes)):
-            yield CriterionFailed(suite=side.suite, criterion=criterion, trials=failed, of=len(outcomes))
+# --- what somebody has accepted on a pull request ---------------------------------------------------------------------
 
 
-def _failed_commands(side: SuiteSide) -> Iterator[CommandsFailed]:
-    """A lower score that is enough says nothing of commands: one that fails is red beside any number."""
-    failed, counted = side.commands
-    if mostly(failed, counted):
-        yield CommandsFailed(suite=side.suite, trials=failed, of=counted)
+def failing_criteria(runs: Iterable[RunResult], suite: str) -> Mapping[int, str] | None:
+    """The criteria of a suite that were not met in some trial, by their number in it; absent without a valid trial."""
+    side = sides(runs).get(suite)
+    return _failing(side) if side and side.readings else None
+
+
+def _failing(side: SuiteSide) -> dict[int, str]:
+    return {place: name for place, name in enumerate(side.criteria, 1) if 0.0 in side.outcomes(name)}
+
+
+def is_about_criteria(found: GateResult) -> bool:
+    """Whether the gate has a finding that can be accepted."""
+    return any(criterion_of(reason) is not None or _is_score(reason) for reason in found.reasons)
+
+
+def accept(
+    found: GateResult, acceptances: Sequence[Acceptance], comparison: Comparison | None, runs: Iterable[RunResult]
+) -> GateResult:
+    """The gate's result with what was accepted taken out of its reasons.
+
+    An acceptance covers its criterion, as long as the criterion has the same text. The score that the criteria make is
+    covered where everything that lowers it is. Nothing else is: no other criterion, no command, no limit, no cost, and
+    nothing that was not judged. `runs` are all trials of the tested files.
+    """
+    accepted = {(each.suite, each.criterion): each for each in reversed(acceptances)}
+    heads = sides(runs) if accepted else {}
+    left: list[GateReason] = []
+    noted = [*found.accepted]
+    for reason in found.reasons:
+        criterion = criterion_of(reason)
+        about = [(reason.suite or "", criterion)] if criterion is not None else _lowering(reason, comparison, heads)
+        by = [accepted.get(each) for each in about]
+        if by and by[0] and all(by):
+            noted.append(AcceptedReason(reason=reason, acceptance=by[0]))
+        else:
+            left.append(reason)
+    return found.replace(reasons=tuple(left), accepted=tuple(noted))
+
+
+def _lowering(
+    reason: GateReason, comparison: Comparison | None, heads: Mapping[str, SuiteSide]
+) -> Iterator[tuple[str, str]]:
+    """The criteria that lower the score, where a finding is about it: those that became worse, however sure that is.
+
+    Without them a score that is too low would be full.
+    """
+    if not _is_score(reason):
+        return
+    if isinstance(reason, BelowMinimum):
+        yield from ((reason.suite, name) for name in _failing(heads.get(reason.suite, SuiteSide())).values())
+        return
+    for compared in comparison.suites if comparison else ():
+        for delta in compared.criteria if reason.suite in {None, compared.suite} else ():
+            new = delta.candidate if delta.baseline is None else None
+            if delta.effect == "worse" or (new and new.mean < 100):
+                yield compared.suite, delta.criterion
+
+
+def _is_score(reason: GateReason) -> bool:
+    """Whether it is about the score that criteria make; one that is missing says nothing of them."""
+    if isinstance(reason, BelowMinimum):
+        return reason.measure is Measure.REQUIREMENT_FULFILLMENT and reason.mean is not None
+    delta = reason.delta if isinstance(reason, Regression) else None
+    return isinstance(delta, MeasureDelta) and delta.measure is Measure.REQUIREMENT_FULFILLMENT

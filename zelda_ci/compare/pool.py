@@ -4,7 +4,7 @@ Everything that decides here is known before a trial is made (fingerprint, time)
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache, cached_property
@@ -19,17 +19,14 @@ from zelda_ci.domain.trials import PoolSettings, Side
 # Clocks of two machines may differ by this much; whatever claims to be newer was not made yet.
 CLOCK_DIFFERENCE = timedelta(minutes=5)
 
-Key = tuple[str, str]
 _by_age = attrgetter("finished_at", "run_id")
-
-SettingsOf = Callable[[str], PoolSettings]
 
 
 @dataclass(frozen=True)
 class TrialPool:
     """Trials that can be counted, each once, by suite and outcome fingerprint, newest first."""
 
-    groups: Mapping[Key, tuple[RunResult, ...]] = field(default_factory=dict)
+    groups: Mapping[tuple[str, str], tuple[RunResult, ...]] = field(default_factory=dict)
 
     @cached_property
     def trials(self) -> tuple[RunResult, ...]:
@@ -49,44 +46,42 @@ class TrialPool:
     ) -> StoredTrials:
         """What one developer has stored: trials of both states, told apart by their fingerprints alone.
 
-        Trials of the base that ran beside those of this very head belong to looks that have begun. Where head and base
-        are the same state, all are the base's: of itself a trial is no evidence.
+        Trials of the base that ran beside those of this very head belong to looks that have begun: in one comparison
+        with these, or going on with one. Where head and base are the same state, all are the base's: of itself a trial
+        is no evidence.
         """
         stored = self.stored(suite, base, settings)
         is_changed = base is None or (base.outcome, base.tree) != (head.outcome, head.tree)
         own = tuple(same_as(self.of(suite, head.outcome), head)) if is_changed else ()
+        began, batches = min((run.started_at for run in own), default=None), {run.batch_id for run in own}
         beside = tuple(
             run
             for run in stored
-            if base and run.fingerprint and run.fingerprint.tree == base.tree
-            if is_of_platform(run.fingerprint, head) and _is_beside(run, own)
+            if base and began and run.side is Side.BASE and (run.started_at >= began or run.batch_id in batches)
+            if run.fingerprint and run.fingerprint.tree == base.tree and is_of_platform(run.fingerprint, head)
         )
         taken = {id(run) for run in (*own, *beside)}
         return StoredTrials(head=own, base=beside, stored=tuple(run for run in stored if id(run) not in taken))
 
 
-def _is_beside(run: RunResult, heads: Sequence[RunResult]) -> bool:
-    """Whether a trial of the base ran in a comparison with these, or went on with one."""
-    if run.side is not Side.BASE or not heads:
-        return False
-    began = min(head.started_at for head in heads)
-    return run.started_at >= began or run.batch_id in {head.batch_id for head in heads}
-
-
-def pool_of(groups: Iterable[Iterable[RunResult]], settings: SettingsOf, now: datetime) -> TrialPool:
+def pool_of(groups: Iterable[Iterable[RunResult]], settings: Callable[[str], PoolSettings], now: datetime) -> TrialPool:
     """The trials of several sources as one pool, within the limits of age and number.
 
     A trial that several sources hold counts once. Of one state of a suite the newest are kept, whatever they show.
     """
     limits = cache(settings)
-    counted = (run for group in groups for run in group if is_valid(run) and is_recent(run, limits(run.suite), now))
-    kept = {key: group[: limits(key[0]).max_trials] for key, group in grouped(counted).groups.items()}
+
+    def is_recent(run: RunResult) -> bool:
+        return -CLOCK_DIFFERENCE <= now - run.finished_at <= timedelta(days=limits(run.suite).max_age_days)
+
+    whole = grouped(run for group in groups for run in group if is_valid(run) and is_recent(run))
+    kept = {key: group[: limits(key[0]).max_trials] for key, group in whole.groups.items()}
     return TrialPool({key: group for key, group in kept.items() if group})
 
 
 def grouped(trials: Iterable[RunResult]) -> TrialPool:
     """Trials as a pool without limits; those without a fingerprint are left out."""
-    found: dict[Key, dict[tuple[str, str], RunResult]] = {}
+    found: dict[tuple[str, str], dict[tuple[str, str], RunResult]] = {}
     for run in trials:
         if run.fingerprint is not None:
             found.setdefault((run.suite, run.fingerprint.outcome), {}).setdefault((run.batch_id, run.run_id), run)
@@ -101,12 +96,6 @@ def is_valid(run: RunResult) -> bool:
 def is_usable(run: RunResult) -> bool:
     """Whether it was judged completely, too."""
     return is_valid(run) and run_outcome(run) is not Outcome.INCOMPLETE
-
-
-def is_recent(run: RunResult, settings: PoolSettings, now: datetime) -> bool:
-    """Whether a run is young enough, and not from the future."""
-    age = now - run.finished_at
-    return -CLOCK_DIFFERENCE <= age <= timedelta(days=settings.max_age_days)
 
 
 # Parts of a platform that are known before a session; the CLI comes with its SDK.

@@ -6,12 +6,17 @@ What is tested here, and nothing else, can be called better or worse, end a suit
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import comb
 from typing import Literal, NamedTuple
 
-from zelda_ci.compare.compatibility import measure_obstacles, platform_change, session_obstacles
-from zelda_ci.compare.exact_tests import OneSided, Tails, fisher_exact, permutation_test, stratified_permutation_test
-from zelda_ci.compare.multiplicity import significant
+from zelda_ci.compare.compatibility import SESSION, differences, measure_obstacles, platform_change
+from zelda_ci.compare.exact_tests import (
+    OneSided,
+    Tails,
+    fisher_exact,
+    permutation_test,
+    significant,
+    stratified_permutation_test,
+)
 from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean, mostly
 from zelda_ci.domain.details import CriterionVerdict
 from zelda_ci.domain.measures import MEASURES, PASS_RATE, Measure, Scale
@@ -25,6 +30,7 @@ OVERALL_ALPHA = 0.01
 
 OTHER_HOUR = "not tested: time also shows how busy machine and API were, so only trials of one job can be compared"
 TOLERATED = "not tested: with `gate.tolerance.requirementFulfillment` single criteria may fail, and the score is tested"
+ONCE = "differs between any two sessions: compared over all suites, on their first trials"
 
 
 class QuestionKey(NamedTuple):
@@ -35,48 +41,19 @@ class QuestionKey(NamedTuple):
     criterion: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The numbers of both sides, and what stands between them."""
+@dataclass(frozen=True)
+class Question:
+    """Did one number change between two sides? Without a test only the threshold decides, or nothing does."""
 
+    scale: Scale
     baseline: Values
     candidate: Values
     obstacles: tuple[str, ...] = ()
     """Why the answer means nothing; it is `inconclusive` unless `mixed`."""
-    mixed: bool = False
-    """Answer in spite of obstacles, without consequences."""
     doubts: tuple[str, ...] = ()
     """What else may have caused a change, so that none is called; it is, without consequences, if `mixed`."""
-    same_job: bool = False
-    """Whether the baseline's trials were run beside the candidate's."""
-
-    @property
-    def answerable(self) -> bool:
-        """Both sides have the number and may be compared."""
-        return bool(self.baseline and self.candidate) and (self.mixed or not self.obstacles)
-
-    @property
-    def is_mixed(self) -> bool:
-        """Whether there is an answer in spite of what stands between the sides."""
-        return self.mixed and bool(self.obstacles or self.doubts)
-
-    @property
-    def trials(self) -> int:
-        """Of the side that has fewer."""
-        return min(len(self.baseline), len(self.candidate))
-
-    @property
-    def change(self) -> float:
-        """Candidate mean minus baseline mean."""
-        return mean(self.candidate) - mean(self.baseline)
-
-
-@dataclass(frozen=True)
-class Question:
-    """Did one number change? Without a test only the threshold decides, or nothing does."""
-
-    scale: Scale
-    sample: Sample
+    mixed: bool = False
+    """Answer in spite of obstacles, without consequences."""
     method: Method | None = None
     strata: tuple[tuple[Values, Values], ...] = ()
     """Of a number over all suites, both sides of each suite."""
@@ -85,19 +62,32 @@ class Question:
     not_tested: str = ""
     """Why the numbers are shown and never called better or worse."""
 
+    def by(self, test: Method) -> "Question":
+        """The question with its test; of one trial on a side, with the threshold alone."""
+        if not self.answerable or self.not_tested:
+            return self
+        return replace(self, method="threshold" if self.trials == 1 else test)
+
+    @property
+    def answerable(self) -> bool:
+        """Both sides have the number and may be compared."""
+        return bool(self.baseline and self.candidate) and (self.mixed or not self.obstacles)
+
+    @property
+    def trials(self) -> int:
+        """Of the side that has fewer."""
+        return min(len(self.baseline), len(self.candidate))
+
     @cached_property
-    def tails(self) -> Tails | None:
-        """Both tests; none where the number is not tested."""
-        a, b = self.sample.baseline, self.sample.candidate
+    def tails(self) -> Tails:
+        """Both tests of a number that is tested."""
+        a, b = self.baseline, self.candidate
         if self.method == "fisherExact":
             return fisher_exact(len(a) - a.count(0.0), len(a), len(b) - b.count(0.0), len(b))
-        if self.method == "permutation":
-            return stratified_permutation_test(self.strata) if self.strata else permutation_test(a, b)
-        return None
+        return stratified_permutation_test(self.strata) if self.strata else permutation_test(a, b)
 
     def tail(self, *, worse: bool) -> OneSided:
-        """The test for a change in the worse, or better, direction; the number has to be tested."""
-        assert self.tails  # noqa: S101 - says the line above
+        """The test for a change in the worse, or better, direction."""
         return self.tails.lower if (self.scale.better == "higher") == worse else self.tails.higher
 
     @property
@@ -106,210 +96,181 @@ class Question:
         return self.method in ("fisherExact", "permutation")
 
     @property
-    def may_gate(self) -> bool:
-        """Whether a regression turns the check red: what was compared in spite of differences never does."""
-        return self.method is not None and not (self.sample.is_mixed or self.sample.obstacles or self.sample.doubts)
+    def change(self) -> float:
+        """Candidate mean minus baseline mean."""
+        return mean(self.candidate) - mean(self.baseline)
+
+    @property
+    def effect(self) -> Literal["better", "worse", "same"]:
+        """What the change means, whether or not it matters."""
+        return "same" if not self.change else "worse" if self.scale.is_worse(self.change) else "better"
 
     @property
     def threshold(self) -> float:
         """The largest change, in the direction of the one that was seen, that does not matter."""
-        return self.scale.threshold(mean(self.sample.baseline), self.sample.change)
+        return self.scale.threshold(mean(self.baseline), self.change)
 
     @property
     def matters(self) -> bool:
         """Whether the change is beyond the threshold."""
-        return abs(self.sample.change) > self.threshold * (1 + 1e-9)
+        return abs(self.change) > self.threshold * (1 + 1e-9)
 
     @property
     def is_worse(self) -> bool:
         """Whether the change is a worsening beyond the threshold: only such a one can gate."""
-        return self.scale.is_worse(self.sample.change) and self.matters
-
-    @property
-    def floor(self) -> float:
-        """The p-value if the sides were as different as can be."""
-        if self.strata and self.tails:
-            return max(self.tails.lower.floor, self.tails.higher.floor)
-        a, b = len(self.sample.baseline), len(self.sample.candidate)
-        return 1 / comb(a + b, a)
-
-
-def ask_criterion(sample: Sample, tolerance: ScoreLimits) -> Question:
-    """Did a criterion's pass rate change? Where a drop of their score is tolerated, criteria are not asked for."""
-    if not sample.answerable:
-        return Question(PASS_RATE, sample)
-    if tolerance.of(Measure.REQUIREMENT_FULFILLMENT) is not None:
-        return Question(PASS_RATE, sample, not_tested=TOLERATED)
-    return Question(PASS_RATE, sample, "threshold" if sample.trials == 1 else "fisherExact")
-
-
-def ask_measure(measure: Measure, sample: Sample, tolerance: ScoreLimits) -> Question:
-    """Did a measure change within one suite, by more than the suite's gate tolerates?"""
-    question = Question(MEASURES[measure].scale.tolerating(tolerance.of(measure)), sample)
-    if not sample.answerable:
-        return question
-    if sample.trials == 1:
-        return replace(question, method="threshold")
-    if question.scale.of_the_hour and not sample.same_job:
-        return replace(question, not_tested=OTHER_HOUR)
-    return replace(question, method="permutation")
-
-
-def ask_overall(measure: Measure, suites: Sequence[tuple[Sample, ScoreLimits]]) -> Question:
-    """Did a measure change over all suites? The test is on their trials; shown are the means, of each suite one."""
-    samples = [sample for sample, _ in suites]
-    scale = _tolerating(MEASURES[measure].scale, [tolerance.of(measure) for _, tolerance in suites])
-    means = Sample(
-        tuple(mean(sample.baseline) for sample in samples),
-        tuple(mean(sample.candidate) for sample in samples),
-        obstacles=tuple(dict.fromkeys(obstacle for sample in samples for obstacle in sample.obstacles)),
-        mixed=any(sample.mixed for sample in samples),
-        doubts=tuple(dict.fromkeys(doubt for sample in samples for doubt in sample.doubts)),
-    )
-    question = Question(scale, means, strata=tuple(map(_in_proportion, samples)))
-    single = [sample.trials == 1 for sample in samples]
-    if any(single) if scale.varies else all(single) and not significant(0.5 ** len(samples), OVERALL_ALPHA):
-        return replace(question, method="threshold")
-    if scale.of_the_hour and not all(sample.same_job for sample in samples):
-        return replace(question, not_tested=OTHER_HOUR)
-    return replace(question, method="permutation")
-
-
-def _in_proportion(sample: Sample) -> tuple[Values, Values]:
-    """The numbers of both sides as multiples of their common mean: a dear suite counts as much as a cheap one."""
-    whole = mean((*sample.baseline, *sample.candidate)) or 1.0
-    return tuple(value / whole for value in sample.baseline), tuple(value / whole for value in sample.candidate)
-
-
-def _tolerating(scale: Scale, drops: Sequence[float | None]) -> Scale:
-    """A mean of suites may fall by the mean of what each tolerates."""
-    if all(drop is None for drop in drops):
-        return scale
-    return scale.tolerating(mean([scale.amount if drop is None else drop for drop in drops]))
+        return self.effect == "worse" and self.matters
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One suite; one side may lack it."""
+    """One suite on two sides; the side that has no trials lacks it."""
 
     suite: str
-    baseline: SuiteSide | None
-    candidate: SuiteSide | None
+    baseline: SuiteSide
+    candidate: SuiteSide
+    tolerance: ScoreLimits
+    """What the gate tolerates."""
     mixed: bool = False
     """Compare in spite of obstacles."""
-    side_by_side: bool = False
+    same_job: bool = False
     """Whether the baseline's trials were run beside the candidate's."""
-    limits: ScoreLimits | None = None
-    """What the gate tolerates; absent where the newest trial says it."""
+    adds: bool = False
+    """Whether trials are added where they are needed: they tell facts from chance."""
 
     @cached_property
-    def present(self) -> tuple[SuiteSide, ...]:
-        """The sides that have the suite."""
-        return tuple(side for side in (self.baseline, self.candidate) if side)
+    def sides(self) -> dict[str, SuiteSide]:
+        """The sides that have the suite, by name."""
+        both = {"baseline": self.baseline, "candidate": self.candidate}
+        return {name: side for name, side in both.items() if side.given}
 
     @cached_property
     def readings(self) -> tuple[RunMetrics, ...]:
         """The valid trials of both sides."""
-        return tuple(reading for side in self.present for reading in side.readings)
-
-    @property
-    def tolerance(self) -> ScoreLimits:
-        """What the gate of the newest run tolerates: a changed gate is meant to take effect."""
-        newest = self.readings[-1:]
-        return self.limits or (newest[0].run.config.gate.tolerance if newest else ScoreLimits())
+        return (*self.baseline.readings, *self.candidate.readings)
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
         """What else than the steering files may have changed the results: stored trials are of their day."""
-        if self.side_by_side or self.baseline is None or self.candidate is None:
-            return ()
-        return platform_change(self.baseline.readings, self.candidate.readings)
+        return () if self.same_job else platform_change(self.baseline.readings, self.candidate.readings)
 
     @cached_property
     def obstacles(self) -> tuple[str, ...]:
         """Why the suite as a whole cannot be compared."""
         empty = (
             f"no valid run on the {name}'s side: {side.trials.invalid} failed or interrupted"
-            for name, side in self._named()
+            for name, side in self.sides.items()
             if not side.readings
         )
-        suites = tuple(dict.fromkeys(side.suite for side in self.present))
+        suites = dict.fromkeys(side.newest.suite for side in self.sides.values())
         different = (f"different suites: {', '.join(suites)}",) if len(suites) > 1 else ()
-        return (*empty, *different, *session_obstacles(self.readings))
-
-    def _named(self) -> Iterator[tuple[str, SuiteSide]]:
-        yield from (("baseline", self.baseline),) if self.baseline else ()
-        yield from (("candidate", self.candidate),) if self.candidate else ()
-
-    def values(self, measure: Measure) -> Sample:
-        """The numbers of both sides, whatever stands between them."""
-        old, new = (side.values(measure) if side else () for side in (self.baseline, self.candidate))
-        return Sample(old, new, same_job=self.side_by_side)
-
-    def outcomes(self, criterion: str) -> Sample:
-        """The outcomes of both sides, whatever stands between them."""
-        old, new = (side.outcomes(criterion) if side else () for side in (self.baseline, self.candidate))
-        return Sample(old, new, same_job=self.side_by_side)
+        return (*empty, *different, *differences(SESSION, self.readings))
 
     @cached_property
     def criteria(self) -> tuple[str, ...]:
         """In the candidate's order, those removed last."""
-        return tuple(dict.fromkeys(name for side in reversed(self.present) for name in side.criteria))
+        return tuple(dict.fromkeys((*self.candidate.criteria, *self.baseline.criteria)))
 
     @cached_property
     def questions(self) -> dict[QuestionKey, Question]:
         """Of each measure and each criterion that at least one side has."""
-        found = {}
-        for measure in Measure:
-            if (sample := self.sample(measure)).baseline or sample.candidate:
-                question = ask_measure(measure, sample, self.tolerance)
-                found[QuestionKey(self.suite, measure.value)] = replace(question, is_fact=self._is_fact(measure))
-        for name, sample in self._criterion_samples():
-            found[QuestionKey(self.suite, name, criterion=True)] = ask_criterion(sample, self.tolerance)
-        return found
+        having = (each for each in Measure if self.baseline.values(each) or self.candidate.values(each))
+        found = {QuestionKey(self.suite, measure.value): self.ask(measure) for measure in having}
+        common = (*self.obstacles, *measure_obstacles(Measure.REQUIREMENT_FULFILLMENT, self.readings))
+        return found | {
+            QuestionKey(self.suite, name, criterion=True): self._ask(name, common) for name in self.criteria
+        }
 
-    def sample(self, measure: Measure) -> Sample:
-        """The numbers of both sides, and what stands between them."""
+    def numbers(self, measure: Measure) -> Question:
+        """Did a measure change, by more than the suite's gate tolerates? Whatever stands between the sides."""
+        scale = MEASURES[measure].scale.tolerating(self.tolerance.of(measure))
+        return Question(scale, self.baseline.values(measure), self.candidate.values(measure), mixed=self.mixed)
+
+    def ask(self, measure: Measure) -> Question:
+        """Did a measure change? With what stands between the sides, and the test."""
         unscored = (
             f"unscored on the {name}'s side: {reason}"
-            for name, side in self._named()
+            for name, side in self.sides.items()
             if not side.values(measure) and (reason := side.unscored(measure))
         )
-        reasons = (*self.obstacles, *measure_obstacles(measure, self.readings), *unscored)
-        return replace(self.values(measure), obstacles=reasons, mixed=self.mixed, doubts=self.doubts)
+        question = self.numbers(measure)
+        obstacles = (*self.obstacles, *measure_obstacles(measure, self.readings), *unscored)
+        not_tested = ""
+        if self.adds and question.scale.varies:
+            not_tested = ONCE
+        elif question.scale.of_the_hour and not self.same_job and question.trials > 1:
+            not_tested = OTHER_HOUR
+        # Commands pass on one side only, or tests are gone; all else may come out otherwise in the next trial.
+        commands = [side.commands for side in self.sides.values()]
+        differ = all(counted for _, counted in commands) and len({mostly(*each) for each in commands}) > 1
+        known = {Measure.TESTS: True, Measure.FUNCTIONAL_CORRECTNESS: differ}
+        is_fact = not self.adds and known.get(measure, False)
+        return replace(question, obstacles=obstacles, doubts=self.doubts, is_fact=is_fact, not_tested=not_tested).by(
+            "permutation"
+        )
 
-    def _criterion_samples(self) -> Iterator[tuple[str, Sample]]:
-        common = (*self.obstacles, *measure_obstacles(Measure.REQUIREMENT_FULFILLMENT, self.readings))
-        for name in self.criteria:
-            missing = tuple(self._missing(name))
-            is_on_both = all(side and name in side.criteria for side in (self.baseline, self.candidate))
-            reasons = (*common, *missing) if missing or is_on_both else ()
-            yield name, replace(self.outcomes(name), obstacles=reasons, mixed=self.mixed, doubts=self.doubts)
+    def _ask(self, criterion: str, common: tuple[str, ...]) -> Question:
+        """Did a criterion's pass rate change? Where a drop of their score is tolerated, criteria are not asked for."""
+        missing = tuple(self._missing(criterion))
+        is_on_both = all(criterion in side.criteria for side in (self.baseline, self.candidate))
+        is_tolerated = self.tolerance.of(Measure.REQUIREMENT_FULFILLMENT) is not None
+        return Question(
+            PASS_RATE,
+            self.baseline.outcomes(criterion),
+            self.candidate.outcomes(criterion),
+            (*common, *missing) if missing or is_on_both else (),
+            self.doubts,
+            self.mixed,
+            not_tested=TOLERATED if is_tolerated else "",
+        ).by("fisherExact")
 
     def _missing(self, criterion: str) -> Iterator[str]:
         """Reasons for a criterion that a side has and could not judge."""
-        for name, side in self._named():
+        for name, side in self.sides.items():
             if side.outcomes(criterion):
                 continue
             if criterion in side.criteria:
-                yield f"{_silence(side, criterion)} on the {name}'s side"
+                known = (reading.judgements.get(criterion) for reading in side.readings)
+                is_undecided = {each.verdict for each in known if each} == {CriterionVerdict.UNDECIDED}
+                yield f"{'undecided' if is_undecided else 'not judged'} on the {name}'s side"
             elif not side.readings:
                 yield f"no valid run on the {name}'s side"
             elif reason := side.unscored(Measure.REQUIREMENT_FULFILLMENT):
                 yield f"unscored on the {name}'s side: {reason}"
 
-    def _is_fact(self, measure: Measure) -> bool:
-        """Whether a change needs no second trial: commands pass on one side only, or tests are gone.
 
-        Everything else may come out otherwise in the next trial of the same files.
-        """
-        if measure is not Measure.FUNCTIONAL_CORRECTNESS:
-            return measure is Measure.TESTS
-        commands = [side.commands for side in self.present]
-        return all(counted for _, counted in commands) and len({mostly(*each) for each in commands}) > 1
+def ask_overall(measure: Measure, pairs: Sequence[Pair]) -> Question | None:
+    """Did a measure change over all suites? The test is on their trials; shown are the means, of each suite one.
 
-
-def _silence(side: SuiteSide, criterion: str) -> str:
-    """Why no trial counts."""
-    verdicts = {reading.judgements[criterion].verdict for reading in side.readings if criterion in reading.judgements}
-    return "undecided" if verdicts == {CriterionVerdict.UNDECIDED} else "not judged"
+    A single suite that can answer speaks for itself: nothing is asked then.
+    """
+    having = (pair for pair in pairs if pair.numbers(measure).answerable)
+    asked = [(question, pair.same_job) for pair in having if (question := pair.ask(measure)).answerable]
+    suites = [question for question, _ in asked]
+    if len(suites) <= 1:
+        return None
+    scale, drops = MEASURES[measure].scale, [question.scale.tolerated_drop for question in suites]
+    if any(drop is not None for drop in drops):
+        # A mean of suites may fall by the mean of what each tolerates.
+        scale = scale.tolerating(mean([scale.amount if drop is None else drop for drop in drops]))
+    strata = []
+    for question in suites:
+        # Multiples of the common mean: a dear suite counts as much as a cheap one.
+        common = mean((*question.baseline, *question.candidate)) or 1.0
+        sides = (question.baseline, question.candidate)
+        old, new = (tuple(value / common for value in side) for side in sides)
+        strata.append((old, new))
+    whole = Question(
+        scale,
+        tuple(mean(question.baseline) for question in suites),
+        tuple(mean(question.candidate) for question in suites),
+        tuple(dict.fromkeys(obstacle for question in suites for obstacle in question.obstacles)),
+        tuple(dict.fromkeys(doubt for question in suites for doubt in question.doubts)),
+        any(question.mixed for question in suites),
+        strata=tuple(strata),
+    )
+    single = [question.trials == 1 for question in suites]
+    if any(single) if scale.varies else all(single) and not significant(0.5 ** len(suites), OVERALL_ALPHA):
+        return replace(whole, method="threshold")
+    if scale.of_the_hour and not all(same_job for _, same_job in asked):
+        return replace(whole, not_tested=OTHER_HOUR)
+    return replace(whole, method="permutation")

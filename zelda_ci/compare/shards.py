@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from statistics import median
 
+from zelda_ci.compare.sides import sides
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.shards import PlannedSuite, ShardPlan
@@ -19,46 +20,28 @@ def deal(seconds: Mapping[str, float], shards: int) -> dict[str, int]:
 
     With m shards, the longest has at most 4/3 - 1/(3m) of the least possible (Graham, 1969). Of equals the first by
     name comes first, and goes to the first shard. So everybody who knows the same seconds deals alike.
-
-    Args:
-        seconds: By suite, how long it is expected to take.
-        shards: Their number, at least 1.
     """
-    loads = [0.0] * shards
-    counts = [0] * shards
+    # Suites that take no time are spread as well.
+    loads = [(0.0, 0, number) for number in range(1, shards + 1)]
     dealt: dict[str, int] = {}
     for suite in sorted(seconds, key=lambda name: (-seconds[name], name)):
-        # Suites that take no time are spread as well.
-        shard = min(range(shards), key=lambda number: (loads[number], counts[number], number))
-        loads[shard] += seconds[suite]
-        counts[shard] += 1
-        dealt[suite] = shard + 1
+        load, count, shard = least = min(loads)
+        loads[loads.index(least)] = (load + seconds[suite], count + 1, shard)
+        dealt[suite] = shard
     return dealt
 
 
 def trial_seconds(runs: Iterable[RunResult], *, replayed: bool) -> dict[str, float]:
     """By suite, how long a trial takes, by the median of the newest; failed and interrupted ones say nothing."""
-    found: dict[str, dict[tuple[str, str], RunResult]] = {}
-    for run in runs:
-        if run.replayed is replayed and run.status.is_valid:
-            found.setdefault(run.suite, {})[run.batch_id, run.run_id] = run
-    newest = {
-        suite: sorted(each.values(), key=lambda run: (run.finished_at, run.run_id), reverse=True)[:MAX_TIMED]
-        for suite, each in found.items()
-    }
-    return {
-        suite: median((run.finished_at - run.started_at).total_seconds() for run in runs)
-        for suite, runs in newest.items()
-    }
+    found = {}
+    for suite, side in sides(run for run in runs if run.replayed is replayed and run.status.is_valid).items():
+        newest = sorted(side.readings, key=lambda trial: (trial.run.finished_at, trial.run.run_id))[-MAX_TIMED:]
+        found[suite] = median((each.run.finished_at - each.run.started_at).total_seconds() for each in newest)
+    return found
 
 
 def expected_to_take(per_trial: Mapping[str, float], trials: Mapping[str, int]) -> dict[str, float]:
-    """By suite the seconds of all its trials; one of which nothing is stored is taken for a usual one.
-
-    Args:
-        per_trial: By suite, how long one takes, as far as that is known.
-        trials: By suite, how many there will be at least; in the plan's order.
-    """
+    """By suite the seconds of all its trials; one of which nothing is stored is taken for a usual one."""
     known = [per_trial[suite] for suite in trials if suite in per_trial]
     usual = median(known) if known else GUESSED_SECONDS
     return {suite: per_trial.get(suite, usual) * count for suite, count in trials.items()}
@@ -102,36 +85,34 @@ def digest_of_trials(runs: Iterable[RunResult]) -> str:
     return hashlib.sha256("\n".join(keys).encode()).hexdigest() if keys else ""
 
 
-_STORED = "something was stored meanwhile: pin the plan, or give all jobs the same stored runs"
-
-# What plans may differ in, and what to do about it; what explains the rest comes first.
+# What plans may differ in; what explains the rest comes first.
 _OF_PLANS = {
-    "zelda": ("version of Zelda", "install the same version in all jobs"),
-    "commit": ("tested commit", "check out the same commit in all jobs"),
-    "tree": ("tested files", "check out the same files in all jobs"),
-    "base": ("base", "name the same commit as the base in all jobs"),
-    "shards": ("number of shards", "give all jobs the same number of shards"),
-    "budget_usd": ("budget", "give all jobs the same budget"),
+    "zelda": "version of Zelda",
+    "commit": "tested commit",
+    "tree": "tested files",
+    "base": "base",
+    "shards": "number of shards",
+    "budget_usd": "budget",
 }
 _OF_SUITES = {
-    "name": ("choice", "choose the same suites in all jobs"),
-    "settings": ("settings", "give all jobs the same options, inputs and variables"),
-    "stored": ("stored trials", _STORED),
-    "trials": ("stored trials", _STORED),
-    "seconds": ("stored durations", _STORED),
+    "name": "choice",
+    "settings": "settings",
+    "stored": "stored trials",
+    "trials": "stored trials",
+    "seconds": "stored durations",
 }
+_FIX = "Give all jobs the same version, checkout, options and stored runs, or pin the plan."
 
 
 def difference(ours: ShardPlan, other: ShardPlan) -> str:
-    """The first in what two plans differ, as a sentence that says what to do; empty where they are alike."""
-    for key, (what, fix) in _OF_PLANS.items():
-        values = [getattr(plan, key) for plan in (ours, other)]
-        if values[0] != values[1]:
-            one, two = ("none" if value is None else str(value)[:12] for value in values)
-            return f"Different {what}: {one} and {two} ({fix})."
-    for key, (what, fix) in _OF_SUITES.items():
+    """The first in what two plans differ, as a sentence, and what to do; empty where they are alike."""
+    for key, what in _OF_PLANS.items():
+        one, two = (getattr(plan, key) for plan in (ours, other))
+        if one != two:
+            return f"Different {what}: {str(one or 'none')[:12]} and {str(two or 'none')[:12]}. {_FIX}"
+    for key, what in _OF_SUITES.items():
         here, there = ({suite.name: getattr(suite, key) for suite in plan.suites} for plan in (ours, other))
         if names := sorted(name for name in {**here, **there} if here.get(name) != there.get(name)):
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            return f"Different {what} of {', '.join(names[:3])}{more} ({fix})."
-    return "Different order of the suites (run the same files in all jobs)." if ours != other else ""
+            return f"Different {what} of {', '.join(names[:3])}{more}. {_FIX}"
+    return f"Different order of the suites. {_FIX}" if ours != other else ""

@@ -196,8 +196,6 @@ class CommandLine:
     """The file that suggests it."""
     remark: str | None = None
     """Why it is left out; absent where it is not."""
-    detail: str | None = None
-    """The line that says it best, of what it printed; not for the file, since it may name places of this machine."""
 
 
 def config_text(found: Sequence[str] = (), commands: Sequence[CommandLine] = (), programs: Sequence[str] = ()) -> str:

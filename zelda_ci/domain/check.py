@@ -23,7 +23,7 @@ class Check(Record):
     suites: tuple[str, ...] = ()
     """Names of the suites that it concerns; empty for all."""
     failing: SafeText | None = None
-    """Failure of the project's build or tests before any session, where that stops no run."""
+    """What is wrong with a command of the project's, in a sentence; of a warning, what stops no run."""
     output: SafeText | None = None
     """The last lines of what a command printed, where it did not do well."""
     seconds: float = 0.0
@@ -46,7 +46,7 @@ class CheckReport(Document):
     @property
     def failing(self) -> dict[str, SafeText]:
         """Failing build and tests before any session, by suite."""
-        return {suite: check.failing for check in self.checks if check.failing for suite in check.suites}
+        return {suite: check.failing for check in self.warnings if check.failing for suite in check.suites}
 
     @property
     def warnings(self) -> tuple[Check, ...]:

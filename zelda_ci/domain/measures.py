@@ -148,8 +148,6 @@ class MeasureSpec:
 class MetricSpec:
     """One row: how a metric is switched on and computed, and the numbers it gives."""
 
-    module: str
-    """Module in `zelda_ci.metrics`; its function `create` makes the evaluator."""
     switch: str
     """Sentence of the documentation about its switch."""
     judged: bool
@@ -188,7 +186,6 @@ def detail(kind: type[_Details], number: Callable[[_Details], float | None]) -> 
 # In the order of the configuration's keys and of the columns of lists.
 METRICS: Mapping[Metric, MetricSpec] = {
     Metric.EFFICIENCY: MetricSpec(
-        module="efficiency",
         switch="Tokens, cost, turns and time.",
         judged=False,
         details=EfficiencyDetails,
@@ -232,7 +229,6 @@ METRICS: Mapping[Metric, MetricSpec] = {
         },
     ),
     Metric.REQUIREMENT_FULFILLMENT: MetricSpec(
-        module="requirement_fulfillment",
         switch="A judge rates each acceptance criterion.",
         judged=True,
         details=FulfillmentDetails,
@@ -247,7 +243,6 @@ METRICS: Mapping[Metric, MetricSpec] = {
         },
     ),
     Metric.TOOL_USAGE: MetricSpec(
-        module="tool_usage",
         switch="Which skills, rules, agents and MCP tools were used well, missed, misused or ignored.",
         judged=True,
         details=ToolUsageDetails,
@@ -262,7 +257,6 @@ METRICS: Mapping[Metric, MetricSpec] = {
         },
     ),
     Metric.FUNCTIONAL_CORRECTNESS: MetricSpec(
-        module="functional_correctness",
         switch="The suite's own build, test and coverage commands.",
         judged=False,
         details=CorrectnessDetails,

@@ -155,11 +155,6 @@ class Split:
     def newest(self) -> SuiteNight:
         return self.after[-1].suites[self.suite]
 
-    @property
-    def previous(self) -> SuiteNight | None:
-        """The last night that is compared with."""
-        return self.before[-1].suites[self.suite] if self.before else None
-
 
 def split_nights(nights: Sequence[Night], suite: str) -> tuple[Split, ...]:
     """The ways to tell new from old among the nights of a suite; none where it has not run in the newest night.

@@ -24,7 +24,8 @@ def matches(patterns: Iterable[str], path: str) -> bool:
     What Claude Code does beyond that: braces list alternatives, case does not matter, `!` and `./` cover nothing, and a
     bracket that nothing closes is a character.
     """
-    return any(expression.search(path) for pattern in patterns for expression in _expressions(pattern))
+    shown = path.encode("utf-8", "replace").decode()  # what is no UTF-8 in a name would end the search
+    return any(expression.search(shown) for pattern in patterns for expression in _expressions(pattern))
 
 
 def gitignore_patterns(lines: Iterable[str]) -> list[Any]:

@@ -1,35 +1,28 @@
-"""The sole user of the Anthropic SDK: asks, repeats within a deadline, validates. Nothing of the SDK leaves here."""
+"""The sole user of the Anthropic SDK: asks, within a deadline, up to a valid answer. Nothing of the SDK leaves here.
 
-import random
+Importing it takes more than a second: it is done while there is something else to wait for.
+"""
+
 import warnings
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
+import anthropic
 import anyio
+import httpx2
+from anthropic.resources.messages import DEPRECATED_MODELS
 from pydantic import BaseModel
 
-from zelda_ci.domain.session import Usage
 from zelda_ci.errors import JudgeError
-from zelda_ci.imports import one_at_a_time
-from zelda_ci.judge import replies
-from zelda_ci.judge.base import CHARS_PER_TOKEN, A, JudgeAnswer, JudgeQuestion, estimated_tokens
-from zelda_ci.judge.conversation import IMAGES, OPTIONAL, Conversation, InvalidAnswerError, LookupLimits
-from zelda_ci.judge.replies import AttemptFailed, ModelReply
+from zelda_ci.judge import failures
+from zelda_ci.judge.base import CHARS_PER_TOKEN, A, JudgeQuestion, estimated_tokens
+from zelda_ci.judge.conversation import IMAGES, OPTIONAL, Conversation, LookupLimits
 from zelda_ci.redact import Redactor
-
-if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
-
-# Cost in US dollars of an answer of a model, from the API's `usage` object.
-Price = Callable[[str, Mapping[str, Any]], float]
 
 # Below this, the API caches nothing.
 MIN_CACHED_TOKENS = 1024
-
-# In which a text is counted; without the count it is estimated.
-COUNTING_SECONDS = 20
 
 # Of the context, what a question leaves at least: sizes are estimated with care, and measured they are smaller.
 LEFT_SHARE = 0.2
@@ -37,13 +30,17 @@ LEFT_SHARE = 0.2
 # For less than this, looking things up makes no sense.
 LEAST_CHARACTERS = 2000
 
-# Of an answer, for telling who speaks where it is not the API.
-MAX_HEAD_BYTES = 4000
+# After which a request is given up and made anew: the API sends a sign of life while it works. A request that Zelda's
+# own proxy holds back for a rate limit is made anew as well, and held back again.
+SILENCE_SECONDS = 60
+
+# Before a stream that broke off is asked for again; more with each time.
+PAUSE_SECONDS = 0.5
 
 
-@dataclass(frozen=True)
-class JudgeAccess:
-    """Where the judge is reached, and how it is to answer."""
+@dataclass
+class AnthropicJudge:
+    """A model behind the Messages API."""
 
     base_url: str
     token: str = field(repr=False)
@@ -52,323 +49,148 @@ class JudgeAccess:
     max_tokens: int
     timeout_seconds: float
     """For one question, retries and look-ups included."""
-    silence_seconds: float = 60
-    """After which a request is given up and made anew, twice as long each time: the API sends a sign of life while it
-    works, but a gateway may hold back the whole answer."""
+    redact: Redactor
+    """Masks what is sent and what comes back."""
+    price: Callable[[str, Mapping[str, Any]], float]
+    """Cost in US dollars of an answer of a model, from the API's `usage` object."""
+    notify: Callable[[str], None]
+    """Takes what the user should know."""
     limits: LookupLimits = field(default_factory=LookupLimits)
     time_limit: Callable[[float], AbstractContextManager[anyio.CancelScope]] = anyio.move_on_after
-    """Limits the time of a question and of silence; it may know of waiting that is none of the judge's doing."""
-    counts_tokens: bool = False
-    """Whether sizes are measured: not where a recording has to see the same, for which they are not kept."""
-
-
-@dataclass(frozen=True)
-class Backoff:
-    """Waits between attempts: doubled each time, and scattered, so that parallel questions do not return together."""
-
-    first_seconds: float = 0.5
-    longest_seconds: float = 20.0
-    most_attempts: int = 8
+    """Limits the time of a question; it may know of waiting that is none of the judge's doing."""
+    forms: Sequence[type[BaseModel]] = ()
+    """In which judges answer who share a prefix: each of them is offered the tools of all, so that it is the same."""
+    max_retries: int = 15
     """Of one request; those that a look-up takes are requests of their own."""
+    _is_introduced: bool = field(default=False, init=False)
+    _left_out: set[str] = field(default_factory=set, init=False)
+    """Of `OPTIONAL`, what the other side has refused."""
+    _begun: dict[object, anyio.Event] = field(default_factory=dict, init=False)
+    """By what questions begin with."""
 
-    def wait_seconds(self, failed: int) -> float:
-        """The wait after so many failures."""
-        longest = min(self.longest_seconds, self.first_seconds * 2.0 ** (failed - 1))
-        return longest * random.uniform(0.5, 1.0)  # noqa: S311 - scatter, no secret
-
-
-@dataclass
-class _Asking:
-    """One question on its way to an answer, and what it has taken so far."""
-
-    begun: anyio.Event
-    """Set when the first answer begins: from then on others can read what the question has written into the cache."""
-    usage: Usage = field(default_factory=Usage)
-    cost_usd: float = 0.0
-    attempts: int = 0
-    failed: int = 0
-    """Attempts since the last reply."""
-    stalled: int = 0
-    last: JudgeError | None = None
-    left_out: frozenset[str] = frozenset()
-    """What the last request did without."""
-    first_usd: float = 0.0
-    """Cost of the first reply, which no look-up has caused."""
-    head: bytes = b""
-    """How the last answer begins."""
-    listen: Callable[[], None] = lambda: None
-    """Called with every sign of life of the other side."""
-
-    def heard(self, piece: bytes) -> None:
-        self.head += piece[: MAX_HEAD_BYTES - len(self.head)]
-        self.begun.set()
-        self.listen()
-
-
-class AnthropicJudge:
-    """A model behind the Messages API.
-
-    Args:
-        access: Where, which and how long.
-        redact: Masks what is sent and what comes back.
-        price: Of an answer.
-        notify: Takes what the user should know.
-        backoff: Waits between attempts.
-        forms: In which judges answer who share a prefix, group by group: each of them is offered the tools of all, so
-            that it is the same.
-    """
-
-    def __init__(
-        self,
-        access: JudgeAccess,
-        redact: Redactor,
-        price: Price,
-        notify: Callable[[str], None],
-        backoff: Backoff | None = None,
-        forms: Sequence[Sequence[type[BaseModel]]] = (),
-    ) -> None:
-        self.model: Final = access.model
-        self.context_tokens: Final = access.context_tokens
-        self._access = access
-        self._redact = redact
-        self._price = price
-        self._backoff = backoff or Backoff()
-        self._notify = notify
-        self._forms = tuple(forms)
-        self._is_introduced = False
-        self._left_out: set[str] = set()
-        """Of `OPTIONAL`, what the other side has refused."""
-        self._begun: dict[object, anyio.Event] = {}
-        """By what questions begin with."""
-
-    async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
-        """Ask until there is a valid answer, the deadline has passed, or asking again is no use.
-
-        Raises:
-            JudgeError: There is no usable answer.
-        """
-        await anyio.to_thread.run_sync(preload)
+    async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
+        """Ask until there is a valid answer; raises JudgeError where the time is over or asking again is no use."""
         self._introduce()
-        talk, limit = self._conversation(question, form), self._access.timeout_seconds
-        asking = _Asking(await self._alone_at_first(question))
+        own: type[BaseModel] = form
+        forms = self.forms if own in self.forms else (own,)
+        schemas = {each: anthropic.transform_schema(each) for each in forms}
+        talk = Conversation(question, form, schemas, self._limits(question), self.redact)
+        begun = await self._alone_at_first(question)
         try:
-            async with _connected(self._access, asking.heard) as client:
-                with self._access.time_limit(limit) as deadline:
-                    return await self._until_valid(asking, talk, client, deadline)
+            async with self._client() as client:
+                with self.time_limit(self.timeout_seconds):
+                    return await self._until_valid(talk, client, begun)
         finally:
-            asking.begun.set()
-        raise replies.too_late(limit, asking.last)
-
-    async def count_tokens(self, text: str) -> int | None:
-        """Ask for the size of a text, which is free; nothing where the other side does not tell."""
-        if not self._access.counts_tokens:
-            return None
-        await anyio.to_thread.run_sync(preload)
-        with one_at_a_time("anthropic"):
-            import anthropic  # noqa: PLC0415 - preloaded
-
-        message: Any = {"role": "user", "content": [{"type": "text", "text": self._redact(text)}]}
-        async with _connected(self._access) as client:
-            try:
-                with anyio.fail_after(COUNTING_SECONDS):
-                    counted: Any = await client.messages.count_tokens(model=self.model, messages=[message])
-            except (anthropic.AnthropicError, TimeoutError, ValueError):
-                return None
-        return counted.input_tokens if isinstance(counted.input_tokens, int) else None
+            begun.set()
+        hint = "Raise judge.timeoutSeconds, or try again later."
+        message = f"The judge gave no answer within {self.timeout_seconds:g} s."
+        raise JudgeError(message, hint=hint, code="JUDGE_TIMEOUT")
 
     async def _alone_at_first(self, question: JudgeQuestion) -> anyio.Event:
-        """Wait until another question that begins alike is being answered: at once, each would pay for all of it."""
-        common = question.common
-        start = (common.system, *common.blocks) if common else (question.system, *question.shared)
-        if estimated_tokens(*start) < MIN_CACHED_TOKENS:
-            return anyio.Event()
-        if start not in self._begun:
-            return self._begun.setdefault(start, anyio.Event())
-        await self._begun[start].wait()
-        return anyio.Event()
+        """Wait until another question that begins alike is being answered: at once, each would pay for all of it.
 
-    def _conversation(self, question: JudgeQuestion, form: type[A]) -> Conversation[A]:
-        with one_at_a_time("anthropic"):
-            import anthropic  # noqa: PLC0415 - preloaded
-
-        own: type[BaseModel] = form
-        groups = (tuple(group) for group in self._forms if own in group)
-        forms = next(groups, (own,)) if question.common else (own,)
-        schemas = {each: anthropic.transform_schema(each) for each in forms}
-        return Conversation(question, form, schemas, self._limits(question), self._redact)
+        The event is to be set when the answer begins: from then on others can read from the cache.
+        """
+        start = (question.common.system, *question.common.blocks)
+        begun = anyio.Event()
+        if (
+            estimated_tokens(*start) >= MIN_CACHED_TOKENS
+            and (first := self._begun.setdefault(start, begun)) is not begun
+        ):
+            await first.wait()
+        return begun
 
     def _limits(self, question: JudgeQuestion) -> LookupLimits:
         """What is looked up must fit beside question and answer, whatever the settings say."""
-        access = self._access
-        left = max(self.context_tokens - question.tokens, LEFT_SHARE * self.context_tokens) - access.max_tokens
+        left = max(self.context_tokens - question.tokens, LEFT_SHARE * self.context_tokens) - self.max_tokens
         room = int(left * CHARS_PER_TOKEN)
-        calls = access.limits.calls if room >= LEAST_CHARACTERS else 0
-        return replace(access.limits, calls=calls, characters=min(access.limits.characters, room))
+        calls = self.limits.calls if room >= LEAST_CHARACTERS else 0
+        return replace(self.limits, calls=calls, characters=min(self.limits.characters, room))
 
-    async def _until_valid(
-        self, asking: _Asking, talk: Conversation[A], client: "AsyncAnthropic", deadline: anyio.CancelScope
-    ) -> JudgeAnswer[A]:
+    async def _until_valid(self, talk: Conversation[A], client: anthropic.AsyncAnthropic, begun: anyio.Event) -> A:
+        costs: list[float] = []
         while True:
-            asking.attempts += 1
+            content, stop_reason, usage = await self._reply(talk, client, begun)
+            # The first reply was caused by no look-up.
+            costs.append(self.price(self.model, usage))
+            if problem := failures.of_stop(stop_reason):
+                raise problem
+            answer = await anyio.to_thread.run_sync(talk.take, content, sum(costs[1:]), abandon_on_cancel=True)
+            if answer is not None:
+                return answer
+
+    async def _reply(
+        self, talk: Conversation[Any], client: anthropic.AsyncAnthropic, begun: anyio.Event
+    ) -> tuple[list[dict[str, Any]], str, Mapping[str, Any]]:
+        """Blocks, stop reason and usage of one whole reply.
+
+        The SDK repeats what fails before an answer begins; one that breaks off after that is asked for again here.
+        """
+        broken = 0
+        while True:
+            left_out = frozenset(self._left_out)
+            request = {"model": self.model, "max_tokens": self.max_tokens, **talk.request(left_out)}
+            content_type = "nothing"
             try:
-                reply = await self._reply(asking, talk, client)
-            except AttemptFailed as problem:
-                if not self._leave_out(problem, talk, asking):
-                    await self._wait(problem, asking, deadline)
-                continue
-            later_usd = asking.cost_usd - asking.first_usd
-            if await anyio.to_thread.run_sync(talk.look_up, reply, later_usd, abandon_on_cancel=True):
-                continue
-            try:
-                value = talk.answer(reply)
-            except InvalidAnswerError as problem:
-                talk.correct(reply, problem)
-                continue
-            return JudgeAnswer(value, asking.usage, asking.cost_usd, asking.attempts, talk.looked_up)
+                async with client.messages.stream(**request) as stream:
+                    begun.set()
+                    content_type = stream.response.headers.get("content-type", content_type)
+                    message = await stream.get_final_message()
+                if message.stop_reason is not None:
+                    return [each.to_dict() for each in message.content], message.stop_reason, message.usage.to_dict()
+                failure, may_pass = failures.unreachable(self.redact("the answer broke off")), True
+            except anthropic.APIStatusError as problem:
+                words = self.redact(problem.api_message or problem.message)
+                if problem.status_code == 400 and self._leave_out(words, talk, left_out):
+                    continue
+                is_event = problem.status_code < 300
+                status = failures.STREAMED.get(str(problem.type), 500) if is_event else problem.status_code
+                failure, may_pass = failures.of_status(status, words), is_event and (status == 429 or status >= 500)
+            except (anthropic.APIConnectionError, httpx2.TransportError) as problem:
+                failure = failures.unreachable(self.redact(str(problem.__cause__ or problem)))
+                if isinstance(problem, anthropic.APITimeoutError | httpx2.TimeoutException):
+                    failure = JudgeError("The judge fell silent.", hint=failures.LATER, code="JUDGE_TIMEOUT")
+                may_pass = isinstance(problem, httpx2.TransportError)
+            except Exception as problem:
+                # The SDK lets through whatever a strange answer makes of it.
+                why = f"its answer is {content_type}, not a stream of events ({type(problem).__name__})"
+                sentence = self.redact(f"The judge's address does not answer like the Messages API: {why}")
+                raise JudgeError(sentence, hint=failures.ADDRESS, code="JUDGE_NOT_AN_API") from problem
+            if not may_pass or broken == self.max_retries:
+                raise failure
+            broken += 1
+            await anyio.sleep(PAUSE_SECONDS * broken)
 
-    async def _reply(self, asking: _Asking, talk: Conversation[Any], client: "AsyncAnthropic") -> ModelReply:
-        reply = await self._streamed(asking, talk, client)
-        # Before the answer is looked at: one that cannot be used has been paid for as well.
-        asking.failed = 0
-        asking.usage += reply.tokens
-        asking.cost_usd += self._price(self.model, reply.usage)
-        asking.first_usd = asking.first_usd or asking.cost_usd
-        if problem := replies.of_stop(reply.stop_reason):
-            raise problem
-        return reply
-
-    async def _streamed(self, asking: _Asking, talk: Conversation[Any], client: "AsyncAnthropic") -> ModelReply:
-        with one_at_a_time("anthropic"):
-            import anthropic  # noqa: PLC0415 - preloaded
-            import httpx2  # noqa: PLC0415 - its own client
-
-        asking.head = b""
-        asking.left_out = frozenset(self._left_out)
-        try:
-            with self._access.time_limit(seconds := self._patience(asking)) as silence:
-                # Silence is noticed here, where it is known whether a request waits for a rate limit.
-                timeout = httpx2.Timeout(None, connect=self._access.timeout_seconds)
-                asking.listen = lambda: setattr(silence, "deadline", anyio.current_time() + seconds)
-                async with client.messages.stream(
-                    model=self.model,
-                    max_tokens=self._access.max_tokens,
-                    timeout=timeout,
-                    **talk.request(self._left_out),
-                ) as stream:
-                    kinds = {event.type async for event in stream}
-                    message = stream.current_message_snapshot if "message_start" in kinds else None
-        except anthropic.APIStatusError as problem:
-            reason = self._redact(problem.api_message or problem.message)
-            if problem.status_code < 300:
-                raise replies.of_event(problem.body, reason) from problem
-            raise replies.of_status(problem.status_code, dict(problem.response.headers), reason) from problem
-        except anthropic.APITimeoutError as problem:
-            raise replies.stalled() from problem
-        except (anthropic.APIConnectionError, httpx2.TransportError) as problem:
-            raise replies.of_connection(self._redact(str(problem.__cause__ or problem))) from problem
-        except Exception as problem:
-            # The SDK lets through whatever a strange answer makes of it.
-            raise replies.not_an_api(self._redact(f"{type(problem).__name__}: {problem}")) from problem
-        if silence.cancelled_caught:
-            asking.stalled += 1
-            raise replies.stalled()
-        if message is None:
-            raise replies.not_an_api(self._redact(asking.head.decode("utf-8", "replace")))
-        if "message_stop" not in kinds:
-            raise replies.of_connection(self._redact("the answer broke off"))
-        blocks = tuple(block.to_dict() for block in message.content)
-        return ModelReply(blocks, message.stop_reason, message.usage.to_dict())
-
-    def _patience(self, asking: _Asking) -> float:
-        """Seconds of silence to bear: a part of what is left, and twice as long each time."""
-        first = min(self._access.silence_seconds, self._access.timeout_seconds / 4)
-        return first * 2.0**asking.stalled
-
-    def _leave_out(self, problem: AttemptFailed, talk: Conversation[Any], asking: _Asking) -> bool:
+    def _leave_out(self, words: str, talk: Conversation[Any], left_out: frozenset[str]) -> bool:
         """Whether a refusal names something that can be done without, which is left out from now on.
 
         Another question may have learned it meanwhile: what counts is what this request had.
         """
-        if problem.status != 400:
-            return False
-        said = problem.error.message.lower()
-        named = {key for key, words in OPTIONAL.items() if any(word in said for word in words)} - asking.left_out
+        named = {key for key, known in OPTIONAL.items() if any(word in words.lower() for word in known)} - left_out
         if not talk.has_images:
             named.discard(IMAGES)
         self._left_out |= named
         return bool(named)
 
-    async def _wait(self, problem: AttemptFailed, asking: _Asking, deadline: anyio.CancelScope) -> None:
-        """Wait before the next attempt; where that is no use, tell the failure."""
-        asking.failed += 1
-        # Of silence the deadline tells anyway; what was said before it tells more.
-        if asking.last is None or problem.error.code != replies.STALLED:
-            asking.last = problem.error
-        seconds = max(self._backoff.wait_seconds(asking.failed), problem.wait_seconds or 0.0)
-        is_too_long = anyio.current_time() + seconds >= deadline.deadline
-        if not problem.again or is_too_long or asking.failed >= self._backoff.most_attempts:
-            raise problem.error from problem
-        await anyio.sleep(seconds)
+    def _client(self) -> anthropic.AsyncAnthropic:
+        return anthropic.AsyncAnthropic(
+            api_key=self.token,
+            base_url=self.base_url,
+            max_retries=self.max_retries,
+            timeout=min(SILENCE_SECONDS, self.timeout_seconds / 4),
+            # The model proxy on loopback honours the user's HTTP proxy; the way to it must not. The SDK's client takes
+            # proxies from the environment even without trust in it, so that each of their places has to be taken.
+            http_client=anthropic.DefaultAsyncHttpxClient(
+                trust_env=False,
+                mounts=dict.fromkeys(("http://", "https://", "all://")),
+                # The SDK's default would take the token, and the transcript, wherever a server says.
+                follow_redirects=False,
+            ),
+        )
 
     def _introduce(self) -> None:
-        if not self._is_introduced:
-            self._is_introduced = True
-            for notice in _deprecation(self.model):
-                self._notify(notice)
-
-
-def preload() -> None:
-    """Import the SDK, which takes more than a second, while there is something else to wait for."""
-    with one_at_a_time("anthropic"):
-        import anthropic.resources.messages  # noqa: F401, PLC0415
-
-
-@asynccontextmanager
-async def _connected(
-    access: JudgeAccess, heard: Callable[[bytes], None] = lambda _: None
-) -> AsyncIterator["AsyncAnthropic"]:
-    """The SDK's client; `heard` is told every piece of an answer, signs of life included, which the SDK keeps back."""
-    with one_at_a_time("anthropic"):
-        import anthropic.resources.messages  # noqa: PLC0415
-
-    async def listen(response: Any) -> None:
-        pieces = response.aiter_bytes
-
-        async def heard_bytes(size: int | None = None) -> AsyncIterator[bytes]:
-            async for piece in pieces(size):
-                heard(piece)
-                yield piece
-
-        response.aiter_bytes = heard_bytes
-
-    client = anthropic.AsyncAnthropic(
-        api_key=access.token,
-        base_url=access.base_url,
-        # Attempts are counted and paid for here, with a deadline that the SDK's own retries know nothing of.
-        max_retries=0,
-        # The model proxy on loopback honours the user's HTTP proxy; the way to it must not. The SDK's client takes
-        # proxies from the environment even without trust in it, so that each of their places has to be taken.
-        http_client=anthropic.DefaultAsyncHttpxClient(
-            trust_env=False,
-            mounts=dict.fromkeys(("http://", "https://", "all://")),
-            # The SDK's default would take the token, and the transcript, wherever a server says.
-            follow_redirects=False,
-            event_hooks={"response": [listen]},
-        ),
-    )
-    try:
-        yield client
-    finally:
-        with anyio.CancelScope(shield=True):
-            await client.close()
-
-
-def _deprecation(model: str) -> list[str]:
-    """What the SDK would print as a warning, in a sentence of our own."""
-    with one_at_a_time("anthropic"):
-        from anthropic.resources.messages import DEPRECATED_MODELS  # noqa: PLC0415
-
-    # It would appear in the middle of the progress display.
-    warnings.filterwarnings("ignore", message=r"The model '.*' is deprecated", category=DeprecationWarning)
-    ends = DEPRECATED_MODELS.get(model)
-    return [f"the judge's model {model} is deprecated and ends on {ends}: choose another judgeModel"] if ends else []
+        """Say once what the SDK would print, in the middle of the progress display, as a warning."""
+        warnings.filterwarnings("ignore", message=r"The model '.*' is deprecated", category=DeprecationWarning)
+        if not self._is_introduced and (ends := DEPRECATED_MODELS.get(self.model)):
+            self.notify(f"the judge's model {self.model} is deprecated and ends on {ends}: choose another judgeModel")
+        self._is_introduced = True

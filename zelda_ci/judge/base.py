@@ -3,12 +3,11 @@
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 import anyio
 from pydantic import BaseModel, ValidationError
 
-from zelda_ci.domain.session import Usage
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.characters import spelled
@@ -25,51 +24,24 @@ ANSWER_CUT = "JUDGE_ANSWER_CUT"
 
 
 class PromptTooLongError(JudgeError):
-    """A question is larger than the judge's context; asking in smaller parts helps.
-
-    Args:
-        message: As everywhere.
-        hint: As everywhere.
-        tokens: Size of the question, where the API measured it.
-        max_tokens: What the API takes, where it says so.
-    """
+    """A question is larger than the judge's context; asking in smaller parts helps."""
 
     default_code = "JUDGE_PROMPT_TOO_LONG"
-
-    def __init__(
-        self, message: str, *, hint: str | None = None, tokens: int | None = None, max_tokens: int | None = None
-    ) -> None:
-        super().__init__(message, hint=hint)
-        self.tokens = tokens
-        self.max_tokens = max_tokens
-
-
-@dataclass(frozen=True)
-class LookupTool:
-    """Something that a judge may ask for while it thinks."""
-
-    name: str
-    description: str
-    schema: Mapping[str, Any]
-    """JSON Schema of its input."""
 
 
 class Lookups(Protocol):
     """What a judge can look up: read-only, and the same answer to the same request."""
 
     @property
-    def tools(self) -> Sequence[LookupTool]:
-        """What is offered, in a fixed order."""
+    def tools(self) -> Sequence[Mapping[str, Any]]:
+        """What is offered, in a fixed order, as the API wants it: name, description, JSON Schema of the input."""
 
     @property
     def remark(self) -> str:
         """What the judge should know about them, in a sentence; mostly nothing."""
 
     def run(self, name: str, values: Mapping[str, Any]) -> SafeText:
-        """One look-up: bounded, redacted, fenced. What is wrong with a request is said in the answer, never raised.
-
-        It may take seconds and is run in a thread.
-        """
+        """One look-up: bounded, redacted, fenced. It says what is wrong with a request, and may take seconds."""
 
 
 @dataclass(frozen=True)
@@ -93,40 +65,27 @@ class JudgeQuestion:
     version: str
     """Of the prompt."""
     system: str
-    """The judge's task. With `common` it follows after what is common."""
+    """The judge's task, which follows after what is common."""
     shared: tuple[str, ...]
     """Blocks that are the same for several questions of one judge: sent before the body, with prompt caching."""
     body: str
     lookups: Lookups | None = None
     """What the judge may look up before it answers. Judges with the same `common` offer the same."""
-    common: CommonPrefix | None = None
-    """Where judges with different tasks share what they see."""
+    common: CommonPrefix = CommonPrefix("", ())
+    """What judges with different tasks share."""
     vote: int = 0
     """Which of several votes on the same; decides who is asked where different models judge."""
 
     @property
     def blocks(self) -> tuple[str, ...]:
         """All that is shown before the body, in order."""
-        return (*(self.common.blocks if self.common else ()), *self.shared)
+        return (*self.common.blocks, *self.shared)
 
     @property
     def tokens(self) -> int:
         """Estimated size."""
-        images = self.common.images.tokens if self.common and self.common.images else 0
-        system = self.common.system if self.common else ""
-        return images + estimated_tokens(system, self.system, *self.blocks, self.body)
-
-
-@dataclass(frozen=True)
-class JudgeAnswer(Generic[A]):
-    """A valid answer, and what it took to get it, invalid answers and retries included."""
-
-    value: A
-    usage: Usage
-    cost_usd: float
-    attempts: int
-    """Requests, look-ups included."""
-    lookups: int = 0
+        images = self.common.images.tokens if self.common.images else 0
+        return images + estimated_tokens(self.common.system, self.system, *self.blocks, self.body)
 
 
 class Judge(Protocol):
@@ -140,34 +99,26 @@ class Judge(Protocol):
     def context_tokens(self) -> int:
         """The size of its context window."""
 
-    async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
-        """Ask.
-
-        Raises:
-            JudgeError: There is no usable answer; the sentence says why.
-        """
+    async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
+        """Ask; raises JudgeError where there is no usable answer."""
 
 
+@dataclass(frozen=True)
 class AbsentJudge:
     """Stands for a judge that cannot be had, so that this matters only to whoever asks."""
 
-    def __init__(self, model: str, context_tokens: int, why: JudgeError) -> None:
-        self.model = model
-        self.context_tokens = context_tokens
-        self._why = why
+    model: str
+    context_tokens: int
+    why: JudgeError
 
-    async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
-        """Say why there is no answer."""
-        raise self._why
-
-
-MAX_PROBLEMS = 10
+    async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
+        raise self.why
 
 
 def problems_of(problem: ValidationError) -> str:
     """What is wrong with a form, in words for the model that filled it in; nothing of what it wrote."""
     errors = problem.errors(include_url=False, include_input=False, include_context=False)
-    sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:MAX_PROBLEMS]]
+    sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:10]]
     return spelled("; ".join(sentences))
 
 
@@ -184,16 +135,13 @@ class JudgePanel:
 
     @property
     def model(self) -> str:
-        """All of them."""
         return MODEL_SEPARATOR.join(judge.model for judge in self.judges)
 
     @property
     def context_tokens(self) -> int:
-        """What each of them takes."""
         return min(judge.context_tokens for judge in self.judges)
 
-    async def ask(self, question: JudgeQuestion, form: type[A]) -> JudgeAnswer[A]:
-        """Ask the one whose vote it is; raises JudgeError as that one does."""
+    async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
         return await self.judges[question.vote % len(self.judges)].ask(question, form)
 
 
@@ -209,28 +157,6 @@ def voter(model: str, vote: int) -> str:
 def estimated_tokens(*texts: str) -> int:
     """Size of texts, estimated from their length."""
     return math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
-
-
-# More than any text has: what does not fit at this rate does not fit at all.
-MAX_CHARS_PER_TOKEN = 6
-
-
-@runtime_checkable
-class TokenCounter(Protocol):
-    """A judge that can be asked how large a text is."""
-
-    async def count_tokens(self, text: str) -> int | None:
-        """Its size in tokens; nothing where that cannot be had."""
-
-
-async def tokens_within(judge: Judge, text: str, limit: int) -> int:
-    """Size of a text: measured where nothing else tells whether it is within a limit, else estimated."""
-    estimate = estimated_tokens(text)
-    is_clear = estimate <= limit or len(text) > limit * MAX_CHARS_PER_TOKEN
-    if is_clear or not isinstance(judge, TokenCounter):
-        return estimate
-    counted = await judge.count_tokens(text)
-    return estimate if counted is None else counted
 
 
 T = TypeVar("T")

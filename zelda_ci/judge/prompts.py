@@ -15,8 +15,6 @@ from zelda_ci.judge.images import SessionImages
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-HERE = Path(__file__).with_name("prompts")
-
 
 def render(name: str, **values: object) -> str:
     """The prompt `<name>.j2` with its values; a value that is missing is an error, never a blank."""
@@ -30,7 +28,7 @@ def environment() -> "Environment":
 
     # What is rendered is read by a model: escaping HTML would only spoil the evidence.
     return Environment(
-        loader=FileSystemLoader(HERE),
+        loader=FileSystemLoader(Path(__file__).with_name("prompts")),
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701
         trim_blocks=True,
@@ -64,13 +62,8 @@ def common_prefix(blocks: Sequence[str], nonce: str, images: SessionImages | Non
 def fence(kind: str, text: str, nonce: str) -> str:
     """The text between marks that only the holder of the nonce can write.
 
-    Args:
-        kind: What it is, in our own words: letters, digits and hyphens.
-        text: Anything at all. Where it holds the nonce, which takes a leak, the nonce is masked in it.
-        nonce: From `new_nonce`.
-
-    Raises:
-        ValueError: The kind is not ours, or the nonce too short to be one.
+    Where a text holds the nonce, which takes a leak, it is masked there. The kind is ours: letters, digits and hyphens;
+    raises ValueError for another, and for a nonce that is too short to be one.
     """
     if not kind.replace("-", "").isalnum() or len(nonce) < 2 * NONCE_BYTES:
         raise ValueError("a fence needs a plain kind and a nonce of its own")

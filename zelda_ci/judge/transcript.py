@@ -1,52 +1,50 @@
-"""The one way in which an evaluator reads a transcript, whatever its length: it never sees a chunk.
+"""The one way in which an evaluator reads a transcript, whatever its length: it never sees a part.
 
 A short transcript is told whole. Of the long texts of a large one, head and tail are told to a judge that can look up
 the rest: most of what is paid for is files that were read, and every judge and vote pays for it. One that does not fit
-even so is read in parts, in parallel and without look-ups, each part giving a finding whose quotes are looked up at
-once; then the findings are told in its stead, as JSON, beside an outline. Where the judge's
-API says that a question is too long after all, the room is halved. Where the judge cannot conclude from the findings,
-a conservative rule of the metric does.
+even so is read in parts, side by side and without look-ups, each part giving a finding whose quotes are looked up at
+once; then the findings are told in its stead, as JSON, beside an outline. Where the judge's API says that a question is
+too long after all, everything begins anew with half the room. Where the judge cannot conclude from the findings, a
+conservative rule of the metric does.
 """
 
 import functools
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, all_of, estimated_tokens, tokens_within
+from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, PromptTooLongError, all_of, estimated_tokens
 from zelda_ci.judge.characters import marked
 from zelda_ci.judge.prompts import mark_of, repeated
-from zelda_ci.judge.rendering import SEPARATOR, Chunk, Limits, chunked, limits, outline, preface, units, windowed
+from zelda_ci.judge.rendering import SEPARATOR, chunked, outline, preface, units, windowed
 
 # Of the judge's context; the rest is for its answer, and for the estimate being an estimate.
 CONTEXT_SHARE = 0.8
-
-# Of the judge's context; beside findings, for knowing what to look up.
+# Of the room; beside findings, for knowing what to look up.
 OUTLINE_SHARE = 0.1
-
 # Less room than this for a part of the transcript makes no sense.
 MIN_TOKENS = 1000
-
 # By the estimate: a transcript up to this size is told whole, whatever is in it.
 MAX_WHOLE_TOKENS = 25_000
+# Of one call in a larger transcript, see `rendering.limits`: the first with which the transcript fits. In real sessions
+# (see benchmarks/judging.py) 15 percent of all results are longer than the first, with three quarters of all that is
+# returned.
+MAX_CALL_CHARS = (3000, 1000)
 
-# Of one text in a larger transcript, see `rendering.limits`: the first of these with which the transcript fits. In real
-# sessions (see benchmarks/judging.py) 15 percent of all results are longer than the first, with three quarters of all
-# that is returned.
-MAX_TEXT_CHARS = (3000, 2000, 1000)
-
-# Into which the room of a part, and of a transcript with head and tail, is counted.
+# Into which the room of a part is counted: judges whose questions are about as long read the same parts, paid once.
 PART_STEPS = 20
 
 # How often the room is halved: an estimate that is wrong by more than this is no estimate.
 MAX_CUTS = 3
 
-TOO_LONG = "JUDGE_PROMPT_TOO_LONG"
+HEAD_AND_TAIL = (
+    "Of long texts in the tool calls of this large session, the judge saw head and tail, and could look up the rest."
+)
 
 F = TypeVar("F", bound=BaseModel)
 R = TypeVar("R")
@@ -112,167 +110,105 @@ class QueryResult(Generic[R]):
 
 
 async def query_transcript(transcript: SessionTranscript, judge: Judge, query: TranscriptQuery[F, R]) -> QueryResult[R]:
-    """Read a transcript.
-
-    Raises:
-        JudgeError: The judge gave no result, or could not read one of the parts.
-    """
-    return await _Reading(transcript, judge, query).result()
-
-
-class _Reading(Generic[F, R]):
-    """One transcript before one judge."""
-
-    def __init__(self, transcript: SessionTranscript, judge: Judge, query: TranscriptQuery[F, R]) -> None:
-        self._transcript: Final = transcript
-        self._judge: Final = judge
-        self._query: Final = query
-        self._cuts = 0
-
-    async def result(self) -> QueryResult[R]:
-        for text, notes in self._tellings():
-            left = self._room - self._query.fixed_tokens
-            # What is left for judges with different questions is about as much: they shall read the same text.
-            left = self._in_steps(left) if notes else left
-            if await tokens_within(self._judge, text, left) <= left:
-                try:
-                    return QueryResult(await self._query.finish(EarlierFindings(text, is_whole=True)), notes=notes)
-                except JudgeError as problem:
-                    self._cut(problem)
-                    break
-        return await self._in_parts()
-
-    def _tellings(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """The transcript in one piece, with what limits it: as much of it as a judge needs, then less."""
-        whole = SEPARATOR.join(self._pieces())
-        if not self._query.can_look_up or estimated_tokens(whole) <= MAX_WHOLE_TOKENS:
-            yield whole, ()
-            return
-        for most in MAX_TEXT_CHARS:
-            text = SEPARATOR.join(self._pieces(shown=limits(self._transcript, most)))
-            yield text, (HEAD_AND_TAIL,) if text != whole else ()
-            if text == whole:
-                return
-
-    def _pieces(self, max_chars: int | None = None, shown: Limits | None = None) -> tuple[str, ...]:
-        mark = mark_of(self._query.nonce)
-        return (*preface(self._transcript, mark), *units(self._transcript, mark, max_chars, shown))
-
-    @property
-    def _room(self) -> int:
-        """Tokens that a question may have."""
-        return int(CONTEXT_SHARE * self._judge.context_tokens) >> self._cuts
-
-    def _cut(self, problem: JudgeError) -> None:
-        """Halve the room where the judge's API has found a question too long, again where that was not enough."""
-        if problem.code != TOO_LONG or self._cuts >= MAX_CUTS:
-            raise problem
-        self._cuts += 1
-
-    async def _in_parts(self) -> QueryResult[R]:
-        chunks, findings = await self._read_all()
-        notes = _notes(chunks)
+    """Read a transcript; raises JudgeError where there is no result, or one of the parts could not be read."""
+    room = int(CONTEXT_SHARE * judge.context_tokens)
+    for cuts in range(MAX_CUTS):
         try:
-            return QueryResult(await self._concluded(findings), len(chunks), notes)
-        except JudgeError as problem:
-            merged = f"The judge could not conclude from the parts, so a conservative rule did: {problem.message}"
-            return QueryResult(self._query.merge(findings), len(chunks), (*notes, merged))
-
-    async def _read_all(self) -> tuple[Sequence[Chunk], list[F]]:
-        while True:
-            budget = self._budget_chars()
-            chunks = chunked(self._pieces(budget), budget)
-            try:
-                return chunks, await self._findings(chunks)
-            except JudgeError as problem:
-                self._cut(problem)
-
-    async def _concluded(self, findings: Sequence[F]) -> R:
-        shown = self._budget_chars()
-        while True:
-            room = max(0, _chars(self._room - self._query.fixed_tokens))
-            lines = outline(self._transcript, min(room // 2, _chars(OUTLINE_SHARE * self._room)), shown)
-            text = findings_json(findings, room - len(lines))
-            try:
-                return await self._query.finish(EarlierFindings(text, is_whole=False, outline=lines))
-            except JudgeError as problem:
-                self._cut(problem)
-
-    def _budget_chars(self) -> int:
-        """What a chunk may hold beside the fixed part of its question."""
-        budget = self._room - self._query.question(TranscriptPart("", 1, 1)).tokens
-        if budget < MIN_TOKENS:
-            hint = "Raise judge.contextTokens to what the model really has, or shorten the acceptance criteria."
-            message = "The judge's context is too small for its question."
-            raise JudgeError(message, hint=hint, code="JUDGE_CONTEXT_TOO_SMALL")
-        # So that judges whose questions are about as long read the same parts, which are then paid once.
-        return _chars(max(self._in_steps(budget), MIN_TOKENS))
-
-    def _in_steps(self, tokens: int) -> int:
-        """Rounded down; less than the room of one step is nothing."""
-        step = max(1, self._room // PART_STEPS)
-        return tokens // step * step
-
-    async def _findings(self, chunks: Sequence[Chunk]) -> list[F]:
-        parts = [TranscriptPart(chunk.text, number, len(chunks)) for number, chunk in enumerate(chunks, start=1)]
-        calls = [functools.partial(self._read, part) for part in parts]
-        # The first one alone: it fills the cache from which the others read, and says whether such parts fit at all.
-        first = await all_of(calls[:1])
-        findings = [*first, *([] if isinstance(first[0], JudgeError) else await all_of(calls[1:]))]
-        for finding in findings:
-            # A part that nobody read may hold what decides: better no result than one that is silent about it.
-            if isinstance(finding, JudgeError):
-                raise finding
-        return [finding for finding in findings if not isinstance(finding, JudgeError)]
-
-    async def _read(self, part: TranscriptPart) -> F:
-        """The finding on a part, asked for again once where something in it is not there."""
-        query, question = self._query, self._query.question(part)
-        first = query.check((await self._judge.ask(question, query.finding)).value)
-        if not first.problems:
-            return first.value
-        again = repeated(question, first.problems[:MAX_PROBLEMS], query.nonce)
-        try:
-            return query.check((await self._judge.ask(again, query.finding)).value).value
-        except JudgeError:
-            return first.value
+            return await _read(transcript, judge, query, room >> cuts)
+        except PromptTooLongError:
+            continue
+    return await _read(transcript, judge, query, room >> MAX_CUTS, is_last=True)
 
 
-MAX_PROBLEMS = 10
+async def _read(
+    transcript: SessionTranscript, judge: Judge, query: TranscriptQuery[F, R], room: int, *, is_last: bool = False
+) -> QueryResult[R]:
+    """Read a transcript by questions of so many tokens."""
+    mark = mark_of(query.nonce)
+    first = preface(transcript, mark)
+    pieces = (*first, *units(transcript, mark))
+    texts = [SEPARATOR.join(pieces)]
+    if query.can_look_up and estimated_tokens(texts[0]) > MAX_WHOLE_TOKENS:
+        texts = [SEPARATOR.join((*first, *units(transcript, mark, most))) for most in MAX_CALL_CHARS]
+    for text in texts:
+        if estimated_tokens(text) <= room - query.fixed_tokens:
+            cut_note = (HEAD_AND_TAIL,) if text != SEPARATOR.join(pieces) else ()
+            return QueryResult(await query.finish(EarlierFindings(text, is_whole=True)), notes=cut_note)
+    budget = _part_chars(room, query.question(TranscriptPart("", 1, 1)).tokens)
+    texts = chunked(pieces, budget)
+    parts = [TranscriptPart(text, number, len(texts)) for number, text in enumerate(texts, start=1)]
+    read = await all_of([functools.partial(_finding, judge, query, part) for part in parts])
+    if unread := [finding for finding in read if isinstance(finding, JudgeError)]:
+        # What nobody read may decide: better no result than one that is silent about it.
+        raise unread[0]
+    findings = [finding for finding in read if not isinstance(finding, JudgeError)]
+    count = f"{len(parts)} parts" if len(parts) > 1 else "a part of its own"
+    notes = [f"The transcript did not fit into the judge's context and was read in {count}."]
+    if cut := sum(len(piece) > budget for piece in pieces):
+        notes.append(f"Of {cut} turns or calls that were too large for it, the judge saw head and tail only.")
+    try:
+        return QueryResult(await query.finish(_earlier(transcript, query, findings, room)), len(parts), tuple(notes))
+    except JudgeError as problem:
+        if isinstance(problem, PromptTooLongError) and not is_last:
+            raise
+        merged = f"The judge could not conclude from the parts, so a conservative rule did: {problem.message}"
+        return QueryResult(query.merge(findings), len(parts), (*notes, merged))
 
-HEAD_AND_TAIL = (
-    "Of long texts in the tool calls of this large session, the judge saw head and tail, and could look up the rest."
-)
+
+def _part_chars(room: int, fixed_tokens: int) -> int:
+    """What a part may hold beside the rest of its question."""
+    left = room - fixed_tokens
+    if left < MIN_TOKENS:
+        hint = "Raise judge.contextTokens to what the model really has, or shorten the acceptance criteria."
+        message = "The judge's context is too small for its question."
+        raise JudgeError(message, hint=hint, code="JUDGE_CONTEXT_TOO_SMALL")
+    return _chars(max(left - left % max(1, room // PART_STEPS), MIN_TOKENS))
+
+
+async def _finding(judge: Judge, query: TranscriptQuery[F, R], part: TranscriptPart) -> F:
+    """The finding on a part, asked for again once where something in it is not there."""
+    question = query.question(part)
+    first = query.check(await judge.ask(question, query.finding))
+    if not first.problems:
+        return first.value
+    again = repeated(question, first.problems, query.nonce)
+    try:
+        return query.check(await judge.ask(again, query.finding)).value
+    except JudgeError:
+        return first.value
+
+
+def _earlier(
+    transcript: SessionTranscript, query: TranscriptQuery[F, R], findings: Sequence[F], room: int
+) -> EarlierFindings:
+    chars = max(0, _chars(room - query.fixed_tokens))
+    size = min(chars // 2, _chars(OUTLINE_SHARE * room))
+    lines = windowed("\n".join(outline(transcript.turns)), size)
+    return EarlierFindings(findings_json(findings, chars - len(lines)), is_whole=False, outline=lines)
 
 
 def _chars(tokens: float) -> int:
     return int(tokens * CHARS_PER_TOKEN)
 
 
-# Characters of one text in a finding: the most, and what is left where there are many findings.
-MAX_TEXT = 600
-MIN_TEXT = 20
+# Characters of one text in a finding: the most, and less where there are many findings.
+TEXT_LENGTHS = (600, 300, 150, 70, 20)
 
 
 def findings_json(findings: Sequence[BaseModel], budget_chars: int) -> str:
     """The findings in order, a line of JSON for each part: what they copy from the session can begin no line.
 
     Where they are too long, their texts are shortened, never the JSON: cut in its middle, a copied passage could pass
-    for a finding.
+    for a finding. Of findings without number head and tail: nothing that was copied is longer than a few words by then.
     """
-    length = MAX_TEXT
-    while True:
-        text = "\n".join(_line(findings, position, length) for position in range(len(findings)))
-        if len(text) <= budget_chars or length <= MIN_TEXT:
-            # Of findings without number head and tail: nothing that was copied is longer than a few words by now.
-            return windowed(text, budget_chars)
-        length = max(MIN_TEXT, length // 2)
+    told = [finding.model_dump(mode="json", by_alias=True) for finding in findings]
 
+    def text(length: int) -> str:
+        parts = ({"part": n, "of": len(told), "findings": _short(each, length)} for n, each in enumerate(told, 1))
+        return "\n".join(marked(json.dumps(part, ensure_ascii=False)) for part in parts)
 
-def _line(findings: Sequence[BaseModel], position: int, length: int) -> str:
-    finding = _short(findings[position].model_dump(mode="json", by_alias=True), length)
-    told = {"part": position + 1, "of": len(findings), "findings": finding}
-    return marked(json.dumps(told, ensure_ascii=False))
+    fitting = (each for each in map(text, TEXT_LENGTHS) if len(each) <= budget_chars)
+    return next(fitting, None) or windowed(text(TEXT_LENGTHS[-1]), budget_chars)
 
 
 def _short(value: Any, length: int) -> Any:
@@ -287,12 +223,3 @@ def _short(value: Any, length: int) -> Any:
             return [_short(part, length) for part in value]
         case _:
             return value
-
-
-def _notes(chunks: Sequence[Chunk]) -> tuple[str, ...]:
-    shortened = sum(len(chunk.shortened) for chunk in chunks)
-    parts = f"{len(chunks)} parts" if len(chunks) > 1 else "a part of its own"
-    notes = [f"The transcript did not fit into the judge's context and was read in {parts}."]
-    if shortened:
-        notes.append(f"Of {shortened} turns or calls that were too large for it, the judge saw head and tail only.")
-    return tuple(notes)

@@ -1,88 +1,51 @@
-"""The metrics: one module each, none knowing another. The rows of `domain.measures` name them."""
+"""The metrics: one evaluator each, none knowing another."""
 
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from importlib import import_module
-from itertools import zip_longest
-from types import ModuleType
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import BaseModel
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.measures import METRICS, Metric
 from zelda_ci.domain.suite import MetricSwitches
-from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Services
+from zelda_ci.metrics.base import Evaluator, JudgeServices, Services
+from zelda_ci.metrics.efficiency import Efficiency
+from zelda_ci.metrics.functional_correctness import FunctionalCorrectness
+from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
+from zelda_ci.metrics.tool_usage import ToolUsage
 
-# Version of what stands for an evaluator that could not be made.
-UNUSABLE = "0"
+# In the order in which they run; those with a judge run side by side.
+EVALUATORS: Mapping[Metric, Any] = {
+    Metric.EFFICIENCY: Efficiency,
+    Metric.FUNCTIONAL_CORRECTNESS: FunctionalCorrectness,
+    Metric.REQUIREMENT_FULFILLMENT: RequirementFulfillment,
+    Metric.TOOL_USAGE: ToolUsage,
+}
+
+
+def _switched_on(switches: MetricSwitches, *, judged: bool) -> Sequence[Any]:
+    return [kind for metric, kind in EVALUATORS.items() if switches.is_on(metric) and METRICS[metric].judged is judged]
 
 
 def unjudged(switches: MetricSwitches, services: Services) -> tuple[Evaluator, ...]:
-    """The evaluators without a judge that a suite's switches ask for, in the order in which they run."""
-    return tuple(_created(metric, services) for metric in _switched_on(switches, judged=False))
+    """The evaluators without a judge that a suite's switches ask for."""
+    return tuple(kind(services) for kind in _switched_on(switches, judged=False))
 
 
 def judged(switches: MetricSwitches, services: JudgeServices) -> tuple[Evaluator, ...]:
-    """Those with a judge, which run side by side."""
-    return tuple(_created(metric, services) for metric in _switched_on(switches, judged=True))
+    """The evaluators with a judge that a suite's switches ask for."""
+    return tuple(kind(services) for kind in _switched_on(switches, judged=True))
 
 
 def ask_judge(switches: MetricSwitches) -> bool:
     """Whether any of the metrics needs a judge."""
-    return any(_switched_on(switches, judged=True))
+    return bool(_switched_on(switches, judged=True))
 
 
-def forms(switches: MetricSwitches) -> tuple[tuple[type[BaseModel], ...], ...]:
-    """In which the judges of a suite answer: all in the end, all on a part; `FORMS` of their modules."""
-    modules = map(_module, _switched_on(switches, judged=True))
-    groups = zip_longest(*(getattr(module, "FORMS", ()) for module in modules))
-    return tuple(tuple(filter(None, group)) for group in groups)
+def forms(switches: MetricSwitches) -> tuple[type[BaseModel], ...]:
+    """In which the judges of a suite answer."""
+    return tuple(kind.form for kind in _switched_on(switches, judged=True))
 
 
 def versions(switches: MetricSwitches) -> dict[str, str]:
-    """Of the metrics that are switched on: the evaluator's version, and that of what it asks the judge."""
-    return {metric.value: _version(metric) for metric in Metric if switches.is_on(metric)}
-
-
-def _version(metric: Metric) -> str:
-    module = _module(metric)
-    kinds = [kind for kind in vars(module).values() if isinstance(kind, type)] if module else []
-    version = next((getattr(kind, "version", UNUSABLE) for kind in kinds if _is_of(kind, metric)), UNUSABLE)
-    return f"{version} {getattr(module, 'PROMPT_VERSION', '')}".strip()
-
-
-def _is_of(kind: type, metric: Metric) -> bool:
-    return getattr(kind, "metric", None) is metric
-
-
-def _module(metric: Metric) -> ModuleType | None:
-    """Nothing where it cannot be used: `_created` says why."""
-    with suppress(Exception):
-        return import_module(f"{__name__}.{METRICS[metric].module}")
-    return None
-
-
-def _switched_on(switches: MetricSwitches, *, judged: bool) -> Iterator[Metric]:
-    return (metric for metric in Metric if switches.is_on(metric) and METRICS[metric].judged is judged)
-
-
-def _created(metric: Metric, services: Services | JudgeServices) -> Evaluator:
-    """A module that cannot be used costs its metric, and not the run."""
-    try:
-        evaluator: Evaluator = import_module(f"{__name__}.{METRICS[metric].module}").create(services)
-        if (evaluator.metric, type(evaluator.version)) != (metric, str):
-            return _Unusable(metric, TypeError(f"its evaluator is that of {evaluator.metric}, or has no version"))
-    except Exception as problem:  # noqa: BLE001  # whatever it is: `run_evaluator` tells it in the result
-        return _Unusable(metric, problem)
-    return evaluator
-
-
-@dataclass(frozen=True)
-class _Unusable:
-    metric: Metric
-    problem: Exception
-    version: str = UNUSABLE
-
-    async def evaluate(self, context: EvalContext) -> Outcome:
-        raise self.problem
+    """Of the metrics that are switched on: the evaluator's version, with that of what it asks the judge."""
+    return {metric.value: kind.version for metric, kind in EVALUATORS.items() if switches.is_on(metric)}

@@ -24,9 +24,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Scored:
-    """A score from 0 to 100, and what it rests on."""
+    """A score from 0 to 100, and what it rests on; None for a number that the metric's row reads from the details."""
 
-    score: float
+    score: float | None
     reasoning: str
     details: Record
 
@@ -41,27 +41,15 @@ class Unscored:
     """Whether the evaluator could not do its work; nothing to evaluate is no failure."""
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """A number that is no score: the metric's row reads it from the details."""
-
-    reasoning: str
-    details: Record
-
-
-Outcome = Scored | Unscored | Quantity
+Outcome = Scored | Unscored
 
 
 class Evaluator(Protocol):
     """Computes one metric of a run. Data comes in the context, services in the constructor."""
 
-    @property
-    def metric(self) -> Metric:
-        """Which one."""
-
-    @property
-    def version(self) -> str:
-        """Changes whenever the same session may score differently; results across versions are not compared."""
+    metric: Metric
+    version: str
+    """Changes whenever the same session may score differently; results across versions are not compared."""
 
     async def evaluate(self, context: EvalContext) -> Outcome:
         """Judge a run; may raise whatever it likes."""
@@ -69,34 +57,26 @@ class Evaluator(Protocol):
 
 async def run_evaluator(evaluator: Evaluator, context: EvalContext, redact: Redactor) -> EvalResult:
     """Turn any failure into an unscored result, so that one bad evaluator cannot sink a run."""
+    code = None
     try:
-        return _settled(evaluator, await evaluator.evaluate(context), redact)
+        outcome = await evaluator.evaluate(context)
+        if isinstance(outcome, Scored) and outcome.score is not None and not 0 <= outcome.score <= 100:
+            raise ValueError(f"a score of {outcome.score} is not between 0 and 100")  # noqa: TRY301 - as any other
+    except ZeldaError as problem:  # can be explained, and is, in the result
+        log.debug("%s could not be computed", evaluator.metric, exc_info=True)
+        outcome, code = Unscored(problem.message, failed=True), problem.code
     except (Exception, SystemExit) as problem:  # whoever wants to end Zelda from in here has failed like any other
-        # What Zelda can explain is told in the result; the rest is a defect, and its traceback is wanted.
-        level = logging.DEBUG if isinstance(problem, ZeldaError) else logging.WARNING
-        log.log(level, "%s could not be computed", evaluator.metric, exc_info=True)
-        unscored = _settled(evaluator, Unscored(_sentence(problem)), redact)
-        return unscored.replace(failed=True, code=problem.code if isinstance(problem, ZeldaError) else None)
-
-
-def _settled(evaluator: Evaluator, outcome: Outcome, redact: Redactor) -> EvalResult:
-    score = outcome.score if isinstance(outcome, Scored) else None
-    if score is not None and not 0 <= score <= 100:
-        raise ValueError(f"a score of {score} is not between 0 and 100")
+        log.warning("%s could not be computed", evaluator.metric, exc_info=True)
+        outcome = Unscored(f"The evaluation failed: {type(problem).__name__}: {problem}", failed=True)
     return EvalResult(
         metric=evaluator.metric,
         version=evaluator.version,
-        score=score,
+        score=outcome.score if isinstance(outcome, Scored) else None,
         reasoning=redact(outcome.reason if isinstance(outcome, Unscored) else outcome.reasoning),
         details=(outcome.details or Record()).redacted(redact),
         failed=isinstance(outcome, Unscored) and outcome.failed,
+        code=code,
     )
-
-
-def _sentence(problem: BaseException) -> str:
-    if isinstance(problem, ZeldaError):
-        return problem.message
-    return f"The evaluation failed: {type(problem).__name__}: {problem}"
 
 
 class Step(StrEnum):

@@ -1,29 +1,17 @@
 """Functional correctness: build, tests and coverage of the code that a session left, and the score."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, field
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.suite import Command, ResolvedSuite
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, CoverageSummary, TestSummary
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ConfigError
-from zelda_ci.metrics.base import (
-    CommandRequest,
-    CommandRunner,
-    Evaluator,
-    Outcome,
-    Ran,
-    Scored,
-    Services,
-    Step,
-    Unscored,
-)
-from zelda_ci.process.spool import Spool, spooled
-from zelda_ci.redact import Redactor
+from zelda_ci.metrics.base import CommandRequest, Outcome, Scored, Services, Step, Unscored
+from zelda_ci.process.spool import spooled
 from zelda_ci.test_output.coverage import COVERAGE_REPORTS
 from zelda_ci.test_output.findings import COVERAGE, TESTS, find
 from zelda_ci.test_output.reading import contradictions
@@ -57,9 +45,17 @@ def weigh(suite: ResolvedSuite, evidence: CommandEvidence) -> tuple[float, Corre
     on, below it the share of it that was reached. A command that did not end in time, or was not run, counts 0. What
     did not pass has at most 99, however little is missing.
     """
-    parts, weights = dict(_parts(suite, evidence)), _weights(suite)
+    threshold, lines = suite.coverage_threshold, evidence.coverage.lines
+    table = WEIGHTS if threshold is None else WEIGHTS_WITH_COVERAGE
+    commands = {"build": suite.build_command, "tests": suite.test_command, "coverage": suite.test_command}
+    weights = {part: weight for part, weight in table.items() if commands[part] is not None}
+    parts = {
+        "build": 100.0 * _succeeded(evidence.build),
+        "tests": 100.0 * _share_passed(evidence),
+        # Without a threshold this part has no weight.
+        "coverage": 0.0 if lines is None else 100.0 if lines >= (threshold or 0) else 100.0 * lines / (threshold or 1),
+    }
     total = sum(weights.values())
-    score = sum(weights[part] * parts[part] for part in weights) / total
     shortfalls = tuple(_shortfalls(suite, evidence))
     details = CorrectnessDetails(
         passed=not shortfalls,
@@ -68,34 +64,27 @@ def weigh(suite: ResolvedSuite, evidence: CommandEvidence) -> tuple[float, Corre
         test=evidence.test,
         tests=evidence.tests if evidence.test else None,
         coverage=evidence.coverage if "coverage" in weights or evidence.coverage.format else None,
-        coverage_threshold=suite.coverage_threshold if "coverage" in weights else None,
-        parts={part: _rounded(parts[part]) for part in weights},
+        coverage_threshold=threshold if "coverage" in weights else None,
+        # Never up to the full score: 99999 of 100000 tests are not all.
+        parts={part: 100.0 if parts[part] >= 100 else min(round(parts[part], 2), MAX_PART_OF_SOME) for part in weights},
         weights={part: round(100 * weight / total, 2) for part, weight in weights.items()},
-        notes=(*evidence.notes, *_notes(evidence)),
+        notes=(*evidence.notes, *([evidence.tests.note] if evidence.test and evidence.tests.note else [])),
     )
+    score = sum(weights[part] * parts[part] for part in weights) / total
     return min(score, 100.0 if details.passed else MAX_SCORE_WITHOUT_PASS), details
 
 
 def reasoning(details: CorrectnessDetails) -> str:
     """Why it did not pass, or what did."""
-    return " ".join(details.shortfalls or _achievements(details))
-
-
-def _weights(suite: ResolvedSuite) -> dict[str, float]:
-    table = WEIGHTS if suite.coverage_threshold is None else WEIGHTS_WITH_COVERAGE
-    command = {"build": suite.build_command, "tests": suite.test_command, "coverage": suite.test_command}
-    return {part: weight for part, weight in table.items() if command[part] is not None}
-
-
-def _parts(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[tuple[str, float]]:
-    yield "build", 100.0 if _succeeded(evidence.build) else 0.0
-    yield "tests", 100.0 * _share_passed(evidence)
-    yield "coverage", 100.0 * _share_covered(suite, evidence)
-
-
-def _rounded(part: float) -> float:
-    # Never up to the full score: 99999 of 100000 tests are not all.
-    return round(part, 2) if part >= 100 else min(round(part, 2), MAX_PART_OF_SOME)
+    reached = ["buildCommand succeeded."] if details.build else []
+    if details.tests and details.tests.recognised:
+        reached.append(f"{details.tests.passed} of {details.tests.ran} tests passed.")
+    elif details.test:
+        reached.append(f"testCommand succeeded. {details.tests.note or '' if details.tests else ''}".rstrip())
+    if details.coverage and details.coverage.lines is not None:
+        enough = f", at or above the threshold of {details.coverage_threshold:g}%" if details.coverage_threshold else ""
+        reached.append(f"Coverage is {details.coverage.lines:g}%{enough}.")
+    return " ".join(details.shortfalls or reached)
 
 
 def _succeeded(command: CommandResult | None) -> bool:
@@ -104,46 +93,37 @@ def _succeeded(command: CommandResult | None) -> bool:
 
 def _share_passed(evidence: CommandEvidence) -> float:
     tests = evidence.tests
-    if evidence.test is None or evidence.test.exit_code is None:
+    if evidence.test is None or evidence.test.exit_code is None or tests.unclear:
         return 0.0
-    explained = evidence.test.exit_code == 0 or tests.failed + tests.errored > 0
-    if tests.unclear:
-        return 0.0
-    if not tests.recognised or not explained:
-        return 1.0 if evidence.test.exit_code == 0 else 0.0
+    is_explained = _succeeded(evidence.test) or tests.failed + tests.errored > 0
+    if not tests.recognised or not is_explained:
+        return float(_succeeded(evidence.test))
     return tests.passed / tests.ran if tests.ran else 0.0
-
-
-def _share_covered(suite: ResolvedSuite, evidence: CommandEvidence) -> float:
-    threshold, lines = suite.coverage_threshold, evidence.coverage.lines
-    if threshold is None or lines is None:
-        return 0.0
-    return 1.0 if lines >= threshold else lines / threshold
 
 
 def _shortfalls(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[str]:
     if suite.build_command is not None and not _succeeded(evidence.build):
         skipped = "; testCommand was not run" if suite.test_command is not None else ""
         yield f"buildCommand {_ending(suite, evidence.build)}{skipped}."
-    elif suite.test_command is not None:
-        yield from _test_shortfalls(suite, evidence)
-        yield from _coverage_shortfalls(suite, evidence)
-
-
-def _test_shortfalls(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[str]:
+        return
+    if suite.test_command is None:
+        return
     tests, exit_code = evidence.tests, evidence.test.exit_code if evidence.test else None
-    conflicts = contradictions(tests, exit_code)
-    lost = tests.failed + tests.errored
     if exit_code is None or not (tests.recognised or tests.unclear):
         if exit_code != 0:
             yield f"testCommand {_ending(suite, evidence.test)}."
-    elif conflicts:
+    elif conflicts := contradictions(tests, exit_code):
         yield from conflicts
-    elif lost:
+    elif lost := tests.failed + tests.errored:
         units = "packages" if all(runner.unit == "packages" for runner in tests.runners) else "tests"
         yield f"{lost} of {tests.ran} {units} failed."
     elif not tests.ran:
         yield "testCommand ran no test."
+    threshold, lines = suite.coverage_threshold, evidence.coverage.lines
+    if threshold is not None and lines is None:
+        yield f"Coverage is not known. {evidence.coverage.note or ''}".rstrip()
+    elif threshold is not None and lines is not None and lines < threshold:
+        yield f"Coverage is {lines:g}%, below the threshold of {threshold:g}%."
 
 
 def _ending(suite: ResolvedSuite, command: CommandResult | None) -> str:
@@ -154,37 +134,10 @@ def _ending(suite: ResolvedSuite, command: CommandResult | None) -> str:
     return f"ended with exit code {command.exit_code}"
 
 
-def _coverage_shortfalls(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[str]:
-    threshold, lines = suite.coverage_threshold, evidence.coverage.lines
-    if threshold is None:
-        return
-    if lines is None:
-        yield f"Coverage is not known. {evidence.coverage.note or ''}".rstrip()
-    elif lines < threshold:
-        yield f"Coverage is {lines:g}%, below the threshold of {threshold:g}%."
-
-
-def _notes(evidence: CommandEvidence) -> Iterator[str]:
-    if evidence.test and evidence.tests.note:
-        yield evidence.tests.note
-
-
-def _achievements(details: CorrectnessDetails) -> Iterator[str]:
-    if details.build:
-        yield "buildCommand succeeded."
-    if details.tests and details.tests.recognised:
-        yield f"{details.tests.passed} of {details.tests.ran} tests passed."
-    elif details.test:
-        yield f"testCommand succeeded. {details.tests.note or '' if details.tests else ''}".rstrip()
-    if details.coverage and details.coverage.lines is not None:
-        enough = f", at or above the threshold of {details.coverage_threshold:g}%" if details.coverage_threshold else ""
-        yield f"Coverage is {details.coverage.lines:g}%{enough}."
-
-
 # What shells and launchers mean by an exit code. Other programs hardly use these.
-UNUSABLE: Final = {126: "not executable", 127: "not found"}
+UNUSABLE = {126: "not executable", 127: "not found"}
 
-ABANDONED: Final = {
+ABANDONED = {
     SessionStatus.FAILED: "The session failed, so build and tests were not run.",
     SessionStatus.INTERRUPTED: "The run was interrupted, so build and tests were not run to their end.",
 }
@@ -193,12 +146,11 @@ ABANDONED: Final = {
 class FunctionalCorrectness:
     """Build and tests by the suite's own commands, one after the other; needs no judge."""
 
-    metric: Final = Metric.FUNCTIONAL_CORRECTNESS
-    version: Final = "2"
+    metric = Metric.FUNCTIONAL_CORRECTNESS
+    version = "2"
 
-    def __init__(self, bench: CommandRunner, redact: Redactor) -> None:
-        self._bench = bench
-        self._redact = redact
+    def __init__(self, services: Services) -> None:
+        self._bench, self._redact = services.commands, services.redact
 
     async def evaluate(self, context: EvalContext) -> Outcome:
         """Run the commands and score what they show."""
@@ -212,21 +164,13 @@ class FunctionalCorrectness:
         if context.unready:
             score, details = weigh(suite, CommandEvidence(notes=(context.unready,)))
             return Scored(score, f"{context.unready} {reasoning(details)}", details)
-        score, details = weigh(suite, await self._gather(suite, workspace))
+        build = await self.build(suite, workspace)
+        is_built = suite.build_command is None or _succeeded(build)
+        score, details = weigh(suite, await self.test(suite, workspace, build) if is_built else CommandEvidence(build))
         return Scored(score, reasoning(details), details)
 
-    async def _gather(self, suite: ResolvedSuite, workspace: Workspace) -> CommandEvidence:
-        build = await self.build(suite, workspace)
-        if suite.test_command is None or (build and build.exit_code != 0):
-            return CommandEvidence(build)
-        return await self.test(suite, workspace, build)
-
     async def build(self, suite: ResolvedSuite, workspace: Workspace) -> CommandResult | None:
-        """Run the build, where the suite has one.
-
-        Raises:
-            ConfigError: It cannot be run here.
-        """
+        """Run the build, where the suite has one; raises ConfigError where it cannot be run here."""
         if suite.build_command is None:
             return None
         order = CommandRequest(Step.BUILD, suite.build_command, suite.command_timeout_seconds)
@@ -235,32 +179,26 @@ class FunctionalCorrectness:
         return build
 
     async def test(self, suite: ResolvedSuite, workspace: Workspace, build: CommandResult | None) -> CommandEvidence:
-        """Run the tests, where the suite has some, and read what they say.
-
-        Raises:
-            ConfigError: They cannot be run here.
-        """
+        """Run the tests, where the suite has some, and read what they say; raises ConfigError as `build` does."""
         if suite.test_command is None:
             return CommandEvidence(build)
+        reports = {
+            TESTS: suite.test_report or TEST_REPORTS,
+            COVERAGE: suite.coverage_report or COVERAGE_REPORTS,
+        }
         with spooled(workspace.base) as spool:
-            order = replace(_test_order(suite, suite.test_command), spool=spool)
-            evidence = await self._read(build, await self._bench.run(workspace, order), spool)
+            order = CommandRequest(Step.TEST, suite.test_command, suite.command_timeout_seconds, reports, spool)
+            ran = await self._bench.run(workspace, order)
+            result, notes = ran.result.in_brief(self._redact), tuple(str(self._redact(note)) for note in ran.notes)
+            evidence = CommandEvidence(build, result, notes=notes)
+            # What a runner left that was ended is no result.
+            if result.exit_code is not None:
+                found = await find(ran.result, spool, ran.written, self._redact)
+                evidence = CommandEvidence(build, result, found.tests, found.coverage, notes)
         # A runner that counted failures did run: some end with the number of failed tests.
-        if evidence.test and not evidence.tests.failed + evidence.tests.errored:
-            check_usable("testCommand", evidence.test, workspace.confinement.environment)
+        if not evidence.tests.failed + evidence.tests.errored:
+            check_usable("testCommand", result, workspace.confinement.environment)
         return evidence
-
-    async def _read(self, build: CommandResult | None, ran: Ran, spool: Spool | None) -> CommandEvidence:
-        result, redact = ran.result, self._redact
-        notes = tuple(str(redact(note)) for note in ran.notes)
-        if result.exit_code is None:  # what an ended runner left is no result
-            return CommandEvidence(build, result.in_brief(redact), notes=notes)
-        found = await find(result, spool, ran.written, redact)
-        return CommandEvidence(build, result.in_brief(redact), found.tests, found.coverage, notes)
-
-
-def create(services: Services) -> Evaluator:
-    return FunctionalCorrectness(services.commands, services.redact)
 
 
 def check_usable(key: str, done: CommandResult, environment: Mapping[str, str]) -> None:
@@ -278,11 +216,3 @@ def check_usable(key: str, done: CommandResult, environment: Mapping[str, str]) 
             "not there for build and tests.",
             code="COMMAND_NOT_FOUND",
         )
-
-
-def _test_order(suite: ResolvedSuite, command: Command) -> CommandRequest:
-    reports = {
-        TESTS: suite.test_report or TEST_REPORTS,
-        COVERAGE: suite.coverage_report or COVERAGE_REPORTS,
-    }
-    return CommandRequest(Step.TEST, command, suite.command_timeout_seconds, reports)

@@ -1,45 +1,45 @@
 """One panel for both judges: several votes on numbered items, asked again where one does not count, and a majority."""
 
 import functools
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator
 
-from zelda_ci.domain.details import Citation, CriterionVerdict
-from zelda_ci.domain.session import SessionTranscript
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.details import Citation, CriterionVerdict, JudgeIdentity
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import (
     ANSWER_CUT,
     MODEL_SEPARATOR,
-    Judge,
+    CommonPrefix,
     JudgeQuestion,
-    Lookups,
     PromptTooLongError,
     all_of,
     voter,
 )
-from zelda_ci.judge.prompts import repeated
-from zelda_ci.judge.transcript import (
-    CheckedFinding,
-    EarlierFindings,
-    QueryResult,
-    TranscriptPart,
-    TranscriptQuery,
-    query_transcript,
-)
+from zelda_ci.judge.lookups import lookups_of
+from zelda_ci.judge.prompts import render, repeated
+from zelda_ci.judge.transcript import CheckedFinding, EarlierFindings, TranscriptPart, TranscriptQuery, query_transcript
+from zelda_ci.metrics.base import JudgeServices, Unscored
+from zelda_ci.metrics.citations import CitedPlace, Number, Places, Text
 from zelda_ci.metrics.evidence import Citing
-from zelda_ci.metrics.gathering import JudgeEvidence
+from zelda_ci.metrics.gathering import gather
 from zelda_ci.redact import Redactor
 
 # Items in one question: the answers on them fit into an answer of usual length.
 MAX_CONCURRENT = 20
 # Citations of one item that are looked up.
 MAX_PLACES = 10
+# Of what was not judged, in the reason why there is no score.
+MAX_NAMED = 5
+MAX_NAME_LENGTH = 100
 
 # Of what a judge says, as it is stored and told to others: asked for is less.
 MAX_REASONING_LENGTH = 1000
@@ -47,8 +47,9 @@ MAX_QUOTE_LENGTH = 600
 MAX_WHERE_LENGTH = 300
 
 NOT_JUDGED = CriterionVerdict.NOT_JUDGED.value
+# What a part of a long transcript says of an item that it does not decide.
+NO_EVIDENCE = "NO_EVIDENCE"
 NO_VERDICT = "The judge gave no verdict on it."
-NO_EVIDENCE = "it needs evidence, and none was given."
 NO_REASON = "it needs a reason, and none was given."
 NO_MAJORITY = "The votes split without a majority."
 
@@ -56,29 +57,21 @@ NO_MAJORITY = "The votes split without a majority."
 NO_FINDINGS = EarlierFindings("", is_whole=False, outline="(none)")
 
 
-def _text(value: Any) -> Any:
-    return "" if value is None else value
+def _word(value: Any) -> Any:
+    """A verdict as it is called here: models write it in any case, with blanks or hyphens."""
+    return re.sub(r"[\s_-]+", "_", value.strip(" .*`\"'\n")).upper() if isinstance(value, str) else value
 
 
-Text = Annotated[str, BeforeValidator(_text)]
-
-
-class VerdictCitation(BaseModel):
-    """A citation as the judge gives it."""
-
-    where: Text = Field(description="The place, in one of the forms that the question names.")
-    quote: Text = Field(description="Copied from there character by character; empty for an absence.", default="")
+Word = BeforeValidator(_word)
 
 
 class ItemAnswer(BaseModel):
     """On one item; evidence first, then the reasoning, so that the verdict follows from them."""
 
-    model_config = ConfigDict(populate_by_name=True)
-
-    number: int
-    evidence: list[VerdictCitation]
-    reasoning: str
-    verdict: str
+    number: Number
+    evidence: Places
+    reasoning: Text
+    verdict: Annotated[str, Word]
 
 
 V = TypeVar("V", bound=StrEnum)
@@ -92,21 +85,20 @@ class Draft(Generic[V]):
     verdict: V | None
     """Absent where it is not judged."""
     reasoning: str
-    evidence: tuple[VerdictCitation, ...] = ()
+    evidence: tuple[CitedPlace, ...] = ()
     """Citations that hold."""
     dropped: tuple[str, ...] = ()
     """Why other citations were left out."""
     answer: ItemAnswer | None = None
     """In which a verdict that counts was given."""
-    problem: str | None = None
-    """Why the answer does not count and should be asked for again."""
+    is_asked_again: bool = False
     error: JudgeError | None = None
     """Why there was no answer at all."""
     split: Mapping[V | None, int] | None = None
     """How the votes differ."""
 
-    def told(self, redact: Redactor, name: Callable[[V], str] = str) -> dict[str, Any]:
-        """Reasoning, evidence and split, as results hold them; `name` is that of a verdict there."""
+    def stored(self, redact: Redactor) -> dict[str, Any]:
+        """Reasoning, evidence and split, as results hold them."""
         evidence = (
             Citation(
                 where=redact(shortened(place.where, MAX_WHERE_LENGTH)),
@@ -114,7 +106,7 @@ class Draft(Generic[V]):
             )
             for place in self.evidence
         )
-        split = {name(verdict) if verdict else NOT_JUDGED: votes for verdict, votes in (self.split or {}).items()}
+        split = {verdict or NOT_JUDGED: votes for verdict, votes in (self.split or {}).items()}
         reasoning = redact(shortened(self.reasoning, MAX_REASONING_LENGTH))
         return {"reasoning": reasoning, "evidence": tuple(evidence), "split": split or None}
 
@@ -129,140 +121,156 @@ def shortened(text: str, length: int) -> str:
 
 def not_judged(why: str | JudgeError, *, again: bool = False) -> Draft[Any]:
     """An item without a verdict; `again` where the judge should be asked once more."""
-    if isinstance(why, JudgeError):
-        return Draft(None, why.message, error=why)
-    return Draft(None, why, problem=why if again else None)
+    error = why if isinstance(why, JudgeError) else None
+    return Draft(None, error.message if error else str(why), error=error, is_asked_again=again)
+
+
+def unjudged(what: str, judged: Sequence[tuple[str, str | None]], details: Record) -> Unscored:
+    """No score, because some items have no verdict: of each its name, and why, which is told once if all share it."""
+    missing = [(shortened(" ".join(name.split()), MAX_NAME_LENGTH), why) for name, why in judged if why is not None]
+    is_shared = len({why for _, why in missing}) == 1
+    named = "; ".join(name if is_shared else f"{name} ({why})" for name, why in missing[:MAX_NAMED])
+    more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
+    why = f" {missing[0][1]}" if is_shared else ""
+    reason = f"{len(missing)} of {len(judged)} {what} were not judged.{why} Not judged: {named}{more}"
+    return Unscored(reason, details, failed=True)
 
 
 class Panel(ABC, Generic[Item, V]):
     """The items of one run before the judge: what is asked, and what its answers come to.
 
     Args:
-        judge: Whom to ask.
-        nonce: Of the run's fences.
+        context: The run.
+        services: The judge, the nonce of the run's fences, and what masks texts.
         items: What is judged, by number from 1.
-        evidence: What the judge sees beside the transcript, and what it can cite.
-        lookups: What it can look up.
-        votes: How often each item is judged.
     """
 
-    forms: ClassVar[tuple[type[BaseModel], type[BaseModel]]]
-    """In which a judge answers: in the end, and on a part of a long transcript."""
-    words: Mapping[str, V | None]
+    name: ClassVar[str]
+    prompt: ClassVar[str]
+    """The template of its question, with others for its task (`_system`) and for parts of transcripts (`_part`)."""
+    version: ClassVar[str]
+    """Of the prompts."""
+    form: ClassVar[type[BaseModel]]
+    """In which a judge answers: a list of `ItemAnswer`."""
+    words: ClassVar[Mapping[str, Any]]
     """The verdicts that a judge may give; where it gives none, asking again would only cost."""
-    order: Sequence[V]
+    order: ClassVar[Sequence[Any]]
     """Where parts of a transcript disagree, the first of these counts."""
-    nothing: ClassVar[str]
-    """The word for a part that does not decide."""
-    needs_proof: Collection[V]
+    needs_proof: ClassVar[Collection[Any]]
     """What must rest on a fact that was looked up."""
-    needs_evidence: Collection[V]
+    needs_evidence: ClassVar[Collection[Any]]
     """What must cite something that is there."""
-    tie: V | None = None
+    tie: ClassVar[Any] = None
     """What votes without a majority come to where none of them is missing."""
 
-    def __init__(
-        self,
-        judge: Judge,
-        nonce: str,
-        items: Mapping[int, Item],
-        evidence: JudgeEvidence,
-        lookups: Lookups | None,
-        votes: int,
-    ) -> None:
-        self.judge, self.nonce, self.items = judge, nonce, items
-        self.evidence, self.lookups, self.votes = evidence, lookups, votes
+    def __init__(self, context: EvalContext, services: JudgeServices, items: Mapping[int, Item]) -> None:
+        self.judge, self.nonce, self.redact, self.items = services.judge, services.nonce, services.redact, items
+        self._transcript, self._votes = context.transcript, context.suite.judge.cast_votes
+        self._lookups = lookups_of(context, self.nonce, self.redact)
+        self.evidence = gather(context, self.redact, nonce=self.nonce, context_tokens=self.judge.context_tokens)
         self._notes: list[str] = []
 
     @abstractmethod
-    def concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
-        """What is asked about some items of the session as a whole."""
-
-    @abstractmethod
-    def about_part(self, part: TranscriptPart) -> JudgeQuestion:
-        """What is asked about all items of a part of a long transcript."""
+    def asked(self, numbers: Sequence[int]) -> Mapping[str, Any]:
+        """Values of the templates for a question about some items."""
 
     @abstractmethod
     def objection(self, item: Item, answer: ItemAnswer, verdict: V) -> str | None:
         """Why a verdict cannot be true, whatever it cites."""
 
     @abstractmethod
-    def look_up(self, item: Item, place: VerdictCitation) -> Citing:
+    def look_up(self, item: Item, place: CitedPlace) -> Citing:
         """What a citation shows of an item."""
 
-    async def judged(self, transcript: SessionTranscript) -> QueryResult[Mapping[int, Draft[V]]]:
-        """What becomes of each item, and what limits the result.
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Blocks that only this judge is shown."""
+        return ()
 
-        Raises:
-            JudgeError: No question at all was answered.
-        """
+    async def judged(self) -> tuple[Mapping[int, Draft[V]], dict[str, Any]]:
+        """What becomes of each item, and how it was judged, as results hold it."""
+        how = {"judge": JudgeIdentity(model=self.judge.model, prompt_version=self.version), "votes": self._votes}
         query = TranscriptQuery(
             nonce=self.nonce,
-            fixed_tokens=max(self.concluding(NO_FINDINGS, numbers).tokens for numbers in self._batched(self.items)),
-            question=self.about_part,
-            finding=self.forms[1],
+            fixed_tokens=max(self._concluding(NO_FINDINGS, numbers).tokens for numbers in _batched(self.items)),
+            question=self._about_part,
+            finding=self.form,
             finish=self._conclude,
             merge=self._merged,
-            can_look_up=self.lookups is not None,
+            can_look_up=self._lookups is not None,
             check=self._checked_part,
         )
-        found = await query_transcript(transcript, self.judge, query)
-        return replace(found, notes=(*self.evidence.notes, *found.notes, *self._notes))
+        try:
+            found = await query_transcript(self._transcript, self.judge, query)
+        except JudgeError as problem:
+            return dict.fromkeys(self.items, not_judged(problem)), {**how, "notes": ()}
+        notes = (*self.evidence.notes, *self.evidence.images.notes(), *found.notes, *self._notes)
+        return found.value, {**how, "parts": found.parts, "notes": tuple(map(self.redact, notes))}
+
+    def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
+        common, own = self.evidence.before(earlier, self.nonce)
+        question = self._question(self.prompt, numbers, common, part=None, is_whole=earlier.is_whole)
+        return replace(question, name=self.name, shared=(*self.shown, *own), lookups=self._lookups)
+
+    def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
+        common = self.evidence.before_part(part, self.nonce)
+        return self._question(f"{self.prompt}_part", tuple(self.items), common, part=part)
+
+    def _question(self, template: str, numbers: Sequence[int], common: CommonPrefix, **values: Any) -> JudgeQuestion:
+        body = render(template, can_look_up=self._lookups is not None, **values, **self.asked(numbers))
+        system = render(f"{self.prompt}_system")
+        return JudgeQuestion(f"{self.name}-part", self.version, system, self.shown, body, common=common)
 
     async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, Draft[V]]:
         """Raises JudgeError where no question at all was answered, or one was too long."""
-        votes = await self._again(earlier, await self._first(earlier))
-        if MODEL_SEPARATOR in self.judge.model:
-            self._notes += self._disagreements(votes)
-        return {number: self._decided([vote[number] for vote in votes]) for number in self.items}
-
-    async def _first(self, earlier: EarlierFindings) -> list[Vote[V]]:
-        asked = [(batch, vote) for batch in self._batched(self.items) for vote in range(self.votes)]
-        calls = [functools.partial(self._ask, earlier, batch, {}, vote) for batch, vote in asked]
-        # The first one alone: it fills the cache from which the others read.
-        answers = [*await _all(calls[:1]), *await _all(calls[1:])]
-        errors = [next(filter(None, (draft.error for draft in answer.values())), None) for answer in answers]
-        lost = [error for error in errors if error]
+        votes: list[Vote[V]] = [{} for _ in range(self._votes)]
+        answers = await self._all(earlier, [dict.fromkeys(self.items, "")] * self._votes)
+        for vote, answer in answers:
+            votes[vote] |= answer
+        lost = [error for _, answer in answers if (error := next((d.error for d in answer.values() if d.error), None))]
         if too_long := next((error for error in lost if error.code == PromptTooLongError.default_code), None):
             # Some of the votes may have fitted: in smaller parts all of them will.
             raise too_long
-        if lost and all(draft.error for answer in answers for draft in answer.values()):
+        if lost and all(draft.error for vote in votes for draft in vote.values()):
             raise lost[0]
-        if self.votes > 1:
-            self._notes += [f"One of {self.votes} votes could not be had: {error.message}" for error in lost]
-        return [
-            {number: draft for answer in answers[vote :: self.votes] for number, draft in answer.items()}
-            for vote in range(self.votes)
-        ]
-
-    async def _again(self, earlier: EarlierFindings, votes: Sequence[Vote[V]]) -> list[Vote[V]]:
-        """Ask once more for what does not count, and say why: vote by vote, because each has problems of its own."""
-        problems = [{number: draft.problem for number, draft in vote.items() if draft.problem} for vote in votes]
-        asked = [(vote, batch) for vote, unsettled in enumerate(problems) for batch in self._batched(unsettled)]
-        calls = [functools.partial(self._ask, earlier, batch, problems[vote], vote) for vote, batch in asked]
-        after = [dict(vote) for vote in votes]
+        if self._votes > 1:
+            self._notes += [f"One of {self._votes} votes could not be had: {error.message}" for error in lost]
+        # What does not count is asked for once more, vote by vote: each has problems of its own.
+        problems = [{n: draft.reasoning for n, draft in vote.items() if draft.is_asked_again} for vote in votes]
         errors: dict[str, None] = {}
-        for (vote, _), answer in zip(asked, await _all(calls), strict=True):
+        for vote, answer in await self._all(earlier, problems):
             for number, new in answer.items():
                 if new.error:
                     errors[new.error.message] = None
-                    before = votes[vote][number].reasoning
-                    after[vote][number] = not_judged(f"{before} The judge could not be asked again: {new.reasoning}")
-                else:  # what fails twice does not count
-                    after[vote][number] = replace(new, problem=None)
+                    why = f"{votes[vote][number].reasoning} The judge could not be asked again: {new.reasoning}"
+                    votes[vote][number] = not_judged(why)
+                else:
+                    votes[vote][number] = new
         self._notes += [f"The judge could not be asked again: {message}" for message in errors]
-        return after
+        for number in self.items if MODEL_SEPARATOR in self.judge.model else ():
+            words = [str(vote[number].verdict or NOT_JUDGED) for vote in votes]
+            if len(set(words)) > 1:
+                said = "; ".join(f"{voter(self.judge.model, vote)} says {word}" for vote, word in enumerate(words))
+                self._notes.append(f"The models disagree on {number}: {said}.")
+        return {number: self._decided([vote[number] for vote in votes]) for number in self.items}
+
+    async def _all(self, earlier: EarlierFindings, asked: Sequence[Mapping[int, str]]) -> list[tuple[int, Vote[V]]]:
+        """Ask about numbers, for each vote its own, with what was wrong with an earlier answer."""
+        orders = [(vote, numbers) for vote, problems in enumerate(asked) for numbers in _batched(problems)]
+        calls = [functools.partial(self._ask, earlier, numbers, asked[vote], vote) for vote, numbers in orders]
+        # A question that failed is a vote without verdicts, so that nothing is raised here.
+        answers = [answer for answer in await all_of(calls) if not isinstance(answer, JudgeError)]
+        return [(vote, answer) for (vote, _), answer in zip(orders, answers, strict=True)]
 
     async def _ask(
         self, earlier: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str], vote: int
     ) -> Vote[V]:
         """A vote on some items, in halves where the answer on all was too long; what could not be had is in it."""
-        question = replace(self.concluding(earlier, numbers), vote=vote)
-        if problems:
-            told = (f"{number}. {problems[number]}" for number in numbers)
-            question = repeated(question, told, self.nonce)
+        question = replace(self._concluding(earlier, numbers), vote=vote)
+        if any(problems.values()):
+            question = repeated(question, (f"{number}. {problems[number]}" for number in numbers), self.nonce)
         try:
-            entries = _entries((await self.judge.ask(question, self.forms[0])).value)
+            entries = _entries(await self.judge.ask(question, self.form))
             return {number: self._vote([each for each in entries if each.number == number]) for number in numbers}
         except JudgeError as problem:
             if problem.code != ANSWER_CUT or len(numbers) == 1:
@@ -273,7 +281,7 @@ class Panel(ABC, Generic[Item, V]):
 
     def _vote(self, given: Sequence[ItemAnswer]) -> Draft[V]:
         """One vote on one item, checked; of verdicts that contradict each other, none."""
-        if not given:
+        if not given or any(answer.verdict == NO_EVIDENCE for answer in given):
             return not_judged(NO_VERDICT, again=True)
         if len({answer.verdict for answer in given}) > 1:
             return not_judged("The judge gave verdicts on it that contradict each other.", again=True)
@@ -282,7 +290,7 @@ class Panel(ABC, Generic[Item, V]):
 
     def _checked(self, given: ItemAnswer) -> Draft[V]:
         """A verdict counts if its evidence is there; one citation that is not, among others that are, is left out."""
-        verdict, item = self.words[given.verdict], self.items[given.number]
+        verdict, item = self.words.get(given.verdict), self.items[given.number]
         if verdict is None:
             return not_judged(f"{NO_VERDICT} {given.reasoning}".strip())
         found = [(place, self.look_up(item, place)) for place in given.evidence[:MAX_PLACES]]
@@ -294,7 +302,7 @@ class Panel(ABC, Generic[Item, V]):
             if problems and not holding:
                 objection = " ".join(problems)
             elif verdict in self.needs_evidence and not holding:
-                objection = NO_EVIDENCE
+                objection = "it needs evidence, and none was given."
             elif verdict in self.needs_proof and len(weaknesses) == len(holding):
                 objection = " ".join([*weaknesses, *problems])
         if objection:
@@ -328,50 +336,30 @@ class Panel(ABC, Generic[Item, V]):
         problems: list[str] = []
         kept: list[ItemAnswer] = []
         for finding in _entries(findings):
-            draft = None
+            held: dict[str, Any] = {"evidence": (), "verdict": NO_EVIDENCE}
             if finding.number not in self.items:
                 problems.append(f"There is no number {finding.number}.")
-            elif finding.verdict != self.nothing:
+            elif self.words.get(finding.verdict) in self.order:
                 draft = self._checked(finding)
-                problems += [f"Number {finding.number}: {draft.problem}"] if draft.problem else []
-            is_held = draft is not None and draft.verdict is not None
-            changes = {"evidence": list(draft.evidence) if draft else [], "verdict": finding.verdict}
-            changes = changes if is_held else {"evidence": [], "verdict": self.nothing}
-            kept.append(type(finding).model_validate({**dict(finding), **changes}))
-        (name,) = type(findings).model_fields
-        return CheckedFinding(type(findings).model_validate({name: kept}), tuple(problems))
+                problems += [f"Number {finding.number}: {draft.reasoning}"] if draft.is_asked_again else []
+                held = {"evidence": draft.evidence} if draft.verdict else held
+            kept.append(finding.model_validate({**dict(finding), **held}))
+        return CheckedFinding(findings.model_validate({name: kept for name, _ in findings}), tuple(problems))
 
-    def _merged(self, parts: Sequence[BaseModel]) -> Mapping[int, Draft[V]]:
+    def _merged(self, parts: Iterable[BaseModel]) -> Mapping[int, Draft[V]]:
         """The conservative rule where nobody could conclude: the worst counts, and what does not decide never does."""
-        drafts: dict[int, Draft[V]] = dict.fromkeys(
-            self.items, not_judged("No part of the transcript has evidence on it.")
-        )
-        found = [each for part in parts for each in _entries(part) if each.number in self.items]
-        # What counts the most comes last.
-        for verdict in reversed(self.order):
-            for finding in reversed([each for each in found if self.words.get(each.verdict) is verdict]):
-                drafts[finding.number] = self._checked(finding)
-        return drafts
+        found = [each for part in parts for each in _entries(part) if self.words.get(each.verdict) in self.order]
+        found.sort(key=lambda each: self.order.index(self.words[each.verdict]))
+        worst = {each.number: each for each in reversed(found)}
+        nothing: Draft[V] = not_judged("No part of the transcript has evidence on it.")
+        return {number: self._checked(worst[number]) if number in worst else nothing for number in self.items}
 
-    def _disagreements(self, votes: Sequence[Vote[V]]) -> Iterator[str]:
-        """Who said what of which number, in sentences, where different models differ."""
-        for number in self.items:
-            words = [str(vote[number].verdict or NOT_JUDGED) for vote in votes]
-            if len(set(words)) > 1:
-                said = "; ".join(f"{voter(self.judge.model, vote)} says {word}" for vote, word in enumerate(words))
-                yield f"The models disagree on {number}: {said}."
 
-    @staticmethod
-    def _batched(numbers: Collection[int]) -> list[tuple[int, ...]]:
-        """The numbers by the question in which they are asked about."""
-        listed = tuple(numbers)
-        return [listed[start : start + MAX_CONCURRENT] for start in range(0, len(listed), MAX_CONCURRENT)]
+def _batched(numbers: Iterable[int]) -> list[tuple[int, ...]]:
+    """The numbers by the question in which they are asked about."""
+    listed = tuple(numbers)
+    return [listed[start : start + MAX_CONCURRENT] for start in range(0, len(listed), MAX_CONCURRENT)]
 
 
 def _entries(answer: BaseModel) -> list[ItemAnswer]:
     return [entry for _, entries in answer for entry in entries]
-
-
-async def _all(calls: Sequence[Callable[[], Awaitable[Vote[V]]]]) -> list[Vote[V]]:
-    """The answers, in order: a question that failed is a vote without verdicts, so that nothing is raised here."""
-    return [vote for vote in await all_of(calls) if not isinstance(vote, JudgeError)]

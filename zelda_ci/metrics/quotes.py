@@ -16,20 +16,28 @@ from zelda_ci.judge.characters import unmarked
 
 # Letters and digits of a quote that is less than a line; of a whole line one is enough: "OK" may be all there is.
 MIN_SUBSTANCE = 4
-MIN_LENGTH = 2
 # From this length on, a quote may end inside a word (never inside a number): judges cut long lines.
 LONG_QUOTE = 30
 MAX_OCCURRENCES = 200
+# Thai is the first of the scripts that write without spaces; most of what follows is written so.
+FIRST_WITHOUT_SPACES = 0x0E00
 
 # What changes when a text is copied and means the same.
 _SAME = str.maketrans(
     {"‘": "'", "’": "'", "“": '"', "”": '"', "‐": "-", "‑": "-", "–": "-", "—": "-", "…": "..."}  # noqa: RUF001
     | dict.fromkeys("\ufe0e\ufe0f", "")
 )
-
-
 # Of a terminal, also as it is shown to a judge.
-_COLOUR = re.compile(r"(?:\x1b|⟦U\+001B [^⟦⟧]{1,40}⟧)\[[0-9;?]*[A-Za-z]")
+_COLOUR = re.compile(r"(?:\x1b|⟦U\+001B [^⟦⟧\n]{1,40}⟧)\[[0-9;?]*[A-Za-z]")
+# The number of a line, or where it was found by a look-up.
+_NUMBER = r"[ \t]*\d+(?: \| ?|\t|→| *\|$)"
+_FOUND_AT = r"(?:(?:after )?turn \d+(?: call \d+)?|[^\s:]{1,300}):\d+:(?: \[from column \d+ of \d+\])? "
+_PREFIX = re.compile(rf"^(?:{_NUMBER}|{_FOUND_AT})", re.MULTILINE)
+_SIGN = re.compile(r"^([+-])", re.MULTILINE)
+_ADDED = re.compile(r"^\+", re.MULTILINE)
+_NUMBERED = re.compile(rf"^{_NUMBER}", re.MULTILINE)
+# What models put around a quote.
+_AROUND = " \t\n`\"'“”….…"
 
 
 class Standing(Enum):
@@ -37,66 +45,56 @@ class Standing(Enum):
 
     FACT = ""
     WORDS = "these are the session's own words, which prove nothing about its work"
-    ECHO = "the command only printed what the session had written itself"
+    ECHO = "the session had written this itself before, so that a result which repeats it proves nothing"
     TASK = "this is what was asked for, not what was done"
     FRAME = "these are headings and marks, not what the session did"
-    REMOVED = "these lines were removed; where the removal itself is the proof, cite removed:PATH"
-    CONTEXT = "these lines of the patch were there before; cite an added line, or the final file as PATH:LINE"
-    UNDONE = "this was written, but it is no longer there; cite the final file or the patch"
+    REMOVED = "these lines were removed; where the removal itself is the proof, cite them by the kind removed"
+    CONTEXT = "these lines of the patch were there before; cite an added line, or the final file"
+    UNDONE = "this was written, but the patch does not have it; cite the final file or the patch"
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a text that can be cited."""
+    """A line of a text that can be cited; its standing may depend on the piece of it that is quoted."""
 
     text: str
-    standing: Standing = Standing.FACT
-    told: Callable[[str], Standing] | None = None
-    """What a piece of the line really is, where that depends on the words."""
+    standing: Standing | Callable[[str], Standing] = Standing.FACT
 
 
-@dataclass(frozen=True)
-class Piece:
-    """What a quote has of one line."""
+# What a quote has of one line: the text, whether that is the whole line, and what it can prove.
+Piece = tuple[str, bool, Standing]
 
-    text: str
-    is_whole: bool
-    line: Line
 
-    @property
-    def standing(self) -> Standing:
-        """Of the piece, which may be less than that of its line."""
-        return self.line.told(self.text) if self.line.told else self.line.standing
+def lines_of(text: str, standing: Standing | Callable[[str], Standing] = Standing.FACT) -> Iterator[Line]:
+    """The lines of a text that all have the same standing."""
+    return (Line(line, standing) for line in text.split("\n"))
 
 
 class Passage:
-    """Lines in which quotes are looked up.
+    """Lines, none of which has a line break, in which quotes are looked up.
 
     Args:
         lines: In order.
-        has_signs: Of a patch, in which + and - are part of what is quoted.
+        has_signs: Whether + and - before them are part of what is quoted, as in a patch.
     """
 
     def __init__(self, lines: Iterable[Line], *, has_signs: bool = False) -> None:
-        self.has_signs = has_signs
-        told = list(lines)
+        self._has_signs, given = has_signs, list(lines)
         # All at once: a text may have a million lines.
-        words = [" ".join(text.split()) for text in _visible("\n".join(line.text for line in told)).split("\n")]
-        numbers = (position for position, line in enumerate(told) for _ in range(line.text.count("\n") + 1))
-        self._lines: list[Line] = []
-        self._texts: list[str] = []
-        self._starts: list[int] = []
-        size = 0
-        for number, text in zip(numbers, words, strict=False):
-            if text:
-                self._lines.append(told[number])
-                self._texts.append(text)
-                self._starts.append(size)
-                size += len(text) + 1
-        self._text = " ".join(self._texts)
+        words = (" ".join(text.split()) for text in _visible("\n".join(line.text for line in given)).split("\n"))
+        self._lines = [(line, text) for line, text in zip(given, words, strict=False) if text]
+        self._starts, size = [], 0
+        for _, text in self._lines:
+            self._starts.append(size)
+            size += len(text) + 1
+        self._text = " ".join(text for _, text in self._lines)
 
-    def places_of(self, wanted: str) -> Iterator[Sequence[Piece]]:
-        """Every place at which a quote that is `plain` stands, as the pieces of lines that it covers."""
+    def find(self, quote: str) -> Iterator[Sequence[Piece]]:
+        """Every place at which a quote stands, as the pieces of lines that it covers."""
+        for form in forms_of(quote, has_signs=self._has_signs):
+            yield from self._places_of(form)
+
+    def _places_of(self, wanted: str) -> Iterator[Sequence[Piece]]:
         start = self._text.find(wanted)
         for _ in range(MAX_OCCURRENCES):
             if start < 0:
@@ -104,17 +102,17 @@ class Passage:
             end = start + len(wanted)
             if _is_copy(self._text, start, end):
                 pieces = list(self._pieces(start, end))
-                if len(wanted) >= MIN_LENGTH or all(piece.is_whole for piece in pieces):
+                if len(wanted) > 1 or pieces[0][1]:
                     yield pieces
             start = self._text.find(wanted, start + 1)
 
     def _pieces(self, start: int, end: int) -> Iterator[Piece]:
         position = bisect_right(self._starts, start) - 1
-        while position < len(self._starts) and self._starts[position] < end:
-            first, text = self._starts[position], self._texts[position]
-            covered = text[max(0, start - first) : end - first]
-            if covered:
-                yield Piece(covered, covered == text, self._lines[position])
+        while position < len(self._starts) and (first := self._starts[position]) < end:
+            line, text = self._lines[position]
+            if covered := text[max(0, start - first) : end - first]:
+                standing = line.standing if isinstance(line.standing, Standing) else line.standing(covered)
+                yield covered, covered == text, standing
             position += 1
 
 
@@ -130,87 +128,43 @@ def _visible(text: str) -> str:
 
 def _is_copy(text: str, start: int, end: int) -> bool:
     """Whether a stretch of a text begins and ends where words do."""
-    is_long = sum(map(str.isalnum, text[start:end])) >= LONG_QUOTE
-    return _is_edge(text[max(0, start - 2) : start], text[start:end], is_long=is_long) and _is_edge(
-        text[end : end + 2][::-1], text[start:end][::-1], is_long=is_long
-    )
+    quote = text[start:end]
+    is_long = sum(map(str.isalnum, quote)) >= LONG_QUOTE
+    ends = ((text[max(0, start - 2) : start], quote[0]), (text[end : end + 2][::-1], quote[-1]))
+    return all(_is_edge(outside, inner, is_long=is_long) for outside, inner in ends)
 
 
-def _is_edge(before: str, after: str, *, is_long: bool) -> bool:
-    """Whether a word begins between two texts; read backwards, whether one ends there."""
-    outer, inner = before[-1:], after[:1]
+def _is_edge(outside: str, inner: str, *, is_long: bool) -> bool:
+    """Whether a word begins at a character; read backwards, whether one ends there."""
+    outer = outside[-1:]
     if inner.isdigit():
         # "3 passed" is not in "13 passed", nor "5" in "1.5".
-        return not (outer.isalnum() or outer == "_" or (outer in {".", ","} and before[:-1].isdigit()))
-    if not (_is_word(outer) and _is_word(inner)):
-        return True
-    return is_long and not outer.isdigit()
-
-
-def _is_word(character: str) -> bool:
-    """Whether it is part of a word that white space ends: scripts without spaces have no such words."""
-    return character == "_" or (character.isalnum() and ord(character or " ") < FIRST_WITHOUT_SPACES)
-
-
-# Thai is the first of the scripts that write without spaces; most of what follows is written so.
-FIRST_WITHOUT_SPACES = 0x0E00
+        return not (outer.isalnum() or outer == "_" or (outer in {".", ","} and outside[:-1].isdigit()))
+    # Scripts without spaces have no words that white space ends.
+    is_inside = all(it == "_" or (it.isalnum() and ord(it) < FIRST_WITHOUT_SPACES) for it in (outer, inner))
+    return not is_inside or (is_long and not outer.isdigit())
 
 
 def shortcoming(pieces: Sequence[Piece], proving: Standing = Standing.FACT) -> str | None:
     """Why a PASS cannot rest on a quote; nothing where it can."""
-    proofs = [piece for piece in pieces if piece.standing is proving]
-    if sum(_substance(piece.text) for piece in proofs) >= MIN_SUBSTANCE:
+    proofs = [(sum(map(str.isalnum, text)), is_whole) for text, is_whole, standing in pieces if standing is proving]
+    if sum(size for size, _ in proofs) >= MIN_SUBSTANCE or any(size and is_whole for size, is_whole in proofs):
         return None
-    if any(piece.is_whole and _substance(piece.text) for piece in proofs):
-        return None
-    weak = [piece.standing for piece in pieces if piece.standing not in {proving, Standing.FACT}]
+    weak = [standing for _, _, standing in pieces if standing not in {proving, Standing.FACT}]
     # What the judge meant to cite, rather than the heading above it.
     kind = next((standing for standing in weak if standing is not Standing.FRAME), weak[0] if weak else None)
     return kind.value if kind else "the quote is too short to prove anything; quote the whole line"
 
 
-def _substance(text: str) -> int:
-    return sum(map(str.isalnum, text))
-
-
-_NUMBERED = re.compile(r"^[ \t]*\d+(?: \| ?|\t|→| *\|$)", re.MULTILINE)
-# Of a line that was looked up.
-_FOUND_AT = re.compile(
-    r"^(?:turn \d+(?: call \d+ \(its line \d+\))?|after turn \d+|[^\s:]{1,300}:\d+):(?: \[column \d+ of \d+\])? ",
-    re.MULTILINE,
-)
-_SIGN = re.compile(r"^([+-])", re.MULTILINE)
-_ADDED = re.compile(r"^\+", re.MULTILINE)
-_CODE_MARK = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.MULTILINE)
-_ELLIPSIS = re.compile(r"^[ \t\n]*(?:\.\.\.|…)|(?:\.\.\.|…)[ \t\n]*$")
-
-
-def forms_of(quote: str, mark: str, *, has_signs: bool = False) -> Iterator[str]:
-    """A quote in every form in which it may stand in a text, as it is first; `mark` is that of Zelda's headings."""
-    told = quote.replace(f"[{mark} ", "[") if mark else quote
-    seen: set[str] = set()
-    for bare in (told, _CODE_MARK.sub("", told), told.strip().strip("`\"'“”"), _unescaped(told)):
-        for unnumbered in (bare, without_numbers(bare), _FOUND_AT.sub("", bare)):
-            for form in (
-                unnumbered,
-                _ELLIPSIS.sub("", unnumbered),
-                _signed(unnumbered) if has_signs else _ADDED.sub("", unnumbered),
-            ):
-                words = plain(form)
-                if words and words not in seen:
-                    seen.add(words)
-                    yield words
-
-
-def _unescaped(text: str) -> str:
-    """A quote that was escaped once too often for JSON."""
-    return text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
-
-
-def _signed(text: str) -> str:
-    return _SIGN.sub(r"\1 ", text)
+def forms_of(quote: str, *, has_signs: bool = False) -> list[str]:
+    """A quote as it is, and as it may have been meant: without what stands around it or before its lines."""
+    forms: list[str] = []
+    for told in (quote, quote.strip(_AROUND)):
+        for bare in (told, without_numbers(told)):
+            forms += [bare, _SIGN.sub(r"\1 ", bare) if has_signs else _ADDED.sub("", bare)]
+    return [form for form in dict.fromkeys(map(plain, forms)) if form]
 
 
 def without_numbers(text: str) -> str:
     """A text without the numbers that stand before its lines."""
-    return _NUMBERED.sub("", text)
+    return _PREFIX.sub("", text)

@@ -1,96 +1,208 @@
 """Tool usage: whether a session used well what the project offers; counted first, then judged, then computed."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from itertools import starmap
-from typing import Any, Final
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
 
 from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.details import (
-    JudgeIdentity,
-    RuleJudgement,
-    RuleVerdict,
-    ToolRemark,
-    ToolUsageDetails,
-    ToolUse,
-)
+from zelda_ci.domain.details import RuleJudgement, RuleVerdict, ToolRemark, ToolUsageDetails, ToolUse
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown, skill
 from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.session import SessionTranscript, UserSaid
-from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix, Judge, JudgeQuestion, Lookups
+from zelda_ci.judge.base import CHARS_PER_TOKEN
 from zelda_ci.judge.characters import spelled
-from zelda_ci.judge.lookups import lookups_of
-from zelda_ci.judge.prompts import fence, mark_of, render
+from zelda_ci.judge.prompts import fence, mark_of
 from zelda_ci.judge.rendering import windowed
-from zelda_ci.judge.transcript import EarlierFindings, QueryResult, TranscriptPart
-from zelda_ci.metrics import tool_claims
-from zelda_ci.metrics.base import Evaluator, JudgeServices, Outcome, Scored, Unscored
-from zelda_ci.metrics.evidence import Citing
-from zelda_ci.metrics.gathering import gather
-from zelda_ci.metrics.panel import Draft, ItemAnswer, Panel, VerdictCitation, shortened
-from zelda_ci.metrics.tool_claims import Subject, ToolFindings, ToolObservations, Use, stored
+from zelda_ci.metrics.base import JudgeServices, Outcome, Scored, Unscored
+from zelda_ci.metrics.citations import CitedPlace
+from zelda_ci.metrics.evidence import Citing, Criterion, look_up
+from zelda_ci.metrics.panel import NO_REASON, ItemAnswer, Panel, Word, shortened, unjudged
 from zelda_ci.redact import Redactor
-
-NAME = "tool-usage"
-PROMPT_VERSION = "3"
 
 # Of the judge's context, for tools and rules together: they are sent again with every part of the transcript.
 OFFER_SHARE = 0.15
-
 MAX_DESCRIPTION_LENGTH = 600
 MAX_NAME_LENGTH = 300
+# Characters of a description in the result: the whole is in the file.
+SHORT = 160
+MAX_TOOLS = 200
+
+NO_TOOLS = "No tools available: there are no skills, commands, sub-agents, MCP servers, rules or CLAUDE.md files."
+
+
+class Use(StrEnum):
+    """What became of a tool or a rule that the session had, as results name it.
+
+    Where parts of a transcript disagree, the first of these counts: what speaks against the session before what speaks
+    for it, and both before what says nothing.
+    """
+
+    BROKEN = "broken"
+    MISUSED = "misused"
+    INSTRUCTIONS_IGNORED = "instructionsIgnored"
+    """It was called, and then not done as it says."""
+    MISSED = "missed"
+    FOLLOWED = "followed"
+    USED_WELL = "usedWell"
+    NOT_APPLICABLE = "notApplicable"
+
+
+# What counts: words for it in the sentence on the score, in this order, and the share of what could be had. Whoever
+# calls the right tool and ignores what it says got one of two decisions right.
+COUNTED: Mapping[Use, tuple[str, float]] = {
+    Use.USED_WELL: ("used well", 1.0),
+    Use.FOLLOWED: ("followed", 1.0),
+    Use.INSTRUCTIONS_IGNORED: ("used but its instructions ignored", 0.5),
+    Use.MISUSED: ("misused", 0.0),
+    Use.MISSED: ("missed", 0.0),
+    Use.BROKEN: ("broken", 0.0),
+}
+OF_RULES = {Use.FOLLOWED, Use.BROKEN, Use.NOT_APPLICABLE}
+OF_TOOLS = {*Use} - {Use.FOLLOWED, Use.BROKEN}
+# What is said of something that was called.
+NEEDS_CALL = {Use.USED_WELL, Use.INSTRUCTIONS_IGNORED, Use.MISUSED}
+
+
+def score(findings: Iterable[Use]) -> float | None:
+    """Credit over what applies, in percent; nothing where nothing applies."""
+    shares = [COUNTED[finding][1] for finding in findings if finding in COUNTED]
+    return 100 * sum(shares) / len(shares) if shares else None
+
+
+# As a judge writes them.
+ToolWord = Literal[
+    "USED_WELL", "INSTRUCTIONS_IGNORED", "MISUSED", "MISSED", "FOLLOWED", "BROKEN", "NOT_APPLICABLE", "NO_EVIDENCE"
+]
+
+
+class ToolFinding(ItemAnswer):
+    """On one tool or rule."""
+
+    verdict: Annotated[ToolWord, Word]
+    tool: str = Field("", description="Of an MCP server that was missed in part: the tool, exactly as listed.")
+
+
+class ToolFindings(BaseModel):
+    """On every tool and rule of a question."""
+
+    findings: list[ToolFinding]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A tool or a rule that the session had, and how often its tools were called by name: all, and with success."""
+
+    item: ManifestItem
+    calls: Mapping[str, int]
+    successes: int
+
+    @property
+    def name(self) -> str:
+        """As it is told and stored."""
+        return self.item.file if self.is_rule else self.item.tool
+
+    @property
+    def is_rule(self) -> bool:
+        """Whether it is followed instead of called."""
+        return self.item.is_followed
+
+    def missed_tool(self, given: ItemAnswer | None) -> str | None:
+        """What was missed: all of it, or one tool of a server of which others were called."""
+        named = given.tool.strip() if isinstance(given, ToolFinding) else ""
+        if named in self.item.tools and named not in self.calls:
+            return named
+        return None if self.calls else self.name
+
+
+def subjects(manifest: ToolsManifest, uses: Sequence[ToolUse]) -> dict[int, Subject]:
+    """What is judged, by number from 1: tools that the model could call or that were called, and rules, if loaded."""
+    found = []
+    for item in manifest.items:
+        names = (item.tool, item.name, f"/{item.name}", *((skill(item.label), item.label) if item.label else ()))
+        server = f"{item.tool}__" if item.kind is ItemKind.MCP_SERVER else None
+        called = [use for use in uses if (use.tool.startswith(server) if server else use.tool in names)]
+        own = called if item.kind in CALLED else []
+        successes = sum(use.calls - use.errors - use.denied for use in own)
+        if item.loaded and (item.is_followed or (item.kind in CALLED and (item.is_open or own))):
+            found.append(Subject(item, {use.tool: use.calls for use in own}, successes))
+    return dict(enumerate(sorted(found, key=lambda subject: subject.is_rule), start=1))
 
 
 class ToolPanel(Panel[Subject, Use]):
     """One run's tools and rules before the judge."""
 
-    forms = (ToolFindings, ToolObservations)
-    words = tool_claims.FINDINGS
-    order = tool_claims.ORDER
-    nothing = "NOTHING_SEEN"
-    needs_proof = tool_claims.NEEDS_PROOF
-    needs_evidence = tool_claims.NEEDS_EVIDENCE
+    name = "tool-usage"
+    prompt = "tool_usage"
+    version = "4"
+    form = ToolFindings
+    words = Use.__members__
+    order = tuple(Use)
+    # What has happened can be shown. That a tool was missed, or that nothing touched a rule, cannot be quoted.
+    needs_evidence = {*COUNTED} - {Use.MISSED}
+    # What speaks for the session must not rest on its own words alone.
+    needs_proof = (Use.USED_WELL, Use.FOLLOWED)
 
-    def __init__(self, *known: Any, manifest: ToolsManifest, uses: Sequence[ToolUse]) -> None:
-        super().__init__(*known)
+    def __init__(
+        self, context: EvalContext, services: JudgeServices, manifest: ToolsManifest, uses: Sequence[ToolUse]
+    ) -> None:
+        super().__init__(context, services, subjects(manifest, uses))
         self._manifest, self._uses = manifest, uses
 
+    def asked(self, numbers: Sequence[int]) -> Mapping[str, Any]:
+        listed = "\n".join(_named(number, self.items[number]) for number in numbers)
+        said = "only where a rule is about what the session says: elsewhere its own words prove nothing"
+        return {"asked": fence("asked", listed, self.nonce), "count": len(numbers), "said": said}
+
     def objection(self, item: Subject, answer: ItemAnswer, verdict: Use) -> str | None:
-        return tool_claims.objection(item, answer, verdict)
+        if verdict not in (OF_RULES if item.is_rule else OF_TOOLS):
+            return f"that is no finding on a {'rule' if item.is_rule else 'tool'}."
+        if not answer.reasoning.strip():
+            return NO_REASON
+        if verdict in NEEDS_CALL and not item.calls:
+            return "it was never called."
+        if verdict is Use.MISSED and item.missed_tool(answer) is None:
+            return "it was called."
+        if verdict is Use.NOT_APPLICABLE and item.successes:
+            return "it was called, so it was used well, misused, or its instructions were ignored."
+        return None
 
-    def look_up(self, item: Subject, place: VerdictCitation) -> Citing:
-        return tool_claims.look_up_in(place, item, self.evidence.sources)
-
-    def concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
-        common, own = self.evidence.before(earlier, self.nonce)
-        asked = fence("asked", "\n".join(_named(number, self.items[number]) for number in numbers), self.nonce)
-        body = render("tool_usage", asked=asked, count=len(numbers), is_whole=earlier.is_whole)
-        return self._question(NAME, common, (*self._offer, *own), body, self.lookups)
-
-    def about_part(self, part: TranscriptPart) -> JudgeQuestion:
-        common = self.evidence.before_part(part, self.nonce)
-        return self._question(f"{NAME}-part", common, self._offer, render("tool_usage_part", part=part))
-
-    def _question(
-        self, name: str, common: CommonPrefix, own: tuple[str, ...], body: str, lookups: Lookups | None = None
-    ) -> JudgeQuestion:
-        return JudgeQuestion(name, PROMPT_VERSION, render("tool_usage_system"), own, body, lookups, common)
+    def look_up(self, item: Subject, place: CitedPlace) -> Citing:
+        """What a citation shows; what a rule says is no evidence of what was done with it."""
+        if place.kind == "file" and place.path.removeprefix("./") == item.item.file:
+            return Citing(f"{item.item.file} shows what it asks for, not what the session did.")
+        # No suite marks which rules are about words: "answer in German" is proven by nothing else.
+        return look_up(place, self.evidence.sources, Criterion(is_about_answer=item.is_rule))
 
     @cached_property
-    def _offer(self) -> tuple[str, ...]:
+    def shown(self) -> tuple[str, ...]:
         budget = int(self.judge.context_tokens * CHARS_PER_TOKEN * OFFER_SHARE)
-        tools = "\n".join(map(spelled, (*starmap(_tool, self.items.items()), *_absent(self._manifest)))) or "(none)"
-        counted = "\n".join(spelled(_use(use)) for use in self._uses) or "(none)"
-        rules = _rules(self.items, budget // 2, mark_of(self.nonce))
-        return (
-            fence("tools", windowed(tools, budget // 2), self.nonce),
-            fence("rules", windowed(rules, budget // 2), self.nonce),
-            fence("counted-calls", windowed(counted, budget // 4), self.nonce),
+        absent = (
+            f"- not available: {item.tool} [{item.kind}]: {item.reason or 'no reason is known'}"
+            for item in self._manifest.items
+            if item.kind is ItemKind.MCP_SERVER and not item.loaded
         )
+        tools = map(spelled, (*starmap(_tool, self.items.items()), *absent))
+        ruling = {number: subject.item for number, subject in self.items.items() if subject.is_rule}
+        share, mark = budget // 2 // max(1, len(ruling)), mark_of(self.nonce)
+        # Each text under a heading that none of them can forge.
+        rules = (
+            f"[{mark} number {number}: {spelled(item.file)}]\n{windowed(item.text or '(empty)', share)}"
+            for number, item in ruling.items()
+        )
+        blocks = (
+            ("tools", "\n".join(tools), budget // 2),
+            ("rules", "\n\n".join(rules), budget // 2),
+            ("counted-calls", "\n".join(spelled(_use(use)) for use in self._uses), budget // 4),
+        )
+        return tuple(fence(kind, windowed(text or "(none)", most), self.nonce) for kind, text, most in blocks)
 
 
 def _named(number: int, subject: Subject) -> str:
@@ -102,40 +214,18 @@ def _tool(number: int, subject: Subject) -> str:
     if subject.is_rule:
         return _named(number, subject)
     item = subject.item
-    names = ", ".join((item.tool, *item.tools))
-    told = (
-        (item.description or "no description") if item.shown is not Shown.NAME else "the model was told only the name"
-    )
-    described = " ".join(told.split())[:MAX_DESCRIPTION_LENGTH]
+    told = "the model was told only the name" if item.shown is Shown.NAME else item.description or "no description"
     alias = f" (also {skill(item.label)})" if item.label else ""
     called = f"called {sum(subject.calls.values())} times" if subject.calls else "never called"
+    described = " ".join(told.split())[:MAX_DESCRIPTION_LENGTH]
     note = f" ({item.note})" if item.note else ""
-    return f"{number}. {names}{alias} [{item.kind}], {called}: {described}{note}"
-
-
-def _absent(manifest: ToolsManifest) -> Iterator[str]:
-    for item in manifest.items:
-        if item.kind is ItemKind.MCP_SERVER and not item.loaded:
-            yield f"- not available: {item.tool} [{item.kind}]: {item.reason or 'no reason is known'}"
-
-
-def _rules(known: Mapping[int, Subject], budget: int, mark: str) -> str:
-    """The texts, each under a heading that none of them can forge."""
-    rules = {number: subject.item for number, subject in known.items() if subject.is_rule}
-    share = budget // max(1, len(rules))
-    texts = (
-        f"[{mark} number {number}: {spelled(item.file)}]\n{windowed(item.text or '(empty)', share)}"
-        for number, item in rules.items()
-    )
-    return "\n\n".join(texts) or "(none)"
+    return f"{number}. {', '.join((item.tool, *item.tools))}{alias} [{item.kind}], {called}: {described}{note}"
 
 
 def _use(use: ToolUse) -> str:
     trouble = [f"{number} {what}" for number, what in ((use.errors, "failed"), (use.denied, "denied")) if number]
     return f"- {use.tool}: {use.calls}" + (f" ({', '.join(trouble)})" if trouble else "")
 
-
-MAX_TOOLS = 200
 
 _COMMAND = re.compile(r"<command-name>/?([^<\s]{1,100})</command-name>")
 
@@ -152,145 +242,85 @@ def count_uses(transcript: SessionTranscript, manifest: ToolsManifest | None, re
         tally[0] += 1
         tally[1] += call.is_error and not call.denied
         tally[2] += call.denied
-    for name in _slashed(transcript, manifest):
-        counts.setdefault(skill(name), [0, 0, 0])[0] += 1
+    slashed = [name for it in transcript.entries if isinstance(it, UserSaid) for name in _COMMAND.findall(it.text)]
+    slashed += [word[1:] for word in transcript.prompt.split(maxsplit=1)[:1] if word.startswith("/")]
+    items = manifest.items if manifest else ()
+    known = {item.name for item in items if item.loaded and KINDS[item.kind].call == "Skill"}
+    for name in known.intersection(slashed):
+        counts.setdefault(skill(name), [0, 0, 0])[0] += slashed.count(name)
     ranked = sorted(counts.items(), key=lambda item: (-item[1][0], item[0]))[:MAX_TOOLS]
     return tuple(ToolUse(tool=redact(tool), calls=c, errors=e, denied=d) for tool, (c, e, d) in ranked)
-
-
-def _slashed(transcript: SessionTranscript, manifest: ToolsManifest | None) -> Iterator[str]:
-    called = [item for item in manifest.items if KINDS[item.kind].call == "Skill"] if manifest else []
-    names = {item.name for item in called if item.loaded}
-    texts = [entry.text for entry in transcript.entries if isinstance(entry, UserSaid)]
-    words = transcript.prompt.split(maxsplit=1)
-    typed = [words[0].removeprefix("/")] if words and words[0].startswith("/") else []
-    for name in (*typed, *(name for text in texts for name in _COMMAND.findall(text))):
-        if name in names:
-            yield name
-
-
-# Characters of a description in the result: the whole is in the file.
-SHORT = 160
-
-NO_TOOLS = "No tools available: there are no skills, commands, sub-agents, MCP servers, rules or CLAUDE.md files."
 
 
 class ToolUsage:
     """Counts every call, and asks the judge what became of each tool and rule that the session had.
 
-    The score is computed from what it finds, see `tool_claims.score`. With something that nobody judged there is no
-    score: nothing vouches for it. The counts are there without a judge, too.
+    The score is computed from what it finds, see `score`. With something that nobody judged there is no score: nothing
+    vouches for it. The counts are there without a judge, too.
     """
 
-    metric: Final = Metric.TOOL_USAGE
-    version: Final = f"3.{PROMPT_VERSION}"
+    metric = Metric.TOOL_USAGE
+    version = f"4.{ToolPanel.version}"
+    form = ToolFindings
 
-    def __init__(self, judge: Judge, nonce: str, redact: Redactor) -> None:
-        self._judge = judge
-        self._nonce = nonce
-        self._redact = redact
+    def __init__(self, services: JudgeServices) -> None:
+        self._services = services
 
     async def evaluate(self, context: EvalContext) -> Outcome:
         """Count, then let be judged what there is to judge."""
-        manifest = context.manifest or ToolsManifest()
-        details = _counted(context, manifest, self._redact)
+        manifest, redact = context.manifest or ToolsManifest(), self._services.redact
+        details = _counted(context, manifest, redact)
+        steering = [item for item in manifest.items if item.kind in CALLED | FOLLOWED]
+        is_valid = context.transcript.status.is_valid
         if context.manifest is None:
             # Nobody could look: silence about a session that ran its course would be taken for consent.
-            unknown = "What the project offers is not known, so its use was not judged."
-            return Unscored(unknown, details, failed=context.transcript.status.is_valid)
-        if reason := _not_to_be_judged(context, manifest):
-            return Unscored(reason, details)
-        panel = self._panel(context, manifest, details.uses)
+            return Unscored(
+                "What the project offers is not known, so its use was not judged.", details, failed=is_valid
+            )
+        reasons = {
+            NO_TOOLS: steering,
+            "The session broke off, so its use of tools was not judged.": is_valid,
+            "The model gave no response.": not all(turn.synthetic for turn in context.transcript.turns),
+            "Nothing of what the project offers was loaded.": any(item.loaded for item in steering),
+        }
+        if unmet := [reason for reason, is_met in reasons.items() if not is_met]:
+            return Unscored(unmet[0], details)
+        panel = ToolPanel(context, self._services, manifest, details.uses)
         if not panel.items:
             return Unscored("Nothing of what the project offers is for the model to call or to follow.", details)
-        try:
-            conclusion = await panel.judged(context.transcript)
-        except JudgeError as problem:
-            return Unscored(problem.message, details, failed=True)
-        return self._judged(conclusion, panel, details)
+        drafts, how = await panel.judged()
+        found = [(subject, drafts[number]) for number, subject in panel.items.items()]
 
-    def _panel(self, context: EvalContext, manifest: ToolsManifest, uses: Sequence[ToolUse]) -> ToolPanel:
-        tokens = self._judge.context_tokens
-        evidence = gather(context, self._redact, nonce=self._nonce, context_tokens=tokens)
-        lookups = lookups_of(context, self._nonce, self._redact)
-        known, votes = tool_claims.subjects(manifest, uses), context.suite.judge.cast_votes
-        return ToolPanel(self._judge, self._nonce, known, evidence, lookups, votes, manifest=manifest, uses=uses)
+        def remarks(use: Use | None) -> Iterator[ToolRemark]:
+            for subject, draft in found:
+                if not subject.is_rule and draft.verdict is use:
+                    missed = subject.missed_tool(draft.answer) if use is Use.MISSED else None
+                    yield ToolRemark(tool=redact(missed or subject.name), **draft.stored(redact))
 
-    def _judged(
-        self, conclusion: QueryResult[Mapping[int, Draft[Use]]], panel: ToolPanel, details: ToolUsageDetails
-    ) -> Outcome:
-        found = [(subject, conclusion.value[number]) for number, subject in panel.items.items()]
         judged = details.replace(
-            **{name: tuple(self._remarks(found, use)) for name, use in LISTS.items()},
-            rules=tuple(self._rule(subject, draft) for subject, draft in found if subject.is_rule),
-            judge=JudgeIdentity(model=self._judge.model, prompt_version=PROMPT_VERSION),
-            votes=panel.votes,
-            parts=conclusion.parts,
-            notes=(*details.notes, *map(self._redact, conclusion.notes)),
+            **{use.name.lower(): tuple(remarks(use)) for use in OF_TOOLS},
+            not_judged=tuple(remarks(None)),
+            rules=tuple(
+                RuleJudgement(
+                    rule=redact(subject.name),
+                    verdict=RuleVerdict(draft.verdict or RuleVerdict.NOT_JUDGED),
+                    **draft.stored(redact),
+                )
+                for subject, draft in found
+                if subject.is_rule
+            ),
+            **{**how, "notes": (*details.notes, *how["notes"])},
         )
-        return _outcome(found, judged)
-
-    def _remarks(self, found: Sequence[tuple[Subject, Draft[Use]]], use: Use | None) -> Iterator[ToolRemark]:
-        for subject, draft in found:
-            if not subject.is_rule and draft.verdict is use:
-                missed = tool_claims.missed_tool(subject, draft.answer) if use is Use.MISSED else None
-                yield ToolRemark(tool=self._redact(missed or subject.name), **draft.told(self._redact, stored))
-
-    def _rule(self, subject: Subject, draft: Draft[Use]) -> RuleJudgement:
-        verdict = RULE_VERDICTS[draft.verdict] if draft.verdict else RuleVerdict.NOT_JUDGED
-        return RuleJudgement(rule=self._redact(subject.name), verdict=verdict, **draft.told(self._redact, stored))
-
-
-LISTS: Mapping[str, Use | None] = {
-    "missed": Use.MISSED,
-    "misused": Use.MISUSED,
-    "instructions_ignored": Use.INSTRUCTIONS_IGNORED,
-    "used_well": Use.USED_WELL,
-    "not_applicable": Use.NOT_APPLICABLE,
-    "not_judged": None,
-}
-RULE_VERDICTS = {
-    Use.FOLLOWED: RuleVerdict.FOLLOWED,
-    Use.BROKEN: RuleVerdict.BROKEN,
-    Use.NOT_APPLICABLE: RuleVerdict.NOT_APPLICABLE,
-}
-
-# What counts for or against, in the order and the words of the sentence on the score.
-WORDS = {
-    Use.USED_WELL: "used well",
-    Use.FOLLOWED: "followed",
-    Use.INSTRUCTIONS_IGNORED: "used but its instructions ignored",
-    Use.MISUSED: "misused",
-    Use.MISSED: "missed",
-    Use.BROKEN: "broken",
-}
-MAX_NAMED = 5
-
-
-def _outcome(found: Sequence[tuple[Subject, Draft[Use]]], details: ToolUsageDetails) -> Outcome:
-    if missing := [(subject.name, draft) for subject, draft in found if draft.verdict is None]:
-        named = "; ".join(f"{name} ({draft.reasoning})" for name, draft in missing[:MAX_NAMED])
-        more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
-        reason = f"{len(missing)} of {len(found)} tools and rules were not judged: {named}{more}"
-        return Unscored(reason, details, failed=True)
-    findings = [draft.verdict for _, draft in found if draft.verdict]
-    score = tool_claims.score(findings)
-    if score is None:
-        return Unscored("Nothing of what the project offers applies to what was done.", details)
-    applying = sum(finding in WORDS for finding in findings)
-    counts = [f"{findings.count(use)} {words}" for use, words in WORDS.items() if use in findings]
-    return Scored(
-        score,
-        f"{format_count(applying, 'tool or rule applies', 'tools and rules apply')}: {', '.join(counts)}.",
-        details,
-    )
-
-
-FORMS = ToolPanel.forms
-
-
-def create(services: JudgeServices) -> Evaluator:
-    return ToolUsage(services.judge, services.nonce, services.redact)
+        findings = [draft.verdict for draft in drafts.values() if draft.verdict]
+        if len(findings) < len(found):
+            missing = [(subject.name, None if draft.verdict else draft.reasoning) for subject, draft in found]
+            return unjudged("tools and rules", missing, judged)
+        computed = score(findings)
+        if computed is None:
+            return Unscored("Nothing of what the project offers applies to what was done.", judged)
+        applying = format_count(sum(it in COUNTED for it in findings), "tool or rule applies", "tools and rules apply")
+        counts = [f"{findings.count(use)} {words}" for use, (words, _) in COUNTED.items() if use in findings]
+        return Scored(computed, f"{applying}: {', '.join(counts)}.", judged)
 
 
 def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) -> ToolUsageDetails:
@@ -318,17 +348,3 @@ def _entry(item: ManifestItem, redact: Redactor) -> ManifestEntry:
     if item.description:
         facts["description"] = redact(shortened(item.description, SHORT))
     return ManifestEntry(**facts)
-
-
-def _not_to_be_judged(context: EvalContext, manifest: ToolsManifest) -> str | None:
-    """Why there is nothing to ask a judge."""
-    steering = [item for item in manifest.items if item.kind in CALLED | FOLLOWED]
-    if not steering:
-        return NO_TOOLS
-    if not context.transcript.status.is_valid:
-        return "The session broke off, so its use of tools was not judged."
-    if all(turn.synthetic for turn in context.transcript.turns):
-        return "The model gave no response."
-    if not any(item.loaded for item in steering):
-        return "Nothing of what the project offers was loaded."
-    return None

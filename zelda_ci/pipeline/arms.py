@@ -14,7 +14,7 @@ from zelda_ci.compare.schedule import (
     to_decide,
     trials_beside_all,
 )
-from zelda_ci.compare.sides import read_metrics
+from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.arms import MoreTrials, SuiteArms
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
@@ -98,7 +98,7 @@ class _Arms:
         return cls(suite, of_stored(suite.name, plan_of(suite.trials), stored, has_base=has_base))
 
     def take(self, result: RunResult) -> None:
-        trial = read_metrics(result)
+        trial = RunMetrics(result)
         if result.side is Side.BASE:
             self.state = replace(self.state, base=(*self.state.base, trial))
         else:
@@ -153,7 +153,7 @@ class AdaptiveRounds:
         if self._has_looked_over_all or any(each.under_way or each.reason in open_ends for each in arms):
             return []
         self._has_looked_over_all = True
-        wanted = [trial for trial in trials_beside_all(TrialPlan(), self._states) if trial.suite in self._arms]
+        wanted = [trial for trial in trials_beside_all(self._states) if trial.suite in self._arms]
         if not wanted or not self._purse.reserve([trial.suite for trial in wanted]):
             return []
         for name, count in Counter(trial.suite for trial in wanted).items():
@@ -162,7 +162,7 @@ class AdaptiveRounds:
         return [self._run(trial) for trial in wanted]
 
     def _asked(self, names: Collection[str]) -> NextTrials:
-        return next_trials(TrialPlan(), self._states, names)
+        return next_trials(self._states, names)
 
     @property
     def _states(self) -> list[SuiteTrials]:

@@ -21,7 +21,7 @@ from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Checking, Emit, Warned
 from zelda_ci.judge.base import models_of
-from zelda_ci.judge.replies import NO_CREDIT
+from zelda_ci.judge.failures import NO_CREDIT
 from zelda_ci.model_proxy.modes import Mode
 from zelda_ci.model_proxy.probe import Probe
 from zelda_ci.model_proxy.proxy import ModelProxy
@@ -69,7 +69,8 @@ class Checker:
     tools: CheckTools
     fresh: bool = False
     """Whether to try everything, whatever earlier checks found; and to go on where one fails."""
-    asks_models: bool = True
+    only_commands: bool = False
+    """Whether models are not asked, and tests are tried even where the build does not succeed."""
     despite_failing: bool = True
     """Whether suites run whose build or tests fail before any session."""
     checks: list[Check] = field(default_factory=list)
@@ -82,7 +83,7 @@ class Checker:
             if source:
                 self.checks += [*self._disks(), *self._isolation(), *self._programs()]
                 self.checks += settings_checks(self.tools.workspaces.project, self.tools.redact)
-            if self.asks_models and (self.fresh or not self._has_failed()):
+            if not self.only_commands and (self.fresh or not self._has_failed()):
                 await self._models()
             if source and (self.fresh or not self._has_failed()):
                 await self._commands(source)
@@ -210,7 +211,8 @@ class Checker:
 
     def _trial(self, suites: Sequence[LoadedSuite]) -> CommandTrial:
         tools = self.tools
-        return CommandTrial(suites, tools.workspaces, tools.redact, tools.emit, tools.environ)
+        where = (tools.workspaces, tools.redact, tools.emit, tools.environ)
+        return CommandTrial(suites, *where, goes_on=self.only_commands)
 
     def _variables(self, suite: ResolvedSuite) -> Mapping[str, str | None]:
         environ = self.tools.environ
@@ -363,7 +365,7 @@ def refuse_failing(report: CheckReport) -> None:
     Raises:
         ConfigError: With everything that fails.
     """
-    failing = [check for check in report.checks if check.failing]
+    failing = [check for check in report.warnings if check.failing]
     if failing and not report.failures:
         lines = ["\n".join([sentence_of(check), *_last_lines(check)]) for check in failing]
         hint = "Mend them first; or run all the same with --yes. Nothing was run and nothing spent."

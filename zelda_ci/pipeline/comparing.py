@@ -12,7 +12,7 @@ from zelda_ci.compare.comparison import compare, compare_trials
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.compare.pool import TrialPool, is_valid, pool_of
 from zelda_ci.compare.schedule import SuiteTrials
-from zelda_ci.compare.sides import read_metrics
+from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.comparison import SAME_FILES, Comparison, GateResult
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -118,7 +118,7 @@ def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Comp
     """The two arms of an invocation at the looks that were fixed, with the stored trials that were counted."""
     names = [arms.suite for arms in batch.arms]
     suites = [_trials(arms, batch, stored.get(arms.suite, StoredTrials())) for arms in batch.arms]
-    comparison = compare_trials(TrialPlan(), suites)
+    comparison = compare_trials(suites)
     heads = (*(run for name in names for run in stored.get(name, StoredTrials()).head), *batch.runs)
     settings = recorded_settings(heads)
     # Those of the base that ran beside earlier trials of this head count as these trials do.
@@ -143,8 +143,8 @@ def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, 
     comparisons.keep(results_dir, kept)
 
 
-def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, dict[str, StoredTrials]] | None:
-    """A stored invocation with two arms, and the trials that were counted; nothing where either is not there."""
+def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Compared] | None:
+    """A stored invocation with two arms, compared again; nothing where it or trials that were counted are not there."""
     kept = comparisons.read(results_dir, batch_id)
     if kept is None:
         return None
@@ -153,7 +153,8 @@ def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, dict
         whole = batch_of([history.result(run_id) for run_id in find_runs(history, batch_id)])
         found = kept.each(lambda ids: tuple(map(history.result, ids)))
         counted = {arms.suite: found.each(partial(_of, arms.suite)) for arms in kept.batch.arms}
-        return kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs), counted
+        batch = kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs)
+        return batch, compare_arms(batch, counted)
     return None
 
 
@@ -176,10 +177,10 @@ def _trials(arms: SuiteArms, batch: BatchResult, stored: StoredTrials) -> SuiteT
     plans = [arms.trials] if arms.trials else [run.config.trials for run in runs]
     return SuiteTrials(
         arms.suite,
-        head=tuple(map(read_metrics, heads)),
-        base=tuple(map(read_metrics, bases)),
-        stored=tuple(map(read_metrics, stored.stored)),
-        plan=plan_of(plans[0]) if plans else None,
+        head=tuple(map(RunMetrics, heads)),
+        base=tuple(map(RunMetrics, bases)),
+        stored=tuple(map(RunMetrics, stored.stored)),
+        plan=plan_of(plans[0]) if plans else TrialPlan(),
         has_base=bool(batch.base and batch.base.commit),
     )
 

@@ -77,6 +77,14 @@ def report_alone(batch: BatchResult, subject: str = "") -> CiReport:
     return CiReport(batch, failures(batch, recorded_settings(batch.runs)), without, subject=subject)
 
 
+def report_of_arms(batch: BatchResult, compared: Compared, subject: str = "") -> CiReport:
+    """Of two commits that one invocation ran."""
+    commit, changed = (batch.base.commit, batch.base.changed) if batch.base else (None, ())
+    origin = BaselineOrigin(state=BaselineState.FOUND, sentence="", commit=commit)
+    changes = PullRequestChanges(steering=changed)
+    return CiReport(batch, compared.gate, origin, compared.comparison, subject=subject, changes=changes)
+
+
 def report_of_sides(
     baseline: SideReference,
     candidate: SideReference,

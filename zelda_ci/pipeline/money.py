@@ -175,7 +175,7 @@ def _trials_to_run(
         of_stored(suite.name, plan_of(suite.trials), stored.get(suite.name, StoredTrials()), has_base=sides > 1)
         for suite in suites
     ]
-    return trials_to_come(TrialPlan(), states)
+    return trials_to_come(states)
 
 
 def chosen_budget(given: float | None, suites: Sequence[ResolvedSuite]) -> float | None:

@@ -25,7 +25,7 @@ from zelda_ci.pipeline.mentions import (
     recipes,
 )
 from zelda_ci.pipeline.repository_files import PATTERN, RepositoryFiles
-from zelda_ci.selection.effects import FileText, ProjectFiles, Reach, is_code, scope_of
+from zelda_ci.selection.effects import FileChange, FileText, ProjectFiles, Reach, is_code, steering_effect
 
 DOCUMENT_ENDINGS = (".md", ".mdx", ".txt", ".rst", ".adoc")
 SHELL = (".sh", ".bash")
@@ -221,7 +221,8 @@ class Graph:
 
     def _scope(self, path: str) -> str:
         if path not in self._scopes:
-            self._scopes[path] = scope_of(path, self.texts[path], self.project)
+            text = self.texts[path]
+            self._scopes[path] = steering_effect(FileChange(path, text, text), self.project).scope
         return self._scopes[path]
 
     def felt(self) -> dict[str, str]:

@@ -16,6 +16,7 @@ from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.errors import ConfigError, WorkspaceError, ZeldaError
 from zelda_ci.events import Checking, Emit, ignore
+from zelda_ci.metrics.base import Services
 from zelda_ci.metrics.functional_correctness import (
     CommandEvidence,
     FunctionalCorrectness,
@@ -83,12 +84,14 @@ class CommandTrial:
         redact: Redactor,
         emit: Emit,
         environ: Mapping[str, str],
+        *,
+        goes_on: bool = False,
     ) -> None:
         self._suites, self._workspaces, self._redact, self._emit = suites, workspaces, redact, emit
-        self._environ = environ
+        self._environ, self._goes_on = environ, goes_on
         self.planned = list(_planned(suites))
         self._bench = WorkspaceCommandRunner(workspaces, NoLogs(), ignore)
-        self._metric = FunctionalCorrectness(self._bench, redact)
+        self._metric = FunctionalCorrectness(Services(self._bench, redact))
         self._builds: dict[Command, CommandResult | None] = {}
         self._unready = False
 
@@ -137,7 +140,8 @@ class CommandTrial:
         redact = self._redact
         check = _check_of(planned, redact)
         build = self._builds.get(planned.suite.build_command) if planned.suite.build_command is not None else None
-        if self._unready or (planned.key == TEST and build and build.exit_code != 0):
+        needs_build = planned.key == TEST and not self._goes_on
+        if self._unready or (needs_build and build and build.exit_code != 0):
             reason = f"not tried, since {SETUP if self._unready else BUILD} did not succeed"
             return check.replace(status="skipped", message=redact(reason))
         self._emit(Checking(f"{planned.key} {planned.shown}"))
@@ -184,9 +188,10 @@ class CommandTrial:
         if done.exit_code == 0:
             return check
         how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
-        hint = "Correct setupCommand, or what it needs: no session can begin without it."
+        hint = "Correct setupCommand, or what it needs."
         message = self._redact(f"{SETUP} `{check.about}` {how}. {_path(environment)}")
-        return check.replace(status="failed", message=message, output=done.output, hint=hint)
+        failing = self._redact(f"{SETUP} {how}.")
+        return check.replace(status="failed", message=message, failing=failing, output=done.output, hint=hint)
 
     def _without(self, program: str, check: Check, done: CommandResult, environment: Mapping[str, str]) -> Check:
         closed = shut_out(program, self._environ, environment.get("PATH", ""))
@@ -221,8 +226,9 @@ def _path(environment: Mapping[str, str]) -> str:
 
 def _without(check: Check, program: str, environment: Mapping[str, str], hint: str, redact: Redactor) -> Check:
     """Of a command whose program is not there: which one, where it was looked for, and how to get it."""
-    message = f"{check.subject} `{check.about}` cannot be run: {program} is missing. {_path(environment)}"
-    return check.replace(status="failed", message=redact(message), hint=hint)
+    why = f"cannot be run: {program} is missing."
+    message = redact(f"{check.subject} `{check.about}` {why} {_path(environment)}")
+    return check.replace(status="failed", message=message, failing=redact(f"{check.subject} {why}"), hint=hint)
 
 
 def not_there(

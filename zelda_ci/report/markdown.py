@@ -1,56 +1,17 @@
 """Reports as GitHub's Markdown."""
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from zelda_ci.report.builders.replies import Reply
-from zelda_ci.report.model import Cell, CiView, ComparisonView, DriftView, Line, Link, Phrase, Tone
+from zelda_ci.report.model import Cell, CiView, ComparisonView, Phrase, Tone
 from zelda_ci.report.text import address, code, escape_markdown, html, plain_title, sentence
-
-Filters = Mapping[str, Callable[..., Any]]
-
-_PLAIN_COMMAND = re.compile(r"/zelda[A-Za-z0-9#._… -]*")
-
-
-def render_comparison(view: ComparisonView) -> str:
-    """The comparison as Markdown that ends with a line break."""
-    return render("comparison.md.j2", FILTERS, view=view)
-
-
-def render(template: str, filters: Filters | None = None, **values: Any) -> str:
-    """A template of this package; what its filters give back as text is escaped as well."""
-    environment = _environment()
-    environment.filters |= filters or {}
-    return environment.get_template(template).render(**values)
-
-
-@cache
-def _environment() -> Environment:
-    # Every value that a template prints is escaped, without being asked: forgetting it would open a door.
-    return Environment(
-        loader=PackageLoader("zelda_ci.report"),
-        finalize=_finished,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - that is for HTML; `finalize` escapes for Markdown
-    )
-
-
-def _finished(value: Any) -> Any:
-    """Macros give what has been escaped already, and what is no text is none of a template's business."""
-    return escape_markdown(value) if isinstance(value, str) else value
-
 
 # GitHub takes 65,536; the marker lines come on top.
 COMMENT_LIMIT = 60_000
-
 # GitHub takes 256.
 TITLE_LIMIT = 200
 
@@ -65,25 +26,54 @@ class SafeMarkdown:
         return self.text
 
 
+def render(template: str, **values: Any) -> str:
+    """A template of this package; what its filters give back as text is escaped as well."""
+    return environment().get_template(template).render(**values)
+
+
+@cache
+def environment() -> Environment:
+    """The templates, in which every value that is printed is escaped, without being asked."""
+    made = Environment(
+        loader=PackageLoader("zelda_ci.report"),
+        # What is no text is none of a template's business.
+        finalize=lambda value: escape_markdown(value) if isinstance(value, str) else value,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - that is for HTML; `finalize` escapes for Markdown
+    )
+    made.filters |= {
+        "line": lambda line: SafeMarkdown("".join(map(_phrase, line)).strip()),
+        "shown": _shown,
+        "bold": _bold,
+        "html": lambda text: SafeMarkdown(html(text)),
+        "link": lambda url, text: SafeMarkdown(_cell(Cell(text, url=url)) if url else ""),
+        "code": lambda text: SafeMarkdown(code(text)),
+        "sentence": sentence,
+    }
+    return made
+
+
+def render_comparison(view: ComparisonView) -> str:
+    """The comparison as Markdown that ends with a line break."""
+    return render("comparison.md.j2", view=view)
+
+
 def render_comment(view: CiView, *, limit: int = COMMENT_LIMIT) -> str:
     """The comment, which is the job's summary as well, in at most `limit` UTF-16 units: what GitHub counts."""
     # Everything but the folds is short, however many suites there are.
     shown = len(view.details)
-    while size(text := _comment(view, shown)) > limit and shown:
+    while size(text := render("ci.md.j2", view=view, shown=shown)) > limit and shown:
         shown -= 1
     return text
 
 
-def _comment(view: CiView, shown: int) -> str:
-    """With so many of its folds."""
-    left_out = [fold.title for fold in view.details[shown:]]
-    return render("ci.md.j2", FILTERS, view=view, details=view.details[:shown], left_out=left_out)
-
-
-def render_drifts(view: DriftView) -> str:
+def render_drifts(issue: Mapping[str, Any]) -> str:
     """The body of the issue about drift, in at most as many UTF-16 units as a comment may have."""
-    shown = len(view.sections)
-    while size(text := render("drift.md.j2", FILTERS, view=view, shown=shown)) > COMMENT_LIMIT and shown:
+    shown = len(issue["drifts"])
+    while size(text := render("drift.md.j2", **issue, shown=shown)) > COMMENT_LIMIT and shown:
         shown //= 2
     return text
 
@@ -111,9 +101,10 @@ def render_nothing_to_run(notes: Iterable[str], label: str) -> str:
     return f"### Zelda: nothing here can change a result\n\nNo session ran.\n\n{lines}\n\n{hint}"
 
 
-def render_reply(reply: Reply) -> str:
-    """What a comment is answered with."""
-    return render("reply.md.j2", {**FILTERS, "line": sentence, "copied": _copied}, reply=reply)
+def render_reply(answer: str, **values: Any) -> str:
+    """What a comment is answered with: a macro of `reply.md.j2`, and what it tells of."""
+    macro = getattr(environment().get_template("reply.md.j2").module, answer)
+    return f"{macro(**values).strip()}\n"
 
 
 def size(text: str) -> int:
@@ -132,10 +123,6 @@ def _bold(cell: Cell) -> SafeMarkdown:
     return SafeMarkdown(_strong(text) if text and cell.tone is Tone.BAD else text)
 
 
-def _line(line: Line) -> SafeMarkdown:
-    return SafeMarkdown("".join(map(_phrase, line)).strip())
-
-
 def _phrase(phrase: Phrase) -> str:
     """A piece of a line; blanks at its ends are kept."""
     shown = _cell(phrase)
@@ -151,28 +138,7 @@ def _strong(markdown: str) -> str:
     return f"**{markdown}**" if is_plain else f"<strong>{markdown}</strong>"
 
 
-def _html(text: str) -> SafeMarkdown:
-    return SafeMarkdown(html(text))
-
-
-def _linked(links: Iterable[Link]) -> SafeMarkdown:
-    return SafeMarkdown(", ".join(map(_link, links)))
-
-
-def _link(link: Link) -> str:
-    url = address(link.url or "")
-    return f"[{escape_markdown(link.text)}]({url})" if url else escape_markdown(link.text)
-
-
-def _copied(command: str) -> SafeMarkdown:
-    """A command as code, every character of it: whoever copies it must get no other one."""
-    return SafeMarkdown(f"`{command}`" if _PLAIN_COMMAND.fullmatch(command) else escape_markdown(sentence(command)))
-
-
 def _cell(cell: Cell | Phrase) -> str:
     inside = code(cell.text) if cell.whole else escape_markdown(cell.text)
     url = address(cell.url or "") if inside else ""
     return f"[{inside}]({url})" if url else inside
-
-
-FILTERS: Filters = {"line": _line, "shown": _shown, "bold": _bold, "html": _html, "linked": _linked}

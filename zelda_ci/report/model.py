@@ -17,12 +17,12 @@ class Tone(StrEnum):
 
 
 class Detail(StrEnum):
-    """How much of each suite is printed while suites finish."""
+    """How much is printed of each suite as it finishes."""
 
     QUIET = "quiet"
-    """Failures, in a line each."""
-    FAILURES = "failures"
-    """A line each, but of what failed everything."""
+    """A line, if it failed."""
+    LINES = "lines"
+    """A line; at the end, why and where to look of what failed."""
     FULL = "full"
 
 
@@ -77,6 +77,8 @@ class RunView:
     verdict: Cell
     facts: tuple[Cell, ...]
     problem: Problem | None
+    unmet: tuple[Row, ...]
+    """Criteria that are not met, each with the judge's reason and where it can be checked."""
     sections: tuple[Section, ...]
     files: tuple[Row, ...]
 
@@ -95,12 +97,13 @@ class SuiteView:
 
 @dataclass(frozen=True)
 class Trouble:
-    """A problem and every run that has it."""
+    """A problem and every run that has it; the details are those of the first."""
 
     outcome: Outcome
     verdict: Cell
     names: str
     problem: Problem
+    unmet: tuple[Row, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -177,14 +180,6 @@ class Details:
 
 
 @dataclass(frozen=True)
-class Link:
-    """A place to go to; without an address that can be trusted in Markdown, only its words are shown."""
-
-    text: str
-    url: str | None
-
-
-@dataclass(frozen=True)
 class Phrase:
     """A piece of a line: blanks at its ends count."""
 
@@ -237,16 +232,6 @@ class CiView:
 
 
 @dataclass(frozen=True)
-class DriftView:
-    """The issue that tells what fell without anybody's commit."""
-
-    lead: str
-    sections: tuple[Section, ...]
-    closing: str
-    links: tuple[Link, ...]
-
-
-@dataclass(frozen=True)
 class SuiteComparisonView:
     """One suite on both sides; tables without lines are left out by whoever prints."""
 
@@ -257,7 +242,7 @@ class SuiteComparisonView:
     measures: Table
     criteria: Table
     figures: Table
-    """Numbers without a verdict; `tools` begins with those that are equal."""
+    """Numbers without a verdict, those that differ."""
     tools: tuple[Row, ...]
 
 

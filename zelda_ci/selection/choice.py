@@ -6,6 +6,7 @@ or it is one that a session has only by calling or touching something, and enoug
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.domain.steering import SteeringChange
@@ -14,7 +15,6 @@ from zelda_ci.selection.effects import (
     CONFIGURATION,
     ChangeSet,
     Effect,
-    FileChange,
     ProjectFiles,
     SuiteEvidence,
     effects_of,
@@ -59,9 +59,9 @@ def choose(
     Args:
         changes: What differs from the state that results are compared with.
         suites: All that were asked for.
-        project: Where it has its files.
-        run_all: Why everything runs whatever has changed.
-        min_trials: Below which nobody says what a suite never does.
+        project: Places of its files.
+        run_all: Reason why everything runs whatever has changed.
+        min_trials: Number of trials below which nobody says what a suite never does.
     """
     known = run_all or changes.problem
     if known is None and len(changes.files) > MAX_CHANGED_FILES:
@@ -74,10 +74,10 @@ def choose(
 
 def _choice(it: SuiteEvidence, effects: Sequence[Effect], changes: ChangeSet, min_trials: int) -> SuiteChoice:
     name, behaviour = it.suite.name, SuiteBehaviour.of(it.trials, it.today, it.suite)
-    certain = (effect for effect in effects if effect.scope == "all" or name in effect.suites)
-    if effect := next(certain, None):
-        return SuiteChoice(name, runs=True, reason=f"{effect.path} changed ({effect.why})")
-    waiting = [effect for effect in effects if effect.scope in ("unit", "files", "read")]
+    for effect in effects:
+        if effect.scope == "all" or name in effect.suites:
+            return SuiteChoice(name, runs=True, reason=f"{effect.path} changed ({effect.why})")
+    waiting = [effect for effect in effects if effect.scope != "suites"]
     for effect in waiting:
         if why := _reason_affected(effect, behaviour, min_trials):
             return SuiteChoice(name, runs=True, reason=f"{effect.path} changed, and {why}", by_trials=True)
@@ -96,17 +96,14 @@ def _reason_affected(effect: Effect, behaviour: SuiteBehaviour, min_trials: int)
     """Why a suite may be affected by a change that only those see who call or touch something."""
     unit = effect.unit or effect.path
     if effect.scope == "unit":
-        if unit in behaviour.used_or_missed:
-            return f"a trial {effect.why}"
-        known = behaviour.with_unit.get(unit, 0)
+        is_affected, known = unit in behaviour.used_or_missed, behaviour.with_unit.get(unit, 0)
     else:
-        touches = effect.touches
-        is_loaded = touches is not None and any(map(touches, behaviour.touched))
-        if is_loaded or not effect.read.isdisjoint(behaviour.consulted):
-            return f"a trial {effect.why}"
-        if unit in behaviour.used:
-            return "a trial read it"
-        known = behaviour.with_files
+        is_loaded = effect.touches is not None and any(map(effect.touches, behaviour.touched))
+        is_affected, known = is_loaded or not effect.read.isdisjoint(behaviour.consulted), behaviour.with_files
+    if is_affected:
+        return f"a trial {effect.why}"
+    if effect.scope != "unit" and unit in behaviour.used:
+        return "a trial read it"
     if known >= min_trials:
         return None
     told = f"only {known} of the {min_trials} stored trials are there that would tell whether the suite uses it"
@@ -128,20 +125,13 @@ def trials_may_tell(choices: Iterable[SuiteChoice], changes: ChangeSet, project:
     return any(it.by_trials or (not it.runs and is_readable) for it in listed)
 
 
-def left_out(choices: Iterable[SuiteChoice]) -> tuple[str, ...]:
-    """A sentence for each reason for which suites are not run."""
-    return _by_reason("Not run", (choice for choice in choices if not choice.runs))
-
-
-def reasons(choices: Iterable[SuiteChoice]) -> tuple[str, ...]:
-    """A sentence for each reason for which suites run."""
-    return _by_reason("Run", (choice for choice in choices if choice.runs))
-
-
-def _by_reason(what: str, choices: Iterable[SuiteChoice]) -> tuple[str, ...]:
+def reasons(choices: Iterable[SuiteChoice], *, runs: bool) -> tuple[str, ...]:
+    """A sentence for each reason for which suites run, or are not run."""
     groups: dict[str, list[str]] = {}
     for choice in choices:
-        groups.setdefault(choice.reason, []).append(choice.suite)
+        if choice.runs is runs:
+            groups.setdefault(choice.reason, []).append(choice.suite)
+    what = "Run" if runs else "Not run"
     return tuple(f"{what}: {', '.join(names)}: {reason}" for reason, names in groups.items())
 
 
@@ -149,40 +139,34 @@ def steering_changes(
     changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles
 ) -> tuple[SteeringChange, ...]:
     """Of what changed, the files that steer, with the suites that may be affected by each: where a cause is sought."""
-    effects = {it.path: list(effects_on_others(it, changes, project)) for it in changes.files}
-    steering = [it for it in changes.files if may_steer(it.path) or _is_led_to(effects[it.path])]
     behaviours = {it.suite.name: SuiteBehaviour.of(it.trials, it.today, it.suite) for it in suites}
-    return tuple(_affecting(it, effects[it.path], behaviours) for it in steering[:MAX_STEERING])
-
-
-def _is_led_to(effects: Sequence[Effect]) -> bool:
-    """Whether a file that steers runs or imports one of the project's own, or a skill or sub-agent names it."""
-    return any(effect.scope != "read" and effect.why not in (CONFIGURATION, BESIDE) for effect in effects)
-
-
-def _affecting(
-    change: FileChange, effects: Sequence[Effect], behaviours: Mapping[str, SuiteBehaviour]
-) -> SteeringChange:
-    names = None
-    if effects and not any(effect.scope == "all" for effect in effects):
-        names = tuple(
-            name
-            for name, each in behaviours.items()
-            if any(_reason_affected(effect, each, MIN_TRIALS) for effect in effects)
-        )
-    line = change.line if change.after else None
-    return SteeringChange(path=change.path, line=line, suites=names, is_gone=change.after is None)
+    found: list[SteeringChange] = []
+    for change in changes.files:
+        effects = list(effects_on_others(change, changes, project))
+        # A file that steers runs or imports one of the project's own, or a skill or sub-agent names it.
+        is_led_to = any(effect.scope != "read" and effect.why not in (CONFIGURATION, BESIDE) for effect in effects)
+        if len(found) == MAX_STEERING or not (is_led_to or may_steer(change.path)):
+            continue
+        names = None
+        if effects and all(effect.scope != "all" for effect in effects):
+            names = tuple(
+                name
+                for name, behaviour in behaviours.items()
+                if any(_reason_affected(effect, behaviour, MIN_TRIALS) for effect in effects)
+            )
+        line = change.line if change.after else None
+        found.append(SteeringChange(path=change.path, line=line, suites=names, is_gone=change.after is None))
+    return tuple(found)
 
 
 def line_changes(before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> tuple[SteeringChange, ...]:
     """The files that steer and differ between two states, each with the first line that does; by their lines."""
-    paths = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
-    return tuple(_at_line(path, before.get(path, ()), after.get(path)) for path in paths[:MAX_STEERING])
-
-
-def _at_line(path: str, before: Sequence[str], after: Sequence[str] | None) -> SteeringChange:
-    if after is None:
-        return SteeringChange(path=path, is_gone=True)
-    pairs = zip(before, after, strict=False)
-    same = next((at for at, (was, now) in enumerate(pairs) if was != now), min(len(before), len(after)))
-    return SteeringChange(path=path, line=max(1, min(same + 1, len(after))))
+    found = []
+    for path in sorted(path for path in {*before, *after} if before.get(path) != after.get(path))[:MAX_STEERING]:
+        was, now = before.get(path, ()), after.get(path)
+        line = None
+        if now is not None:
+            same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(was, now, strict=False)))
+            line = max(1, min(same + 1, len(now)))
+        found.append(SteeringChange(path=path, line=line, is_gone=now is None))
+    return tuple(found)

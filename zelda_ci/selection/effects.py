@@ -102,7 +102,7 @@ class SuiteEvidence:
 
     def owns(self, path: str) -> bool:
         """Whether a file is one of its own, or lies in a folder that is."""
-        return any(step in self.files for step in steps(path))
+        return not self.files.isdisjoint(steps(path))
 
 
 @dataclass(frozen=True)
@@ -125,14 +125,7 @@ class Effect:
 def effects_of(
     change: FileChange, changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles
 ) -> Iterator[Effect]:
-    """Whom a changed file concerns; nothing where it can change no result.
-
-    Args:
-        change: The file.
-        changes: All of them, for what files that steer lead to.
-        suites: For files of their own.
-        project: Where it has its files.
-    """
+    """Whom a changed file concerns, a suite that has it for its own too; nothing where it can change no result."""
     path = change.path
     owners = frozenset(it.suite.name for it in suites if it.owns(path))
     # What lies beside the suites is one's own where it is named itself, and not by its folder.
@@ -148,60 +141,48 @@ def effects_of(
 
 def effects_on_others(change: FileChange, changes: ChangeSet, project: ProjectFiles) -> Iterator[Effect]:
     """Whom a changed file concerns that no suite has for its own."""
+    path = change.path
     own = _effect_by_place(change, changes.felt, project)
     if own:
         yield own
     if own and own.scope == "all":
         return
-    for step in steps(change.path):
-        if reach := changes.reached.get(step):
-            if step != change.path and reach.is_listing:
-                between = frozenset(it for it in steps(change.path) if f"{it}/".startswith(f"{step}/"))
-                reach = Reach(reach.how) if is_code(change.path) else replace(reach, via=reach.via | between)
-            yield from _effects_of_reach(change.path, reach, own, project)
-
-
-def _effects_of_reach(path: str, reach: Reach, own: Effect | None, project: ProjectFiles) -> Iterator[Effect]:
-    """Who feels a file that leads there feels it, and who reads it without having written it."""
-    for loader, text in reach.loaders.items():
-        effect = _steering(FileChange(loader, text, text), project)
-        unit = effect.unit or loader
-        if own is None or unit != own.unit:
-            yield replace(effect, path=path, unit=unit, why=reach.how if effect.scope == "all" else effect.why)
-    # That a skill or a sub-agent was read, its own effect knows.
-    if own is None or reach.via:
-        yield Effect(path, "read", f"read {path} or what leads there", read=reach.via | {path})
+    for step in steps(path):
+        reach = changes.reached.get(step)
+        if reach is None:
+            continue
+        if step != path and reach.is_listing:
+            between = frozenset(it for it in steps(path) if f"{it}/".startswith(f"{step}/"))
+            reach = Reach(reach.how) if is_code(path) else replace(reach, via=reach.via | between)
+        # Who feels a file that leads there feels it, and who reads it without having written it.
+        for loader, text in reach.loaders.items():
+            effect = steering_effect(FileChange(loader, text, text), project)
+            unit = effect.unit or loader
+            if own is None or unit != own.unit:
+                yield replace(effect, path=path, unit=unit, why=reach.how if effect.scope == "all" else effect.why)
+        # That a skill or a sub-agent was read, its own effect knows.
+        if own is None or reach.via:
+            yield Effect(path, "read", f"read {path} or what leads there", read=reach.via | {path})
 
 
 def _effect_by_place(change: FileChange, felt: Mapping[str, str], project: ProjectFiles) -> Effect | None:
     """Whom a file concerns by its name and place, or because everybody feels what leads to it."""
-    path = change.path
+    path, name = change.path, change.path.rpartition("/")[2]
     if path == project.config:
         return Effect(path, "all", CONFIGURATION)
-    if path.startswith(f"{project.test_dir}/") and not _is_suite_that_is_gone(change):
+    # A suite that was deleted has nothing to run, and no session could see it.
+    is_gone = change.after is None and name.startswith("test-") and name.endswith((".yaml", ".yml"))
+    if path.startswith(f"{project.test_dir}/") and not is_gone:
         return Effect(path, "all", BESIDE)
-    if why := drawn_in(path, felt) or _no_text(change):
-        return Effect(path, "all", why)
-    return _steering(change, project) if may_steer(path) else None
-
-
-def scope_of(path: str, text: FileText, project: ProjectFiles) -> str:
-    """Whom a file that steers by its place concerns."""
-    return _steering(FileChange(path, text, text), project).scope
-
-
-def _is_suite_that_is_gone(change: FileChange) -> bool:
-    """A suite that was deleted has nothing to run, and no session could see it."""
-    name = change.path.rpartition("/")[2]
-    return change.after is None and name.startswith("test-") and name.endswith((".yaml", ".yml"))
-
-
-def _no_text(change: FileChange) -> str | None:
-    """What nobody can look into; large and binary files count only where they steer by their names."""
+    # A file that steers may draw in a folder above it.
+    if step := next((step for step in steps(path) if step in felt), None):
+        return Effect(path, "all", felt[step])
+    # What nobody can look into; large and binary files count only where they steer by their names.
     kinds = {side.kind for side in (change.before, change.after) if side}
-    if "link" in kinds or "submodule" in kinds:
-        return "a link" if "link" in kinds else "a submodule"
-    return "its text is not known" if "other" in kinds and may_steer(change.path) else None
+    for kind, why in (("link", "a link"), ("submodule", "a submodule"), ("other", "its text is not known")):
+        if kind in kinds and (kind != "other" or may_steer(path)):
+            return Effect(path, "all", why)
+    return steering_effect(change, project) if may_steer(path) else None
 
 
 def in_commands(suite: ResolvedSuite) -> Iterator[str]:
@@ -235,11 +216,6 @@ def is_meant(path: str, suite: ResolvedSuite, project: ProjectFiles) -> bool:
     return path.startswith(prefix) and globs.matches(suite.gate.paths, path.removeprefix(prefix))
 
 
-def drawn_in(path: str, felt: Mapping[str, str]) -> str | None:
-    """How a file that steers draws in another, or a folder above it; absent where none does."""
-    return next((felt[step] for step in steps(path) if step in felt), None)
-
-
 def steps(path: str) -> Iterator[str]:
     """A path, and each folder above it."""
     folders = path.split("/")
@@ -266,55 +242,38 @@ def is_code(path: str) -> bool:
     return path.lower().endswith(CODE_ENDINGS)
 
 
-def _steering(change: FileChange, project: ProjectFiles) -> Effect:
-    """Of a file that steers by its name or place."""
+def steering_effect(change: FileChange, project: ProjectFiles) -> Effect:
+    """The effect of a file that steers by its name or place: on all, but for texts that are loaded on demand."""
     path = change.path
     *folders, name = path.split("/")
     home = folders[: folders.index(CLAUDE)] if CLAUDE in folders else folders
     base, inside = "/".join(home), folders[len(home) + 1 :]
-    if change.after is None or (CLAUDE not in folders and name not in _MEMORY):
-        return Effect(path, "all", _always(name) if change.after else "it is gone")
-    if not _is_above(base, project.folder):
-        return _below(path, base, name, inside)
     kind = of_folder(inside[0]) if inside else None
+    on_all = Effect(path, "all", "always in context" if is_memory(name) else "every suite may use it")
+    if change.after is None:
+        return replace(on_all, why="it is gone")
+    if CLAUDE not in folders and name not in _MEMORY:
+        return on_all
+    if not _is_above(base, project.folder):
+        if not inside and name not in _MEMORY:
+            return replace(on_all, why="every suite may use it")
+        why = f"touched a file below {base}/"
+        return Effect(path, "files", why, touches=lambda file: f"{file}/".startswith(f"{base}/"))
     if kind and kind.felt == "touchers" and name.endswith(kind.files):
         return _rule(change, base)
-    return _from_the_start(change, "/".join((*home, CLAUDE)), inside)
-
-
-def _from_the_start(change: FileChange, home: str, inside: Sequence[str]) -> Effect:
-    """Of a file in the `.claude` folder of the project or above it: of skills, only the text waits for a call."""
-    path, name = change.path, change.path.rpartition("/")[2]
-    if change.before is None or change.after is None or change.before.head != change.after.head:
-        return Effect(path, "all", _always(name) if change.before else "it is new")
-    kind = of_folder(inside[0]) if inside else None
+    if change.before is None or change.before.head != change.after.head:
+        return on_all if change.before else replace(on_all, why="it is new")
     if kind and kind.own_folder and len(inside) > 1:
-        return _body(path, f"{home}/{kind.folder}/{inside[1]}/{SKILL_FILE}", f"the {kind.word} {inside[1]}")
-    if kind and kind.felt == "callers" and not kind.own_folder and name.endswith(kind.files):
-        return _body(path, path, f"the {kind.word} {name.rpartition('.')[0]}")
-    return Effect(path, "all", _always(name))
-
-
-def _always(name: str) -> str:
-    return "always in context" if is_memory(name) else "every suite may use it"
-
-
-def _body(path: str, unit: str, name: str) -> Effect:
-    """Of a text that only those read who call what it belongs to."""
-    return Effect(path, "unit", f"called {name} or missed it", unit=unit)
-
-
-def _below(path: str, base: str, name: str, inside: Sequence[str]) -> Effect:
-    """Of a file that waits for files of its folder."""
-    if inside or name in _MEMORY:
-        return Effect(
-            path, "files", f"touched a file below {base}/", touches=lambda file: f"{file}/".startswith(f"{base}/")
-        )
-    return Effect(path, "all", "every suite may use it")
+        called, unit = inside[1], "/".join((*home, CLAUDE, kind.folder, inside[1], SKILL_FILE))
+    elif kind and kind.felt == "callers" and not kind.own_folder and name.endswith(kind.files):
+        called, unit = name.rpartition(".")[0], path
+    else:
+        return on_all
+    return Effect(path, "unit", f"called the {kind.word} {called} or missed it", unit=unit)
 
 
 def _rule(change: FileChange, base: str) -> Effect:
-    """Of a rule, which waits for files where it names some."""
+    """The effect of a rule, which waits for files where it names some."""
     sides = [side for side in (change.before, change.after) if side]
     if not all(side.globs for side in sides):
         return Effect(change.path, "all", "a rule that is always in context")

@@ -1,5 +1,6 @@
 """What stored trials used: which of them say what a suite does, what they did together, and of which units. Pure."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,48 +13,25 @@ from zelda_ci.domain.suite import ResolvedSuite
 
 
 def usable(trials: Iterable[RunResult], today: Mapping[str, str], suite: ResolvedSuite) -> list[RunResult]:
-    """Trials that say what a suite does: whole ones, of the suite as it is, on what it runs on today.
-
-    Args:
-        trials: Of one suite.
-        today: What is known of the platform and the judges before a session, by part of a fingerprint.
-        suite: As it is now.
-    """
-    whole = [
-        run
-        for run in trials
-        if run.status is SessionStatus.COMPLETED
-        and not run.replayed
-        and run.steering is not None
-        and _is_same(run.config, suite)
-        and _is_of_today(run, today)
-    ]
+    """Trials that say what a suite does: whole ones, of the suite as it is, on what it runs on today."""
+    whole = []
+    for run in trials:
+        own = run.fingerprint.parts if run.fingerprint else {"agentSdk": run.versions.agent_sdk}
+        is_whole = run.status is SessionStatus.COMPLETED and not run.replayed and run.steering is not None
+        is_of_today = all(own.get(part, value) == value for part, value in today.items())
+        if is_whole and is_of_today and _settings(run.config) == _settings(suite):
+            whole.append(run)
     # Which models answer is known from the newest only. A further one may help now and then.
     newest = {*max(whole, key=lambda run: (run.finished_at, run.run_id)).models} if whole else set()
     return [run for run in whole if {*run.models} <= newest or {*run.models} >= newest]
 
 
-def _is_of_today(run: RunResult, today: Mapping[str, str]) -> bool:
-    own = run.fingerprint.parts if run.fingerprint else {"agentSdk": run.versions.agent_sdk}
-    return all(own.get(part, value) == value for part, value in today.items())
-
-
-def _is_same(stored: ResolvedSuite, suite: ResolvedSuite) -> bool:
-    """Whether sessions of the two do the same, as far as settings decide it."""
-    return all(
-        (
-            stored.prompt == suite.prompt,
-            stored.execution.model == suite.execution.model,
-            stored.execution.permission_mode == suite.execution.permission_mode,
-            stored.execution.allowed_tools == suite.execution.allowed_tools,
-            stored.execution.disallowed_tools == suite.execution.disallowed_tools,
-            stored.setup_command == suite.setup_command,
-            # What was missed or broken is the judge's word.
-            stored.judge_model == suite.judge_model,
-            stored.judge.models == suite.judge.models,
-            stored.metrics.is_on(Metric.TOOL_USAGE) == suite.metrics.is_on(Metric.TOOL_USAGE),
-        )
-    )
+def _settings(suite: ResolvedSuite) -> tuple[object, ...]:
+    """What decides what a session does; what was missed or broken is the judge's word."""
+    execution = suite.execution
+    tools = (execution.permission_mode, execution.allowed_tools, execution.disallowed_tools)
+    judge = (suite.judge_model, suite.judge.models, suite.metrics.is_on(Metric.TOOL_USAGE))
+    return (suite.prompt, execution.model, *tools, suite.setup_command, *judge)
 
 
 @dataclass(frozen=True)
@@ -81,84 +59,58 @@ class SuiteBehaviour:
     def of(cls, trials: Sequence[RunResult], today: Mapping[str, str], suite: ResolvedSuite) -> "SuiteBehaviour":
         """Of the trials that are usable."""
         counted = usable(trials, today, suite)
-        with_unit, missed, used = dict[str, int](), set[str](), set[str]()
-        for run in counted:
-            for use in run.steering or ():
-                if use.used or use.broken:
-                    used.add(use.unit.path)
-                elif use.missed:
-                    missed.add(use.unit.path)
-            for path in {use.unit.path for use in run.steering or ()}:
-                with_unit[path] = with_unit.get(path, 0) + 1
-        known = [frozenset(run.touched) for run in counted if run.touched is not None]
-        changed = [frozenset(run.changes.files if run.changes else ()) for run in counted if run.touched is not None]
+        uses = [use for run in counted for use in run.steering or ()]
+        used = frozenset(use.unit.path for use in uses if use.used or use.broken)
+        known = [run for run in counted if run.touched is not None]
+        touched = [frozenset(run.touched or ()) for run in known]
+        changed = [frozenset(run.changes.files if run.changes else ()) for run in known]
         return cls(
             trials=len(counted),
             excluded=len(trials) - len(counted),
-            with_unit=with_unit,
-            used_or_missed=frozenset(used | missed),
-            used=frozenset(used),
+            with_unit=Counter(path for run in counted for path in {use.unit.path for use in run.steering or ()}),
+            used_or_missed=used | {use.unit.path for use in uses if use.missed},
+            used=used,
             with_files=len(known),
-            touched=frozenset[str]().union(*known),
-            consulted=frozenset[str]().union(*(own - work for own, work in zip(known, changed, strict=True))),
-            always_read=known[0].intersection(*known).difference(*changed) if known else frozenset(),
+            touched=frozenset[str]().union(*touched),
+            consulted=frozenset[str]().union(*(own - work for own, work in zip(touched, changed, strict=True))),
+            always_read=touched[0].intersection(*touched).difference(*changed) if touched else frozenset(),
         )
-
-
-_Key = tuple[str, str, str]
 
 
 def coverage(runs: Sequence[RunResult]) -> SteeringCoverage:
-    """The units of the newest trial, and what the trials of each suite did with them.
-
-    Args:
-        runs: Trials of any suites; those of which nothing is known are left out.
-    """
+    """The units of the newest trial, and what the trials of each suite did with them, as far as that is known."""
     known = [run for run in runs if run.steering is not None]
-    if not known:
-        return SteeringCoverage(unknown=tuple(sorted({run.suite for run in runs})))
-    newest = max(known, key=lambda run: run.started_at)
-    units = {_key(use.unit): use.unit for use in newest.steering or ()}
-    names = sorted({run.suite for run in known})
-    found = {name: _uses([run for run in known if run.suite == name]) for name in names}
-    rows = [_row(unit, [(name, found[name].get(key, [])) for name in names]) for key, unit in units.items()]
+    trials = Counter(run.suite for run in known)
+    newest = max(known, key=lambda run: run.started_at, default=None)
+    units = {_key(use.unit): use.unit for use in (newest.steering if newest else None) or ()}
+    uses: dict[tuple[str, tuple[str, str, str]], list[UnitUse]] = defaultdict(list)
+    for run in known:
+        # Several hooks of one event are one unit.
+        for key, use in {_key(use.unit): use for use in run.steering or ()}.items():
+            uses[run.suite, key].append(use)
+    rows = []
+    for key, unit in units.items():
+        each = [
+            SuiteUse(suite=name, **{field: sum(getattr(use, field) for use in uses[name, key]) for field in FIELDS})
+            for name in sorted(trials)
+        ]
+        parts = tuple(part for part in each if part.loaded or _is_touched(part))
+        touched = any(map(_is_touched, parts)) or (bool(parts) and unit.kind not in CALLED)
+        rows.append(UnitCoverage(unit=unit, touched=touched, suites=parts))
+    touching = {run.suite for run in known if any(map(_is_touched, run.steering or ()))}
     return SteeringCoverage(
         units=tuple(sorted(rows, key=lambda row: (row.touched, row.unit.kind, row.unit.path, row.unit.name))),
-        suites=tuple(_suite(name, known) for name in names),
-        unknown=tuple(sorted({run.suite for run in runs} - set(names))),
+        suites=tuple(SuiteCoverage(suite=it, trials=trials[it], touches=it in touching) for it in sorted(trials)),
+        unknown=tuple(sorted({run.suite for run in runs} - trials.keys())),
     )
 
 
-def _key(unit: Unit) -> _Key:
+FIELDS = ("loaded", "used", "missed", "broken")
+
+
+def _key(unit: Unit) -> tuple[str, str, str]:
     return unit.kind, unit.path, unit.name
 
 
-def _uses(runs: Iterable[RunResult]) -> dict[_Key, list[UnitUse]]:
-    found: dict[_Key, list[UnitUse]] = {}
-    for run in runs:
-        # Several hooks of one event are one unit.
-        for key, use in {_key(use.unit): use for use in run.steering or ()}.items():
-            found.setdefault(key, []).append(use)
-    return found
-
-
-def _row(unit: Unit, suites: Iterable[tuple[str, Sequence[UnitUse]]]) -> UnitCoverage:
-    parts = [
-        SuiteUse(
-            suite=name,
-            loaded=sum(use.loaded for use in uses),
-            used=sum(use.used for use in uses),
-            missed=sum(use.missed for use in uses),
-            broken=sum(use.broken for use in uses),
-        )
-        for name, uses in suites
-    ]
-    concerned = tuple(part for part in parts if part.loaded or part.used or part.missed or part.broken)
-    touched = any(part.used or part.missed or part.broken for part in concerned)
-    return UnitCoverage(unit=unit, touched=touched or (bool(concerned) and unit.kind not in CALLED), suites=concerned)
-
-
-def _suite(name: str, runs: Iterable[RunResult]) -> SuiteCoverage:
-    own = [run for run in runs if run.suite == name]
-    touches = any(use.used or use.missed or use.broken for run in own for use in run.steering or ())
-    return SuiteCoverage(suite=name, trials=len(own), touches=touches)
+def _is_touched(use: SuiteUse | UnitUse) -> bool:
+    return bool(use.used or use.missed or use.broken)

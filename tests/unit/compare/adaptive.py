@@ -10,7 +10,7 @@ from statistics import fmean
 from tests.unit.compare.runs import START, fulfillment, run
 from zelda_ci.compare.comparison import compare_trials
 from zelda_ci.compare.schedule import SuiteTrials, next_trials
-from zelda_ci.compare.sides import RunMetrics, read_metrics
+from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import DoneReason, Plan, Side, TrialPlan
@@ -41,7 +41,7 @@ class Truth:
 
 @cache
 def trial_of(verdicts: str, gate: GateSettings) -> RunMetrics:
-    return read_metrics(run([fulfillment(verdicts)], gate=gate))
+    return RunMetrics(run([fulfillment(verdicts)], gate=gate))
 
 
 @cache
@@ -77,7 +77,7 @@ class PullRequest:
     def run(self, plan: Plan = PLAN, budget: int | None = None) -> Mapping[str, DoneReason]:
         """Until nothing more is wanted, or so many sessions were run; why each suite is done."""
         while True:
-            found = next_trials(plan, self.suites)
+            found = next_trials([replace(suite, plan=plan) for suite in self.suites])
             wanted = found.wanted[: None if budget is None else max(0, budget - self.sessions)]
             if not wanted:
                 return found.done
@@ -105,7 +105,10 @@ class Tally:
 
 def is_red(plan: Plan, request: PullRequest, asked: Mapping[str, DoneReason]) -> bool:
     """Whether these suites are red, for the schedule and for the comparison."""
-    return DoneReason.REGRESSED in asked.values() and compare_trials(plan, request.suites).verdict is Verdict.REGRESSED
+    return (
+        DoneReason.REGRESSED in asked.values()
+        and compare_trials([replace(suite, plan=plan) for suite in request.suites]).verdict is Verdict.REGRESSED
+    )
 
 
 def simulate(

@@ -7,7 +7,7 @@ from typing import Any
 from zelda_ci.compare.comparison import compare_trials
 from zelda_ci.compare.gate import gate
 from zelda_ci.compare.schedule import SuiteTrials
-from zelda_ci.compare.sides import RunMetrics, read_metrics
+from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Comparison, GateResult
 from zelda_ci.domain.details import (
@@ -192,7 +192,7 @@ def compare_beside(base: Sequence[RunResult], head: Sequence[RunResult]) -> Comp
     names = sorted({run.suite for run in (*base, *head)})
 
     def of(runs: Sequence[RunResult], suite: str) -> tuple[RunMetrics, ...]:
-        return tuple(read_metrics(run) for run in runs if run.suite == suite)
+        return tuple(RunMetrics(run) for run in runs if run.suite == suite)
 
-    suites = [SuiteTrials(name, of(head, name), of(base, name)) for name in names]
-    return compare_trials(len(head) // len(names), suites)
+    plan = len(head) // len(names)
+    return compare_trials(SuiteTrials(name, of(head, name), of(base, name), plan=plan) for name in names)

@@ -11,9 +11,8 @@ from tests.unit.compare.adaptive import MIXED, PullRequest, Truth
 from tests.unit.compare.runs import efficiency, evaluation, fulfillment, gate_of, tool_usage, trials
 from tests.unit.compare.test_schedule import made
 from zelda_ci.compare.comparison import NOT_STORED, compare_trials
-from zelda_ci.compare.overall import NOT_BESIDE
-from zelda_ci.compare.schedule import SuiteTrials, next_trials
-from zelda_ci.compare.sides import RunMetrics, read_metrics
+from zelda_ci.compare.schedule import NOT_BESIDE, SuiteTrials, next_trials
+from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.comparison import Comparison, CriterionDelta, MeasureDelta, TrialSources, Verdict
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Measure, Metric
@@ -29,7 +28,7 @@ def of(
     base: tuple[RunMetrics, ...] = (),
     stored: tuple[RunMetrics, ...] = (),
 ) -> Comparison:
-    return compare_trials(PLAN, [SuiteTrials("alpha", head, base, stored)])
+    return compare_trials([SuiteTrials("alpha", head, base, stored)])
 
 
 def regressions(found: Comparison) -> list[str]:
@@ -57,7 +56,7 @@ def scored(label: str, *scores: float, tests: int = 50) -> tuple[RunMetrics, ...
     passed = CorrectnessDetails(passed=True, tests=TestSummary(runners=(runner,)))
     commands = evaluation(Metric.FUNCTIONAL_CORRECTNESS, passed, 100.0)
     found = ([fulfillment("P"), commands, tool_usage(score)] for score in scores)
-    return tuple(map(read_metrics, trials(*found, label=label)))
+    return tuple(map(RunMetrics, trials(*found, label=label)))
 
 
 def test_with_nothing_stored_only_what_passes_in_all_trials_is_unchanged():
@@ -69,7 +68,7 @@ def test_with_nothing_stored_only_what_passes_in_all_trials_is_unchanged():
     assert {(rows[each].verdict, rows[each].reasons) for each in (Measure.TOOL_USAGE, Measure.TESTS)} == {
         (Verdict.NEW, (NOT_STORED,))
     }
-    alone = tuple(map(read_metrics, trials(*[[tool_usage(20.0)]] * 3)))
+    alone = tuple(map(RunMetrics, trials(*[[tool_usage(20.0)]] * 3)))
     assert (of(head=alone).verdict, of(head=alone).suites[0].verdict) == (Verdict.UNCHANGED, Verdict.NEW)
     assert of(head=scored("head", 100, 100, 100)).suites[0].measures[-2].verdict is Verdict.UNCHANGED
 
@@ -77,9 +76,9 @@ def test_with_nothing_stored_only_what_passes_in_all_trials_is_unchanged():
 @pytest.mark.parametrize("stored", [[90.0], [90.0, 95.0], [90.0] * 6])
 def test_tool_usage_that_fell_as_far_as_the_trials_can_show_is_not_as_expected(stored):
     known = SuiteTrials("alpha", scored("head", 20, 25, 20), stored=scored("old", *stored))
-    assert {trial.side for trial in next_trials(PLAN, [known]).wanted} == {Side.HEAD, Side.BASE}
+    assert {trial.side for trial in next_trials([known]).wanted} == {Side.HEAD, Side.BASE}
     usual = replace(known, head=scored("head", *[stored[0] - 5] * 3))
-    assert next_trials(PLAN, [usual]).done == {"alpha": DoneReason.AS_EXPECTED}
+    assert next_trials([usual]).done == {"alpha": DoneReason.AS_EXPECTED}
 
 
 @pytest.mark.parametrize(
@@ -139,12 +138,12 @@ def test_side_by_side_it_is_proven_with_six_trials_each():
 
 def test_a_difference_of_a_single_trial_is_never_a_regression():
     plan = TrialPlan(first=1, looks=(2,))
-    found = compare_trials(plan, [SuiteTrials("alpha", head=made("F"), stored=made("P", label="old"))])
+    found = compare_trials([SuiteTrials("alpha", head=made("F"), stored=made("P", label="old"), plan=plan)])
     assert (found.verdict, first(found).verdict) == (Verdict.INCONCLUSIVE, Verdict.CHANGED)
     assert first(found).reasons == ("changed, not proven: more trials were wanted than were made",)
     assert regressions(found) == []
     old = made("P", label="old")
-    ended = compare_trials(plan, [SuiteTrials("alpha", made("F", "F"), stored=old, has_base=False)])
+    ended = compare_trials([SuiteTrials("alpha", made("F", "F"), stored=old, plan=plan, has_base=False)])
     assert (ended.verdict, first(ended).verdict) == (Verdict.CHANGED, Verdict.CHANGED)
 
 
@@ -156,23 +155,23 @@ def with_tests(*counts: int, label: str = "a") -> tuple[RunMetrics, ...]:
         details = CorrectnessDetails(passed=True, tests=TestSummary(runners=(runner,)))
         return evaluation(Metric.FUNCTIONAL_CORRECTNESS, details, 100.0)
 
-    return tuple(map(read_metrics, trials(*([result(count)] for count in counts), label=label)))
+    return tuple(map(RunMetrics, trials(*([result(count)] for count in counts), label=label)))
 
 
 def test_tests_that_are_gone_lead_to_more_trials_and_are_a_regression_once_proven():
     known = SuiteTrials("alpha", head=with_tests(1, 1, 1), stored=with_tests(50, 51, 50, label="old"))
-    step = next_trials(PLAN, [known])
+    step = next_trials([known])
     assert {wanted.side for wanted in step.wanted} == {Side.HEAD, Side.BASE}
     proven = replace(known, head=with_tests(*[1] * 10), base=with_tests(*[50] * 10, label="base"), stored=())
-    found = compare_trials(PLAN, [proven])
+    found = compare_trials([proven])
     assert (found.verdict, regressions(found)) == (Verdict.REGRESSED, ["regression"])
 
 
 def test_what_was_not_run_for_lack_of_money_is_inconclusive_never_unchanged():
     known = SuiteTrials("alpha", stored=made("P", "P", label="old"))
-    found = compare_trials(PLAN, [known])
+    found = compare_trials([known])
     assert (found.verdict, found.suites[0].reasons) == (Verdict.INCONCLUSIVE, ("not run",))
-    found = compare_trials(PLAN, [replace(known, head=made("P"))])
+    found = compare_trials([replace(known, head=made("P"))])
     assert found.verdict is Verdict.INCONCLUSIVE
 
 
@@ -180,14 +179,14 @@ def test_what_was_not_run_for_lack_of_money_is_inconclusive_never_unchanged():
 @pytest.mark.parametrize("has_base", [True, False])
 def test_stored_trials_blame_nobody_on_whatever_platform_and_whether_or_not_the_base_can_be_run(cli, has_base):
     head, stored = made("F", "F", "F", cli=cli), made(*["P"] * 200, label="old")
-    found = compare_trials(PLAN, [SuiteTrials("alpha", head, stored=stored, has_base=has_base)])
+    found = compare_trials([SuiteTrials("alpha", head, stored=stored, has_base=has_base)])
     assert (found.verdict, regressions(found)) == (Verdict.INCONCLUSIVE, [])
 
 
 def test_the_number_of_suites_shares_the_error():
     fallen = SuiteTrials("alpha", head=made(*["F"] * 6), base=made(*["P"] * 6, label="base"))
     others = [SuiteTrials(f"s{number}") for number in range(3)]
-    alone, among = compare_trials(PLAN, [fallen]), compare_trials(PLAN, [fallen, *others])
+    alone, among = compare_trials([fallen]), compare_trials([fallen, *others])
     one, four = first(alone).adjusted_p_value, first(among).adjusted_p_value
     assert one is not None
     assert four is not None
@@ -198,8 +197,8 @@ def test_suites_with_a_fixed_number_are_corrected_together_with_the_sum_of_their
     fixed, passes = 6, ["P"] * 6
     fallen = SuiteTrials("alpha", made(*["F"] * 6), made(*passes, label="base"), plan=fixed)
     calm = SuiteTrials("beta", made(*passes), made(*passes, label="base"), plan=fixed)
-    alone = first(compare_trials(PLAN, [fallen, calm]))
-    among = first(compare_trials(PLAN, [fallen, calm, SuiteTrials("gamma"), SuiteTrials("delta")]))
+    alone = first(compare_trials([fallen, calm]))
+    among = first(compare_trials([fallen, calm, SuiteTrials("gamma"), SuiteTrials("delta")]))
     # Criterion and score have the error of both suites: the other one's cannot show anything.
     assert alone.adjusted_p_value == pytest.approx(2 / comb(12, 6))
     assert among.adjusted_p_value == pytest.approx(4 / comb(12, 6))
@@ -209,14 +208,14 @@ def test_suites_with_a_fixed_number_are_corrected_together_with_the_sum_of_their
 
 def test_a_fixed_number_is_compared_with_trials_of_the_job_and_never_with_stored_ones():
     known = SuiteTrials("alpha", made(*["F"] * 9), stored=made(*["P"] * 20, label="old"), plan=9)
-    found = compare_trials(PLAN, [known])
+    found = compare_trials([known])
     assert (found.verdict, found.suites[0].verdict, found.suites[0].sources) == (Verdict.UNCHANGED, Verdict.NEW, None)
 
 
 def costing(cost: float, label: str, count: int, suite: str) -> tuple[RunMetrics, ...]:
     chance = random.Random(f"{suite}{label}")
     found = ([efficiency(cost=cost * chance.uniform(0.9, 1.1)), fulfillment("P")] for _ in range(count))
-    return tuple(map(read_metrics, trials(*found, label=label, suite=suite)))
+    return tuple(map(RunMetrics, trials(*found, label=label, suite=suite)))
 
 
 def costly(cost: float, base: float | None = None, suites: int = 5) -> list[SuiteTrials]:
@@ -238,22 +237,22 @@ def cost_of(found: Comparison) -> MeasureDelta:
 
 def test_a_cost_that_rose_over_all_suites_runs_the_base_of_every_suite_and_is_called_by_it_alone():
     """Not by the stored trials, however many: the price may have risen for everybody."""
-    assert len(next_trials(PLAN, costly(0.10)).done) == 5
+    assert len(next_trials(costly(0.10)).done) == 5
     risen = costly(0.20)
-    step = next_trials(PLAN, risen)
+    step = next_trials(risen)
     assert step.done == {}
     assert Counter((trial.suite, trial.side) for trial in step.wanted) == {
         (f"s{number}", Side.BASE): 3 for number in range(5)
     }
     for known in (risen, [*costly(0.20, 0.10)[:4], risen[4]]):
-        row = cost_of(found := compare_trials(PLAN, known))
+        row = cost_of(found := compare_trials(known))
         assert (row.verdict, row.gates, row.reasons) == (Verdict.INCONCLUSIVE, False, (NOT_BESIDE,))
         # Trials that were wanted for this leave no suite open.
         assert (found.verdict, {suite.verdict for suite in found.suites}) == (Verdict.UNCHANGED, {Verdict.UNCHANGED})
     for base, verdict in ((0.10, Verdict.REGRESSED), (0.20, Verdict.UNCHANGED)):
         known = costly(0.20, base)
-        assert len(next_trials(PLAN, known).done) == 5
-        row = cost_of(found := compare_trials(PLAN, known))
+        assert len(next_trials(known).done) == 5
+        row = cost_of(found := compare_trials(known))
         assert (row.verdict, row.gates) == (verdict, verdict is Verdict.REGRESSED)
         assert found.verdict is verdict
         # Of a single suite it is shown and says nothing.
@@ -263,11 +262,11 @@ def test_a_cost_that_rose_over_all_suites_runs_the_base_of_every_suite_and_is_ca
 def test_a_slower_hour_than_that_of_the_stored_trials_blames_nobody():
     def taking(seconds: float, label: str, count: int, suite: str) -> tuple[RunMetrics, ...]:
         found = ([efficiency(seconds=seconds + number, cost=0.1), fulfillment("P")] for number in range(count))
-        return tuple(map(read_metrics, trials(*found, label=label, suite=suite)))
+        return tuple(map(RunMetrics, trials(*found, label=label, suite=suite)))
 
     names = [f"s{number}" for number in range(10)]
     known = [SuiteTrials(name, head=taking(95, "b", 3, name), stored=taking(60, "a", 20, name)) for name in names]
-    found = compare_trials(PLAN, known)
+    found = compare_trials(known)
     row = next(row for row in found.overall if row.measure is Measure.DURATION)
     assert (row.verdict, row.gates, row.effect) == (Verdict.INCONCLUSIVE, False, "worse")
     assert (found.verdict, regressions(found)) == (Verdict.UNCHANGED, [])
@@ -281,7 +280,7 @@ def test_what_ends_a_suite_is_what_turns_the_check_red(tolerance):
     for fallen_to in (None, 0.0) * 5:
         request = PullRequest(chance, Truth(MIXED, chance.choice((0, 10)), gate=settings), 2, fallen_to)
         done = request.run()
-        found = compare_trials(PLAN, request.suites)
+        found = compare_trials(request.suites)
         red = {reason.suite for reason in gate_of(found).reasons}
         assert {name for name, why in done.items() if why is DoneReason.REGRESSED} == red
         assert {suite.suite for suite in found.suites if suite.verdict is Verdict.REGRESSED} == red
@@ -292,11 +291,11 @@ def test_what_ends_a_suite_is_what_turns_the_check_red(tolerance):
 
 def test_a_look_at_sides_that_cannot_be_compared_ends_no_suite_as_regressed():
     head, base = made(*["FP"] * 6), made(*["PP"] * 6, label="base")
-    assert next_trials(PLAN, [SuiteTrials("alpha", head, base)]).done == {"alpha": DoneReason.REGRESSED}
+    assert next_trials([SuiteTrials("alpha", head, base)]).done == {"alpha": DoneReason.REGRESSED}
     for differs in ({"prompt": "Do something else."}, {"undecided": "ignore"}):
         known = [SuiteTrials("alpha", head, made(*["PP"] * 6, label="base", **differs))]
-        assert DoneReason.REGRESSED not in next_trials(PLAN, known).done.values()
-        assert regressions(compare_trials(PLAN, known)) == []
+        assert DoneReason.REGRESSED not in next_trials(known).done.values()
+        assert regressions(compare_trials(known)) == []
 
 
 def test_a_budget_that_ends_blames_nobody_and_decides_nothing():
@@ -305,4 +304,4 @@ def test_a_budget_that_ends_blames_nobody_and_decides_nothing():
         request = PullRequest(chance, Truth(MIXED), 3)
         request.run(budget=10)
         assert request.sessions <= 10
-        assert compare_trials(PLAN, request.suites).verdict in {Verdict.UNCHANGED, Verdict.INCONCLUSIVE}
+        assert compare_trials(request.suites).verdict in {Verdict.UNCHANGED, Verdict.INCONCLUSIVE}

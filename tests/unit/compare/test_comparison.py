@@ -17,8 +17,7 @@ from tests.unit.compare.runs import (
     trials,
     unscored,
 )
-from zelda_ci.compare.comparison import compare
-from zelda_ci.compare.deltas import ONE_TRIAL_PROVES_NOTHING, SINGLE_TRIAL, TOO_FEW, TOO_NOISY
+from zelda_ci.compare.comparison import ONE_TRIAL_PROVES_NOTHING, SINGLE_TRIAL, TOO_FEW, TOO_NOISY, compare
 from zelda_ci.compare.questions import TOLERATED
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.evaluation import EvalResult

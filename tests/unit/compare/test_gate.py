@@ -47,7 +47,7 @@ def test_a_regression_is_red_with_a_sentence_for_each():
     found = gate_of(compared)
     assert found.exit_code == 1
     assert [gate_sentence(reason) for reason in found.reasons] == [
-        "alpha: criterion 'criterion 2' passed in 100 % of trials, now in 0 %",
+        "alpha: “criterion 2” was met in 10 of 10 sessions on the base and in 0 of 10 here (p = 1.1e-05)",
         "alpha: requirement fulfillment went from 100.0 to 50.0 points of 100",
     ]
     assert {reason.kind for reason in found.reasons} == {"regression"}
@@ -88,7 +88,7 @@ def test_each_suite_has_its_own_settings_taken_from_its_newest_run():
     assert recorded_settings(runs) == {"alpha": GateSettings(), "beta": lax}
 
 
-@pytest.mark.parametrize(("limit", "expected"), [(49.0, []), (50.0, []), (51.0, ["below the required 51.0"])])
+@pytest.mark.parametrize(("limit", "expected"), [(49.0, []), (50.0, []), (51.0, ["and at least 51.0 is required"])])
 def test_the_mean_score_must_reach_the_required_one(limit, expected):
     runs = judged("PP", "FF")
     found = sentences((runs), min_score=ScoreLimits(requirement_fulfillment=limit))
@@ -98,22 +98,22 @@ def test_the_mean_score_must_reach_the_required_one(limit, expected):
 def test_a_required_score_that_cannot_be_had_is_red_with_the_reason():
     runs = trials([unscored(Metric.TOOL_USAGE)])
     assert sentences((runs), min_score=ScoreLimits(tool_usage=70)) == [
-        "alpha: tool usage has no score though at least 70.0 is required: the judge did not answer"
+        "alpha: tool usage has no value, and at least 70.0 is required: the judge did not answer"
     ]
 
 
 @pytest.mark.parametrize(
     ("trials_", "words"),
     [
-        (["PF", "PF", "PP"], "failed in 2 of 3 trials"),
-        (["PF", "PP"], "failed in 1 of 2 trials"),
+        (["PF", "PF", "PP"], "is not met in 2 of 3 sessions"),
+        (["PF", "PP"], "is not met in 1 of 2 sessions"),
         (["PF", "PP", "PP"], None),
-        (["PF"], "failed in the only trial"),
-        (["PU"], "failed in the only trial"),
+        (["PF"], "is not met"),
+        (["PU"], "is not met"),
     ],
 )
 def test_without_a_required_score_a_criterion_that_fails_in_half_of_its_trials_is_red(trials_, words):
-    assert sentences(judged(*trials_)) == ([f"alpha: criterion 'criterion 2' {words}"] if words else [])
+    assert sentences(judged(*trials_)) == ([f"alpha: “criterion 2” {words}"] if words else [])
     # A required score speaks for its criteria.
     assert sentences((judged(*trials_)), min_score=ScoreLimits(requirement_fulfillment=50)) == []
     assert sentences((judged(*trials_)), fail_on=("regression",)) == []
@@ -127,7 +127,7 @@ def test_a_criterion_that_was_not_judged_does_not_fail_and_leaves_the_suite_inco
     for settings in (GateSettings(), GateSettings(fail_on=())):
         found = gate(batch(judged("P?", "PP")), {"alpha": settings})
         assert [(reason.kind, gate_sentence(reason)) for reason in found.reasons] == [
-            ("incomplete", "alpha: INCOMPLETE in 1 of 2 trials: not judged: criterion 2")
+            ("incomplete", "alpha: not judged completely in 1 of 2 sessions: not judged: criterion 2")
         ]
         assert found.exit_code == 2
     # It outweighs what failed, and what the base shows.
@@ -135,7 +135,7 @@ def test_a_criterion_that_was_not_judged_does_not_fail_and_leaves_the_suite_inco
     assert gate(batch(judged("P?"), judged("P?")), {}).exit_code == 2
 
 
-FELL_SHORT = "alpha: build, tests or coverage fell short in the only trial"
+FELL_SHORT = "alpha: build, tests or coverage fall short"
 
 
 @pytest.mark.parametrize("score", [0.0, 100.0])
@@ -147,7 +147,7 @@ def test_a_command_that_fails_is_red_whatever_the_score_and_the_required_one(sco
 
 def test_commands_that_fail_in_half_of_the_trials_are_red():
     good, bad = [correctness()], [correctness(100.0, passed=False)]
-    assert sentences(trials(good, bad)) == ["alpha: build, tests or coverage fell short in 1 of 2 trials"]
+    assert sentences(trials(good, bad)) == ["alpha: build, tests or coverage fall short in 1 of 2 sessions"]
     assert sentences(trials(good, good, bad)) == []
     assert sentences((trials(bad)), fail_on=("regression",)) == []
 
@@ -172,7 +172,7 @@ def test_other_metrics_are_red_only_below_a_required_score_and_broken_runs_not_a
 )
 def test_sessions_that_mostly_end_at_a_limit_are_red(status, words):
     runs = trials([fulfillment("P")], status=status)
-    assert sentences(runs) == [f"alpha: the session {words} in the only trial"]
+    assert sentences(runs) == [f"alpha: the session {words}"]
     assert sentences([*runs, *judged("P", "P", label="b")]) == []
 
 
@@ -180,7 +180,7 @@ def test_only_scores_below_what_their_suite_asks_for_count_against_a_run_alone()
     strict = GateSettings(min_score=ScoreLimits(requirement_fulfillment=60))
     runs = [*judged("PF", gate=strict), *judged("FF", suite="beta")]
     (reason,) = missed_minimums(runs).reasons
-    assert gate_sentence(reason) == "alpha: requirement fulfillment is 50.0, below the required 60.0"
+    assert gate_sentence(reason) == "alpha: requirement fulfillment is 50.0, and at least 60.0 is required"
     assert missed_minimums(judged("PP", gate=strict)).exit_code == 0
     lax = GateSettings(fail_on=("regression",), min_score=strict.min_score)
     assert missed_minimums(judged("FF", gate=lax)).exit_code == 0
@@ -195,7 +195,7 @@ def both(heads, bases, stored=(), **settings) -> tuple[list[str], list[tuple[str
     return reds(found), [(gate_sentence(each.reason), each.because) for each in found.uncounted]
 
 
-FAILS = "alpha: criterion 'criterion 2' failed in 2 of 2 trials"
+FAILS = "alpha: “criterion 2” is not met in 2 of 2 sessions"
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_what_is_not_proven_says_how_much_worse_it_may_be():
     heads, bases = judged(*["F"] * 6, *["P"] * 4), judged(*["P"] * 8, *["F"] * 2)
     (sentence,) = uncounted_sentences(gate(batch(heads, bases), {}))
     assert sentence == (
-        "alpha: criterion 'criterion 1' failed in 6 of 10 trials: not proven to be worse than on the base "
+        "alpha: “criterion 1” is not met in 6 of 10 sessions: not proven to be worse than on the base "
         "(8 of 10 there, 4 of 10 here: between 67 points worse and 2 points better)"
     )
     (alone,) = gate(batch(heads, judged("P")), {}).uncounted
@@ -246,7 +246,7 @@ def test_an_interval_is_worded_by_what_is_better(interval, better, words):
 
 def test_a_criterion_that_must_pass_is_red_whatever_the_base_does():
     heads = judged("FF", "FF", "FP", must_pass=("criterion 2",))
-    sentence = "alpha: criterion 'criterion 2' failed in 2 of 3 trials"
+    sentence = "alpha: “criterion 2” is not met in 2 of 3 sessions"
     for bases in (judged("FF", "FF"), judged("PP"), ()):
         reasons, uncounted = both(heads, bases)
         assert (reasons, len(uncounted)) == ([sentence], 1)
@@ -304,7 +304,7 @@ def test_sessions_at_a_limit_are_red_where_those_beside_them_are_proven_to_end_t
     late, good = [
         trials(*[[fulfillment("P")]] * 6, status=status, label=status) for status in ("timedOut", "completed")
     ]
-    assert both(late, good) == (["alpha: the session ran out of time in 6 of 6 trials"], [])
+    assert both(late, good) == (["alpha: 6 of 6 sessions ran out of time"], [])
     assert both(late, (), good)[1][0][1] is Uncounted.NOT_PROVEN
     assert both(late[:2], good[:2])[1][0][1] is Uncounted.NOT_PROVEN
     assert both(late, late)[1][0][1] is Uncounted.ON_BASE
@@ -313,7 +313,7 @@ def test_sessions_at_a_limit_are_red_where_those_beside_them_are_proven_to_end_t
 
 def test_a_required_score_is_red_unless_the_base_does_not_reach_it_either():
     wanted = {"min_score": ScoreLimits(requirement_fulfillment=80)}
-    low = "alpha: requirement fulfillment is 50.0, below the required 80.0"
+    low = "alpha: requirement fulfillment is 50.0, and at least 80.0 is required"
     assert both(judged("PF"), judged("FP"), **wanted) == ([], [(low, Uncounted.ON_BASE)])
     assert both(judged("PF"), judged("PP"), **wanted) == ([low], [])
     assert both(judged("PF"), (), **wanted) == ([low], [])

@@ -2,8 +2,8 @@
 
 from tests.unit.compare.runs import fulfillment, gate_of, judged, trials
 from tests.unit.compare.test_acceptance import acceptance, red
-from zelda_ci.compare.acceptance import accept
 from zelda_ci.compare.comparison import compare
+from zelda_ci.compare.gate import accept
 
 
 def test_rows_over_all_suites_never_gate_between_mixed_sides() -> None:

@@ -8,15 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.compare.exact_tests import OneSided, fisher_exact
-from zelda_ci.compare.multiplicity import ALPHA, Hypothesis, adjust, reachable, significant
+from zelda_ci.compare.exact_tests import ALPHA, Hypothesis, OneSided, adjust, fisher_exact, reachable, significant
 
 probabilities = st.floats(1e-6, 1)
 
 
 def of(*tests) -> list[Hypothesis]:
     """Each test is (p, floor) or (p, floor, weight)."""
-    return [Hypothesis(OneSided(p, floor), *weight) for p, floor, *weight in tests]
+    return [(OneSided(p, floor), *(weight or [1.0])) for p, floor, *weight in tests]
 
 
 def closed_test(p_values, weights) -> list[float]:
@@ -91,7 +90,7 @@ def test_the_chance_of_any_false_call_counted_over_all_arrangements_is_within_th
     wrong = 0.0
     for arrangement in product(*(range(max(0, total - 5), min(total, 5) + 1) for total in passes)):
         tests = [fisher_exact(total - new, 5, new, 5).lower for total, new in zip(passes, arrangement, strict=True)]
-        found = adjust(list(map(Hypothesis, tests, weights)), alpha)
+        found = adjust(list(zip(tests, weights, strict=True)), alpha)
         if any(significant(p, alpha) for p in found):
             wrong += prod(map(chance_of, passes, arrangement))
     assert 0 < wrong <= alpha * (1 + 1e-9)

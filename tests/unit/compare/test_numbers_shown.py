@@ -1,6 +1,5 @@
 """What is shown or forecast beside verdicts: figures, durations, trials to come, and pairs of different suites."""
 
-from dataclasses import replace
 from datetime import timedelta
 from itertools import zip_longest
 from typing import Any
@@ -23,7 +22,7 @@ from zelda_ci.compare.figures import figure_deltas
 from zelda_ci.compare.gate import gate
 from zelda_ci.compare.schedule import SuiteTrials, to_decide, trials_to_come
 from zelda_ci.compare.shards import expected_to_take, trial_seconds
-from zelda_ci.compare.sides import read_metrics
+from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.comparison import NotJudged, Verdict
 from zelda_ci.domain.measures import Metric
@@ -44,9 +43,9 @@ MEASURED = CorrectnessDetails(
 def test_figures_are_means_of_the_trials_that_have_them_and_a_tool_that_is_not_named_was_not_called() -> None:
     found = evaluation(Metric.FUNCTIONAL_CORRECTNESS, MEASURED, 50.0)
     judge = JudgeUsage(models={"m": ModelUsage(input_tokens=7, output_tokens=3, cost_usd=0.5)})
-    old = [read_metrics(each) for each in trials([efficiency(tools={"Read": 2, "Bash": 1})], [efficiency()])]
+    old = [RunMetrics(each) for each in trials([efficiency(tools={"Read": 2, "Bash": 1})], [efficiency()])]
     new = [
-        read_metrics(each.replace(judge=judge))
+        RunMetrics(each.replace(judge=judge))
         for each in trials([efficiency(tools={"Bash": 5}, tokens=11), found], label="b")
     ]
     figures = {
@@ -66,7 +65,7 @@ def test_figures_are_means_of_the_trials_that_have_them_and_a_tool_that_is_not_n
     assert figures["judge.tokens"] == (None, 10.0, None)
     assert {each.change for each in figure_deltas(old, new, comparable=False)} == {None}
     failed = evaluation(Metric.FUNCTIONAL_CORRECTNESS, CorrectnessDetails(passed=False, build=command("make", 2)), 0.0)
-    (shown, *_) = figure_deltas(old, [read_metrics(run([failed]))], comparable=True)
+    (shown, *_) = figure_deltas(old, [RunMetrics(run([failed]))], comparable=True)
     assert (shown.name, shown.candidate) == ("build", 0.0)
 
 
@@ -94,16 +93,16 @@ def test_a_trial_takes_the_median_of_the_newest_that_say_something_and_others_wh
 def test_the_fewest_and_the_most_trials_that_will_run_are_told() -> None:
     plan = TrialPlan(first=3, looks=(6, 16))
     suites = [
-        SuiteTrials("new"),
-        SuiteTrials("begun", head=made("P", "F", "P", suite="begun")),
-        SuiteTrials("done", head=made("P", "P", "P", suite="done")),
-        SuiteTrials("alone", has_base=False),
+        SuiteTrials("new", plan=plan),
+        SuiteTrials("begun", head=made("P", "F", "P", suite="begun"), plan=plan),
+        SuiteTrials("done", head=made("P", "P", "P", suite="done"), plan=plan),
+        SuiteTrials("alone", plan=plan, has_base=False),
         SuiteTrials("fixed", plan=2),
     ]
-    assert trials_to_come(plan, suites) == {
+    assert trials_to_come(suites) == {
         "new": (3, 32), "begun": (9, 29), "done": (0, 0), "alone": (3, 16), "fixed": (4, 4),
     }  # fmt: skip
-    assert [to_decide(replace(suite, plan=suite.plan or plan)) for suite in suites] == [12, 12, 12, 0, 4]
+    assert [to_decide(suite) for suite in suites] == [12, 12, 12, 0, 4]
 
 
 def test_the_only_suites_of_two_sides_may_be_paired_and_never_gate() -> None:

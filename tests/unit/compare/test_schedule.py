@@ -7,9 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.unit.compare.runs import judged
-from zelda_ci.compare.looks import looks_of
 from zelda_ci.compare.schedule import SuiteTrials, Wanted, next_trials
-from zelda_ci.compare.sides import RunMetrics, read_metrics, sides
+from zelda_ci.compare.sides import RunMetrics, sides
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.trials import DoneReason, Plan, Side, TrialPlan
 
@@ -19,19 +18,19 @@ PLAN = TrialPlan()
 def made(*verdicts: str, label: str = "head", **config: object) -> tuple[RunMetrics, ...]:
     """One trial per argument, numbered from 1."""
     runs = judged(*verdicts, label=label, **config)
-    return tuple(read_metrics(run.replace(trial=number)) for number, run in enumerate(runs, start=1))
+    return tuple(RunMetrics(run.replace(trial=number)) for number, run in enumerate(runs, start=1))
 
 
 def wanted(trials: SuiteTrials, plan: Plan = PLAN) -> list[tuple[Side, int]]:
-    return [(trial.side, trial.number) for trial in next_trials(plan, [trials]).wanted]
+    return [(trial.side, trial.number) for trial in next_trials([replace(trials, plan=plan)]).wanted]
 
 
 def step(trials: SuiteTrials, plan: Plan = PLAN) -> DoneReason | list[tuple[Side, int]]:
-    return next_trials(plan, [trials]).done.get(trials.suite) or wanted(trials, plan)
+    return next_trials([replace(trials, plan=plan)]).done.get(trials.suite) or wanted(trials, plan)
 
 
 def test_each_suite_has_its_first_trials_of_the_head_in_turn():
-    found = next_trials(PLAN, [SuiteTrials("a"), SuiteTrials("b")])
+    found = next_trials([SuiteTrials("a"), SuiteTrials("b")])
     assert found.wanted == tuple(Wanted(suite, Side.HEAD, number) for number in (1, 2, 3) for suite in "ab")
     assert found.done == {}
 
@@ -89,7 +88,7 @@ def test_the_last_look_is_made_only_where_the_suite_alone_would_be_called_by_now
 
     def after(failed: int, *looks: int) -> DoneReason | int:
         head, base = made(*["F"] * failed, *["P"] * (10 - failed)), made(*["P"] * 10, label="base")
-        found = next_trials(TrialPlan(looks=looks), [SuiteTrials("alpha", head=head, base=base), *others], {"alpha"})
+        found = next_trials([SuiteTrials("alpha", head, base, plan=TrialPlan(looks=looks)), *others], {"alpha"})
         return found.done.get("alpha") or len(found.wanted)
 
     # Of as many trials, three failures are unusual and no call, and five are one for a suite alone.
@@ -118,8 +117,8 @@ def test_trials_under_way_keep_their_numbers():
 def test_trials_of_two_machines_with_one_id_are_two_and_one_that_is_given_twice_is_one():
     one, two = judged("P", label="a") + judged("P", label="a")
     elsewhere = two.replace(batch_id="of another machine")
-    assert step(SuiteTrials("alpha", head=tuple(map(read_metrics, (one, one))))) == [(Side.HEAD, 2), (Side.HEAD, 3)]
-    assert step(SuiteTrials("alpha", head=tuple(map(read_metrics, (one, elsewhere))))) == [(Side.HEAD, 2)]
+    assert step(SuiteTrials("alpha", head=tuple(map(RunMetrics, (one, one))))) == [(Side.HEAD, 2), (Side.HEAD, 3)]
+    assert step(SuiteTrials("alpha", head=tuple(map(RunMetrics, (one, elsewhere))))) == [(Side.HEAD, 2)]
     assert sides([one, one, elsewhere])["alpha"].trials.valid == 2
 
 
@@ -135,7 +134,7 @@ def test_a_number_is_the_fixed_design_and_stored_trials_stand_for_none_of_the_ba
 
 
 def test_a_suite_may_have_a_plan_of_its_own():
-    found = next_trials(PLAN, [SuiteTrials("a", plan=TrialPlan(first=1)), SuiteTrials("b")])
+    found = next_trials([SuiteTrials("a", plan=TrialPlan(first=1)), SuiteTrials("b")])
     assert [trial.suite for trial in found.wanted] == ["a", "b", "b", "b"]
 
 
@@ -148,7 +147,7 @@ def test_the_looks_of_a_suite_never_spend_more_than_its_share(has_base, first, l
     counts = tuple(sorted(looks))[:10]
     assume(first < counts[-1])
     plan = TrialPlan(first=first, looks=counts)
-    found = looks_of(plan, has_base=has_base)
+    found = SuiteTrials("alpha", plan=plan, has_base=has_base).looks
     assert [look.head for look in found] == list(plan.counts)
     assert sum(look.weight for look in found) <= 1 + 1e-9
     for look in found:

@@ -22,6 +22,7 @@ COVERED = [
     ("a[[b", "a[[b"),
     (r"\*.py", "*.py"),
     ("src/[[x]a.py", "src/[a.py"),
+    ("*.py", "src/no-utf-8-\udcff.py"),
 ]
 
 NOT_COVERED = [

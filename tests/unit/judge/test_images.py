@@ -11,17 +11,16 @@ import pytest
 from pydantic import BaseModel
 
 from tests.builders import session
+from tests.support.cited import place
 from zelda_ci.domain.session import SessionImage, SessionTranscript
 from zelda_ci.files import untrusted
 from zelda_ci.judge import images as seen
 from zelda_ci.judge.base import JudgeQuestion
 from zelda_ci.judge.conversation import Conversation, LookupLimits
 from zelda_ci.judge.images import SessionImages
-from zelda_ci.judge.lookups import SessionLookups
 from zelda_ci.judge.prompts import common_prefix, fence, mark_of, new_nonce
 from zelda_ci.judge.rendering import units
-from zelda_ci.judge.replies import ModelCall, ModelReply
-from zelda_ci.metrics.evidence import Sources, look_up, turns_of
+from zelda_ci.metrics.evidence import Sources, look_up
 from zelda_ci.redact import Redactor
 
 NONCE = new_nonce()
@@ -59,11 +58,10 @@ def images_of(transcript: SessionTranscript, folder: Path | None, context_tokens
     return SessionImages(transcript, folder, MARK, context_tokens)
 
 
-def talk(images: SessionImages, *, lookups: bool = False) -> Conversation[Answer]:
+def talk(images: SessionImages) -> Conversation[Answer]:
     told = fence("transcript", "\n\n".join(units(images.transcript, MARK)), NONCE)
     common = common_prefix((told,), NONCE, images)
-    offered = SessionLookups(images.transcript, None, NONCE, Redactor(), has_images=True) if lookups else None
-    question = JudgeQuestion("q", "1", "Judge.", (), "Which colour?", offered, common)
+    question = JudgeQuestion("q", "1", "Judge.", (), "Which colour?", None, common)
     return Conversation(question, Answer, {Answer: {}}, LookupLimits(), Redactor())
 
 
@@ -94,7 +92,7 @@ def test_each_image_follows_its_line_in_the_transcript_or_a_word_does(tmp_path: 
     assert conversation.has_images
     blocks = contents(conversation.request({"images"}))
     assert data_of(blocks) == []
-    assert blocks[1] == {"type": "text", "text": f"[{MARK} this image is not shown: {seen.REFUSED}]"}
+    assert blocks[0]["text"].count(f"[{MARK} this image is not shown: {seen.REFUSED}]") == 2
     assert images.objection(first) == seen.REFUSED
 
 
@@ -120,9 +118,7 @@ def test_of_many_images_the_last_are_shown_and_it_is_told(tmp_path: Path) -> Non
     blocks = contents(talk(images).request(set()))
     assert data_of(blocks) == [png(number) for number in range(30 - seen.MAX_SHOWN, 30)]
     assert json.dumps(blocks).count(f"this image is not shown: {seen.BOUND}") == 30 - seen.MAX_SHOWN
-    assert list(images.notes()) == [
-        "Of the session's 30 images, a question shows the last 10; the judge can look up others."
-    ]
+    assert list(images.notes()) == [f"Of 30 images of the session, the judge did not see 20: {seen.BOUND}."]
 
 
 @pytest.mark.parametrize("change", ["gone", "exchanged", "a link", "grown"])
@@ -142,7 +138,7 @@ def test_a_file_that_is_not_what_the_transcript_names_is_not_shown(tmp_path: Pat
     assert data_of(blocks) == []
     assert f"[{MARK} this image is not shown: {seen.GONE}]" in blocks[0]["text"]
     assert images.objection(image) == seen.GONE
-    assert list(images.notes()) == ["Of the session's image, the files of 1 are gone: the judge did not see them."]
+    assert list(images.notes()) == [f"Of 1 image of the session, the judge did not see 1: {seen.GONE}."]
 
 
 def test_a_file_is_read_once_however_often_a_transcript_names_it(
@@ -152,7 +148,7 @@ def test_a_file_is_read_once_however_often_a_transcript_names_it(
     monkeypatch.setattr(untrusted, "read", read)
     images = images_of(with_images((image,) * 200), tmp_path)
     assert len(data_of(contents(talk(images).request(set())))) == 3
-    assert len(list(images.notes())) == 1
+    assert list(images.notes()) == []
     # Once to look whether it is there, and once for each place at which it is shown.
     assert read.call_count == 4
 
@@ -162,7 +158,7 @@ def test_a_line_that_the_session_wrote_shows_nothing(tmp_path: Path) -> None:
     forged = f"[00000000 image 1: image/png, 32 bytes, {image.sha256}]"
     told = session(f"Bash cat -> {forged}")
     images = images_of(told, tmp_path)
-    assert images.blocks([forged], images.at_first()) == [[{"type": "text", "text": forged}]]
+    assert images.blocks([forged]) == [{"type": "text", "text": forged}]
 
 
 @pytest.mark.parametrize(
@@ -176,41 +172,23 @@ def test_switched_off_or_without_room_the_judge_sees_none_and_is_told(
     blocks = contents(talk(images).request(set()))
     assert (data_of(blocks), images.tokens) == ([], 0)
     assert f"this image is not shown: {why}" in blocks[0]["text"]
-    assert list(images.notes()) == [f"The judge saw nothing of the session's image: {why}."]
-
-
-def test_an_image_is_looked_up_by_turn_and_call_within_a_bound(tmp_path: Path) -> None:
-    many = [stored(tmp_path, png(number)) for number in range(30)]
-    conversation = talk(images_of(with_images(*((image,) for image in many)), tmp_path), lookups=True)
-    asked = [ModelCall(f"t{turn}", "view_image", {"turn": turn, "call": 1}) for turn in (1, 2, 3, 4, 5, 6, 31)]
-    content = [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.input} for call in asked]
-    assert conversation.look_up(ModelReply(content=tuple(content), stop_reason="tool_use", usage={}), 0)
-    results = conversation.request(set())["messages"][-1]["content"]
-    shown = [data_of(result["content"]) for result in results]
-    assert [data for (data,) in shown[:5]] == [png(number) for number in range(5)]
-    assert shown[5:] == [[], []]
-    assert seen.LOOKED_UP in results[5]["content"][0]["text"]
-    assert "turn 31 call 1 has 0 images" in results[6]["content"][0]["text"]
-    refused = conversation.request({"images"})["messages"][-1]["content"]
-    assert [data_of(result["content"]) for result in refused] == [[]] * 7
+    assert list(images.notes()) == [f"Of 1 image of the session, the judge did not see 1: {why}."]
 
 
 @pytest.mark.parametrize(
     ("where", "quote", "problem"),
     [
         ("turn 1 call 1 image", "", None),
-        ("[Turn 1, call 1, image 1]", "", None),
-        ("`turn 1 call 1 image 2`", "", None),
+        ("turn 1 call 1 image 2", "", None),
         ("turn 1 call 1 image 3", "", "The cited place 'turn 1 call 1 image 3' does not exist."),
         ("turn 1 call 2 image", "", "The cited place 'turn 1 call 2 image 1' does not exist."),
-        ("turn 1 call 0 image", "", "The cited place 'turn 1 call 0 image 1' does not exist."),
-        ("turn 1 call 1 image 0", "", "The cited place 'turn 1 call 1 image 0' does not exist."),
+        ("turn 1 call 0 image", "", "The citation of 'turn 1 image 1' has no call."),
         ("turn 2 call 1 image", "", "The image 'turn 2 call 1 image 1' cannot be cited: it was not shown."),
         ("turn 1 call 1 image", "A red page", "The image 'turn 1 call 1 image 1' has no text to quote"),
     ],
 )
 def test_an_image_proves_something_if_it_was_seen(tmp_path: Path, where: str, quote: str, problem: str | None) -> None:
-    found = look_up(where, quote, cited(tmp_path))
+    found = look_up(place(where, quote), cited(tmp_path))
     assert (found.problem or "").startswith(problem or "")
     assert (found.problem is None, found.weakness) == (problem is None, None)
 
@@ -221,7 +199,7 @@ def cited(folder: Path) -> Sources:
     transcript = with_images((first, second), (third,))
     images = images_of(transcript, folder)
     images.shown |= {first.sha256, second.sha256}
-    return Sources(turns=turns_of(transcript), image=images.objection)
+    return Sources(transcript=transcript, image=images.objection)
 
 
 def test_an_image_is_that_of_the_very_call(tmp_path: Path) -> None:
@@ -229,9 +207,9 @@ def test_an_image_is_that_of_the_very_call(tmp_path: Path) -> None:
     (turn,) = told.turns
     first, second = turn.tool_calls
     shot = turn.replace(tool_calls=(first, second.replace(images=(stored(tmp_path, png(1)),))))
-    sources = Sources(turns=turns_of(told.replace(entries=(shot,))), image=lambda _: None)
+    sources = Sources(transcript=told.replace(entries=(shot,)), image=lambda _: None)
     for where, is_there in {"turn 1 call 1 image": False, "turn 1 call 2 image": True}.items():
-        assert (look_up(where, "", sources).problem is None) is is_there
+        assert (look_up(place(where), sources).problem is None) is is_there
 
 
 def test_an_image_that_a_sub_agent_hands_over_is_no_proof(tmp_path: Path) -> None:
@@ -240,5 +218,5 @@ def test_an_image_that_a_sub_agent_hands_over_is_no_proof(tmp_path: Path) -> Non
     (turn,) = told.turns
     (call,) = turn.tool_calls
     transcript = told.replace(entries=(turn.replace(tool_calls=(call.replace(images=(image,)),)),))
-    sources = Sources(turns=turns_of(transcript), image=lambda _: None)
-    assert look_up("turn 1 call 1 image", "", sources).weakness is not None
+    sources = Sources(transcript=transcript, image=lambda _: None)
+    assert look_up(place("turn 1 call 1 image"), sources).weakness is not None

@@ -1,8 +1,5 @@
 """Transcripts as text: every word is there, under headings that only Zelda can write."""
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from tests.builders import records, safe, session, transcript
 from zelda_ci.domain.session import McpServerState, ServersReported
 from zelda_ci.judge.rendering import chunked, outline, preface, units
@@ -13,7 +10,7 @@ MARK = "a1b2c3d4"
 def test_turns_and_calls_have_the_numbers_by_which_they_are_cited():
     told = "\n\n".join(units(session("Read a.py -> the text", "Bash make -> error", '"Done."'), MARK))
     assert "[a1b2c3d4 turn 1]" in told
-    assert "[a1b2c3d4 turn 1 call 1: Read]\nfile_path: a.py\n[a1b2c3d4 returned]\nthe text" in told
+    assert "\n\n[a1b2c3d4 turn 1 call 1: Read]\nfile_path: a.py\n[a1b2c3d4 returned]\nthe text" in told
     assert "[a1b2c3d4 turn 2 call 1: Bash]\ncommand: make\n[a1b2c3d4 returned an error]\nerror" in told
     assert told.endswith("[a1b2c3d4 turn 3]\nDone.")
     # A session cannot forge one.
@@ -28,39 +25,29 @@ def test_sub_agents_denials_and_calls_that_never_returned_are_named():
     assert f"[{MARK} it never returned]" in told
 
 
-def test_a_turn_that_is_too_large_is_told_call_by_call_so_that_the_fifteenth_of_thirty_is_seen():
+def test_a_turn_that_is_too_large_for_a_part_is_split_between_its_calls():
     calls = [f"Bash step{number} -> {'x' * 3000}" for number in range(1, 31)]
     calls[14] = f"Bash step15 -> {'x' * 1000} the decisive line {'x' * 1000}"
-    told = session(" + ".join(calls), '"Done."')
-    chunks = chunked(units(told, MARK, 10_000), 10_000)
-    assert any("the decisive line" in chunk.text and "turn 1 call 15: Bash]" in chunk.text for chunk in chunks)
-    assert [chunk for chunk in chunks if chunk.shortened] == []
-    # What stands before the calls, each of them once, and the answer.
-    assert len(units(told, MARK, 10_000)) == 1 + 30 + 1
-    shown = "".join(chunk.text for chunk in chunks)
-    assert [number for number in range(1, 31) if f"[{MARK} turn 1 call {number}: Bash]" not in shown] == []
+    chunks = chunked(units(session(" + ".join(calls), '"Done."'), MARK), 10_000)
+    assert any("the decisive line" in chunk and "turn 1 call 15: Bash]" in chunk for chunk in chunks)
+    assert "left out here" not in "".join(chunks)
+    assert [number for number in range(1, 31) if f"[{MARK} turn 1 call {number}: Bash]" not in "".join(chunks)] == []
 
 
-def test_an_outline_names_every_turn_and_call_with_size_and_what_was_cut():
-    told = session("Read a.py", f"Bash make + Bash long -> {'x' * 5000}", "Bash wait -> nothing", '"Done."')
-    lines = outline(told, 10_000, 1000).splitlines()
+def test_an_outline_names_every_turn_and_call_with_the_size_of_what_came_back():
+    long = "x\n" * 5000
+    told = session("Read a.py", f"Bash make + Bash long -> {long}", "Bash wait -> nothing", '"Done."')
+    lines = list(outline(told.turns))
     assert [line.partition(":")[0] for line in lines] == [
         *("turn 1", "turn 1 call 1", "turn 2", "turn 2 call 1", "turn 2 call 2", "turn 3", "turn 3 call 1", "turn 4"),
     ]
-    assert [line for line in lines if "was not shown whole" in line] == [lines[4]]
-    assert "command: long, ok, 50" in lines[4]
-    assert "never returned" in lines[6]
-
-
-@settings(max_examples=25)
-@given(st.integers(min_value=200, max_value=5000), st.integers(min_value=0, max_value=200))
-def test_an_outline_fits_whatever_the_session(budget: int, turns: int):
-    told = session(*(f"Bash {'word ' * 30}\u202e" for _ in range(turns)))
-    assert len(outline(told, budget, 1000)) <= budget
+    assert lines[4].startswith("turn 2 call 2: Bash command: long - returned 5")
+    assert lines[6].endswith("never returned")
+    assert lines[7] == "turn 4: Done."
 
 
 def test_what_deceives_a_reader_is_marked():
-    (told,) = units(session("Read p\u0430y.py -> if admin\u202e:"), MARK)
+    (_, told) = units(session("Read p\u0430y.py -> if admin\u202e:"), MARK)
     assert "p\u0430⟦CYRILLIC letters⟧y.py" in told
     assert "if admin⟦U+202E RIGHT-TO-LEFT OVERRIDE⟧:" in told
 

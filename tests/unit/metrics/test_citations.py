@@ -1,11 +1,17 @@
 """Citations: the place exists and the quote stands there, or the citation does not hold."""
 
+from typing import Any
+
+import anthropic
 import pytest
 
 from tests.builders import session
-from zelda_ci.metrics.citable import patch_lines
-from zelda_ci.metrics.evidence import Sources, look_up, sections, turns_of
+from tests.support.cited import place
+from zelda_ci.metrics.citable import patch_lines, sections
+from zelda_ci.metrics.evidence import Sources, look_up
 from zelda_ci.metrics.quotes import Standing
+from zelda_ci.metrics.requirement_fulfillment import Verdicts
+from zelda_ci.metrics.tool_usage import ToolFindings
 
 PATCH = """\
 diff --git a/shop/cart.py b/shop/cart.py
@@ -22,10 +28,10 @@ similarity index 90%
 FILE = "".join(f"line {number} of the file\n" for number in range(1, 21))
 SOURCES = Sources(
     {"shop/cart.py": FILE},
-    sections(PATCH),
-    turns_of(session("Read a.py -> found it", 'Bash "make  test" -> 3 passed')),
+    PATCH,
+    session("Read a.py -> found it", 'Bash "make  test" -> 3 passed'),
     "testCommand `make test` ended with exit code 0.",
-    {"README.md": "# Shop\nOpen daily.\n"}.get,
+    unchanged={"README.md": "# Shop\nOpen daily.\n"}.get,
 )
 
 
@@ -36,13 +42,11 @@ SOURCES = Sources(
         ("shop/cart.py:3", "3 of   the file"),
         ("shop/cart.py:3", "line 5 of the file"),
         ("patch:shop/cart.py", "return 2"),
-        ("patch:shop/cart.py:7", "return 2"),
         ("patch:new name.txt", "hello"),
-        ("new name.txt:1", "hello"),
     ],
 )
 def test_what_is_there_holds(where, quote):
-    assert look_up(where, quote, SOURCES).problem is None
+    assert look_up(place(where, quote), SOURCES).problem is None
 
 
 @pytest.mark.parametrize(
@@ -50,7 +54,6 @@ def test_what_is_there_holds(where, quote):
     [
         ("shop/cart.py:3", "line 9 of the file", "The quote is not found at 'shop/cart.py:3'"),
         ("shop/cart.py:19-25", "line 19", "The cited place 'shop/cart.py:19-25' does not exist."),
-        ("shop/cart.py:0", "line 1", "The cited place 'shop/cart.py:0' does not exist."),
         ("shop/cart.py:4-3", "line 4", "The cited place 'shop/cart.py:4-3' does not exist."),
         ("shop/other.py:1", "line 1", "The cited place 'shop/other.py:1' does not exist."),
         ("patch:shop/cart.py", "hello", "The quote is not found at 'patch:shop/cart.py'"),
@@ -59,11 +62,10 @@ def test_what_is_there_holds(where, quote):
         ("README.md:9", "Open daily.", "The cited place 'README.md:9' does not exist."),
         ("everywhere", "found", "The cited place 'everywhere' does not exist."),
         ("turn 1", "", "The citation of 'turn 1' has no quote."),
-        ("turn 99999999999999999999", "x", "does not exist."),
     ],
 )
 def test_what_is_not_there_is_told(where, quote, problem):
-    assert problem in (look_up(where, quote, SOURCES).problem or "")
+    assert problem in (look_up(place(where, quote), SOURCES).problem or "")
 
 
 @pytest.mark.parametrize(
@@ -104,5 +106,20 @@ new mode 100755
 +added
 +++ b/none
 """
-    told = {Standing.FRAME: "=", Standing.FACT: "+", Standing.REMOVED: "-", Standing.CONTEXT: " "}
+    told: dict[object, str] = {Standing.FRAME: "=", Standing.FACT: "+", Standing.REMOVED: "-", Standing.CONTEXT: " "}
     assert "".join(told[line.standing] for line in patch_lines(patch)) == "=+===-+===  += =+="
+
+
+def _optional(schema: Any) -> int:
+    if isinstance(schema, list):
+        return sum(map(_optional, schema))
+    if not isinstance(schema, dict):
+        return 0
+    own = len({*schema["properties"]} - {*schema["required"]}) if schema.get("type") == "object" else 0
+    return own + sum(map(_optional, schema.values()))
+
+
+def test_both_forms_together_leave_out_no_more_than_strict_tools_may() -> None:
+    """Beyond 24 optional parameters of one request, the API calls strict tools too complex."""
+    schemas = [anthropic.transform_schema(form) for form in (Verdicts, ToolFindings)]
+    assert sum(map(_optional, schemas)) <= 24

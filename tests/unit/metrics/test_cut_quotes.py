@@ -2,21 +2,23 @@
 
 import pytest
 
+from tests.support.cited import place
 from tests.unit.metrics.test_proof import RUN, sources
 from zelda_ci.metrics.evidence import look_up
-from zelda_ci.metrics.quotes import Line, Passage, Piece, Standing, plain, shortcoming
+from zelda_ci.metrics.quotes import Line, Passage, Standing, shortcoming
 
 
 @pytest.mark.parametrize(
     ("quote", "holds"),
     [
-        ("7 passed in 0.12s\n[a1b2c3d4 returned]\nfirst line", True),
+        ("command: pytest -q\n[a1b2c3d4 returned]\n7 passed in 0.12s", True),
+        ("7 passed in 0.12s\n[a1b2c3d4 returned]\nfirst line", False),  # of another turn
         ("7 passed in 0.12s\n[a1b2c3d4 returned]\n9 tests failed and nobody looked", False),
         ("9 tests failed and nobody looked\n[a1b2c3d4 returned]\n7 passed in 0.12s", False),
     ],
 )
 def test_every_piece_of_a_quote_was_shown(quote: str, holds: bool) -> None:  # noqa: FBT001
-    assert (look_up("turn 2 call 1", quote, sources(RUN)).problem is None) is holds
+    assert (look_up(place("turn 2 call 1", quote), sources(RUN)).problem is None) is holds
 
 
 LONG = "abcdefghijklmnopqrstuvwxyzABCD"
@@ -54,8 +56,8 @@ LONG = "abcdefghijklmnopqrstuvwxyzABCD"
     ],
 )
 def test_a_quote_begins_and_ends_where_words_do_unless_it_is_long(text: str, quote: str, *, is_copy: bool) -> None:
-    assert bool(list(Passage([Line(text)]).places_of(plain(quote)))) is is_copy
-    assert bool(list(Passage([Line("before"), Line(text), Line("after")]).places_of(plain(quote)))) is is_copy
+    assert bool(list(Passage([Line(text)]).find(quote))) is is_copy
+    assert bool(list(Passage([Line("before"), Line(text), Line("after")]).find(quote))) is is_copy
 
 
 FACT, WORDS, FRAME, TASK = Standing.FACT, Standing.WORDS, Standing.FRAME, Standing.TASK
@@ -82,5 +84,5 @@ SHORT = "the quote is too short to prove anything; quote the whole line"
 def test_a_quote_proves_something_by_its_facts_and_else_it_is_told_what_it_is(
     pieces: list[tuple[Standing, str, bool]], proving: Standing, why: str | None
 ) -> None:
-    made = [Piece(text, is_whole, Line(text, standing)) for standing, text, is_whole in pieces]
+    made = [(text, is_whole, standing) for standing, text, is_whole in pieces]
     assert shortcoming(made, proving) == why

@@ -24,6 +24,7 @@ def targets(**values: float) -> ResolvedSuite:
 
 def scored(outcome: Outcome) -> float:
     assert isinstance(outcome, Scored)
+    assert outcome.score is not None
     return outcome.score
 
 

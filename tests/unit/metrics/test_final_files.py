@@ -4,11 +4,13 @@ import os
 from pathlib import Path
 
 from tests.builders import safe, session, suite
+from tests.support.cited import place
 from tests.support.steered import workspace_in
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.session import ApiUsage
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.judge.prompts import new_nonce
+from zelda_ci.judge.workspace import FinalTree
 from zelda_ci.metrics.evidence import look_up
 from zelda_ci.metrics.gathering import MAX_FILE_BYTES, NO_CHANGES, UNKNOWN, JudgeEvidence, gather, read_files
 from zelda_ci.redact import Redactor
@@ -17,9 +19,8 @@ from zelda_ci.redact import Redactor
 def test_regular_files_are_read_and_masked(tmp_path):
     (tmp_path / "deep" / "er").mkdir(parents=True)
     (tmp_path / "deep" / "er" / "a.txt").write_text("key sk-ant-fake0123456789\n")
-    found = read_files(tmp_path, ["deep/er/a.txt", "deleted.txt"], Redactor())
-    assert found.texts == {"deep/er/a.txt": "key ***\n"}
-    assert found.left_out == {}
+    found = read_files(FinalTree(tmp_path), ["deep/er/a.txt", "deleted.txt"], Redactor())
+    assert found == ({"deep/er/a.txt": "key ***\n"}, {})
 
 
 def test_links_fifos_folders_and_ways_out_are_not_followed(tmp_path):
@@ -32,18 +33,16 @@ def test_links_fifos_folders_and_ways_out_are_not_followed(tmp_path):
     (root / "way").symlink_to(outside)
     (root / "folder").mkdir()
     os.mkfifo(root / "pipe")
-    names = ["link", "way/secret", "folder", "pipe", "../outside/secret", str(outside / "secret"), "a\0b", "./x", ""]
-    found = read_files(root, names, Redactor())
-    assert found.texts == {}
-    assert set(found.left_out) == set(names)
+    names = ["link", "way/secret", "folder", "pipe", "../outside/secret", str(outside / "secret"), "a\0b", ""]
+    texts, left_out = read_files(FinalTree(root), names, Redactor())
+    assert (texts, set(left_out)) == ({}, set(names))
 
 
 def test_large_and_binary_files_are_named_instead(tmp_path):
     (tmp_path / "large").write_bytes(b"x" * (MAX_FILE_BYTES + 1))
     (tmp_path / "binary").write_bytes(b"\x7fELF\0")
-    found = read_files(tmp_path, ["large", "binary"], Redactor())
-    assert found.texts == {}
-    assert found.left_out == {"large": "larger than 1 MB", "binary": "binary"}
+    found = read_files(FinalTree(tmp_path), ["large", "binary"], Redactor())
+    assert found == ({}, {"large": "larger than 1000000 bytes", "binary": "a binary file"})
 
 
 NONCE = new_nonce()
@@ -83,17 +82,16 @@ def test_what_fits_is_shown_whole_and_what_does_not_by_head_and_tail_and_said(tm
     assert "7 passed" in checks
     assert list(found.notes) == [
         "The final content of a.txt was too large for the judge to see it whole.",
-        "The judge did not see the content of 1 changed files: c.bin (binary)",
+        "The judge did not see the content of 1 changed files: c.bin (a binary file)",
     ]
     # What was not shown can be cited nevertheless; also as the session names it, which works in a folder.
     for where, quote in (("a.txt:1002", "last"), ("unchanged.txt:1", "as before"), ("app/unchanged.txt", "as before")):
-        assert look_up(where, quote, found.sources).problem is None
+        assert look_up(place(where, quote), found.sources).problem is None
     found = gathered(root, "+x\n" * 1300, "app/b.txt", checks="ok\n" * 450)
     assert list(found.notes) == [
         "The patch was too large for the judge: it saw head and tail of 3900 characters.",
         "The build and test output was too large for the judge: it saw head and tail of 1350 characters.",
     ]
-    assert (found.has_files, found.has_checks) == (True, True)
 
 
 def test_of_changes_that_are_none_or_not_known_the_judge_is_told(tmp_path: Path) -> None:
@@ -101,5 +99,7 @@ def test_of_changes_that_are_none_or_not_known_the_judge_is_told(tmp_path: Path)
     for patch, said in (("", NO_CHANGES), (None, UNKNOWN)):
         found = gathered(tmp_path / "tree", patch)
         assert said in found.blocks[1]
-        assert (found.has_files, found.has_checks, found.notes) == (False, False, ())
-    assert "not known" in (look_up("absent: x1 in patch", "", gathered(tmp_path / "tree", None).sources).problem or "")
+        assert found.notes == ()
+    assert "not known" in (
+        look_up(place("absent: x1 in patch"), gathered(tmp_path / "tree", None).sources).problem or ""
+    )

@@ -1,6 +1,6 @@
 """The one place where an evaluator may fail, and the table of evaluators."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import anyio
 import pytest
@@ -15,7 +15,7 @@ from zelda_ci.domain.suite import MetricSwitches
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import AbsentJudge
-from zelda_ci.metrics import UNUSABLE, forms, judged, tool_usage, unjudged
+from zelda_ci.metrics import ask_judge, forms, judged, unjudged, versions
 from zelda_ci.metrics.base import CommandRequest, JudgeServices, Outcome, Ran, Scored, Services, Unscored, run_evaluator
 from zelda_ci.redact import MASK, Redactor, Secret
 
@@ -97,39 +97,13 @@ def test_cancellation_is_no_failure_of_the_evaluator() -> None:
     assert anyio.run(cancelled)
 
 
-def test_every_row_has_its_module_and_the_switches_of_a_suite_choose() -> None:
+def test_every_metric_has_an_evaluator_and_the_switches_of_a_suite_choose() -> None:
     services = JudgeServices(AbsentJudge("model", 1000, JudgeError("none")), "nonce", redact)
-    made = [*unjudged(MetricSwitches(), SERVICES), *judged(MetricSwitches(), services)]
-    assert [evaluator.metric for evaluator in made if evaluator.version == UNUSABLE] == []
-    assert {evaluator.metric for evaluator in made} == set(Metric)
+    switches = MetricSwitches()
+    made = [unjudged(switches, SERVICES), judged(switches, services)]
+    assert [[METRICS[evaluator.metric].judged for evaluator in group] for group in made] == [[False] * 2, [True] * 2]
+    assert {evaluator.metric.value: evaluator.version for group in made for evaluator in group} == versions(switches)
+    assert set(versions(switches)) == set(Metric)
     assert unjudged(MetricSwitches(efficiency=False, functional_correctness=False), SERVICES) == ()
-
-
-def test_a_judge_that_answers_in_one_form_leaves_the_others_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, parts = forms(MetricSwitches())
-    assert len(whole) == len(parts) == 2
-    monkeypatch.setattr(tool_usage, "FORMS", whole[1:])
-    assert forms(MetricSwitches()) == (whole, parts[:1])
-
-
-@pytest.mark.parametrize(
-    ("module", "reasoning"),
-    [
-        ("no_such_module", "The evaluation failed: ModuleNotFoundError: "),
-        ("base", "The evaluation failed: AttributeError: "),
-        ("tool_usage", "The evaluation failed: AttributeError: 'Services' object has no attribute 'judge'"),
-        ("functional_correctness", "The evaluation failed: TypeError: its evaluator is that of functionalCorrectness"),
-    ],
-)
-def test_a_module_that_cannot_be_used_costs_its_metric(
-    module: str, reasoning: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(METRICS, Metric.EFFICIENCY, replace(METRICS[Metric.EFFICIENCY], module=module))
-    results = [
-        anyio.run(run_evaluator, evaluator, CONTEXT, redact) for evaluator in unjudged(MetricSwitches(), SERVICES)
-    ]
-    assert [(result.metric, result.failed) for result in results] == [
-        (Metric.EFFICIENCY, True),
-        (Metric.FUNCTIONAL_CORRECTNESS, False),
-    ]
-    assert results[0].reasoning.startswith(reasoning)
+    without = MetricSwitches(requirement_fulfillment=False, tool_usage=False)
+    assert (ask_judge(switches), ask_judge(without), len(forms(switches)), forms(without)) == (True, False, 2, ())

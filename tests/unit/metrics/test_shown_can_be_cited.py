@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import safe, session, suite
+from tests.support.cited import place
 from tests.support.hostile import HOSTILE
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.session import ApiUsage, HookRan, Noticed, SessionTranscript, UserSaid
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.judge.prompts import fence, mark_of
-from zelda_ci.judge.rendering import limits, units
+from zelda_ci.judge.rendering import units
 from zelda_ci.metrics.evidence import Sources, look_up
 from zelda_ci.metrics.gathering import gather
 from zelda_ci.metrics.quotes import plain
@@ -65,20 +66,22 @@ def pairs(text: str) -> list[str]:
 
 
 def has_words(quote: str) -> bool:
-    return bool(re.search(r"[^\W_]", plain(quote)))
+    """Whether there is more than Zelda's own headings in a quote, and more than signs."""
+    own = rf"^(?:\[{MARK} .*|</?evidence.*|\[\.\.\. \d+ characters are left out.*)$"
+    return bool(re.search(r"[^\W_]", plain(re.sub(own, "", quote, flags=re.MULTILINE))))
 
 
 @settings(max_examples=25, deadline=None)
 @given(output=TEXTS, said=TEXTS)
 def test_two_lines_of_a_turn_hold_wherever_they_are_copied_from(output: str, said: str) -> None:
     told = transcript(output, said)
-    sources = Sources(turns={turn.index: turn for turn in told.turns}, transcript=told, mark=MARK)
+    sources = Sources(transcript=told, mark=MARK)
     shown = units(told, MARK)
     for unit in shown:
         heading = re.match(rf"\[{MARK} (turn \d+)", unit)
         where = heading[1] if heading else "transcript"
         for quote in filter(has_words, pairs(unit)):
-            assert look_up(where, quote, sources).problem is None, (where, quote)
+            assert look_up(place(where, quote), sources).problem is None, (where, quote)
 
 
 @settings(max_examples=25, deadline=None)
@@ -88,7 +91,7 @@ def test_two_lines_of_a_block_hold_across_its_marks(
 ) -> None:
     folder = tmp_path_factory.mktemp("shown")
     for where, quote, sources in shown_blocks(folder, content, task, checks):
-        assert look_up(where, quote, sources).problem is None, (where, quote)
+        assert look_up(place(where, quote), sources).problem is None, (where, quote)
 
 
 def shown_blocks(folder: Path, content: str, task: str, checks: str) -> list[tuple[str, str, Sources]]:
@@ -105,7 +108,7 @@ def shown_blocks(folder: Path, content: str, task: str, checks: str) -> list[tup
     for block in evidence.blocks:
         kind = re.search(r'kind="([a-z-]+)"', block)
         assert kind
-        quotes = [quote for quote in pairs(block) if has_words(re.sub(r"</?evidence.*", "", quote))]
+        quotes = filter(has_words, pairs(block))
         found += [(places[kind[1]], quote, evidence.sources) for quote in quotes]
     return found
 
@@ -114,33 +117,33 @@ def test_two_lines_of_a_final_file_hold_with_and_without_numbers() -> None:
     text = "def total(cart):\n    return 2\n\n    # done\n"
     numbered = "\n".join(f"{number} | {line}" for number, line in enumerate(text.splitlines(), start=1))
     block = fence("final-file", f"shop/cart.py\n{numbered}", NONCE)
-    sources = Sources({"shop/cart.py": text}, mark=MARK, blocks=(block,))
-    for quote in [*pairs(block), *filter(has_words, pairs(text))]:
-        assert look_up("shop/cart.py", quote, sources).problem is None, quote
+    sources = Sources({"shop/cart.py": text}, mark=MARK)
+    for quote in filter(has_words, [*pairs(block), *pairs(text)]):
+        assert look_up(place("shop/cart.py", quote), sources).problem is None, quote
 
 
 def test_what_stands_around_the_middle_of_a_long_result_holds() -> None:
     told = session(
         *(f"Read a{at}.py -> " + "\n".join(f"line {at}.{number} of many" for number in range(300)) for at in (1, 2))
     )
-    sources = Sources(turns={turn.index: turn for turn in told.turns}, transcript=told, mark=MARK)
-    for number, unit in enumerate(units(told, MARK, shown=limits(told, 1000)), start=1):
+    sources = Sources(transcript=told, mark=MARK)
+    for number, unit in enumerate(units(told, MARK, 1000)[1::2], start=1):
         assert "characters are left out here" in unit
-        for quote in pairs(unit):
-            assert look_up(f"turn {number} call 1", quote, sources).problem is None, quote
+        for quote in filter(has_words, pairs(unit)):
+            assert look_up(place(f"turn {number} call 1", quote), sources).problem is None, quote
     (mark,) = [line for line in unit.split("\n") if "left out here" in line]
-    assert look_up("turn 2 call 1", mark, sources).weakness
+    assert look_up(place("turn 2 call 1", mark), sources).problem
 
 
 @settings(max_examples=60, deadline=None)
 @given(output=TEXTS, seed=st.integers())
 def test_what_was_made_up_never_holds(output: str, seed: int) -> None:
     told = transcript(output, "make the tests pass")
-    sources = Sources(turns={turn.index: turn for turn in told.turns}, transcript=told, mark=MARK)
+    sources = Sources(transcript=told, mark=MARK)
     chance = random.Random(seed)
     invented = " ".join(
         chance.choice(("all", "41 tests", "passed", "in 3.7s", "quux", "def ghost():")) for _ in range(5)
     )
     for where in ("turn 1", "turn 2 call 1", "transcript"):
-        assert look_up(where, f"{invented} zyx{seed}", sources).problem
-        assert look_up(where, f"[{MARK} {invented}]\n{invented} zyx{seed}", sources).problem
+        assert look_up(place(where, f"{invented} zyx{seed}"), sources).problem
+        assert look_up(place(where, f"[{MARK} {invented}]\n{invented} zyx{seed}"), sources).problem

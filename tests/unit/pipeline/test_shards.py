@@ -72,19 +72,19 @@ def test_two_plans_that_differ_say_in_what_and_what_to_do() -> None:
     plan = make_plan(facts(seconds), 2)
     suites = plan.suites
     others = {
-        "number of shards: 2 and 3 (give": make_plan(facts(seconds), 3),
-        "tested commit: cccccccccccc and dddddddddddd (check": make_plan(facts(seconds, commit="d" * 40), 2),
-        "tested files: ": make_plan(facts(seconds, tree="u" * 40), 2),
-        "base: none and main (name": make_plan(facts(seconds, base="main"), 2),
-        "budget: none and 3.0 (give": make_plan(facts(seconds, budget_usd=3.0), 2),
-        "choice of c (choose": make_plan(facts({**seconds, "c": 1.0}), 2),
-        "choice of c, d, e and 1 more (choose": make_plan(facts({**seconds, **dict.fromkeys("cdef", 1.0)}), 2),
-        "settings of a, b (give": make_plan(facts(seconds, trials=2), 2),
-        "stored trials of a (something": plan.replace(suites=(suites[0].replace(stored="x"), suites[1])),
-        "stored trials of b (something": plan.replace(suites=(suites[0], suites[1].replace(trials=9))),
-        "stored durations of b (something was stored": make_plan(facts({**seconds, "b": 31.0}), 2),
+        "number of shards: 2 and 3. Give all jobs": make_plan(facts(seconds), 3),
+        "tested commit: cccccccccccc and dddddddddddd. Give all jobs": make_plan(facts(seconds, commit="d" * 40), 2),
+        "tested files: t": make_plan(facts(seconds, tree="u" * 40), 2),
+        "base: none and main. Give all jobs": make_plan(facts(seconds, base="main"), 2),
+        "budget: none and 3.0. Give all jobs": make_plan(facts(seconds, budget_usd=3.0), 2),
+        "choice of c. Give all jobs": make_plan(facts({**seconds, "c": 1.0}), 2),
+        "choice of c, d, e and 1 more. Give all jobs": make_plan(facts({**seconds, **dict.fromkeys("cdef", 1.0)}), 2),
+        "settings of a, b. Give all jobs": make_plan(facts(seconds, trials=2), 2),
+        "stored trials of a. Give all jobs": plan.replace(suites=(suites[0].replace(stored="x"), suites[1])),
+        "stored trials of b. Give all jobs": plan.replace(suites=(suites[0], suites[1].replace(trials=9))),
+        "stored durations of b. Give all jobs": make_plan(facts({**seconds, "b": 31.0}), 2),
         "version of Zelda: ": plan.replace(zelda="0"),
-        "order of the suites (run": plan.replace(suites=suites[::-1]),
+        "order of the suites. Give all jobs": plan.replace(suites=suites[::-1]),
     }
     for said, other in others.items():
         assert difference(plan, other).startswith(f"Different {said}")

@@ -15,7 +15,7 @@ from zelda_ci.domain import numbers
 from zelda_ci.judge.characters import ACTING
 from zelda_ci.report.html.rendering import environment
 from zelda_ci.report.junit import clean
-from zelda_ci.report.markdown import FILTERS, render
+from zelda_ci.report.markdown import render
 from zelda_ci.report.model import Cell, Column, Table, TableRow
 from zelda_ci.report.terminal import open_console
 from zelda_ci.report.terminal.layout import Page, write_table
@@ -92,7 +92,7 @@ def in_html(text: str) -> str:
 
 def in_markdown(text: str) -> str:
     table = Table((Column("A"),), (TableRow((Cell(text), Cell(text, whole=True)), notes=(Cell(text),)),))
-    return render("table.md.j2", FILTERS, table=table)
+    return render("table.md.j2", table=table)
 
 
 def on_terminal(text: str) -> str:

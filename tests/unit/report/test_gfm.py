@@ -1,6 +1,9 @@
 """Outside text in GitHub's Markdown, read back by a Markdown parser, and in what Zelda answers there."""
 
+import ast
+import re
 from html import unescape
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -8,8 +11,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from tests.support.github_html import ACTS, page
-from zelda_ci.report.builders import replies
-from zelda_ci.report.markdown import render_reply
+from zelda_ci.ci import conversation
+from zelda_ci.ci.commands import parse_command
+from zelda_ci.report.markdown import environment, render_reply
 from zelda_ci.report.text import address, code, escape_markdown, html, sentence
 
 MARKDOWN = MarkdownIt("commonmark").enable("table").enable("strikethrough")
@@ -151,26 +155,48 @@ COMMIT = "0123456789abcdef" * 2 + "01234567"
 HOSTILE = "<img src=x> @octo/team #1 [x](https://evil.example) `code` | <!-- zelda --> \u202e https://evil.example"
 
 
+ANSWERS = {name: it for name, it in vars(environment().get_template("reply.md.j2").module).items() if name[0] != "_"}
+
+
+def filled(answer: str, text: str) -> str:
+    """An answer with what comes from outside in the place of each value."""
+    known = {"commit": COMMIT, "number": None, "suites": [text, text], "criteria": [text, text]}
+    return render_reply(answer, **{name: known.get(name, text) for name in ANSWERS[answer].arguments})
+
+
+def test_every_answer_is_given_with_what_it_tells_of() -> None:
+    given: dict[str, set[str]] = {}
+    for call in ast.walk(ast.parse(Path(conversation.__file__).read_text("utf-8"))):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "render_reply":
+            words = {word.arg for word in call.keywords if word.arg}
+            given.setdefault(ast.literal_eval(call.args[0]), set()).update(words)
+    assert given.keys() == ANSWERS.keys()
+    given["accepted"] = {*ANSWERS["accepted"].arguments}  # they come in a dictionary
+    assert given == {name: {*macro.arguments} for name, macro in ANSWERS.items()}
+
+
 def test_help_shows_every_command_as_it_is_to_be_written() -> None:
-    shown = render_reply(replies.helping(""))
-    for command, _ in replies.COMMANDS:
-        assert f"- `{command}`: " in shown
+    shown = render_reply("help")
+    commands = re.findall(r"^- `(/zelda [^`]+)`: ", shown, re.MULTILINE)
+    assert len(commands) == 6
+    for command in commands:
+        read = parse_command(command.replace("SUITE", "greeting").replace("…", "").replace("COMMIT", COMMIT))
+        assert not getattr(read, "problem", ""), command
     assert "Nothing was done" not in shown
-    assert render_reply(replies.helping("What?")).startswith("What?\n\nNothing was done.\n\n")
+    assert render_reply("help", problem="What?").startswith("What?\n\nNothing was done.\n\n")
 
 
 def test_a_command_to_copy_has_every_character_of_the_commit_and_no_other() -> None:
-    for reply in (replies.commit_wanted, replies.commit_moved):
-        shown = render_reply(reply(7, COMMIT, "https://github.com", "octo/shop"))
+    page = f"https://github.com/octo/shop/pull/7/files/{COMMIT}"
+    for moved in (True, False):
+        shown = render_reply("which_commit", commit=COMMIT, page=page, moved=moved)
         assert f"`/zelda run {COMMIT}`" in shown
-        assert f"](https://github.com/octo/shop/pull/7/files/{COMMIT})" in shown
+        assert f"[Changes up to this commit]({page})" in shown
 
 
 def test_an_acceptance_names_who_why_and_every_criterion() -> None:
-    reply = replies.accepted(
-        "greeting", ["It greets.", "It is kind."], "dev", "it moved", "https://x.example/1", again=True
-    )
-    assert render_reply(reply) == (
+    told = {"suite": "greeting", "criteria": ["It greets.", "It is kind."], "by": "dev", "reason": "it moved"}
+    assert render_reply("accepted", **told, url="https://x.example/1") == (
         "dev accepts this of the suite greeting, because it moved\n\n- It greets.\n- It is kind.\n\n"
         "It holds for this pull request, after further pushes, too, as long as the criterion has the same text.\n\n"
         "To take it back, delete or edit the comment that asks for it, or hide this one.\n\n"
@@ -181,21 +207,16 @@ def test_an_acceptance_names_who_why_and_every_criterion() -> None:
 @settings(max_examples=30)
 @given(st.text(max_size=100))
 @example(HOSTILE)
+@example("https://x.example/1")
 def test_no_words_do_anything(text: str) -> None:
-    for reply in (
-        replies.helping(text),
-        replies.accepted(text, [text, text], text, text, text, again=True),
-        replies.cannot_run_again(text, text),
-        replies.nothing_fails(text, None),
-        replies.starting([text], text),
-    ):
-        seen = page(render_reply(reply))
+    for answer in ANSWERS:
+        seen = page(filled(answer, text))
         assert {tag for tag, _ in seen.tags} <= {"p", "ul", "li", "code", "a"}
         assert all(str(attributes.get("href")).startswith("https://") for tag, attributes in seen.tags if tag == "a")
         assert not [shown for shown in seen.texts if ACTS.search(shown)]
 
 
 def test_a_permission_that_lacks_is_named() -> None:
-    said = render_reply(replies.cannot_run_again("Resource not accessible", "", is_permitted=False))
-    assert "permissions: actions: write" in said
-    assert "Only criteria can be accepted" in render_reply(replies.nothing_fails("greeting", None))
+    said = render_reply("cannot_run_again", why="Resource not accessible", url="", is_permitted=False)
+    assert "`permissions: actions: write`" in said
+    assert "Only criteria can be accepted" in render_reply("nothing_fails", suite="greeting", number=None)

@@ -67,8 +67,8 @@ def test_a_patch_that_is_cut_keeps_every_file_with_its_own_lines() -> None:
         return f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -0,0 +1,1000 @@\n{lines}"
 
     names = {"first.py": "one", "second.py": "two", "third.py": "three"}
-    files = patched_files("".join(of(*each) for each in names.items()).encode(), {}, 9_000)
+    files = list(patched_files("".join(of(*each) for each in names.items()).encode(), {}, 9_000))
     assert [(each.name, each.added) for each in files] == [(name, 1_000) for name in names]
     for file in files:
-        shown = "".join(span.text for span in file.spans)
+        shown = "".join(span.text for span in (*file.lines.first, *file.lines.middle, *file.lines.last))
         assert [word for word in names.values() if f"+{word} " in shown] == [names[file.name]]

@@ -1,5 +1,7 @@
 """What the pages of the HTML report are made of: folds, cuts, citations, anchors, sides, time line."""
 
+from typing import Any
+
 import pytest
 
 from tests.builders import result, safe, session, suite
@@ -10,13 +12,12 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import ChangeSummary
-from zelda_ci.report.builders.anchors import PageAnchors, PageLink, SessionCitations, citations
-from zelda_ci.report.html.conversation import EntryBuilder
-from zelda_ci.report.html.model import CallView, EntryView, FoldedText
-from zelda_ci.report.html.sides import SideSession, SidesPage, chosen_pair, sides_page
-from zelda_ci.report.html.suite import SuiteSession, SuiteSessions
-from zelda_ci.report.html.texts import plain, shortened
-from zelda_ci.report.html.time_line import time_line
+from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations, citations
+from zelda_ci.report.html.conversation import EntryBuilder, EntryView
+from zelda_ci.report.html.session import time_line
+from zelda_ci.report.html.sides import sides_page
+from zelda_ci.report.html.suite import SuiteSessions
+from zelda_ci.report.html.texts import FoldedText, plain, shortened
 
 
 def lines(text: FoldedText) -> list[tuple[str, str]]:
@@ -71,12 +72,8 @@ def cited(*places: tuple[str, str]) -> SessionCitations:
     return citations(run(evaluations={Metric.REQUIREMENT_FULFILLMENT: found}, changes=changes), "s")
 
 
-def entries(talk: SessionTranscript, found: SessionCitations | None = None, **how: object) -> list[EntryView]:
-    return list(EntryBuilder(talk, "s", found or cited(), **how).entries())  # type: ignore[arg-type]
-
-
-def calls(talk: SessionTranscript, found: SessionCitations | None = None) -> list[CallView]:
-    return [call for entry in entries(talk, found) for call in entry.calls]
+def entries(talk: SessionTranscript, found: SessionCitations | None = None) -> list[EntryView]:
+    return list(EntryBuilder(talk, "s", found or cited()).entries())
 
 
 def test_a_citation_leads_to_its_line_or_else_to_its_call_or_turn() -> None:
@@ -95,25 +92,21 @@ def test_a_citation_leads_to_its_line_or_else_to_its_call_or_turn() -> None:
 
 def test_the_time_line_shows_who_was_busy_within_its_scale() -> None:
     talk = session("Read a.py", "Agent x", "> Read b.py", "Bash ls -> error", '"Done."', seconds=30)
-    line = time_line(talk, "")
-    assert line
-    rows = dict(line.rows)
-    assert [*rows] == ["Model", "Tools", "Sub-agents", "Waiting"]
-    assert len(rows["Model"]) == 4
-    assert [bar.kind for bar in rows["Tools"]] == ["tool", "tool", "tool", "bad"]
-    assert rows["Tools"][0].anchor == "t1-c1"
-    assert all(0 <= bar.start <= bar.start + bar.length <= 1000 for _, bars in line.rows for bar in bars)
+    lanes = time_line(talk)
+    assert [*lanes] == ["Model", "Tools", "Waiting"]
+    assert len(lanes["Model"]) == 4
+    assert [bar.kind for bar in lanes["Tools"]] == ["tool", "agent", "tool", "bad"]
+    assert lanes["Tools"][0].anchor == "t1-c1"
+    assert all(0 <= bar.start <= bar.start + bar.length <= 1000 for bars in lanes.values() for bar in bars)
 
 
-def page(base: SessionTranscript, head: SessionTranscript) -> SidesPage:
-    def side(talk: SessionTranscript, which: Side) -> SideSession:
-        return SideSession(talk, SuiteSession(run(), which, f"example-{which.value}-1", f"{which.value} 1"), "")
-
-    return sides_page("sides-example", PageLink("example"), side(base, Side.BASE), side(head, Side.HEAD), "")
+def page(base: SessionTranscript, head: SessionTranscript) -> dict[str, Any]:
+    suite = SuiteSessions("example", [run()], [run()], None, PageAnchors([run()], [run()]))
+    return sides_page(suite, base, head)
 
 
-def kinds(shown: SidesPage) -> list[str]:
-    return [row.kind for row in shown.rows]
+def kinds(shown: dict[str, Any]) -> list[str]:
+    return [row.kind for row in shown["rows"]]
 
 
 def test_turns_are_aligned_by_what_they_called() -> None:
@@ -122,9 +115,9 @@ def test_turns_are_aligned_by_what_they_called() -> None:
         session("Read a.py", "Bash make test", "Bash make lint", '"Finished."'),
     )
     assert kinds(shown) == ["same", "only", "same", "only", "same"]
-    assert shown.rows[1].head is None
-    assert shown.first == shown.rows[1].anchor == "sides-example-first"
-    assert shown.summary == "3 of 5 steps alike."
+    assert shown["rows"][1].head is None
+    assert shown["first"] == 1
+    assert shown["summary"] == "3 of 5 steps alike."
 
 
 def test_other_text_is_marked_where_there_is_no_other_step_and_shown_as_a_difference() -> None:
@@ -136,15 +129,14 @@ def test_other_text_is_marked_where_there_is_no_other_step_and_shown_as_a_differ
 
     shown = page(talk("one\ntwo\nthree\n"), talk("one\n2\nthree\n"))
     assert kinds(shown) == ["alike", "same"]
-    assert shown.first
-    assert shown.summary == "Both took the same steps and differ in what they wrote."
-    assert shown.rows[0].difference
-    assert lines(shown.rows[0].difference) == [("", " one"), ("del", "-two"), ("add", "+2"), ("", " three")]
+    assert shown["first"] == 0
+    assert shown["summary"] == "Both took the same steps and differ in what they wrote."
+    assert lines(shown["rows"][0].difference) == [("", " one"), ("del", "-two"), ("add", "+2"), ("", " three")]
 
 
 def test_the_worst_of_the_head_stands_beside_the_best_of_the_base() -> None:
     head = (run(trial=1), run(trial=2, good=False), run(trial=3, good=False))
     base = (run(trial=1, good=False), run(trial=2))
-    pair = chosen_pair(SuiteSessions("example", head, base, None, PageAnchors(head, base)))
+    pair = SuiteSessions("example", head, base, None, PageAnchors(head, base)).pair
     assert pair
     assert [session.title for session in pair[:2]] == ["base 2", "head 2"]

@@ -12,7 +12,7 @@ from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.steering import SteeringChange, Unit, UnitUse
-from zelda_ci.selection.choice import MAX_CHANGED_FILES, NOTHING, choose, left_out, line_changes, steering_changes
+from zelda_ci.selection.choice import MAX_CHANGED_FILES, NOTHING, choose, line_changes, reasons, steering_changes
 from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, SuiteEvidence
 
 PROJECT = ProjectFiles(folder="", config="zelda.config.yaml", test_dir="zelda")
@@ -118,7 +118,9 @@ def test_others_are_left_out_and_the_sentence_says_why() -> None:
     other = evidence(*[trial(n, used={DEPLOY}) for n in range(3)], name="other")
     choices = choose(changed(DEPLOY), [evidence(), other, evidence(name="third")], PROJECT)
     assert [it.runs for it in choices] == [False, True, False]
-    assert left_out(choices) == ("Not run: example, third: none of 3 trials called the skill deploy or missed it",)
+    assert reasons(choices, runs=False) == (
+        "Not run: example, third: none of 3 trials called the skill deploy or missed it",
+    )
     assert choices[1].reason == f"{DEPLOY} changed, and a trial called the skill deploy or missed it"
 
 

@@ -53,9 +53,9 @@ def _parts(annotation: Any) -> Iterator[type[BaseModel]]:
     ("page", "model", "elsewhere"),
     [
         ("results.md", RunResult, frozenset({ResolvedSuite})),
-        ("metrics.md", EfficiencyDetails, frozenset()),
-        ("metrics.md", CorrectnessDetails, frozenset({CommandResult})),
-        ("metrics.md", ToolUsageDetails, frozenset()),
+        ("results.md", EfficiencyDetails, frozenset()),
+        ("results.md", CorrectnessDetails, frozenset({CommandResult})),
+        ("results.md", ToolUsageDetails, frozenset()),
         ("results.md", Turn, frozenset({ToolCall})),
         ("results.md", ToolCall, frozenset()),
         ("results.md", BatchResult, frozenset({RunResult})),

@@ -1,19 +1,16 @@
-"""Two arms in words: what an invocation may cost, why a suite goes on, and the table at the end."""
+"""What an invocation may cost, why a suite goes on, and why it has enough trials."""
 
 from collections.abc import Iterator
 
 from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms, SuiteForecast
-from zelda_ci.domain.comparison import BUDGET_ENDED, Comparison, SuiteComparison, Verdict
+from zelda_ci.domain.comparison import BUDGET_ENDED
 from zelda_ci.domain.numbers import brief_money, format_count
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import DoneReason
-from zelda_ci.report.builders.comparison import verdict, verdict_words
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
 MAX_NAMED = 3
-COLUMNS = (Column("Suite"), Column("Verdict"), Column("Yours", right=True), Column("Base", right=True), Column("Why"))
-
 REASONS = {
     DoneReason.AS_EXPECTED: "as expected",
     DoneReason.REGRESSED: "a regression is proven",
@@ -95,25 +92,6 @@ def _trials(head: int, base: int) -> str:
     return f"{head} + {base} trials" if base else format_count(head, "trial")
 
 
-def headline(batch: BatchResult, comparison: Comparison) -> Cell:
-    """The verdict in plain words, and what it rests on."""
-    regressed = [suite.suite for suite in comparison.suites if suite.verdict is Verdict.REGRESSED]
-    changed = [suite.suite for suite in comparison.suites if suite.verdict is Verdict.CHANGED]
-    unsure = [suite.suite for suite in comparison.suites if suite.verdict is Verdict.INCONCLUSIVE]
-    total = format_count(len(comparison.suites), "suite")
-    if regressed:
-        words, tone = f"worse in {len(regressed)} of {total}", Tone.BAD
-    elif changed:
-        words, tone = f"{verdict_words(Verdict.CHANGED)} in {len(changed)} of {total}", Tone.WARN
-    elif unsure:
-        words, tone = f"not enough evidence in {len(unsure)} of {total}", Tone.WARN
-    else:
-        words, tone = f"nothing got worse in {total}", Tone.GOOD
-    sessions = len(batch.runs) + len(batch.base_runs)
-    base = f", side by side with {batch.base.commit[:12]}" if batch.base and batch.base.commit else ""
-    return Cell(f"{words}{base} · {format_count(sessions, 'session')} · {spent(batch)}", tone)
-
-
 def spent(batch: BatchResult) -> str:
     """`$6.10 of $8.00`: of sessions and judges of both sides."""
     runs = (*batch.runs, *batch.base_runs)
@@ -123,38 +101,7 @@ def spent(batch: BatchResult) -> str:
     return f"{brief_money(batch.cost_usd)}{of}"
 
 
-def cut_short(batch: BatchResult) -> Cell:
+def cut_short(batch: BatchResult) -> str:
     """In place of a verdict, where the user ended it."""
     ran = format_count(len(batch.runs) + len(batch.base_runs), "session")
-    return Cell(
-        f"stopped after {ran}: not compared; run the same command again, it keeps the finished sessions", Tone.WARN
-    )
-
-
-def arms_table(batch: BatchResult, comparison: Comparison | None = None) -> Table:
-    """A row per suite; those that are worse first. Without a comparison, how far each came."""
-    found = {suite.suite: suite for suite in comparison.suites} if comparison else {}
-    verdicts = {name: suite.verdict for name, suite in found.items()}
-    order = [Verdict.REGRESSED, Verdict.CHANGED, Verdict.INCONCLUSIVE]
-    rank = {value: place for place, value in enumerate(order)}
-    arms = sorted(batch.arms, key=lambda each: rank.get(verdicts.get(each.suite, Verdict.INCONCLUSIVE), len(rank)))
-    return Table(COLUMNS, tuple(_row(each, found.get(each.suite)) for each in arms))
-
-
-def _row(arms: SuiteArms, found: SuiteComparison | None) -> TableRow:
-    """All trials that the verdict rests on, also those of earlier invocations."""
-    why = REASONS[arms.reason]
-    sources = found.sources if found else None
-    head, base = (sources.head, sources.base) if sources else (arms.head, arms.base)
-    if sources and sources.stored:
-        why += f"; {format_count(sources.stored, 'stored trial')} of the base"
-    if arms.unpaid:
-        why += f": {format_count(arms.unpaid, 'trial')} not run"
-    cells = (
-        Cell(visible(arms.suite)),
-        verdict(found.verdict) if found else Cell("not compared" if head or base else "not run", Tone.WARN),
-        Cell(str(head)),
-        Cell(str(base) if base else "", Tone.DIM),
-        Cell(why, Tone.DIM),
-    )
-    return TableRow(cells)
+    return f"stopped after {ran}: not compared; run the same command again, it keeps the finished sessions"

@@ -22,8 +22,8 @@ from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.correctness import STATUS_WORDS
-from zelda_ci.report.builders.figures import equal_figures, figure_table
-from zelda_ci.report.builders.gate import gate_sentence, uncounted_sentences
+from zelda_ci.report.builders.figures import figure_table
+from zelda_ci.report.builders.gate import TESTS, gate_sentence, uncounted_sentences
 from zelda_ci.report.builders.phrases import interval_words, points
 from zelda_ci.report.model import Cell, Column, ComparisonView, Row, Section, SuiteComparisonView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible, written
@@ -38,7 +38,6 @@ VERDICTS = {
     Verdict.REMOVED: Tone.NEUTRAL,
 }
 EFFECTS = {"better": Tone.GOOD, "worse": Tone.BAD, "same": Tone.DIM}
-TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test"}
 NOT_THERE = Cell("N/A", Tone.DIM)
 MAX_REASONING_LENGTH = 300
 
@@ -209,7 +208,7 @@ def _suite(suite: SuiteComparison) -> SuiteComparisonView:
         measure_table(suite.measures, shown_reasons),
         criterion_table(suite.criteria, shown_reasons),
         figure_table(suite.figures),
-        (*equal_figures(suite.figures), *tool_rows(suite.tools)),
+        tuple(tool_rows(suite.tools)),
     )
 
 

@@ -263,7 +263,8 @@ def _of_criteria(run: RunResult, files: RunFiles) -> Problem | None:
         return None
     more = f", and {numbers.format_count(len(failed) - 1, 'more', 'more')}" if len(failed) > 1 else ""
     undecided = " (undecided)" if failed[0].verdict is CriterionVerdict.UNDECIDED else ""
-    why = f"Not met: {sentence(failed[0].criterion, MAX_CRITERION_LENGTH)}{undecided}{more}"
+    criterion = sentence(failed[0].criterion, MAX_CRITERION_LENGTH)
+    why = f"Not met: {criterion.removesuffix('.') if undecided or more else criterion}{undecided}{more}"
     look = files.patch or files.transcript
     advice = "Check the judge's reasoning against what the session changed."
     return Problem(why, advice, look and visible(look, len(look)))

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.kinds import FOLLOWED, KINDS, ItemKind
-from zelda_ci.domain.steering import SteeringCoverage, SuiteUse, Unit, UnitCoverage
+from zelda_ci.domain.steering import SteeringCoverage, SuiteUse
 from zelda_ci.report.model import Cell, Column, HistoryView, Table, TableRow, Tone
 from zelda_ci.report.text import visible
 
-NONE = Cell("-", Tone.DIM)
 # Beyond these, the suites that felt a unit stand in its row, and have no columns.
 MAX_COLUMNS = 8
 MAX_NAMED = 6
@@ -25,33 +24,22 @@ def coverage_view(coverage: SteeringCoverage) -> HistoryView:
     trials = {it.suite: it.trials for it in coverage.suites}
     wide = len(trials) <= MAX_COLUMNS
     titles = [f"{visible(name, 40)} ({count})" for name, count in trials.items()] if wide else ["Suites"]
+    rows = []
+    for row in coverage.units:
+        by_suite = {part.suite: part for part in row.suites}
+        cells = [_cell(by_suite.get(suite)) for suite in trials] if wide else [Cell(_felt(row.suites))]
+        # Skills and the like by name, the rest by file.
+        by_file = row.unit.kind in FOLLOWED | {ItemKind.SETTINGS}
+        name = visible(row.unit.path if by_file else row.unit.name, 60)
+        kind = Cell(KINDS[row.unit.kind].word, Tone.DIM)
+        rows.append(TableRow((Cell(name, Tone.NEUTRAL if row.touched else Tone.WARN), kind, *cells)))
     columns = (Column("Name"), Column("Kind"), *(Column(title, right=wide) for title in titles))
-    rows = tuple(_row(unit, trials, wide=wide) for unit in coverage.units)
-    return HistoryView(Table(columns, rows), tuple(_remarks(coverage)))
-
-
-def _row(row: UnitCoverage, trials: dict[str, int], *, wide: bool) -> TableRow:
-    name = Cell(_named(row.unit), Tone.NEUTRAL if row.touched else Tone.WARN)
-    by_suite = {part.suite: part for part in row.suites}
-    if wide:
-        cells = [_cell(by_suite.get(suite)) for suite in trials]
-    else:
-        felt = [f"{visible(it.suite, 40)} {_words(it)}" for it in row.suites if it.used or it.missed or it.broken]
-        more = [f"{len(felt) - MAX_NAMED} more"] if len(felt) > MAX_NAMED else []
-        loaded = f"loaded by {len(row.suites)}" if row.suites else "-"
-        cells = [Cell("; ".join([*felt[:MAX_NAMED], *more]) or loaded)]
-    return TableRow((name, Cell(KINDS[row.unit.kind].word, Tone.DIM), *cells))
-
-
-def _named(unit: Unit) -> str:
-    """Skills and the like by name, the rest by file."""
-    by_file = unit.kind in FOLLOWED | {ItemKind.SETTINGS}
-    return visible(unit.path if by_file else unit.name, 60)
+    return HistoryView(Table(columns, tuple(rows)), tuple(_remarks(coverage)))
 
 
 def _cell(part: SuiteUse | None) -> Cell:
     if part is None:
-        return NONE
+        return Cell("-", Tone.DIM)
     tone = Tone.BAD if part.broken else Tone.WARN if part.missed else Tone.GOOD if part.used else Tone.DIM
     return Cell(_words(part), tone)
 
@@ -59,6 +47,12 @@ def _cell(part: SuiteUse | None) -> Cell:
 def _words(part: SuiteUse) -> str:
     counts = (("used", part.used), ("missed", part.missed), ("broken", part.broken))
     return ", ".join(f"{word} {count}" for word, count in counts if count) or "loaded"
+
+
+def _felt(parts: tuple[SuiteUse, ...]) -> str:
+    felt = [f"{visible(it.suite, 40)} {_words(it)}" for it in parts if it.used or it.missed or it.broken]
+    more = [f"{len(felt) - MAX_NAMED} more"] if len(felt) > MAX_NAMED else []
+    return "; ".join([*felt[:MAX_NAMED], *more]) or (f"loaded by {len(parts)}" if parts else "-")
 
 
 def _remarks(coverage: SteeringCoverage) -> Iterator[Cell]:

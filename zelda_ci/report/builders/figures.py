@@ -5,15 +5,10 @@ from typing import Literal, NamedTuple
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import FigureDelta
-from zelda_ci.report.model import Cell, Column, Row, Table, TableRow, Tone
+from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import visible
 
-COLUMNS = (
-    Column("Measured"),
-    Column("Baseline", right=True),
-    Column("Candidate", right=True),
-    Column("Change", right=True),
-)
+COLUMNS = (Column("Measured"), *(Column(title, right=True) for title in ("Baseline", "Candidate", "Change")))
 TOOL_CALLS = "toolCalls."
 MAX_TOOL_LENGTH = 60
 NOT_THERE = Cell("N/A", Tone.DIM)
@@ -25,8 +20,6 @@ class Spelling(NamedTuple):
     heading: str
     write: Callable[[float], str]
     better: Literal["higher", "lower"] | None = None
-    points: bool = False
-    """Whether it is in percent, so that its change is in points and not in percent of what it was."""
 
 
 def _percent(value: float) -> str:
@@ -38,13 +31,13 @@ def _number(value: float) -> str:
 
 
 SPELLINGS = {
-    "build": Spelling("Builds that succeeded", _percent, "higher", points=True),
+    "build": Spelling("Builds that succeeded", _percent, "higher"),
     "tests": Spelling("Tests", _number, "higher"),
     "tests.passed": Spelling("Tests passed", _number, "higher"),
     "tests.failed": Spelling("Tests failed", _number, "lower"),
     "tests.skipped": Spelling("Tests skipped", _number, "lower"),
-    "coverage.lines": Spelling("Lines covered", _percent, "higher", points=True),
-    "coverage.branches": Spelling("Branches covered", _percent, "higher", points=True),
+    "coverage.lines": Spelling("Lines covered", _percent, "higher"),
+    "coverage.branches": Spelling("Branches covered", _percent, "higher"),
     "toolCalls": Spelling("Tool calls", _number),
     "toolErrors": Spelling("Tool errors", _number, "lower"),
     "deniedCalls": Spelling("Denied calls", _number, "lower"),
@@ -60,27 +53,18 @@ SPELLINGS = {
 
 def figure_table(deltas: Sequence[FigureDelta]) -> Table:
     """Those that differ, or that cannot be compared."""
-    return Table(COLUMNS, tuple(_line(delta) for delta in deltas if delta.change != 0))
-
-
-def equal_figures(deltas: Sequence[FigureDelta]) -> tuple[Row, ...]:
-    """Those that are the same on both sides, in one row."""
-    equal = [delta for delta in deltas if delta.change == 0]
-    cells = (Cell(f"{_name(delta)} {_written(delta, delta.candidate).text}", Tone.DIM) for delta in equal)
-    return (Row("Unchanged", tuple(cells)),) if equal else ()
-
-
-def _line(delta: FigureDelta) -> TableRow:
-    name = _spelling(delta).heading
-    cells = (_written(delta, delta.baseline), _written(delta, delta.candidate), _change(delta))
-    return TableRow((Cell(name), *cells))
-
-
-def _name(delta: FigureDelta) -> str:
-    """Inside a line."""
-    heading = _spelling(delta).heading.strip()
-    is_name = heading.startswith("API") or delta.name.startswith(TOOL_CALLS)
-    return heading if is_name else heading[0].lower() + heading[1:]
+    rows = []
+    for delta in deltas:
+        heading, write, better = _spelling(delta)
+        sides = [NOT_THERE if side is None else Cell(write(side)) for side in (delta.baseline, delta.candidate)]
+        change = NOT_THERE
+        if delta.change is not None:
+            is_better = (delta.change > 0) == (better == "higher")
+            tone = Tone.NEUTRAL if better is None else Tone.GOOD if is_better else Tone.BAD
+            change = Cell(_change(delta.change, delta.baseline, write), tone)
+        if delta.change != 0:
+            rows.append(TableRow((Cell(heading), *sides, change)))
+    return Table(COLUMNS, tuple(rows))
 
 
 def _spelling(delta: FigureDelta) -> Spelling:
@@ -89,22 +73,10 @@ def _spelling(delta: FigureDelta) -> Spelling:
     return SPELLINGS.get(delta.name, Spelling(visible(delta.name), _number))
 
 
-def _written(delta: FigureDelta, value: float | None) -> Cell:
-    return NOT_THERE if value is None else Cell(_spelling(delta).write(value))
-
-
-def _change(delta: FigureDelta) -> Cell:
-    if delta.change is None:
-        return NOT_THERE
-    spelling, size = _spelling(delta), abs(delta.change)
-    sign = "+" if delta.change > 0 else "-"
-    if spelling.points:
-        shown = numbers.average(size)
-        text = f"{sign}{shown} {'point' if shown == '1' else 'points'}"
-    else:
-        text = f"{sign}{spelling.write(size)}"
-        text += f" ({100 * delta.change / delta.baseline:+.1f}%)" if delta.baseline else ""
-    if spelling.better is None:
-        return Cell(text)
-    is_better = (delta.change > 0) == (spelling.better == "higher")
-    return Cell(text, Tone.GOOD if is_better else Tone.BAD)
+def _change(change: float, before: float | None, write: Callable[[float], str]) -> str:
+    """Of a share in points; of anything else in its own unit, and in percent of what it was."""
+    sign, size = "+" if change > 0 else "-", abs(change)
+    if write is _percent:
+        points = numbers.average(size)
+        return f"{sign}{points} {'point' if points == '1' else 'points'}"
+    return f"{sign}{write(size)}" + (f" ({100 * change / before:+.1f}%)" if before else "")

@@ -9,27 +9,30 @@ from zelda_ci.domain.comparison import (
     CriterionDelta,
     CriterionFailed,
     EndedAtLimit,
-    Evaluation,
     GateReason,
     GateResult,
-    MeasureDelta,
     NotJudged,
     NotLoaded,
     NotRun,
     Regression,
     Uncounted,
     UncountedReason,
+    Verdict,
 )
 from zelda_ci.domain.measures import MEASURES
+from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.report.builders.phrases import change_words, interval_words, points
-from zelda_ci.report.text import sentence
+from zelda_ci.report.builders.phrases import change_words, interval_words, line, passed, points, quoted
+from zelda_ci.report.model import Line, Phrase, plain
+from zelda_ci.report.text import sentence, written
 
 ENDS = {
     SessionStatus.MAX_TURNS: "ran out of turns",
     SessionStatus.BUDGET_EXCEEDED: "ran out of budget",
     SessionStatus.TIMED_OUT: "ran out of time",
 }
+
+TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test"}
 
 # The same as a reason for a green check; the first that holds is said.
 EXCUSES = {
@@ -62,40 +65,76 @@ def uncounted_words(each: UncountedReason) -> str:
     words, old, new = BECAUSE[each.because], each.baseline, each.reason
     if old is None or each.interval is None or not isinstance(new, CriterionFailed | EndedAtLimit):
         return words
-    passed = round(old.mean * old.trials / 100)
-    counts = f"{passed} of {old.trials} there, {new.of - new.trials} of {new.of} here"
+    counts = f"{passed(old)} of {old.trials} there, {new.of - new.trials} of {new.of} here"
     return f"{words} ({counts}: {interval_words(each.interval, points)})"
 
 
-def gate_sentence(reason: GateReason, *, doubts: bool = True) -> str:
-    """One reason, beginning with its suite; not escaped yet.
-
-    Args:
-        reason: What the gate found.
-        doubts: Also say why a regression may be noise.
-    """
-    if isinstance(reason, NotLoaded):
-        return f"{reason.file} is {reason.effect}"
-    return f"{reason.suite or 'all suites'}: {_finding(reason, doubts=doubts)}"
+def gate_sentence(reason: GateReason) -> str:
+    """One reason, beginning with its suite; not escaped yet."""
+    found = plain(finding(reason))
+    return found if isinstance(reason, NotLoaded) else f"{reason.suite or 'all suites'}: {found}"
 
 
-def _finding(reason: Regression | NotJudged | NotRun | Evaluation, *, doubts: bool) -> str:
+MAX_CRITERION_LENGTH = 160
+THE_BASE = Phrase("the base")
+
+
+def finding(reason: GateReason, base: Phrase = THE_BASE) -> Line:
+    """What the gate found, without its suite and without a full stop: in the same words wherever it is told."""
     match reason:
+        case NotLoaded():
+            return line("{} is {}", reason.file, reason.effect)
         case Regression(delta=delta):
-            doubt = f" ({delta.reasons[0]})" if doubts and delta.reasons else ""
-            return f"{_change(delta)}{doubt}"
-        case NotJudged() | NotRun():
-            return _unknown(reason)
+            return fallen(delta, base) if isinstance(delta, CriterionDelta) else line(change_words(delta))
+        case NotJudged():
+            return line(f"not judged completely{_in(reason)}: {{}}", sentence(reason.reason).rstrip("."))
+        case NotRun(made=made, trials=trials):
+            after = f"after {format_count(made, 'session')}" if made else "before the first session"
+            more = f"{format_count(trials, 'more session')} {'was' if trials == 1 else 'were'} wanted"
+            return line(f"{{}} {after}, and {more}", reason.why)
         case EndedAtLimit():
-            return f"the session {ENDS[reason.status]} in {_of(reason.trials, reason.of)}"
+            which = "the session" if reason.of == 1 else f"{reason.trials} of {reason.of} sessions"
+            return line(f"{which} {ENDS[reason.status]}")
         case BelowMinimum():
             return _below(reason)
         case CriterionFailed():
-            return f"criterion {reason.criterion!r} failed in {_of(reason.trials, reason.of)}"
+            return line(f"{{}} is not met{_in(reason)}", quoted(reason.criterion, MAX_CRITERION_LENGTH))
         case CommandsFailed():
-            return f"build, tests or coverage fell short in {_of(reason.trials, reason.of)}"
+            return line(f"build, tests or coverage fall short{_in(reason)}")
         case _:
             assert_never(reason)
+
+
+def fallen(delta: CriterionDelta, base: Phrase = THE_BASE) -> Line:
+    """A criterion that is met less often than on the base, and how sure that is."""
+    old, new = delta.baseline, delta.candidate
+    assert old is not None  # noqa: S101 - a criterion is worse only where both sides have it
+    assert new is not None  # noqa: S101
+    name = quoted(delta.criterion, MAX_CRITERION_LENGTH)
+    if old.trials == new.trials == 1:
+        return line("{} was met on {} and is not met here", name, base)
+    sessions = f"{passed(old)} of {format_count(old.trials, 'session')}"
+    here = f" and in {passed(new)} of {whole(new.trials)} here{_certainty(delta)}"
+    return line(f"{{}} was met in {sessions} on {{}}{here}", name, base)
+
+
+def _certainty(delta: CriterionDelta) -> str:
+    if delta.verdict is Verdict.REGRESSED and delta.adjusted_p_value is not None and delta.method in TESTS:
+        return f" (p = {delta.adjusted_p_value:.2g})"
+    return ", which may be chance with so few sessions" if delta.verdict is Verdict.INCONCLUSIVE else ""
+
+
+def _in(reason: NotJudged | CriterionFailed | CommandsFailed) -> str:
+    return f" in {reason.trials} of {reason.of} sessions" if reason.of > 1 else ""
+
+
+def _below(reason: BelowMinimum) -> Line:
+    spec = MEASURES[reason.measure]
+    minimum = written(spec.unit.write, reason.minimum)
+    if reason.mean is None:
+        why = sentence(reason.reason or "not computed").rstrip(".")
+        return line(f"{spec.label} has no value, and at least {minimum} is required: {{}}", why)
+    return line(f"{spec.label} is {written(spec.unit.write, reason.mean)}, and at least {minimum} is required")
 
 
 def failure_words(reasons: Sequence[Sequence[GateReason]]) -> str:
@@ -109,39 +148,3 @@ def failure_words(reasons: Sequence[Sequence[GateReason]]) -> str:
     }
     kinds = {type(reason) for each in reasons for reason in each}
     return " and ".join(word for kind, word in words.items() if kind in kinds)
-
-
-def _change(delta: MeasureDelta | CriterionDelta) -> str:
-    assert delta.baseline is not None  # noqa: S101 - only deltas with both sides gate
-    assert delta.candidate is not None  # noqa: S101
-    if isinstance(delta, CriterionDelta):
-        old, new = delta.baseline.mean, delta.candidate.mean
-        return f"criterion {delta.criterion!r} passed in {old:.0f} % of trials, now in {new:.0f} %"
-    return change_words(delta)
-
-
-def _below(reason: BelowMinimum) -> str:
-    label, minimum = MEASURES[reason.measure].label, _amount(reason.minimum)
-    if reason.mean is None:
-        return f"{label} has no score though at least {minimum} is required: {reason.reason}"
-    return f"{label} is {_amount(reason.mean)}, below the required {minimum}"
-
-
-def _unknown(reason: NotJudged | NotRun) -> str:
-    if isinstance(reason, NotJudged):
-        return f"INCOMPLETE in {_of(reason.trials, reason.of)}: {reason.reason}"
-    made = f"after {_count(reason.made)}" if reason.made else "before the first trial"
-    wanted = f"{_count(reason.trials)} more {'was' if reason.trials == 1 else 'were'} wanted"
-    return f"{reason.why} {made}; {wanted}: inconclusive"
-
-
-def _count(trials: int) -> str:
-    return f"{trials} trial" if trials == 1 else f"{trials} trials"
-
-
-def _of(part: int, whole: int) -> str:
-    return f"{part} of {whole} trials" if whole > 1 else "the only trial"
-
-
-def _amount(value: float) -> str:
-    return f"{value:,.1f}" if abs(value) >= 1 else f"{value:.3g}"

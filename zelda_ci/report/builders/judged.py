@@ -18,6 +18,7 @@ from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.kinds import KINDS
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.outcome import failed_criteria
 from zelda_ci.domain.run import JudgeUsage, RunResult
 from zelda_ci.domain.session import Usage
 from zelda_ci.report.model import Cell, Row, Section, Tone
@@ -77,9 +78,26 @@ def _row(number: int, judgement: CriterionJudgement, *, ignores: bool) -> Row:
         votes = ", ".join(f"{count} {visible(name)}" for name, count in judgement.split.items())
         cells.append(Cell(f"votes: {votes}", Tone.WARN))
     cells.append(Cell(sentence(judgement.criterion, MAX_CRITERION_LENGTH)))
-    lines = [Cell(sentence(judgement.reasoning, MAX_REASONING_LENGTH), Tone.DIM)] if judgement.reasoning else []
-    lines += [Cell(_citation(place), Tone.DIM) for place in judgement.evidence[:MAX_CITATIONS]]
-    return Row(str(number), tuple(cells), tuple(lines))
+    return Row(str(number), tuple(cells), tuple(_reasons(judgement)))
+
+
+def unmet_rows(run: RunResult) -> tuple[Row, ...]:
+    """A row per criterion that is not met."""
+    return tuple(
+        Row(
+            "Undecided" if judgement.verdict is CriterionVerdict.UNDECIDED else "Not met",
+            (Cell(sentence(judgement.criterion, MAX_CRITERION_LENGTH)),),
+            tuple(_reasons(judgement)),
+        )
+        for judgement in failed_criteria(run)
+    )
+
+
+def _reasons(judgement: CriterionJudgement) -> Iterator[Cell]:
+    """The judge's reason, and where it can be checked."""
+    if judgement.reasoning:
+        yield Cell(sentence(judgement.reasoning, MAX_REASONING_LENGTH), Tone.DIM)
+    yield from (Cell(_citation(place), Tone.DIM) for place in judgement.evidence[:MAX_CITATIONS])
 
 
 def _citation(place: Citation) -> str:

@@ -1,11 +1,11 @@
-"""Nights in words: the trend of each suite, what fell, and the issue that tells of it."""
+"""Nights in words: the trend of each suite, what fell, and the sentences about it."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from zelda_ci.domain.nights import (
     MIN_NIGHTS,
     SETTLING,
-    WINDOW,
     Drift,
     Night,
     NightlyHistory,
@@ -17,22 +17,9 @@ from zelda_ci.domain.nights import (
 )
 from zelda_ci.domain.numbers import brief_money, format_count, whole
 from zelda_ci.errors import GitHubError
-from zelda_ci.report.model import (
-    Cell,
-    Column,
-    Details,
-    DriftView,
-    HistoryView,
-    Link,
-    Row,
-    Section,
-    Table,
-    TableRow,
-    Tone,
-)
+from zelda_ci.report.model import Cell, Column, Details, HistoryView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
-MAX_NAMED = 10
 MAX_SUITES = 200
 MAX_NOTES = 5
 MAX_NAME_LENGTH = 60
@@ -51,10 +38,10 @@ BARS = "▁▂▃▄▅▆▇█"
 TOO_YOUNG = "too few nights"
 GAP, CHANGE = "·", "¦"
 NO_ISSUE = "The drift is told in no issue"
+NO_TOKEN = f"{NO_ISSUE}: no token was given (github-token)."
 OVER = "This is over: what fell has recovered, or its suite or steering files were changed or removed."
 LOST = "The history of the nights before is lost, so nobody knows whether this is over. A new fall opens a new issue."
-
-NO_TOKEN = f"{NO_ISSUE}: no token was given (github-token)."
+KEPT_ELSEWHERE = "Two jobs opened an issue at the same time. The older one is kept."
 
 
 def not_readable(damage: str, older: int) -> str:
@@ -65,11 +52,11 @@ def not_readable(damage: str, older: int) -> str:
 
 def no_issue(problem: GitHubError) -> str:
     """The issue could not be written, and what to do about it."""
-    if problem.code == "GITHUB_NOT_PERMITTED":
-        return f"{NO_ISSUE}: the token may not write issues (permissions: issues: write, or nightly: quiet)."
-    if problem.code == "GITHUB_GONE":
-        return f"{NO_ISSUE}: issues are switched off in this repository (nightly: quiet leaves them out)."
-    return f"{NO_ISSUE}: {problem.message}"
+    why = {
+        "GITHUB_NOT_PERMITTED": "the token may not write issues (permissions: issues: write, or nightly: quiet).",
+        "GITHUB_GONE": "issues are switched off in this repository (nightly: quiet leaves them out).",
+    }
+    return f"{NO_ISSUE}: {why.get(problem.code, problem.message)}"
 
 
 def drift_notes(before: Sequence[Drift], now: Sequence[Drift]) -> Iterator[str]:
@@ -83,85 +70,44 @@ def drift_notes(before: Sequence[Drift], now: Sequence[Drift]) -> Iterator[str]:
         yield f"Drift: {len(told) - MAX_NOTES} more."
 
 
-def _fall(drift: Drift) -> str:
-    changed = ", ".join(_changes(drift))
-    since = f" since {changed}" if changed else f" since {drift.since:%Y-%m-%d}"
-    return f"{_subject(drift)} {drift.before} → {drift.lately}{since}"
-
-
-def _subject(drift: Drift) -> str:
-    return f"{visible(drift.suite, MAX_NAME_LENGTH)}, {sentence(drift.check, MAX_CHECK_LENGTH)}"
-
-
-def _changes(drift: Drift) -> Iterator[str]:
-    """What is other than before, named by what it is now."""
-    for part, name in PARTS.items():
-        old, new = drift.platform_before.get(part), drift.platform_after.get(part)
-        if old != new and new:
-            yield f"{name} {sentence(new, MAX_CHECK_LENGTH)}"
-
-
 def issue_title(drifts: Sequence[Drift]) -> str:
     """What fell from what to what; `render_title` makes it harmless."""
     more = f" and {len(drifts) - 1} more" if len(drifts) > 1 else ""
     return f"Zelda: {_fall(drifts[0])}{more}"
 
 
-UrlOf = Callable[[int], str]
+def drift_issue(
+    drifts: Sequence[Drift],
+    nights: Sequence[Night],
+    url_of: Callable[[int], str],
+    url: str,
+    *,
+    ending: str = "",
+    place: str = "workflow run",
+) -> dict[str, Any]:
+    """What the template of the issue reads; `place` is what `url` leads to, `ending` says why the issue is closed."""
+    told = {"drifts": drifts, "nights": nights, "url": url, "place": place, "ending": ending, "parts": PARTS}
+    return {**told, "url_of": url_of, "nights_of": nights_of, "subject": _subject}
 
 
-def drift_view(
-    drifts: Sequence[Drift], nights: Sequence[Night], run: int, url_of: UrlOf, ending: str = ""
-) -> DriftView:
-    """The issue's body; `ending` says why it is closed."""
-    lead = "Something passes less often than before, although its suite and the files that steer it are unchanged."
-    alpha = (
-        "Found by an exact test of nights over all suites, which errs in fewer than 5 % of quarters. Close this issue "
-        "to hear no more of what it lists."
-    )
-    return DriftView(
-        lead=ending or lead,
-        sections=tuple(_section(drift, nights, url_of) for drift in drifts),
-        closing="" if ending else alpha,
-        links=(Link("workflow run", url_of(run)),),
-    )
+def _subject(drift: Drift) -> str:
+    """The suite, and what of it fell."""
+    return f"{visible(drift.suite, MAX_NAME_LENGTH)}, {sentence(drift.check, MAX_CHECK_LENGTH)}"
 
 
-def kept_elsewhere(url: str) -> DriftView:
-    """The body of a second issue about the same."""
-    lead = "Two jobs opened an issue at the same time. The older one is kept."
-    return DriftView(lead=lead, sections=(), closing="", links=(Link("the older issue", url),))
-
-
-def _section(drift: Drift, nights: Sequence[Night], url_of: UrlOf) -> Section:
-    newest = nights_of(nights, drift)
-    runs = tuple(Cell(f"{night.at:%m-%d}", url=url_of(night.run)) for night in newest if night.run)
-    counted = f"in the newest {format_count(len(newest), 'night')} of these files" if newest else "trials passed"
-    rows = [
-        Row("Before", (Cell(str(drift.before)), Cell("trials passed"))),
-        Row("When it was found", (Cell(str(drift.after)), Cell(f"p {drift.p:.2g}, corrected"))),
-        Row("Lately", (Cell(str(drift.lately)), Cell(counted), *runs)),
-        Row("Since", (Cell(f"{drift.since:%Y-%m-%d %H:%M} UTC"),)),
+def _fall(drift: Drift) -> str:
+    """With what is other than before, named by what it is now."""
+    before, after = drift.platform_before, drift.platform_after
+    changed = [
+        f"{name} {sentence(after[part], MAX_CHECK_LENGTH)}"
+        for part, name in PARTS.items()
+        if after.get(part) and after[part] != before.get(part)
     ]
-    parts = {*drift.platform_before, *drift.platform_after}
-    for part, name in PARTS.items():
-        if part in parts:
-            rows.append(Row(name[:1].upper() + name[1:], tuple(_versions(drift, part))))
-    rows.append(Row("Code of the project", tuple(_code(drift))))
-    return Section(_subject(drift), tuple(rows))
+    since = ", ".join(changed) or f"{drift.since:%Y-%m-%d}"
+    return f"{_subject(drift)} {drift.before} → {drift.lately} since {since}"
 
 
-def _versions(drift: Drift, part: str) -> Iterator[Cell]:
-    old, new = (sentence(side.get(part, "not known")) for side in (drift.platform_before, drift.platform_after))
-    yield Cell(f"{old} → {new}", Tone.BAD) if old != new else Cell(f"{new}, unchanged")
-
-
-def _code(drift: Drift) -> Iterator[Cell]:
-    yield Cell("changed, too" if drift.code_changed else "unchanged")
-    if drift.commit_before and drift.commit_after:
-        old, new = (visible(each[:SHORT_COMMIT]) for each in (drift.commit_before, drift.commit_after))
-        yield Cell(old if old == new else f"{old} → {new}")
-
+# --- tables -----------------------------------------------------------------------------------------------------
 
 TREND_COLUMNS = (
     Column("Suite"),
@@ -169,18 +115,6 @@ TREND_COLUMNS = (
     Column("Before", right=True),
     Column("Lately", right=True),
     Column(""),
-)
-LEGEND = Section(
-    "",
-    (
-        Row("A bar", (Cell("a night, as high as the share of criteria that were met, build and tests included"),)),
-        Row(CHANGE, (Cell("Claude Code, the models, the suite or its steering files changed here"),)),
-        Row("Lately", (Cell(f"the newest {WINDOW} nights, or all since Claude Code or the models changed"),)),
-        Row(
-            TOO_YOUNG, (Cell(f"fewer than {MIN_NIGHTS} of the same suite and steering files: no fall can be seen yet"),)
-        ),
-        Row("Before", (Cell("the nights before those, of the same suite and steering files"),)),
-    ),
 )
 
 
@@ -192,21 +126,19 @@ def trend_details(history: NightlyHistory) -> Iterator[Details]:
     names = sorted(history.nights[-1].suites, key=lambda name: (name not in fallen, name))
     lines = tuple(_trend(history.nights, name, has_fallen=name in fallen) for name in names[:MAX_SUITES])
     title = f"Trend over {format_count(len(history.nights), 'night')}"
-    yield Details(title, (LEGEND,), (Table(TREND_COLUMNS, lines),), open=True)
+    yield Details(title, tables=(Table(TREND_COLUMNS, lines),), open=True)
 
 
 def _trend(nights: Sequence[Night], suite: str, *, has_fallen: bool) -> TableRow:
     split = split_nights(nights, suite)[0]
     before, lately = (summed(_checks(night.suites[suite]) for night in part) for part in (split.before, split.after))
-    return TableRow(
-        (
-            Cell(visible(suite, MAX_NAME_LENGTH)),
-            Cell(sparkline(nights, suite)),
-            Cell(str(before) if before.trials else "-"),
-            Cell(str(lately) if lately.trials else "-"),
-            Cell("fell", Tone.BAD) if has_fallen else Cell("" if _is_tested(nights, suite) else TOO_YOUNG),
-        )
-    )
+    remark = Cell("fell", Tone.BAD) if has_fallen else Cell("" if _is_tested(nights, suite) else TOO_YOUNG)
+    name, bars = Cell(visible(suite, MAX_NAME_LENGTH)), Cell(sparkline(nights, suite))
+    return TableRow((name, bars, _passes(before), _passes(lately), remark))
+
+
+def _passes(passes: Passes) -> Cell:
+    return Cell(str(passes) if passes.trials else "-")
 
 
 def sparkline(nights: Sequence[Night], suite: str) -> str:
@@ -235,38 +167,35 @@ TOO_FEW = (
     f"Whether something fell is not known yet: that takes {MIN_NIGHTS} rows of the same suite, settings and steering "
     "files, or more."
 )
-NIGHT_COLUMNS = (
-    Column("When"),
-    Column("Trials", right=True),
-    Column("Passed", right=True),
-    Column("Checks", right=True),
-    Column("Cost", right=True),
-    Column("Commit"),
-    Column("Changed"),
-)
+_NUMBERS = tuple(Column(title, right=True) for title in ("Trials", "Passed", "Checks", "Cost"))
+NIGHT_COLUMNS = (Column("When"), *_NUMBERS, Column("Commit"), Column("Changed"))
 
 
 def nights_view(history: NightlyHistory, suite: str, limit: int) -> HistoryView:
     """The newest rows of one suite, newest first, with what changed against the row before."""
-    rows = [night for night in history.nights if suite in night.suites]
-    lines = [
-        TableRow(tuple(_night_cells(night, suite, rows[index - 1] if index else None)))
-        for index, night in enumerate(rows)
-    ]
-    return HistoryView(Table(NIGHT_COLUMNS, tuple(reversed(lines[-limit:]))), tuple(_remarks(history, suite, rows)))
-
-
-def _night_cells(night: Night, suite: str, earlier: Night | None) -> Iterator[Cell]:
-    row = night.suites[suite]
-    checks = _checks(row)
-    yield Cell(f"{night.at:%Y-%m-%d %H:%M}", whole=True)
-    yield Cell(whole(row.trials))
-    passed = Tone.NEUTRAL if row.whole.passed == row.whole.trials else Tone.WARN
-    yield Cell(str(row.whole), passed) if row.whole.trials else Cell("-")
-    yield Cell(str(checks) if checks.trials else "-")
-    yield Cell(brief_money(row.cost_usd))
-    yield Cell(visible(night.commit[:SHORT_COMMIT]) if night.commit else "-", Tone.DIM)
-    yield Cell(", ".join(_differences(row, earlier.suites[suite])) if earlier else "", Tone.DIM)
+    nights = [night for night in history.nights if suite in night.suites]
+    lines: list[TableRow] = []
+    earlier: SuiteNight | None = None
+    for night in nights:
+        row = night.suites[suite]
+        passed = Tone.NEUTRAL if row.whole.passed == row.whole.trials else Tone.WARN
+        cells = (
+            Cell(f"{night.at:%Y-%m-%d %H:%M}", whole=True),
+            Cell(whole(row.trials)),
+            Cell(str(row.whole), passed) if row.whole.trials else Cell("-"),
+            _passes(_checks(row)),
+            Cell(brief_money(row.cost_usd)),
+            Cell(visible(night.commit[:SHORT_COMMIT]) if night.commit else "-", Tone.DIM),
+            Cell(", ".join(_differences(row, earlier)) if earlier else "", Tone.DIM),
+        )
+        lines.insert(0, TableRow(cells))
+        earlier = row
+    remarks = [Cell(f"{visible(suite, MAX_NAME_LENGTH)}: {sparkline(nights, suite)}", whole=True)]
+    fallen = [drift for drift in history.drifts if drift.suite == suite]
+    remarks += (Cell(f"Fell: {_fall(drift)} (p {drift.p:.2g}, corrected).", Tone.BAD) for drift in fallen)
+    if not fallen:
+        remarks.append(Cell(NOTHING_FELL if _is_tested(nights, suite) else TOO_FEW, Tone.DIM))
+    return HistoryView(Table(NIGHT_COLUMNS, tuple(lines[:limit])), tuple(remarks))
 
 
 def _differences(row: SuiteNight, earlier: SuiteNight) -> Iterator[str]:
@@ -277,15 +206,6 @@ def _differences(row: SuiteNight, earlier: SuiteNight) -> Iterator[str]:
     for part, name in PARTS.items():
         if row.platform.get(part) != earlier.platform.get(part):
             yield f"{name} {sentence(row.platform.get(part, 'not known'), MAX_CHECK_LENGTH)}"
-
-
-def _remarks(history: NightlyHistory, suite: str, rows: Sequence[Night]) -> Iterator[Cell]:
-    yield Cell(f"{visible(suite, MAX_NAME_LENGTH)}: {sparkline(rows, suite)}", whole=True)
-    for drift in history.drifts:
-        if drift.suite == suite:
-            yield Cell(f"Fell: {_fall(drift)} (p {drift.p:.2g}, corrected).", Tone.BAD)
-    if not any(drift.suite == suite for drift in history.drifts):
-        yield Cell(NOTHING_FELL if _is_tested(rows, suite) else TOO_FEW, Tone.DIM)
 
 
 def _is_tested(rows: Sequence[Night], suite: str) -> bool:

@@ -17,7 +17,13 @@ from zelda_ci.report.builders.correctness import (
     run_problem,
 )
 from zelda_ci.report.builders.findings import hidden_findings
-from zelda_ci.report.builders.judged import criteria_section, is_cost_known, judge_rows, tool_usage_section
+from zelda_ci.report.builders.judged import (
+    criteria_section,
+    is_cost_known,
+    judge_rows,
+    tool_usage_section,
+    unmet_rows,
+)
 from zelda_ci.report.builders.phrases import measured_words
 from zelda_ci.report.builders.usage import metric_rows, use_rows, used
 from zelda_ci.report.model import Cell, Row, RunFiles, RunView, Section, Tone
@@ -147,6 +153,7 @@ def run_view(run: RunResult, files: RunFiles, *, several: bool = False, whole: b
         verdict=VERDICTS[outcome],
         facts=run_facts(run),
         problem=run_problem(run, files),
+        unmet=unmet_rows(run),
         sections=(
             *([Section(SCORES, scores)] if (scores := metric_rows(run)) else []),
             *criteria_section(run),

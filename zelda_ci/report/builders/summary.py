@@ -24,7 +24,6 @@ from zelda_ci.report.model import (
     NO_FILES,
     Cell,
     Column,
-    Problem,
     ReportSummary,
     ReportView,
     Row,
@@ -69,16 +68,19 @@ def summary(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, *
         _troubles(suites),
         suite_table(batch, suites),
         (*_rows(batch, suites, gate, outcome), *again),
-        tuple(_in_a_line(batch, suites, outcome, stored=stored)),
+        tuple(_in_a_line(batch, suites, gate, outcome, stored=stored)),
     )
 
 
-def _in_a_line(batch: BatchResult, suites: Sequence[SuiteView], outcome: Outcome, *, stored: bool) -> Iterator[Cell]:
+def _in_a_line(
+    batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, outcome: Outcome, *, stored: bool
+) -> Iterator[Cell]:
     yield from (cell for cell in _tally([suite.outcome for suite in suites], "suite") if cell.tone is not Tone.DIM)
     yield from _not_started(batch, f": {batch.ended}" if batch.ended else "")
     for row in _totals(batch):
         if row.label in {"Cost", "Elapsed"}:
             yield row.cells[0]
+    yield from (Cell(text, Tone.BAD, whole=True) for text in gate_sentences(gate))
     yield Cell(f"exit code {outcome.exit_code}", Tone.DIM)
     if stored and batch.runs:
         yield Cell(f"batch {visible(batch.batch_id, len(batch.batch_id))}", Tone.DIM, whole=True)
@@ -145,18 +147,16 @@ def about_run(run: RunResult) -> tuple[Row, ...]:
 
 
 def _troubles(suites: Sequence[SuiteView]) -> tuple[Trouble, ...]:
-    """Problems with the runs that have them, alike ones once, the gravest first; of a single run: nothing to repeat."""
-    runs = [run for suite in suites for run in suite.runs]
-    if len(runs) == 1:
-        return ()
-    alike: dict[tuple[Outcome, str], list[tuple[RunView, Problem]]] = {}
-    for run in runs:
+    """Problems with the runs that have them, alike ones once, the gravest first."""
+    alike: dict[tuple[Outcome, str], list[RunView]] = {}
+    for run in (run for suite in suites for run in suite.runs):
         if run.problem:
-            alike.setdefault((run.outcome, run.problem.sentence), []).append((run, run.problem))
+            alike.setdefault((run.outcome, run.problem.sentence), []).append(run)
     ranked = sorted(alike.items(), key=lambda item: item[0][0], reverse=True)
     return tuple(
-        Trouble(outcome, VERDICTS[outcome], _names([run for run, _ in affected]), affected[0][1])
+        Trouble(outcome, VERDICTS[outcome], _names(affected), affected[0].problem, affected[0].unmet)
         for (outcome, _), affected in ranked
+        if affected[0].problem
     )
 
 

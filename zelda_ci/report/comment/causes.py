@@ -26,10 +26,9 @@ from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.report.builders.anchors import suite_address
-from zelda_ci.report.builders.comparison import TESTS
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
-from zelda_ci.report.builders.gate import ENDS
-from zelda_ci.report.builders.phrases import base, change_words, joined, key, line, listed, name, passed, quoted
+from zelda_ci.report.builders.gate import MAX_CRITERION_LENGTH, fallen, finding
+from zelda_ci.report.builders.phrases import base, change_words, joined, key, line, listed, name, quoted
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
 from zelda_ci.report.comment.sources import citations, steering, tools
 from zelda_ci.report.model import NO_FILES, Line, Phrase, plain
@@ -37,7 +36,6 @@ from zelda_ci.report.text import sentence
 from zelda_ci.report.told import CiReport
 
 MAX_BOXES = 3
-MAX_CRITERION_LENGTH = 160
 MAX_REASON_LENGTH = 320
 MAX_PROBLEMS = 3
 MAX_FILES = 4
@@ -117,7 +115,7 @@ def _of_suite(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
     criteria = [_noted(cause) for cause in _criteria(report, suite)]
     yield from criteria
     known = {cause.criterion for cause in criteria}
-    others = [*_commands(report, suite), *_limits(suite), *_failing(report, suite, known)]
+    others = [*_commands(report, suite), *_failing(report, suite, known)]
     yield from others
     if not criteria and not others:
         yield from _measures(suite)
@@ -132,31 +130,13 @@ def _criteria(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
     if compared.reasons:
         yield Cause(suite, line("cannot be compared: {}.", sentence("; ".join(compared.reasons))), is_red=False)
         return
-    fallen = [delta for delta in compared.criteria if delta.effect == "worse" and delta.verdict in FALLEN]
-    firmest = min((FALLEN.index(delta.verdict) for delta in fallen), default=0)
-    for delta in fallen:
+    worse = [delta for delta in compared.criteria if delta.effect == "worse" and delta.verdict in FALLEN]
+    firmest = min((FALLEN.index(delta.verdict) for delta in worse), default=0)
+    for delta in worse:
         if FALLEN.index(delta.verdict) == firmest:
             why = _judged(report, suite, delta.candidate_judgement)
-            words = line("{} {}", quoted(delta.criterion, MAX_CRITERION_LENGTH), _sides(report, delta))
             is_red = _is_reason(suite, delta.criterion)
-            yield Cause(suite, words, why, is_red=is_red, criterion=delta.criterion)
-
-
-def _sides(report: CiReport, delta: CriterionDelta) -> Line:
-    old, new = delta.baseline, delta.candidate
-    assert old is not None  # noqa: S101 - a criterion is worse only where both sides have it
-    assert new is not None  # noqa: S101
-    if old.trials == new.trials == 1:
-        return line("was met on {} and is not met here.", base(report))
-    sessions = f"{passed(old)} of {numbers.format_count(old.trials, 'session')}"
-    here = f" and in {passed(new)} of {numbers.whole(new.trials)} here"
-    return line(f"was met in {sessions} on {{}}{here}{_certainty(delta)}.", base(report))
-
-
-def _certainty(delta: CriterionDelta) -> str:
-    if delta.verdict is Verdict.REGRESSED and delta.adjusted_p_value is not None and delta.method in TESTS:
-        return f" (p = {delta.adjusted_p_value:.2g})"
-    return ", which may be chance with so few sessions" if delta.verdict is Verdict.INCONCLUSIVE else ""
+            yield Cause(suite, line("{}.", fallen(delta, base(report))), why, is_red=is_red, criterion=delta.criterion)
 
 
 def _is_reason(suite: SuiteStanding, criterion: str) -> bool:
@@ -179,21 +159,15 @@ def _judged(report: CiReport, suite: SuiteStanding, judgement: CriterionJudgemen
 def _failing(report: CiReport, suite: SuiteStanding, known: set[str]) -> Iterator[Cause]:
     """What the gate found without a comparison."""
     for reason in _found(suite):
-        is_red = reason in suite.reasons
+        words, is_red = line("{}.", finding(reason)), reason in suite.reasons
         match reason:
             case CriterionFailed(criterion=criterion) if criterion not in known:
-                words = line(_unmet(reason.trials, reason.of), quoted(criterion, MAX_CRITERION_LENGTH))
                 why = _judged(report, suite, _judgement(suite, criterion))
                 yield Cause(suite, words, why, is_red=is_red, criterion=criterion)
-            case BelowMinimum() if not known:
-                yield Cause(suite, line("{}", _below(reason)), is_red=True)
-            case NotJudged():
-                words = line(f"not judged completely{_in(reason.trials, reason.of)}: {{}}", sentence(reason.reason))
-                yield Cause(suite, words, is_red=True)
-            case NotRun():
-                made = f"after {numbers.format_count(reason.made, 'session')}"
-                more = f"{numbers.format_count(reason.trials, 'more session')} could not be made"
-                yield Cause(suite, line(f"{{}} {made}, and {more}.", reason.why), is_red=True)
+            case BelowMinimum() if known:
+                pass
+            case BelowMinimum() | NotJudged() | NotRun() | EndedAtLimit():
+                yield Cause(suite, words, is_red=is_red)
             case _:
                 pass
 
@@ -218,7 +192,7 @@ def _commands(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
     runs = reversed(suite.ran.valid) if suite.ran else iter(())
     problem = next((found for run in runs if (found := correctness_problem(run, NO_FILES))), None)
     words = problem.sentence.rstrip(".") if problem else "build, tests or coverage fall short"
-    often = _in(failed.trials, failed.of) if failed else ""
+    often = f" in {failed.trials} of {failed.of} sessions" if failed and failed.of > 1 else ""
     before = f" ({change_words(fallen[0])})" if fallen and not problem else ""
     is_red = failed is not None or any(_gates(suite, it) for it in fallen)
     files = report.changes.others if (early := report.batch.failing_before.get(suite.suite)) else ()
@@ -233,25 +207,10 @@ def _commands(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
     yield Cause(suite, line(f"{{}}{often}{before}.", words), why, is_red=is_red, files=files)
 
 
-def _unmet(part: int, whole: int) -> str:
-    return f"{{}} is not met{_in(part, whole)}."
-
-
-def _in(part: int, whole: int) -> str:
-    return f" in {part} of {whole} sessions" if whole > 1 else ""
-
-
 def _found(suite: SuiteStanding) -> tuple[GateReason, ...]:
     """What the gate found, that included which is not proven."""
     uncounted = (each.reason for each in suite.uncounted if each.because is not Uncounted.ON_BASE)
     return (*suite.reasons, *uncounted)
-
-
-def _limits(suite: SuiteStanding) -> Iterator[Cause]:
-    for reason in _found(suite):
-        if isinstance(reason, EndedAtLimit):
-            which = "the session" if reason.of == 1 else f"{reason.trials} of {reason.of} sessions"
-            yield Cause(suite, line(f"{which} {ENDS[reason.status]}."), is_red=reason in suite.reasons)
 
 
 def _measures(suite: SuiteStanding) -> Iterator[Cause]:
@@ -282,13 +241,6 @@ def _gates(suite: SuiteStanding, delta: MeasureDelta) -> bool:
     return any(isinstance(reason, Regression) and reason.delta == delta for reason in suite.reasons)
 
 
-def _below(reason: BelowMinimum) -> str:
-    label, minimum = MEASURES[reason.measure].label, numbers.format_score(reason.minimum)
-    if reason.mean is None:
-        return f"{label} has no score, and at least {minimum} is required: {sentence(reason.reason or 'not computed')}"
-    return f"{label} is {numbers.format_score(reason.mean)} points of 100, and at least {minimum} are required."
-
-
 def _untested(suite: SuiteStanding) -> Iterator[Cause]:
     """Each problem once, however many sessions have it."""
     problems: dict[str, Cause] = {}
@@ -307,7 +259,7 @@ def _accepted(suite: SuiteStanding, known: set[str]) -> Iterator[Cause]:
     for each in suite.accepted:
         criterion = _criterion_of(each.reason)
         if criterion and criterion not in known:
-            words = line(_unmet(1, 1), quoted(criterion, MAX_CRITERION_LENGTH))
+            words = line("{} is not met.", quoted(criterion, MAX_CRITERION_LENGTH))
             yield Cause(suite, words, note=_acceptance(each), criterion=criterion)
 
 

@@ -60,19 +60,19 @@ def _reasoned(judgement: CriterionJudgement) -> str:
 def gate_details(gate: GateResult) -> Iterator[Details]:
     """Every finding, also those that follow from another."""
     if gate.reasons:
-        rows = [_finding(reason, Tone.BAD, doubts=False) for reason in gate.reasons]
+        rows = [_finding(reason, Tone.BAD) for reason in gate.reasons]
         title = f"Why the check is red: {numbers.format_count(len(rows), 'finding')} of the gate"
         yield _fold(title, rows, MAX_REASONS)
     if gate.uncounted:
-        rows = [_finding(each.reason, Tone.WARN, because=uncounted_words(each)) for each in gate.uncounted]
+        rows = [_finding(each.reason, Tone.WARN, uncounted_words(each)) for each in gate.uncounted]
         yield _fold(f"Fails, and is no reason to be red: {numbers.whole(len(rows))}", rows, MAX_REASONS)
     if gate.accepted:
         rows = [_accepted(each) for each in gate.accepted]
         yield _fold(f"Accepted, so no reason to be red: {numbers.whole(len(rows))}", rows, MAX_REASONS)
 
 
-def _finding(reason: GateReason, tone: Tone, *, doubts: bool = True, because: str = "") -> Row:
-    words = sentence(gate_sentence(reason, doubts=doubts))
+def _finding(reason: GateReason, tone: Tone, because: str = "") -> Row:
+    words = sentence(gate_sentence(reason))
     return Row(KINDS[reason.kind], (Cell(f"{words}: {because}" if because else words, tone),))
 
 

@@ -18,7 +18,6 @@ from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.gate import EXCUSES, failure_words
 from zelda_ci.report.builders.phrases import (
-    base,
     change_words,
     joined,
     key,
@@ -63,23 +62,6 @@ FIRST = {
     V.BETTER: "better in {share}",
     V.PERHAPS_BETTER: "perhaps better in {share}",
 }
-# The order in which the next sentence names suites.
-NAMED = (
-    V.WORSE,
-    V.NOT_TESTED,
-    V.PERHAPS_WORSE,
-    V.FAILS,
-    V.NEW_FAILS,
-    V.UNCLEAR,
-    V.ACCEPTED,
-    V.ON_BASE,
-    V.BETTER,
-    V.PERHAPS_BETTER,
-    V.NEW,
-    V.CUT_SHORT,
-    V.NOT_RUN,
-    V.RAN,
-)
 MAX_KEYS = 4
 
 
@@ -101,12 +83,10 @@ def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
 def lead(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     """The next sentences, the most important first."""
     if report.is_cut_short:
-        yield from _suites(report, suites)
         yield line("Nothing was compared, and nothing is claimed of any suite.")
         return
     first, *more = [*sentences(report)] or [()]
     yield from [first] if first else []
-    yield from _suites(report, suites)
     yield from _colour(report, suites)
     if suites and all(each.ran and each.ran.outcome is Outcome.MEASURED for each in suites):
         yield line(measured(report.batch.runs))
@@ -190,51 +170,6 @@ def _names(suites: Sequence[SuiteStanding]) -> Line:
     return names(each.suite for each in suites)
 
 
-def _suites(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
-    """Which suites the first line means."""
-    found = {word: those for word in NAMED if (those := of(suites, word))}
-    clauses = {word: line("{} {}", _names(those), _verb(report, word, those)) for word, those in found.items()}
-    seen = next((word for word in (V.PERHAPS_WORSE, V.PERHAPS_BETTER) if word in found), None)
-    if seen and any(each.single for each in found[seen]):
-        clauses[seen] = line("{} (one session on a side proves no change)", clauses[seen])
-    calm = of(suites, V.AS_BEFORE)
-    if calm and len(suites) - len(calm) - len(of(suites, V.REMOVED)):
-        others = verb(calm, "the other one is", f"the other {numbers.whole(len(calm))} are")
-        clauses[V.AS_BEFORE] = line(f"{others if clauses else others.capitalize()} as before")
-    if clauses:
-        yield line("{}.", joined(clauses.values(), "; "))
-
-
-def _verb(report: CiReport, word: SuiteVerdict, found: Sequence[SuiteStanding]) -> Line:
-    """What is said of suites with this verdict."""
-    is_, fails = verb(found, "is", "are"), verb(found, "fails", "fail")
-    than = line("on {}", base(report)) if report.baseline.branch else (base(report),)
-    match word:
-        case V.WORSE:
-            return line(f"{is_} worse than {{}}", than)
-        case V.NOT_TESTED:
-            return line(untested_words(found))
-        case V.PERHAPS_WORSE:
-            return line(f"{is_} perhaps worse than {{}}", than)
-        case V.FAILS:
-            return line(f"{fails} as before" if report.comparison else fails)
-        case V.NEW_FAILS:
-            return line(f"{is_} new and {fails}")
-        case V.UNCLEAR:
-            return line(f"{verb(found, 'shows', 'show')} too little to tell")
-        case V.ACCEPTED:
-            logins = dict.fromkeys(each.acceptance.by for each in report.gate.accepted)
-            return line(f"{is_} worse, accepted by {{}}", listed([key(f"@{login}") for login in logins]))
-        case V.ON_BASE:
-            return line(f"{fails}, and {fails} on the base, too")
-        case V.CUT_SHORT | V.NOT_RUN:
-            return line(f"{verb(found, 'was', 'were')} {word.value}")
-        case V.RAN:
-            return line("ran to the end")
-        case _:
-            return line(f"{is_} {word.value}")
-
-
 def _colour(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     """Why the check is red or green, where the words above could make one think otherwise or wonder."""
     if report.is_red:
@@ -242,9 +177,12 @@ def _colour(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]
     elif worse := of(suites, V.WORSE):
         yield _green(worse)
     elif of(suites, V.PERHAPS_WORSE, V.UNCLEAR):
-        yield line("The check is green: nothing is proven to be worse.")
+        once = any(each.single for each in of(suites, V.PERHAPS_WORSE))
+        single = ", and one session on a side proves no change" * once
+        yield line(f"The check is green: nothing is proven to be worse{single}.")
     elif of(suites, V.ACCEPTED):
-        yield line("The check is green for that.")
+        logins = dict.fromkeys(f"@{each.acceptance.by}" for each in report.gate.accepted)
+        yield line("The check is green: what is worse was accepted by {}.", listed([key(login) for login in logins]))
     elif because := {each.because for each in report.gate.uncounted}:
         yield line(f"The check is green: {EXCUSES[next(it for it in EXCUSES if it in because)]}")
     elif of(suites, V.FAILS, V.NEW_FAILS) and not _open(suites):

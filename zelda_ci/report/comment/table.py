@@ -1,6 +1,6 @@
 """The comment's tables: what moved, in few columns and words, and every number of every suite."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -41,6 +41,7 @@ TONES = {
     SuiteVerdict.PASSES: Tone.GOOD,
     SuiteVerdict.PERHAPS_BETTER: Tone.GOOD,
 }
+TOOLS, COST = Measure.TOOL_USAGE, Measure.COST
 ARROW = " \u2192 "
 NOTHING = Cell("", Tone.DIM)
 MAX_SUITE_NAME_LENGTH = 60
@@ -61,6 +62,30 @@ class Figure:
     unknown: float = 0.0
     """Of all, those of which nobody knows."""
     is_worse: bool = False
+
+    def cell(self, write: Callable[[float], str], least: float = 0.0) -> Cell:
+        """`3 → 2 of 3`: once where the change is gone after rounding, or less than a share of what was before."""
+        if self.after is None:
+            return NOTHING
+        now, before = write(self.after), "" if self.before is None else write(self.before)
+        of = "" if self.of is None else f" of {write(self.of)}"
+        of_before = of if self.of_before is None else f" of {write(self.of_before)}"
+        unknown = f", {write(self.unknown)} not known" if self.unknown else ""
+        is_little = abs(self.after - (self.before or 0.0)) < least * (self.before or 0.0)
+        tone = Tone.BAD if self.is_worse else Tone.NEUTRAL
+        if not before or is_little or (before, of_before) == (now, of):
+            return Cell(f"{now}{of}{unknown}", Tone.NEUTRAL if is_little else tone)
+        return Cell(f"{before}{of_before if of_before != of else ''}{ARROW}{now}{of}", tone)
+
+
+def _points(value: float) -> str:
+    return f"{value:.0f}"
+
+
+def _figures(criteria: Figure, tests: Cell, tools: Figure, cost: Figure) -> tuple[Cell, ...]:
+    """The cells of a row; a cost is a change where it is one that anybody would care for."""
+    moved = cost.cell(numbers.brief_money, NOTABLE_COST)
+    return criteria.cell(numbers.average), tests, tools.cell(_points), moved
 
 
 MOVED = (
@@ -96,8 +121,9 @@ def _row(report: CiReport, each: SuiteStanding) -> TableRow:
     named = Cell(label, tone, url=suite_address(report, each.suite))
     if each.standing in (SuiteVerdict.REMOVED, SuiteVerdict.NOT_RUN, SuiteVerdict.CUT_SHORT):
         return TableRow((named, *[NOTHING] * (len(MOVED) - 1)))
-    criteria, tests = _criteria(each), _tests(each)
-    figures = (_part(criteria), _part(tests) if tests else _commands(each), _score(_tools(each)), _cost(_costs(each)))
+    tests = _tests(each)
+    commands = tests.cell(numbers.average) if tests else _commands(each)
+    figures = _figures(_criteria(each), commands, _measured(each, TOOLS), _measured(each, COST))
     return TableRow((named, *figures))
 
 
@@ -139,9 +165,8 @@ def _alike(report: CiReport, alike: Sequence[SuiteStanding], standing: SuiteVerd
     label = f"{numbers.format_count(len(alike), 'suite')} {word}"
     criteria = _sum([_criteria(each) for each in alike])
     tests = _sum([found for each in alike if (found := _tests(each))])
-    tools = _mean([_tools(each).after for each in alike])
-    cost = _mean([_costs(each).after for each in alike])
-    cells = (_part(criteria), _part(tests), _score(Figure(after=tools)), _cost(Figure(after=cost)))
+    tools, cost = (_mean([_measured(each, measure).after for each in alike]) for measure in (TOOLS, COST))
+    cells = _figures(criteria, tests.cell(numbers.average), tools, cost)
     return TableRow((Cell(label, Tone.DIM, url=report.links.report), *cells))
 
 
@@ -152,9 +177,9 @@ def _sum(figures: Sequence[Figure]) -> Figure:
     return Figure(after=sum(it.after or 0.0 for it in known), of=sum(it.of or 0.0 for it in known))
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
+def _mean(values: Sequence[float | None]) -> Figure:
     known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    return Figure(after=fmean(known) if known else None)
 
 
 def _criteria(each: SuiteStanding) -> Figure:
@@ -225,55 +250,12 @@ def _commands(each: SuiteStanding) -> Cell:
     return Cell("pass") if Outcome.PASSED in outcomes else NOTHING
 
 
-def _tools(each: SuiteStanding) -> Figure:
-    return _measured(each, Measure.TOOL_USAGE)
-
-
-def _costs(each: SuiteStanding) -> Figure:
-    return _measured(each, Measure.COST)
-
-
 def _measured(each: SuiteStanding, measure: Measure) -> Figure:
     delta = next((it for it in each.compared.measures if it.measure is measure), None) if each.compared else None
     if delta and delta.candidate:
         before = delta.baseline.mean if delta.baseline and delta.change is not None else None
         return Figure(before, delta.candidate.mean, is_worse=delta.effect == "worse" and delta.verdict in _WORSE)
     return Figure(after=means(each.ran.valid).get(measure) if each.ran else None)
-
-
-def _part(figure: Figure) -> Cell:
-    """`3 → 2 of 3`."""
-    if figure.after is None:
-        return NOTHING
-    now, total = numbers.average(figure.after), numbers.average(figure.of or 0.0)
-    if figure.before is None:
-        unknown = f", {numbers.average(figure.unknown)} not known" if figure.unknown else ""
-        return Cell(f"{now} of {total}{unknown}")
-    before = numbers.average(figure.before)
-    tone = Tone.BAD if figure.is_worse else Tone.NEUTRAL
-    if figure.of_before is not None and numbers.average(figure.of_before) != total:
-        return Cell(f"{before} of {numbers.average(figure.of_before)}{ARROW}{now} of {total}", tone)
-    return Cell(f"{f'{before}{ARROW}' if before != now else ''}{now} of {total}", tone)
-
-
-def _score(figure: Figure) -> Cell:
-    """Points of 100, without a fraction."""
-    if figure.after is None:
-        return NOTHING
-    before = f"{figure.before:.0f}{ARROW}" if figure.before is not None else ""
-    now = f"{figure.after:.0f}"
-    return Cell(now if before == f"{now}{ARROW}" else f"{before}{now}", Tone.BAD if figure.is_worse else Tone.NEUTRAL)
-
-
-def _cost(figure: Figure) -> Cell:
-    """Where it has changed by so much that anybody would care."""
-    if figure.after is None:
-        return NOTHING
-    now = numbers.brief_money(figure.after)
-    if figure.before and abs(figure.after - figure.before) >= NOTABLE_COST * figure.before:
-        tone = Tone.BAD if figure.is_worse else Tone.NEUTRAL
-        return Cell(f"{numbers.brief_money(figure.before)}{ARROW}{now}", tone)
-    return Cell(now)
 
 
 def outcome_cell(runs: Sequence[RunResult]) -> Cell:

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -11,9 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.ext import Extension
 from markupsafe import Markup
 
-from zelda_ci.report.html.model import EntryView
-from zelda_ci.report.model import Cell
-from zelda_ci.report.text import inert
+from zelda_ci.report.text import inert, sentence
 
 
 class Unindented(Extension):
@@ -42,21 +39,17 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=True,
+        auto_reload=False,
         finalize=_harmless,
         extensions=[Unindented],
     )
-    made.filters["listed"] = listed
+    made.filters["sentence"] = sentence
     return made
 
 
 def render(template: str, **values: object) -> str:
     """A whole template."""
     return environment().get_template(template).render(**values)
-
-
-def listed(cells: Iterable[Cell]) -> str:
-    """Cells as text, where colour is of no use."""
-    return ", ".join(cell.text for cell in cells)
 
 
 def asset(name: str) -> str:
@@ -83,12 +76,6 @@ def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def entry(view: EntryView) -> str:
+def entry(view: object) -> str:
     """A step of a conversation."""
-    return str(_entry()(view))
-
-
-@cache
-def _entry() -> Any:
-    """The macro, which gives back what is escaped already."""
-    return environment().get_template("entry.html.j2").module.whole  # type: ignore[attr-defined]
+    return str(environment().get_template("entry.html.j2").module.whole(view))  # type: ignore[attr-defined]

@@ -7,8 +7,8 @@ from rich.console import Console
 from zelda_ci.events import Emit
 from zelda_ci.report.terminal.console import is_plain, open_console
 from zelda_ci.report.terminal.pages import print_report
-from zelda_ci.report.terminal.progress import LiveProgress, PlainProgress
-from zelda_ci.report.terminal.suites import FinishedSuites, QuietProgress
+from zelda_ci.report.terminal.progress import LiveProgress, PlainProgress, QuietProgress
+from zelda_ci.report.terminal.suites import FinishedSuites
 
 __all__ = ["LiveProgress", "PlainProgress", "is_plain", "open_console", "print_report", "progress"]
 
@@ -25,7 +25,5 @@ def progress(
         quiet: Show no progress: only suites and warnings.
         steps: Also show what sessions do, a line each.
     """
-    if quiet:
-        return QuietProgress(console, suites)
-    sink = PlainProgress if plain else LiveProgress
+    sink = QuietProgress if quiet else PlainProgress if plain else LiveProgress
     return sink(console, suites=suites, steps=steps)

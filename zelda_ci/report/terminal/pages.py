@@ -9,6 +9,7 @@ from rich.text import Text
 from zelda_ci.report.model import (
     Cell,
     CheckView,
+    CiView,
     ComparisonView,
     Detail,
     HistoryView,
@@ -21,6 +22,9 @@ from zelda_ci.report.model import (
     SuiteComparisonView,
     SuiteView,
     Table,
+    Tone,
+    Trouble,
+    plain,
 )
 from zelda_ci.report.terminal.console import LABEL, TITLE
 from zelda_ci.report.terminal.layout import Page, write_table
@@ -39,15 +43,36 @@ def print_report(console: Console, view: ReportView) -> None:
 
 
 def print_closing(console: Console, view: ReportView, detail: Detail) -> None:
-    """Print what comes after the suites: the summary, or one line where that is wanted."""
+    """Print what comes after the suites: what went wrong and the summary, or one line where that is wanted."""
     page = Page(console)
     if detail is Detail.QUIET:
         badge = page.style.badge(view.summary.outcome, view.summary.verdict)
         page.beside(Text(" ") + badge + "  ", view.summary.line)
     else:
         page.line(Text())
+        if detail is not Detail.FULL:
+            _troubles(page, view.summary.troubles)
         _summary(page, view.summary)
     page.show()
+
+
+def print_troubles(console: Console, view: ReportView) -> None:
+    """Print what went wrong, each problem once."""
+    page = Page(console)
+    page.line(Text())
+    _troubles(page, view.summary.troubles)
+    page.show()
+
+
+def _troubles(page: Page, troubles: Sequence[Trouble]) -> None:
+    if troubles:
+        print_title(page, "What went wrong")
+    for trouble in troubles:
+        mark = page.style.mark(trouble.outcome, trouble.verdict)
+        page.beside(Text("    ") + mark + " ", (Cell(trouble.names),))
+        why = "" if trouble.unmet else trouble.problem.sentence
+        page.rows((*trouble.unmet, *_problem_rows(replace(trouble.problem, sentence=why))), indent=6)
+        page.quote(trouble.problem.output, indent=12)
 
 
 def print_suite(page: Page, suite: SuiteView) -> None:
@@ -90,8 +115,9 @@ def _suite(page: Page, suite: SuiteView) -> None:
         mark = Text("    ") + page.style.mark(run.outcome, run.verdict) + f" {run.trial}  "
         page.beside(mark, run.facts)
         if run.problem:
-            why = "" if run.problem.sentence == last_sentence else run.problem.sentence
-            page.rows(_problem_rows(replace(run.problem, sentence=why, advice="")), indent=6)
+            is_known = run.problem.sentence == last_sentence
+            shown = replace(run.problem, sentence="", advice="") if is_known else run.problem
+            page.rows(_problem_rows(shown), indent=6)
             last_sentence = run.problem.sentence
         elif run.files:
             page.beside(Text(" " * 6), run.files[0].cells)
@@ -126,12 +152,6 @@ def _problem_rows(problem: Problem) -> tuple[Row, ...]:
 
 
 def _summary(page: Page, summary: ReportSummary) -> None:
-    if summary.troubles:
-        print_title(page, "What went wrong")
-    for trouble in summary.troubles:
-        mark = page.style.mark(trouble.outcome, trouble.verdict)
-        page.beside(Text("    ") + mark + " ", (Cell(trouble.names),))
-        page.rows(_problem_rows(trouble.problem), indent=6)
     if summary.table.lines:
         page.blank()
         page.table(summary.table, indent=4)
@@ -168,19 +188,25 @@ def print_forecast(console: Console, table: Table, lines: Sequence[str]) -> None
     page.show()
 
 
-def print_arms(
-    console: Console, headline: Cell, table: Table, gate: Section | None = None, changed: Iterable[Row] = ()
-) -> None:
-    """Print how two arms ended: the verdict, what changed, a row per suite, and what the gate says of those."""
+def print_verdict(console: Console, view: CiView, changed: Iterable[Row], gate: Section) -> None:
+    """Print how two sides ended as the comment does, with what changed and what the gate says of it."""
     page = Page(console)
     page.line(Text())
-    page.beside(Text(" "), (headline,))
+    tone = Tone.BAD if view.failed else Tone.WARN if view.causes else Tone.GOOD
+    page.beside(Text(" "), (Cell(view.sentence, tone),))
     page.rows(changed, indent=4)
+    for first, *others in view.causes:
+        page.blank()
+        page.beside(Text("    "), (Cell(plain(first)),), lines=(Cell(plain(line), Tone.DIM) for line in others))
+    if view.more_causes:
+        page.beside(Text("    "), (Cell(view.more_causes, Tone.DIM),))
     page.blank()
-    page.table(table, indent=4)
-    if gate:
-        print_title(page, gate.title)
-        page.rows(gate.rows, indent=4)
+    page.table(view.table, indent=4)
+    for line in view.basis:
+        page.blank()
+        page.beside(Text("    "), (Cell(plain(line), Tone.DIM),))
+    print_title(page, gate.title)
+    page.rows(gate.rows, indent=4)
     page.show()
 
 

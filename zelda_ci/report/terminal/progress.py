@@ -2,12 +2,13 @@
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from types import TracebackType
-from typing import Self
+from typing import Any, ClassVar, Self
 
 from rich.console import Console
 from rich.live import Live
@@ -16,6 +17,7 @@ from rich.text import Text
 from zelda_ci.domain import numbers
 from zelda_ci.domain.arms import MoreTrials, SuiteArms
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
+from zelda_ci.domain.trials import DoneReason
 from zelda_ci.events import (
     BatchStarted,
     Checking,
@@ -32,7 +34,7 @@ from zelda_ci.report.builders.arms import more_trials, suite_done
 from zelda_ci.report.model import Cell, Tone
 from zelda_ci.report.terminal.console import DIM, LABEL, Style, Ticker
 from zelda_ci.report.terminal.layout import Page
-from zelda_ci.report.terminal.suites import FinishedSuites, announce, beginning, remark, show_finished
+from zelda_ci.report.terminal.suites import FinishedSuites, announce, beginning, show_finished
 from zelda_ci.report.text import clock, in_workspace, sentence, visible
 
 # Arguments that say best what a tool call is about, the best first.
@@ -228,18 +230,22 @@ def step(record: SessionRecord) -> str:
             return _doing(record) if isinstance(record, Retried) else ""
 
 
-REDRAW_SECONDS = 0.125
-SPINS_PER_SECOND = 10
-# Phase, time, turns and cost keep their places, so that nothing dances.
-COLUMNS = ("<10", ">5", ">9", ">9")
+# Columns of a log: searching it line by line must find everything that belongs together.
+UNBROKEN = 100_000
 
 
-class LiveProgress:
-    """A context manager that takes events.
+class Progress(ABC):
+    """A context manager that takes events and prints what shall stay.
 
-    Events only change the state; a thread redraws it a few times a second, however many events arrive. The cursor stays
-    visible, so that a Zelda that is killed leaves the terminal as it was.
+    Args:
+        console: Where.
+        clock: Seconds of a steady clock.
+        suites: Prints suites as they finish; without it, each run is announced in a line.
+        steps: Also print what sessions do, a line each.
     """
+
+    is_log: ClassVar[bool] = False
+    """Whether phases are printed, too, since nothing can be redrawn."""
 
     def __init__(
         self,
@@ -249,27 +255,13 @@ class LiveProgress:
         suites: FinishedSuites | None = None,
         steps: bool = False,
     ) -> None:
-        self._console, self._steps = console, steps
-        self._suites = suites
-        self._style = Style.of(console)
-        self._clock = clock
+        self._console, self._clock, self._suites, self._steps = console, clock, suites, steps
         self._state = ProgressState()
         self._lock = threading.Lock()
-        self._live = Live(
-            console=console,
-            get_renderable=self._frame,
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
         self._stack = ExitStack()
 
-    def __enter__(self) -> Self:
-        self._stack.enter_context(self._live)
-        self._console.show_cursor(show=True)
-        self._stack.enter_context(Ticker(REDRAW_SECONDS, self._live.refresh))
-        return self
+    @abstractmethod
+    def __enter__(self) -> Self: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -278,31 +270,72 @@ class LiveProgress:
             self._stack.close()
 
     def __call__(self, event: Event) -> None:
-        """Note the event; what shall stay on the screen is printed above the lines that move."""
+        """Note the event, and print what is worth a line."""
         with self._lock:
             label = self._state.subject(event)
             self._state.record(event, self._clock())
-            alone = self._state.planned == 1
+        self.show(event, label)
+
+    def show(self, event: Event, label: str) -> None:
+        """Print what is worth a line; `label` is that of the event's run."""
         match event:
             case RunFinished() if self._suites:
                 show_finished(self._suites, self._console, event, label)
             # Of a single run the report follows at once.
-            case RunFinished() if not alone:
-                announce(Page(self._console), event, label)
+            case RunFinished() if not self.is_log and self._state.planned == 1:
+                pass
+            case RunFinished() | Warned():
+                announce(Page(self._console, width=self._width), event, label)
             case BatchStarted():
-                remark(self._console, *beginning(event))
+                for line in beginning(event):
+                    self.say("", line)
             case MoreTrials():
-                remark(self._console, Cell(f"{visible(event.suite, 60)}: {more_trials(event)}"))
+                self.say(visible(event.suite, 60), Cell(more_trials(event)))
             case SuiteArms() if self._suites:
                 self._suites.done(self._console, event)
-            case Warned():
-                announce(Page(self._console), event, label)
             case SessionProgressed() if self._steps and (words := step(event.record)):
-                with self._lock:
-                    label = self._state.label(event.run_id)
-                remark(self._console, Cell(f"{label}: {words}", Tone.DIM))
+                self.say(self._state.label(event.run_id), Cell(words, Tone.DIM))
             case _:
                 pass
+
+    def say(self, label: str, *cells: Cell) -> None:
+        """Print a line about a run or a suite, or without a label about all."""
+        page = Page(self._console, width=self._width)
+        page.beside(Text("   ") + page.style.write(f"{label}  " if label else "", LABEL), cells)
+        page.show()
+
+    @property
+    def _width(self) -> int | None:
+        return UNBROKEN if self.is_log else None
+
+
+REDRAW_SECONDS = 0.125
+SPINS_PER_SECOND = 10
+# Phase, time, turns and cost keep their places, so that nothing dances.
+COLUMNS = ("<10", ">5", ">9", ">9")
+
+
+class LiveProgress(Progress):
+    """Redraws a line per run under way below what is printed.
+
+    Events only change the state; a thread redraws it a few times a second, however many events arrive. The cursor stays
+    visible, so that a Zelda that is killed leaves the terminal as it was.
+    """
+
+    def __enter__(self) -> Self:
+        live = Live(
+            console=self._console,
+            get_renderable=self._frame,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._style = Style.of(self._console)
+        self._stack.enter_context(live)
+        self._console.show_cursor(show=True)
+        self._stack.enter_context(Ticker(REDRAW_SECONDS, live.refresh))
+        return self
 
     def _frame(self) -> Text:
         with self._lock:
@@ -341,74 +374,36 @@ class LiveProgress:
 
 
 HEARTBEAT_SECONDS = 30.0
-# Columns of a log: searching it line by line must find everything that belongs together.
-UNBROKEN = 100_000
 
 
-class PlainProgress:
-    """A context manager that takes events. Every line is flushed, never redrawn, and begins with whom it is about."""
+class PlainProgress(Progress):
+    """Prints a log: every line is flushed, never redrawn, and begins with whom it is about."""
 
-    def __init__(
-        self,
-        console: Console,
-        *,
-        heartbeat_seconds: float = HEARTBEAT_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-        suites: FinishedSuites | None = None,
-        steps: bool = False,
-    ) -> None:
-        self._console, self._steps = console, steps
-        self._suites = suites
-        self._clock = clock
-        self._state = ProgressState()
-        self._lock = threading.Lock()
-        self._heard: dict[str, float] = {}
+    is_log = True
+
+    def __init__(self, console: Console, *, heartbeat_seconds: float = HEARTBEAT_SECONDS, **options: Any) -> None:
+        super().__init__(console, **options)
         self._heartbeat_seconds = heartbeat_seconds
-        self._stack = ExitStack()
+        self._heard: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         self._stack.enter_context(Ticker(self._heartbeat_seconds, self._beat))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
-
-    def __call__(self, event: Event) -> None:
-        """Note the event and print what is worth a line."""
-        with self._lock:
-            now, label = self._clock(), self._state.subject(event)
-            self._state.record(event, now)
-            match event:
-                case Checking(about=str(about)):
-                    self._say(CHECK, Cell(sentence(about)))
-                case PhaseStarted():
-                    self._heard[event.run_id] = now
-                    self._say(self._state.label(event.run_id), Cell(str(event.phase)))
-                case RunFinished() if self._suites:
-                    show_finished(self._suites, self._console, event, label)
-                case RunFinished() | Warned():
-                    announce(self._page(), event, label)
-                case _:
-                    self._tell(event)
-
-    def _tell(self, event: Event) -> None:
-        """What was decided: what runs, and why."""
+    def show(self, event: Event, label: str) -> None:
         match event:
+            case Checking(about=str(about)):
+                self.say(CHECK, Cell(sentence(about)))
+            case PhaseStarted():
+                self._heard[event.run_id] = self._clock()
+                self.say(self._state.label(event.run_id), Cell(str(event.phase)))
+            case SuiteArms() if not self._suites:
+                self.say(visible(event.suite, 60), Cell(suite_done(event)))
             case BatchStarted():
-                for line in (Cell(self._state.plan()), *beginning(event)):
-                    self._say("", line)
-            case MoreTrials():
-                self._say(visible(event.suite, 60), Cell(more_trials(event)))
-            case SuiteArms() if self._suites:
-                self._suites.done(self._console, event)
-            case SuiteArms():
-                self._say(visible(event.suite, 60), Cell(suite_done(event)))
-            case SessionProgressed() if self._steps and (words := step(event.record)):
-                self._say(self._state.label(event.run_id), Cell(words))
+                self.say("", Cell(self._state.plan()))
+                super().show(event, label)
             case _:
-                pass
+                super().show(event, label)
 
     def _beat(self) -> None:
         """Say what those do of whom nothing was heard for long; many CI services end a job that keeps silent."""
@@ -417,12 +412,26 @@ class PlainProgress:
             for run_id, activity in self._state.running.items():
                 if now - self._heard.get(run_id, activity.since) >= self._heartbeat_seconds:
                     self._heard[run_id] = now
-                    self._say(activity.label, *activity.facts(now))
+                    self.say(activity.label, *activity.facts(now))
 
-    def _say(self, label: str, *cells: Cell) -> None:
-        page = self._page()
-        page.beside(Text("   ") + page.style.write(f"{label}  " if label else "", LABEL), cells)
-        page.show()
 
-    def _page(self) -> Page:
-        return Page(self._console, width=UNBROKEN)
+# Ways in which a suite ends of which its own rows say enough.
+USUAL_ENDS = {DoneReason.AS_EXPECTED, DoneReason.REGRESSED, DoneReason.PLAN_ENDED, DoneReason.NOT_PROVEN}
+
+
+class QuietProgress(Progress):
+    """Prints only what failed and what somebody must know."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def show(self, event: Event, label: str) -> None:
+        match event:
+            case RunFinished() if self._suites:
+                self._suites.take(self._console, event.result)
+            case SuiteArms() if self._suites and event.reason not in USUAL_ENDS:
+                self._suites.done(self._console, event)
+            case Warned():
+                super().show(event, label)
+            case _:
+                pass

@@ -1,22 +1,20 @@
-"""Suites as they finish: one that passes in a line, one that fails in full, while others are still under way."""
+"""Suites as they finish, while others are still under way."""
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console
 from rich.text import Text
 
 from zelda_ci.domain.arms import SuiteArms
-from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.trials import DoneReason, Side, trials_alone
-from zelda_ci.events import BatchStarted, Event, RunFinished, RunStarted, Warned
+from zelda_ci.domain.trials import Side, trials_alone
+from zelda_ci.events import BatchStarted, RunFinished, Warned
 from zelda_ci.report.builders.arms import forecast_lines, suite_done
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import VERDICTS, run_facts
 from zelda_ci.report.builders.summary import suite_view
-from zelda_ci.report.model import Cell, Detail, RunFiles, SuiteView, Tone
+from zelda_ci.report.model import Cell, Detail, RunFiles, Tone
 from zelda_ci.report.terminal.console import STYLES
 from zelda_ci.report.terminal.layout import Page
 from zelda_ci.report.terminal.pages import print_head, print_suite
@@ -24,27 +22,18 @@ from zelda_ci.report.text import sentence, visible
 
 # Of a command's output, in a warning.
 MAX_LINE_LENGTH = 300
-# Ways in which a suite ends of which its own rows say enough.
-USUAL_ENDS = {DoneReason.AS_EXPECTED, DoneReason.REGRESSED, DoneReason.PLAN_ENDED, DoneReason.NOT_PROVEN}
 
 
 class FinishedSuites:
-    """Prints the report of each suite as soon as its last trial is over."""
+    """Prints each suite as soon as its last trial is over.
 
-    def __init__(
-        self,
-        detail: Detail,
-        files_of: Callable[[str], RunFiles],
-        is_red: Callable[[Sequence[RunResult]], bool],
-    ) -> None:
-        """How.
+    Args:
+        detail: How much of it.
+        files_of: Where the files of a run lie, by its id.
+    """
 
-        Args:
-            detail: How much of each suite.
-            files_of: Where the files of a run lie, by its id.
-            is_red: Whether something beside the outcomes of these runs turns the invocation red.
-        """
-        self._detail, self._files_of, self._is_red = detail, files_of, is_red
+    def __init__(self, detail: Detail, files_of: Callable[[str], RunFiles]) -> None:
+        self._detail, self._files_of = detail, files_of
         self._runs: dict[str, list[RunResult]] = {}
         self._printed: set[str] = set()
 
@@ -76,26 +65,17 @@ class FinishedSuites:
         self._printed.add(suite)
         files = {run.run_id: self._files_of(run.run_id) for run in ordered}
         view = suite_view(suite, ordered, files, whole=self._detail is Detail.FULL)
-        measured = view.outcome is Outcome.MEASURED
-        # Of a suite of which nothing is checked, the numbers are what it was run for.
-        tested = measured and any(correctness_outcome(run) is Outcome.PASSED for run in ordered)
-        passed = (tested or view.outcome is Outcome.PASSED) and not self._is_red(ordered)
         page = Page(console)
-        if self._detail is Detail.FULL or (self._detail is Detail.FAILURES and not passed):
+        if self._detail is Detail.FULL:
             page.line(Text())
             print_suite(page, view)
             page.line(Text())
-        elif not ((passed or measured) and self._detail is Detail.QUIET):
-            _line(page, view)
+        elif self._detail is Detail.LINES or view.outcome > Outcome.PASSED:
+            print_head(page, view)
+            for reason in dict.fromkeys(run.problem.sentence for run in view.runs if run.problem):
+                page.beside(Text("   "), (Cell(reason, Tone.DIM),))
         if page.lines:
             page.show()
-
-
-def _line(page: Page, view: SuiteView) -> None:
-    print_head(page, view)
-    reasons = dict.fromkeys(run.problem.sentence for run in view.runs if run.problem)
-    for reason in reasons:
-        page.beside(Text("   "), (Cell(reason, Tone.DIM),))
 
 
 def remark(console: Console, *cells: Cell) -> None:
@@ -140,33 +120,3 @@ def show_finished(suites: FinishedSuites, console: Console, event: RunFinished, 
     if trials_alone(event.result.config.trials) > 1 or event.result.look or event.result.side is Side.BASE:
         announce(Page(console), event, label)
     suites.take(console, event.result)
-
-
-class QuietProgress:
-    """A context manager that takes events, and shows only what failed and what somebody must know."""
-
-    def __init__(self, console: Console, suites: FinishedSuites | None) -> None:
-        self._console, self._suites = console, suites
-        self._labels: dict[str, str] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
-
-    def __call__(self, event: Event) -> None:
-        """Note the event and print what has to be known."""
-        match event:
-            case RunStarted():
-                self._labels[event.run_id] = visible(event.label, 60)
-            case RunFinished() if self._suites:
-                self._suites.take(self._console, event.result)
-            case SuiteArms() if self._suites and event.reason not in USUAL_ENDS:
-                self._suites.done(self._console, event)
-            case Warned():
-                announce(Page(self._console), event, self._labels.get(event.run_id or "", ""))
-            case _:
-                pass
