@@ -33,7 +33,7 @@ CEILINGS = {
     "zelda_ci/sandbox": 2964,
     "zelda_ci/selection": 582,
     "zelda_ci/storage": 1551,
-    "zelda_ci/test_output": 2192,
+    "zelda_ci/test_output": 2198,
     "zelda_ci/workspace": 4282,
     "scripts": 2497,
     "benchmarks": 886,

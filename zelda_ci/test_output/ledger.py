@@ -1,10 +1,10 @@
 """Every candidate for a summary ends counted, quoted or a duplicate; else the output is unclear."""
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 
 import re2
 
@@ -75,10 +75,11 @@ def account(lines: Lines, tallied: Iterable[Tally]) -> Ledger:
     # Not counted: it matters where everything that counts is green.
     hidden: list[Tally] = []
     for tally in entered:
-        if tally.format in _QUOTING or not (tally in quoting or (not tally.proven and tally in proven)):
+        inside = tally.last in quoting
+        if tally.format in _QUOTING or not (inside or (not tally.proven and tally.last in proven)):
             kept.append(tally)
         # Between the lines of a runner that quotes nobody may stand those of another that ran beside it.
-        elif tally.certain and not tally.doubt and tally not in quoting:
+        elif tally.certain and not tally.doubt and not inside:
             hidden.append(tally)
     kept = _once(kept)
     doubts = [(tally.doubt, tally.last) for tally in kept if tally.doubt]
@@ -102,9 +103,8 @@ def account(lines: Lines, tallied: Iterable[Tally]) -> Ledger:
 
 def alarms(lines: Lines, counted: Iterable[Tally]) -> tuple[str, ...]:
     """Doubts about words of failure outside of every run that is accounted for."""
-    owners = [tally for tally in counted if tally.proven]
-    found = _printed(lines, _ALARM)
-    outside = [index for index, own in found if not own or not any(one.first < index < one.last for one in owners)]
+    owners = _Spans(tally for tally in counted if tally.proven)
+    outside = [index for index, own in _printed(lines, _ALARM) if not own or index not in owners]
     return _told(lines, [(_UNCOUNTED, index) for index in outside])
 
 
@@ -129,34 +129,37 @@ class _Spans:
     """Stretches of the output that belong to one runner, other runners' summaries included."""
 
     def __init__(self, tallies: Iterable[Tally]) -> None:
-        self._spans = sorted(tallies, key=lambda tally: tally.first)
+        spans = sorted((tally.first, tally.last) for tally in tallies)
+        self._firsts = [first for first, _ in spans]
+        self._lasts = list(accumulate((last for _, last in spans), max, initial=-1))
 
-    def __contains__(self, tally: Tally) -> bool:
+    def __contains__(self, line: int) -> bool:
         # By bisection: an output can hold thousands of runs, and each would be compared with each.
-        nearest = bisect_right(self._spans, tally.last, key=lambda span: span.first) - 1
-        return nearest >= 0 and tally.last <= self._spans[nearest].last
+        return line <= self._lasts[bisect_right(self._firsts, line)]
 
 
 def _once(tallied: Sequence[Tally]) -> list[Tally]:
     """Each run once, where a runner prints it in several formats, or a summary beside a stream of the same numbers."""
-    streams: list[Tally] = []
+    # By numbers and format, so that thousands of documents are not compared with each other.
+    streams: defaultdict[tuple[int, int], defaultdict[str, list[Tally]]] = defaultdict(lambda: defaultdict(list))
     told = Counter[tuple[str, int, int, int]]()
     kept: list[Tally] = []
     for tally in tallied:
         numbers = tally.passed, tally.failed + tally.errored, tally.skipped
         if tally.source == "stream":
-            if not any(tally.format != other.format and tally.ends and same_run([tally], [other]) for other in streams):
-                streams.append(tally)
+            alike = streams[numbers[:2]]
+            others = (other for form in alike if form != tally.format for other in alike[form])
+            if not (tally.ends and any(same_run([tally], [other]) for other in others)):
+                alike[tally.format].append(tally)
                 told[tally.format, *numbers] += 1
                 kept.append(tally)
             continue
         beside = ["JUnit XML", *(stream for stream, formats in _BESIDE.items() if tally.format in formats)]
         # Equal numbers as well: another run of the same runner, with its summary alone, counts for itself.
         same = next((key for stream in beside if told[key := (stream, *numbers)]), None)
-        # What Vitest began may end with JSON.
-        ends = tally.format == "Vitest" and any(one.format == "Jest JSON" and one.last > tally.last for one in streams)
         if same:
             told[same] -= 1
-        elif not (tally.doubt and ends):
+        # What Vitest began may end with JSON.
+        elif not (tally.doubt and tally.format == "Vitest" and any(one.format == "Jest JSON" for one in kept)):
             kept.append(tally)
     return kept

@@ -253,10 +253,10 @@ class _Text:
         runs: list[tuple[Grammar, Tally]] = []
         done = -1
         for position, (line, number) in enumerate([(-1, None), *starts], start=-1):
-            chosen, announced = by_start[position], int(number or -1)
+            chosen, announced = by_start[position], int(number) if number else None
             if position >= 0:
                 # A test can print such a summary too: the real one comes last, and has as many tests as were announced.
-                chosen = [one for one in chosen if number is None or one.tally.red or one.tally.fits(announced)][-1:]
+                chosen = [one for one in chosen if announced is None or one.tally.red or one.tally.fits(announced)][-1:]
             if line >= 0 and line > self._gap and not chosen:
                 yield Tally(form, first=line, last=line, doubt=f"a run of {form} began and did not end")
             for closing in chosen:
@@ -264,13 +264,12 @@ class _Text:
                 after, before = bisect_right(signs, done), bisect_left(signs, closing.first)
                 files = closing.counts["i"] or (before - after if form in {"Jest", "Deno"} else 1)
                 first = line if form in STARTS else signs[max(after, before - files)] if after < before else -1
-                begins, end = max(first, done + 1), closing.match.start()
-                around = self._text[self._offsets[begins] : closing.match.end()]
-                tally = _finished(closing, around, self._text[end : end + _BELOW])
+                begins = max(first, done + 1)
+                tally = _finished(closing, self._text, self._offsets[begins])
                 # A test may have printed what has not begun.
                 certain = tally.certain and (first >= 0 or form not in _ALWAYS_STARTED)
                 tally = replace(tally, first=begins, last=closing.last, certain=certain, proven=first >= 0)
-                _join(runs, closing.row, replace(tally, complete=number is not None and tally.fits(announced)))
+                _join(runs, closing.row, replace(tally, complete=tally.fits(announced)))
                 done = closing.last
         yield from (tally for _, tally in runs)
 
@@ -379,23 +378,24 @@ def derive(form: str, counts: Counter[str]) -> Tally | None:
     return Tally(form, passed, failed, errored, skipped + counts["d"], counts["k"] + counts["y"], doubt=doubt)
 
 
-def _finished(closing: _Closing, around: str, below: str) -> Tally:
+def _finished(closing: _Closing, text: str, begins: int) -> Tally:
     """What a run says with the lines above and below its closing block."""
-    row, counts = closing.row, closing.counts.copy()
+    row, counts, end = closing.row, closing.counts.copy(), closing.match.start()
+    around = text[begins : closing.match.end()]
     broken: dict[str, None] = {}
     for match in _lines_like(row.around).finditer(around) if row.around else ():
-        for name, text in match.groupdict().items():
-            if text and text not in broken:
-                counts["t" if name == "w" else name[0]] += _number(text)
-                broken |= {text: None} if name == "x" and not text.isdecimal() else {}
+        for name, word in match.groupdict().items():
+            if word and word not in broken:
+                counts["t" if name == "w" else name[0]] += _number(word)
+                broken |= {word: None} if name == "x" and not word.isdecimal() else {}
     tally = replace(derive(row.format, counts) or closing.tally, certain=closing.tally.certain)
     if not tally.red:
         doubt = row.red and _lines_like(row.red).search(around)
         return replace(tally, doubt=f"{row.format} lists files that failed, and counts fewer") if doubt else tally
-    listed = {"run": around, "end": closing.match[0], "below": below}[row.named]
+    listed = around if row.named == "run" else closing.match[0] if row.named == "end" else text[end : end + _BELOW]
     found = _lines_like(row.names).finditer(listed) if row.names else ()
-    texts = (" ".join(" ".join(filter(None, match.groups())).split()) for match in found)
-    names = list(dict.fromkeys(text for text in texts if text))
+    said = (" ".join(" ".join(filter(None, match.groups())).split()) for match in found)
+    names = list(dict.fromkeys(filter(None, said)))
     if row.tests:
         failing = [match[1] for match in _lines_like(row.tests).finditer(around)]
         again = len(failing) - len(set(failing)) if len(failing) >= closing.tally.failed + closing.tally.errored else 0

@@ -72,9 +72,9 @@ class Tally:
         """Whether a test failed or broke."""
         return self.failed + self.errored > 0
 
-    def fits(self, announced: int) -> bool:
+    def fits(self, announced: int | None) -> bool:
         """Whether so many tests can have ended so: what was skipped or broken may stand beside those announced."""
-        return self.passed + self.failed <= announced <= self.total
+        return announced is not None and self.passed + self.failed <= announced <= self.total
 
 
 def ends(names: Iterable[str]) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """pytest: a closing line counts where a session was under way that it can close."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -9,6 +8,9 @@ from itertools import takewhile
 import re2
 
 from zelda_ci.test_output.tally import GAP, Lines, Tally, first_names
+
+# Of sessions and of lines that may close them.
+MAX_PAIRS = 1_000_000
 
 _START = re2.compile(r"(.*?)=+ test session starts(?: \(.*\))? =+$")
 # Where pytester runs the sessions that a test of a plugin starts.
@@ -28,12 +30,13 @@ _AGAIN = re2.compile(r"\bRERUN\b.*\n.*\bPASSED\b")
 _MARKS = re2.compile(r"(?m)^(?:\S+\.py )?([.FEsxXR]+)(?: +\[ *\d+%\])?$")
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Close:
     line: int
     tally: Tally
     headed: bool
     """Whether a section of a report stands above it, which nobody prints by chance."""
+    taken: bool = False
 
 
 @dataclass
@@ -44,6 +47,7 @@ class _Session:
     full: bool = False
     must_end: bool = True
     """Whether it has said that it begins, or failed; very quiet sessions that pass end without a word."""
+    end: _Close | None = None
 
     def ends_with(self, close: _Close) -> bool:
         return close.line > self.line and (self.announced is None or close.tally.fits(self.announced))
@@ -52,38 +56,37 @@ class _Session:
 def read_pytest(lines: Lines) -> Iterator[Tally]:
     """One tally per session; output of tests that looks like a session's is left out where that can be told."""
     sessions, closes = _scan(lines)
+    if len(sessions) * len(closes) > MAX_PAIRS:
+        yield Tally(
+            "pytest", last=len(lines) - 1, proven=True, doubt="there are too many pytest sessions to tell apart"
+        )
+        return
     gap = max((index for index, line in enumerate(lines) if line == GAP), default=-1)
-    ends: dict[int, _Close] = {}
+    bounds = [*(session.line for session in sessions[1:]), len(lines)]
     # Tests can print closing lines too: the real one adds up to what was announced, and comes last.
     for fitting in (True, False):
-        taken = {end.line for end in ends.values()}
-        for number in reversed(range(len(sessions))):
-            session, following = sessions[number], (sessions[number + 1 :] or [_Session(len(lines))])[0].line
-            free = [close for close in closes if close.line > session.line and close.line not in taken]
+        for session, following in reversed(list(zip(sessions, bounds, strict=False))):
+            free = [close for close in closes if close.line > session.line and not close.taken]
             near = [close for close in free if close.line < following]
             if fitting:
-                announced = -1 if session.announced is None else session.announced
-                near = [close for close in (*free, *near) if close.tally.fits(announced)]
-            if near and number not in ends:
-                ends[number] = near[-1]
-                taken.add(near[-1].line)
-    for number, session in enumerate(sessions):
-        if number not in ends and session.must_end and session.line > gap:
+                near = [close for close in (*free, *near) if close.tally.fits(session.announced)]
+            if near and not session.end:
+                session.end = near[-1]
+                session.end.taken = True
+    spans: list[tuple[int, int]] = []
+    for session in sessions:
+        if session.end:
+            spans.append((session.line, session.end.line))
+            yield _finished(lines, session.line, session.end, session)
+        elif session.must_end and session.line > gap:
             doubt = "a pytest session began and did not end"
             yield Tally("pytest", first=session.line, last=session.line, proven=True, doubt=doubt)
-    runs = sorted(
-        ((sessions[number].line, end, sessions[number]) for number, end in ends.items()), key=lambda run: run[1].line
-    )
     # Of the closing lines before, between and after the sessions the last ones count.
-    lasts = [end.line for _, end, _ in runs]
     strays: dict[int, _Close] = {}
     for close in closes:
-        position = bisect_left(lasts, close.line)
-        if position == len(runs) or close.line < runs[position][0]:
-            strays[position] = close
-    for position, close in strays.items():
-        yield _finished(lines, lasts[position - 1] + 1 if position else 0, close, None)
-    yield from (_finished(lines, first, close, session) for first, close, session in runs)
+        if not any(first < close.line <= last for first, last in spans):
+            strays[max((last for _, last in spans if last < close.line), default=-1)] = close
+    yield from (_finished(lines, before + 1, close, None) for before, close in strays.items())
 
 
 def _scan(lines: Lines) -> tuple[list[_Session], list[_Close]]:
@@ -99,12 +102,12 @@ def _scan(lines: Lines) -> tuple[list[_Session], list[_Close]]:
             for session in sessions:
                 session.announced = -1 if session.announced is None else session.announced
         elif line.endswith("[100%]") and inner is None:
-            if not sessions or (sessions[-1].full and any(map(sessions[-1].ends_with, closes))):
+            if not sessions or (sessions[-1].full and any(map(sessions[-1].ends_with, closes[-100:]))):
                 progress = takewhile(_MARKS.match, reversed(lines[max(0, index - 1_000) : index + 1]))
                 failed = any(mark in marks for marks in progress for mark in "FE")
                 sessions.append(_Session(index if quoted is None else quoted, must_end=failed))
                 quoted = None
-            next((session for session in sessions if not session.full), sessions[-1]).full = True
+            next((session for session in sessions[-100:] if not session.full), sessions[-1]).full = True
         # Cheap checks first: the expressions would otherwise be tried on every line of the output.
         elif not (line[:1] in "=-" or " in " in line or "collected " in line or " [" in line):
             continue
@@ -119,9 +122,9 @@ def _scan(lines: Lines) -> tuple[list[_Session], list[_Close]]:
         elif match := _COLLECTED.match(line):
             # What is selected, else what remains of the collected, else (with xdist) the number of items.
             selected = match[4] or (match[3] and int(match[1]) - int(match[3])) or match[1] or match[5]
-            waiting = [session for session in sessions if session.announced is None]
+            waiting = next((session for session in reversed(sessions) if session.announced is None), None)
             if inner is None and waiting:
-                waiting[-1].announced = int(selected or 0)
+                waiting.announced = int(selected or 0)
         elif (match := _CLOSE.match(line)) and (tally := _counted(match[1])):
             closes.append(_Close(index, tally, headed))
             captured, inner, headed = captured and inner is not None, None, False
