@@ -16,9 +16,9 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1434,
-    "zelda_ci/ci": 5802,
-    "zelda_ci/cli": 3420,
-    "zelda_ci/compare": 2484,
+    "zelda_ci/ci": 5806,
+    "zelda_ci/cli": 2872,
+    "zelda_ci/compare": 2420,
     "zelda_ci/config": 2493,
     "zelda_ci/domain": 3870,
     "zelda_ci/execution": 3782,
@@ -27,11 +27,11 @@ CEILINGS = {
     "zelda_ci/judge": 1734,
     "zelda_ci/metrics": 2303,
     "zelda_ci/model_proxy": 4242,
-    "zelda_ci/pipeline": 6125,
+    "zelda_ci/pipeline": 6142,
     "zelda_ci/process": 646,
-    "zelda_ci/report": 9030,
+    "zelda_ci/report": 8126,
     "zelda_ci/sandbox": 2964,
-    "zelda_ci/selection": 607,
+    "zelda_ci/selection": 582,
     "zelda_ci/storage": 1551,
     "zelda_ci/test_output": 2192,
     "zelda_ci/workspace": 4282,
@@ -42,11 +42,11 @@ CEILINGS = {
     "tests/architecture": 942,
     "tests/golden": 1416,
     "tests/hostile": 3378,
-    "tests/integration": 19172,
+    "tests/integration": 19178,
     "tests/scenarios": 3486,
     "tests/slow": 506,
     "tests/support": 7151,
-    "tests/unit": 19025,
+    "tests/unit": 19033,
 }
 
 
