@@ -28,12 +28,12 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.report.builders.comparison import NOT_PROVEN, verdict_words
-from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
 from zelda_ci.report.builders.usage import label, used
 from zelda_ci.report.comment.folds import citation_place
 from zelda_ci.report.text import inert, sentence, written
 from zelda_ci.report.told import CiReport
+from zelda_ci.report.words import ENDINGS
 
 A_WEEK = 604_800
 MEASURED = "measured: the suite has no criteria and no commands, so that nothing could pass or fail"
@@ -232,7 +232,7 @@ def _cases(run: RunResult) -> Iterator[Case]:
 
 
 def _session_ending(run: RunResult) -> Ending | None:
-    why = (run.failure.message.strip() if run.failure else "") or f"The session {STATUS_WORDS[run.status]}."
+    why = (run.failure.message.strip() if run.failure else "") or f"The session {ENDINGS[run.status]}."
     if run.status is SessionStatus.FAILED:
         return Ending("error", why, why, run.failure.code if run.failure else None)
     tag: Tag = "skipped" if run.status is SessionStatus.INTERRUPTED else "failure"

@@ -21,12 +21,12 @@ from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.domain.steering import SteeringChange
-from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.builders.figures import figure_table
 from zelda_ci.report.builders.gate import TESTS, gate_sentence, uncounted_sentences
 from zelda_ci.report.builders.phrases import interval_words, points
 from zelda_ci.report.model import Cell, Column, ComparisonView, Row, Section, SuiteComparisonView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible, written
+from zelda_ci.report.words import ENDINGS
 
 VERDICTS = {
     Verdict.REGRESSED: Tone.BAD,
@@ -221,7 +221,7 @@ def _trials(suite: SuiteComparison) -> Iterator[Cell]:
 
 def _statuses(trials: Trials) -> str:
     words = [
-        f"{whole(count)} {STATUS_WORDS[status]}{' (left out)' if not status.is_valid else ''}"
+        f"{whole(count)} {ENDINGS[status]}{' (left out)' if not status.is_valid else ''}"
         for status, count in sorted(trials.statuses.items())
     ]
     return ", ".join(words)

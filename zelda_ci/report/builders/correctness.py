@@ -12,6 +12,7 @@ from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, RunnerCo
 from zelda_ci.report.builders.usage import label
 from zelda_ci.report.model import Cell, Problem, Row, RunFiles, Section, Tone
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.words import ENDINGS
 
 MAX_NAMES = 10
 LAST_LINES = 10
@@ -177,15 +178,6 @@ def _coverage(details: CorrectnessDetails) -> Iterator[Cell]:
 
 MAX_CRITERION_LENGTH = 200
 
-STATUS_WORDS = {
-    SessionStatus.COMPLETED: "completed",
-    SessionStatus.MAX_TURNS: "ran out of turns",
-    SessionStatus.BUDGET_EXCEEDED: "reached its cost limit",
-    SessionStatus.TIMED_OUT: "timed out",
-    SessionStatus.FAILED: "failed",
-    SessionStatus.INTERRUPTED: "interrupted",
-}
-
 BY_STATUS = {
     SessionStatus.MAX_TURNS: "See in the transcript where the turns went, then narrow the task or raise maxTurns.",
     SessionStatus.BUDGET_EXCEEDED: "See in the transcript what cost so much, then narrow the task or raise maxCostUsd.",
@@ -233,7 +225,7 @@ def _of_session(run: RunResult, files: RunFiles) -> Problem:
     if run.failure:
         why = sentence(run.failure.message)
     else:
-        why = f"The session {STATUS_WORDS[run.status]}; no reason was recorded."
+        why = f"The session {ENDINGS[run.status]}; no reason was recorded."
     hint = run.failure.hint if run.failure else None
     advice = sentence(hint) if hint else BY_CODE.get(code, BY_STATUS[run.status])
     started = "session" in run.phase_seconds or run.evaluations

@@ -21,16 +21,10 @@ from zelda_ci.domain.comparison import (
 )
 from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.numbers import format_count, whole
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.phrases import change_words, interval_words, line, passed, points, quoted
 from zelda_ci.report.model import Line, Phrase, plain
 from zelda_ci.report.text import sentence, written
-
-ENDS = {
-    SessionStatus.MAX_TURNS: "ran out of turns",
-    SessionStatus.BUDGET_EXCEEDED: "ran out of budget",
-    SessionStatus.TIMED_OUT: "ran out of time",
-}
+from zelda_ci.report.words import ENDINGS
 
 TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test"}
 
@@ -94,7 +88,7 @@ def finding(reason: GateReason, base: Phrase = THE_BASE) -> Line:
             return line(f"{{}} {after}, and {more}", reason.why)
         case EndedAtLimit():
             which = "the session" if reason.of == 1 else f"{reason.trials} of {reason.of} sessions"
-            return line(f"{which} {ENDS[reason.status]}")
+            return line(f"{which} {ENDINGS[reason.status]}")
         case BelowMinimum():
             return _below(reason)
         case CriterionFailed():

@@ -6,10 +6,9 @@ from zelda_ci.domain import numbers
 from zelda_ci.domain.history import History, StoredRun
 from zelda_ci.domain.measures import LISTED, SCORES
 from zelda_ci.report.builders.comparison import amount
-from zelda_ci.report.builders.correctness import STATUS_WORDS
-from zelda_ci.report.builders.run import VERDICTS
 from zelda_ci.report.model import Cell, Column, HistoryView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.words import ENDINGS, OUTCOMES
 
 MAX_SUITE_LENGTH = 40
 MAX_SKIPPED = 10
@@ -33,13 +32,13 @@ def history_view(history: History, *, of: int) -> HistoryView:
 
 
 def _cells(run: StoredRun) -> Iterator[Cell]:
-    yield VERDICTS[run.outcome]
+    yield OUTCOMES[run.outcome].verdict
     yield Cell(visible(run.run_id, len(run.run_id)), whole=True)
     yield Cell(visible(run.suite, MAX_SUITE_LENGTH))
     yield Cell(numbers.whole(run.trial))
     yield Cell(visible(run.batch_id, len(run.batch_id)), Tone.DIM, whole=True)
     yield Cell(visible(run.commit[:COMMIT_LENGTH])) if run.commit else NOT_SCORED
-    yield Cell(STATUS_WORDS[run.status], Tone.DIM)
+    yield Cell(ENDINGS[run.status], Tone.DIM)
     cost = None if run.whole_cost_usd is None else numbers.money(run.whole_cost_usd, exact=run.cost_known)
     scores = (run.scores.get(metric) for metric, spec in SCORES.items() if spec.listed)
     values = ((measure, (run.numbers or {}).get(measure)) for measure in LISTED)

@@ -10,7 +10,6 @@ from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.domain.workspace import ChangeSummary, IgnoredFiles, IsolationReport
 from zelda_ci.report.builders.correctness import (
-    STATUS_WORDS,
     command_ending,
     correctness_section,
     failed_steps,
@@ -28,6 +27,7 @@ from zelda_ci.report.builders.phrases import measured_words
 from zelda_ci.report.builders.usage import metric_rows, use_rows, used
 from zelda_ci.report.model import Cell, Row, RunFiles, RunView, Section, Tone
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.words import ENDINGS, OUTCOMES
 
 MAX_FILES = 10
 SCORES = "Scores"
@@ -131,16 +131,6 @@ def _listed(names: Sequence[str]) -> tuple[Cell, ...]:
     return (*listed, *((Cell(f"and {more} more", Tone.DIM),) if more > 0 else ()))
 
 
-VERDICTS = {
-    Outcome.MEASURED: Cell("MEASURED"),
-    Outcome.PASSED: Cell("PASS", Tone.GOOD),
-    Outcome.FAILED: Cell("FAIL", Tone.BAD),
-    Outcome.INCOMPLETE: Cell("INCOMPLETE", Tone.BAD),
-    Outcome.BROKEN: Cell("ERROR", Tone.BAD),
-    Outcome.INTERRUPTED: Cell("STOP", Tone.WARN),
-}
-
-
 def run_view(run: RunResult, files: RunFiles, *, several: bool = False, whole: bool = True) -> RunView:
     """The view of one run; `several` where it is one trial among others, `whole` with reasons for its isolation."""
     outcome = run_outcome(run)
@@ -150,7 +140,7 @@ def run_view(run: RunResult, files: RunFiles, *, several: bool = False, whole: b
         suite=visible(run.suite),
         trial=f"trial {run.trial}" if several else "",
         outcome=outcome,
-        verdict=VERDICTS[outcome],
+        verdict=OUTCOMES[outcome].verdict,
         facts=run_facts(run),
         problem=run_problem(run, files),
         unmet=unmet_rows(run),
@@ -195,7 +185,7 @@ def _facts(run: RunResult) -> Iterator[Cell]:
             f"passes, but {found}" if outcome is Outcome.PASSED else f"{_ending(run, outcome)}; {found}", Tone.WARN
         )
     else:
-        yield Cell(_ending(run, outcome), Tone.NEUTRAL if outcome <= Outcome.PASSED else VERDICTS[outcome].tone)
+        yield Cell(_ending(run, outcome), Tone.NEUTRAL if outcome <= Outcome.PASSED else OUTCOMES[outcome].tone)
     use = used(run)
     if use and use.details:
         yield Cell(numbers.format_count(use.details.turns, "turn"), Tone.DIM)
@@ -217,7 +207,7 @@ def _ending(run: RunResult, outcome: Outcome) -> str:
         if failed_criteria(run) and (details is None or details.passed):
             return "completed, but criteria failed"
         return f"completed, but {command_ending(details) if details else 'did not pass'}"
-    return STATUS_WORDS[run.status]
+    return ENDINGS[run.status]
 
 
 def _session_rows(run: RunResult, *, whole: bool) -> Iterator[Row]:

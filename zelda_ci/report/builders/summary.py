@@ -18,7 +18,7 @@ from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.judged import is_cost_known, judge_cost
 from zelda_ci.report.builders.phrases import measured_words
-from zelda_ci.report.builders.run import VERDICTS, run_view, wall_seconds, whole_cost
+from zelda_ci.report.builders.run import run_view, wall_seconds, whole_cost
 from zelda_ci.report.builders.usage import Used, label, used
 from zelda_ci.report.model import (
     NO_FILES,
@@ -37,25 +37,9 @@ from zelda_ci.report.model import (
     Trouble,
 )
 from zelda_ci.report.text import visible, written
+from zelda_ci.report.words import OUTCOMES
 
 MAX_NAMES = 3
-
-COUNTED = {
-    Outcome.INTERRUPTED: ("interrupted", "interrupted"),
-    Outcome.BROKEN: ("error", "errors"),
-    Outcome.INCOMPLETE: ("incomplete", "incomplete"),
-    Outcome.FAILED: ("failed", "failed"),
-    Outcome.PASSED: ("passed", "passed"),
-    Outcome.MEASURED: ("measured", "measured"),
-}
-
-MEANINGS = {
-    Outcome.PASSED: "all well",
-    Outcome.FAILED: "evaluations ran and something failed",
-    Outcome.INCOMPLETE: "not everything could be judged",
-    Outcome.BROKEN: "Zelda could not do its work",
-    Outcome.INTERRUPTED: "interrupted",
-}
 
 
 def summary(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, *, stored: bool) -> ReportSummary:
@@ -64,7 +48,7 @@ def summary(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, *
     again = (_again(batch),) if stored and batch.runs else ()
     return ReportSummary(
         outcome,
-        VERDICTS[outcome],
+        OUTCOMES[outcome].verdict,
         _troubles(suites),
         suite_table(batch, suites),
         (*_rows(batch, suites, gate, outcome), *again),
@@ -154,7 +138,7 @@ def _troubles(suites: Sequence[SuiteView]) -> tuple[Trouble, ...]:
             alike.setdefault((run.outcome, run.problem.sentence), []).append(run)
     ranked = sorted(alike.items(), key=lambda item: item[0][0], reverse=True)
     return tuple(
-        Trouble(outcome, VERDICTS[outcome], _names(affected), affected[0].problem, affected[0].unmet)
+        Trouble(outcome, OUTCOMES[outcome].verdict, _names(affected), affected[0].problem, affected[0].unmet)
         for (outcome, _), affected in ranked
         if affected[0].problem
     )
@@ -194,8 +178,8 @@ def _rows(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, out
         words = f"passed, with findings in {hiding} of {numbers.format_count(len(by_suite), 'suite')}"
         yield Row("Exit code", (Cell(f"{outcome.exit_code}, {words}", Tone.WARN),))
         return
-    words = MEANINGS.get(outcome) or f"measured: {measured_words(batch.runs)}"
-    meaning = Cell(f"{outcome.exit_code}, {words}", VERDICTS[outcome].tone)
+    words = OUTCOMES[outcome].meaning or f"measured: {measured_words(batch.runs)}"
+    meaning = Cell(f"{outcome.exit_code}, {words}", OUTCOMES[outcome].tone)
     yield Row("Exit code", (meaning,))
 
 
@@ -210,8 +194,8 @@ def _tally(outcomes: Sequence[Outcome], noun: str) -> tuple[Cell, ...]:
         return (Cell(f"no {noun} was run", Tone.BAD),)
     counts = Counter(outcomes)
     cells = [
-        Cell(numbers.format_count(counts[outcome], *words), VERDICTS[outcome].tone)
-        for outcome, words in COUNTED.items()
+        Cell(numbers.format_count(counts[outcome], words.word, words.several), words.tone)
+        for outcome, words in OUTCOMES.items()
         if counts[outcome]
     ]
     return (*cells, Cell(f"{len(outcomes)} in all", Tone.DIM)) if len(cells) > 1 else tuple(cells)
@@ -367,4 +351,4 @@ def suite_view(name: str, runs: Sequence[RunResult], files: Mapping[str, RunFile
     found = hidden_findings(runs)
     hidden = (Cell(f"but {found}", Tone.WARN),) if found and outcome <= Outcome.PASSED else ()
     facts = (*passed(runs), *hidden, *_sums(runs)) if several else views[0].facts
-    return SuiteView(visible(name), outcome, VERDICTS[outcome], facts, spread(runs), views)
+    return SuiteView(visible(name), outcome, OUTCOMES[outcome].verdict, facts, spread(runs), views)

@@ -16,9 +16,9 @@ from zelda_ci.domain.session import (
     Turn,
     UserSaid,
 )
-from zelda_ci.report.builders.correctness import STATUS_WORDS
 from zelda_ci.report.model import Cell, Tone
 from zelda_ci.report.text import clock, in_workspace, sentence, text_lines, visible
+from zelda_ci.report.words import ENDINGS
 
 PATCH_TAB = 8
 PATCH_TONES = {"@": Tone.DIM, "+": Tone.GOOD, "-": Tone.BAD}
@@ -54,7 +54,7 @@ def transcript_lines(transcript: SessionTranscript) -> Iterator[Cell]:
             yield Cell(f"[{clock(entry.at)}] {who}", tone)
             yield from _lines(text, OUTPUT, Tone.DIM) if text.strip() else ()
     turns = format_count(len(transcript.turns), "turn")
-    ending = f"{STATUS_WORDS[transcript.status]} after {turns} and {duration(transcript.wall_seconds)}"
+    ending = f"{ENDINGS[transcript.status]} after {turns} and {duration(transcript.wall_seconds)}"
     yield from (Cell(""), Cell(f"The session {ending}.", Tone.GOOD))
     if transcript.reason:
         yield Cell(sentence(transcript.reason), Tone.BAD)

@@ -14,10 +14,11 @@ from zelda_ci.report.builders.gate import gate_sentence, uncounted_words
 from zelda_ci.report.builders.phrases import quoted
 from zelda_ci.report.builders.standings import SuiteStanding
 from zelda_ci.report.comment.headline import capital
-from zelda_ci.report.comment.table import WORDS, numbers_table
+from zelda_ci.report.comment.table import numbers_table
 from zelda_ci.report.model import NO_FILES, Cell, Details, Line, Row, Section, Tone, plain
 from zelda_ci.report.text import sentence, visible
 from zelda_ci.report.told import CiReport
+from zelda_ci.report.words import OUTCOMES
 
 MAX_CRITERION_LENGTH = 300
 MAX_REASONING_LENGTH = 500
@@ -107,7 +108,7 @@ def _broken(run: RunResult) -> Iterator[Row]:
     # The last lines of what a command printed, as they are.
     printed = [Cell("\n".join(problem.output), Tone.DIM, whole=True)] if problem.output else []
     lines = (Cell(problem.advice, Tone.DIM), *printed)
-    yield Row(f"{name}, {WORDS[run_outcome(run)].text}", (Cell(problem.sentence, Tone.BAD),), lines)
+    yield Row(f"{name}, {OUTCOMES[run_outcome(run)].word}", (Cell(problem.sentence, Tone.BAD),), lines)
 
 
 def unmet_details(runs: Sequence[RunResult], comparison: Comparison | None) -> Iterator[Details]:

@@ -19,15 +19,8 @@ from zelda_ci.report.builders.standings import CALM, SuiteRuns, SuiteStanding, S
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import visible, written
 from zelda_ci.report.told import CiReport
+from zelda_ci.report.words import OUTCOMES
 
-WORDS = {
-    Outcome.MEASURED: Cell("measured"),
-    Outcome.PASSED: Cell("passed", Tone.GOOD),
-    Outcome.FAILED: Cell("failed", Tone.BAD),
-    Outcome.INCOMPLETE: Cell("INCOMPLETE", Tone.BAD),
-    Outcome.BROKEN: Cell("error", Tone.BAD),
-    Outcome.INTERRUPTED: Cell("interrupted", Tone.WARN),
-}
 TONES = {
     SuiteVerdict.WORSE: Tone.BAD,
     SuiteVerdict.NOT_TESTED: Tone.BAD,
@@ -261,7 +254,7 @@ def _measured(each: SuiteStanding, measure: Measure) -> Figure:
 def outcome_cell(runs: Sequence[RunResult]) -> Cell:
     """`passed`, or `3 of 5 passed`."""
     outcomes = [run_outcome(run) for run in runs]
-    worst = WORDS[max(outcomes)]
+    worst = OUTCOMES[max(outcomes)].cell
     if len(set(outcomes)) == 1:
         return worst
     return Cell(f"{outcomes.count(Outcome.PASSED)} of {numbers.whole(len(outcomes))} passed", worst.tone)

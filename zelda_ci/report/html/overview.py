@@ -17,9 +17,8 @@ from zelda_ci.report.builders.anchors import PageLink, anchors_of, base_runs
 from zelda_ci.report.builders.comparison import EFFECTS, certainty, changed_files, measure_table
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.gate import uncounted_sentences
-from zelda_ci.report.builders.run import VERDICTS
 from zelda_ci.report.builders.standings import ORDER, SuiteRuns, SuiteStanding, standings
-from zelda_ci.report.builders.summary import COUNTED, tested_name
+from zelda_ci.report.builders.summary import tested_name
 from zelda_ci.report.comment.basis import basis
 from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes
 from zelda_ci.report.comment.headline import headline, lead
@@ -28,6 +27,7 @@ from zelda_ci.report.html.suite import SuiteSessions
 from zelda_ci.report.model import Cell, Section, Tone, plain
 from zelda_ci.report.text import sentence, visible, written
 from zelda_ci.report.told import CiReport
+from zelda_ci.report.words import OUTCOMES
 
 MAX_WORST = 12
 MAX_DOTS = 60
@@ -67,7 +67,7 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions], left_out: t
     overall = measure_table(comparison.overall, frozenset()) if comparison and len(suites) > 1 else None
     return {
         "title": page_title(report),
-        "verdict": replace(VERDICTS[report.outcome], tone=tone),
+        "verdict": replace(OUTCOMES[report.outcome].verdict, tone=tone),
         "headline": Cell(headline(report, known), tone),
         "lead": (*_subject(report), *map(plain, (*lead(report, known), *basis(report)))),
         "remarks": (*map(sentence, report.notes), *uncounted_sentences(report.gate)),
@@ -126,8 +126,8 @@ def _worst(
     for suite in suites:
         bad = [session for session in suite.head if session.outcome > Outcome.PASSED]
         if bad and suite.name not in {cause.suite.suite for cause in told}:
-            word, plural = COUNTED[max(session.outcome for session in bad)]
-            counted = f"{len(bad)} of {len(suite.head)} sessions {plural}" if len(suite.head) > 1 else word
+            worst = OUTCOMES[max(session.outcome for session in bad)]
+            counted = f"{len(bad)} of {len(suite.head)} sessions {worst.several}" if len(suite.head) > 1 else worst.word
             yield Cell(f"{suite.link.text}: {counted}", Tone.WARN), bad[0].link
         elif suite.head and not bad and (found := hidden_findings(suite.runs)):
             hiding.append((Cell(f"{suite.link.text}: passes, but {found}", Tone.WARN), suite.link))

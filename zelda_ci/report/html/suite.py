@@ -22,12 +22,13 @@ from zelda_ci.report.builders.correctness import FAIL, PASS
 from zelda_ci.report.builders.figures import figure_table
 from zelda_ci.report.builders.judged import IGNORED
 from zelda_ci.report.builders.judged import VERDICTS as CRITERION_VERDICTS
-from zelda_ci.report.builders.run import VERDICTS, run_facts
+from zelda_ci.report.builders.run import run_facts
 from zelda_ci.report.builders.standings import SuiteStanding
 from zelda_ci.report.comment.table import TONES, outcome_cell, standing_words, trial_table
 from zelda_ci.report.html.texts import FoldedText, plain
 from zelda_ci.report.model import Cell, Table, Tone
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.words import OUTCOMES
 
 MAX_PROMPT_LENGTH = 20_000
 
@@ -56,7 +57,7 @@ class SuiteSession:
     @property
     def verdict(self) -> Cell:
         """The same in a word."""
-        return VERDICTS[self.outcome]
+        return OUTCOMES[self.outcome].verdict
 
     @property
     def facts(self) -> tuple[Cell, ...]:

@@ -12,13 +12,14 @@ from zelda_ci.domain.trials import Side, trials_alone
 from zelda_ci.events import BatchStarted, RunFinished, Warned
 from zelda_ci.report.builders.arms import forecast_lines, suite_done
 from zelda_ci.report.builders.correctness import run_problem
-from zelda_ci.report.builders.run import VERDICTS, run_facts
+from zelda_ci.report.builders.run import run_facts
 from zelda_ci.report.builders.summary import suite_view
 from zelda_ci.report.model import Cell, Detail, RunFiles, Tone
 from zelda_ci.report.terminal.console import STYLES
 from zelda_ci.report.terminal.layout import Page
 from zelda_ci.report.terminal.pages import print_head, print_suite
 from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.words import OUTCOMES
 
 # Of a command's output, in a warning.
 MAX_LINE_LENGTH = 300
@@ -109,7 +110,7 @@ def announce(page: Page, event: RunFinished | Warned, label: str) -> None:
 
 def _finished(page: Page, event: RunFinished, label: str) -> None:
     outcome = run_outcome(event.result)
-    mark = page.style.mark(outcome, VERDICTS[outcome])
+    mark = page.style.mark(outcome, OUTCOMES[outcome].verdict)
     page.beside(Text(" ") + mark + " " + page.style.write(label) + "  ", run_facts(event.result))
     if trouble := run_problem(event.result, RunFiles()):
         page.beside(Text("   "), (Cell(trouble.sentence, Tone.DIM),))

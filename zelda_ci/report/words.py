@@ -1,0 +1,52 @@
+"""One word for each thing that reports tell: how a run ended, and what that means."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from zelda_ci.domain.outcome import Outcome
+from zelda_ci.domain.session import SessionStatus
+from zelda_ci.report.model import Cell, Tone
+
+
+@dataclass(frozen=True)
+class OutcomeWords:
+    """An outcome as a badge, as a word in a sentence, for several, and what an exit code with it means."""
+
+    badge: str
+    word: str
+    several: str
+    tone: Tone
+    meaning: str = ""
+
+    @property
+    def verdict(self) -> Cell:
+        """The badge in its colour."""
+        return Cell(self.badge, self.tone)
+
+    @property
+    def cell(self) -> Cell:
+        """The word in its colour."""
+        return Cell(self.word, self.tone)
+
+
+# The gravest first.
+OUTCOMES: Mapping[Outcome, OutcomeWords] = {
+    Outcome.INTERRUPTED: OutcomeWords("STOP", "interrupted", "interrupted", Tone.WARN, "interrupted"),
+    Outcome.BROKEN: OutcomeWords("ERROR", "error", "errors", Tone.BAD, "Zelda could not do its work"),
+    Outcome.INCOMPLETE: OutcomeWords(
+        "INCOMPLETE", "INCOMPLETE", "INCOMPLETE", Tone.BAD, "not everything could be judged"
+    ),
+    Outcome.FAILED: OutcomeWords("FAIL", "failed", "failed", Tone.BAD, "evaluations ran and something failed"),
+    Outcome.PASSED: OutcomeWords("PASS", "passed", "passed", Tone.GOOD, "all well"),
+    Outcome.MEASURED: OutcomeWords("MEASURED", "measured", "measured", Tone.NEUTRAL),
+}
+
+# How a session ended.
+ENDINGS: Mapping[SessionStatus, str] = {
+    SessionStatus.COMPLETED: "completed",
+    SessionStatus.MAX_TURNS: "ran out of turns",
+    SessionStatus.BUDGET_EXCEEDED: "reached its cost limit",
+    SessionStatus.TIMED_OUT: "timed out",
+    SessionStatus.FAILED: "failed",
+    SessionStatus.INTERRUPTED: "interrupted",
+}
