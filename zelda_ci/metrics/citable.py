@@ -129,7 +129,7 @@ def turn_lines(turn: Turn, call: int, typed: Sequence[str], added: str, *, numbe
     Args:
         turn: Of a session.
         call: Its number, or 0 for all of the turn.
-        typed: Phrases that the session had typed by then.
+        typed: Phrases that the session had typed by then, also in other calls of the turn.
         added: What the patch adds, as a `plain` text.
         numbers: False without those that a tool has put before the lines.
     """
