@@ -25,7 +25,7 @@ CEILINGS = {
     "zelda_ci/files": 915,
     "zelda_ci/github": 2279,
     "zelda_ci/judge": 1734,
-    "zelda_ci/metrics": 2305,
+    "zelda_ci/metrics": 2303,
     "zelda_ci/model_proxy": 4242,
     "zelda_ci/pipeline": 6142,
     "zelda_ci/process": 646,
