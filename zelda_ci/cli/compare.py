@@ -1,7 +1,6 @@
 """`zelda compare`: did the candidate get worse?"""
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -9,17 +8,17 @@ import click
 from zelda_ci.cli import completion, options, printing
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.config.project import examine, results_folder
-from zelda_ci.domain.suite import GateSettings
+from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.pipeline.comparing import changed_steering, compare_sides, kept_comparison
+from zelda_ci.pipeline.comparing import Compared, changed_steering, compare_sides, kept_comparison
 from zelda_ci.pipeline.html_report import report_of_arms
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.terminal.pages import print_comparison
 from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.references import LATEST, read_side
+from zelda_ci.storage.references import LATEST, SideReference, read_side
 
 
 @click.command(
@@ -57,8 +56,7 @@ def compare(
         compared, view = made[1], printing.sides_view(report_of_arms(*made))
     else:
         before, after = read_side(history, baseline or f"{LATEST}~1"), read_side(history, candidate)
-        compared = compare_sides(before, after, configured_gates(project), allow_mixed=allow_mixed, pair_suites=True)
-        changes = changed_steering(history, before.runs, after.runs)
+        compared, changes = compare_stored(project, history, before, after, allow_mixed=allow_mixed)
         names = {"baseline": before.name, "candidate": after.name}
         view = comparison_view(compared.comparison, compared.gate, **names, changes=changes)
     if as_json:
@@ -84,15 +82,19 @@ def compare(
     return compared.gate.exit_code
 
 
-def configured_gates(project: Path) -> Mapping[str, GateSettings]:
-    """Each suite's gate as configured; none where there is no project, as beside two files that came from elsewhere.
+def compare_stored(
+    project: Path, history: RunHistory, before: SideReference, after: SideReference, *, allow_mixed: bool
+) -> tuple[Compared, tuple[SteeringChange, ...]]:
+    """Two stored sides under the gates that are configured now, and the files that steer and differ.
 
     Raises:
-        ConfigError: The configuration is broken: what it asks for cannot be known.
+        ConfigError: The configuration is broken: what it asks for cannot be known. There need be none, as beside two
+            files that came from elsewhere.
     """
     examination = examine(project)
-    if examination.project is None:
-        if examination.code == "NO_SUITES":
-            return {}
+    if examination.project is None and examination.code != "NO_SUITES":
         raise examination.error()
-    return {suite.resolved.name: suite.resolved.gate for suite in examination.project.suites}
+    suites = examination.project.suites if examination.project else ()
+    gates = {suite.resolved.name: suite.resolved.gate for suite in suites}
+    compared = compare_sides(before, after, gates, allow_mixed=allow_mixed, pair_suites=True)
+    return compared, changed_steering(history, before.runs, after.runs)

@@ -1,7 +1,7 @@
 """`zelda history`: one suite over time."""
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from zelda_ci.cli import completion, options, printing
 from zelda_ci.cli.output import echo
 from zelda_ci.compare.drift import MAX_NIGHTS, night_of, watch, with_night
 from zelda_ci.config.project import results_folder
-from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.nights import Night, NightlyHistory
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import Side
@@ -59,7 +58,12 @@ def history(*, suite: str, project: Path, folder: Path | None, limit: int, as_js
     else:
         stored = RunHistory(results_folder(project))
         runs = stored.overview().runs
-        nights, names = [*_of_runs(stored, runs, suite)], {run.suite for run in runs}
+        names = {run.suite for run in runs}
+        # Trials of the base that ran beside them show another commit. Ids of batches begin with the time.
+        own = [run for run in runs if run.suite == suite and run.side is Side.HEAD]
+        batches = sorted({run.batch_id for run in own})[-MAX_NIGHTS:]
+        found = ([stored.result(run.run_id) for run in own if run.batch_id == name] for name in batches)
+        nights = [night for each in found if (night := night_of(each))]
     kept = NightlyHistory()
     by_id = {
         night.batch_id: night.replace(suites={suite: night.suites[suite]}) for night in nights if suite in night.suites
@@ -90,18 +94,6 @@ def _nothing(suite: str, names: Collection[str], folder: Path | None) -> Storage
     else:
         message, hint = "There is no stored run yet.", "Make one with `zelda run`."
     return StorageError(message, hint=hint, code="NO_RUNS")
-
-
-def _of_runs(stored: RunHistory, runs: Sequence[StoredRun], suite: str) -> Iterator[Night]:
-    # Trials of the base that ran beside them show another commit.
-    batches: dict[str, list[StoredRun]] = {}
-    for run in runs:
-        if run.suite == suite and run.side is Side.HEAD:
-            batches.setdefault(run.batch_id, []).append(run)
-    # Their ids begin with the time.
-    for batch_id in sorted(batches)[-MAX_NIGHTS:]:
-        if night := night_of([stored.result(run.run_id) for run in batches[batch_id]]):
-            yield night
 
 
 def _of_artifacts(folder: Path) -> Iterator[Night]:

@@ -93,13 +93,18 @@ def _override(key: str, name: str, place: ConfigKey) -> Decorator:
 unsafe = click.option(
     "--unsafe", is_flag=True, help="Run even without isolation: code then has all your rights.", **OF_ORDER
 )
+
+
+def _enter_no_check(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+    ctx.obj = replace(ctx.ensure_object(RunOrder), check=not value)
+
+
 no_check = click.option(
     "--no-check",
-    "check",
-    flag_value=False,
-    type=bool,
+    is_flag=True,
+    expose_value=False,
+    callback=_enter_no_check,
     help="Do not try commands, models and credentials before anything is spent.",
-    **OF_ORDER,
 )
 
 

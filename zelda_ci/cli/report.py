@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from zelda_ci.cli import completion, options
-from zelda_ci.cli.compare import configured_gates
+from zelda_ci.cli.compare import compare_stored
 from zelda_ci.cli.output import echo, typed_path
 from zelda_ci.config.files import find_root
 from zelda_ci.config.project import results_folder
@@ -15,7 +15,7 @@ from zelda_ci.domain.numbers import brief_count
 from zelda_ci.domain.run import batch_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ConfigError
-from zelda_ci.pipeline.comparing import changed_steering, compare_sides, kept_comparison
+from zelda_ci.pipeline.comparing import kept_comparison
 from zelda_ci.pipeline.html_report import report_alone, report_of_arms, report_of_sides, write_html
 from zelda_ci.report.text import visible
 from zelda_ci.report.told import CiReport
@@ -64,7 +64,7 @@ def report(
     results_dir = results_folder(project)
     history = RunHistory(results_dir)
     sides = [read_side(history, name, whole=len(runs) != 2) for name in runs or (LATEST,)]
-    made = _compared(sides, project, results_dir, allow_mixed=allow_mixed)
+    made = _report_of(project, history, sides, allow_mixed=allow_mixed)
     if no_transcripts and all_transcripts:
         message = "--no-transcripts and --all-transcripts exclude each other."
         raise ConfigError(message, hint="Give one of them.", code="USAGE")
@@ -78,20 +78,19 @@ def report(
         echo("No browser could be started: open the file yourself.", err=True)
 
 
-def _compared(sides: Sequence[SideReference], project: Path, results_dir: Path, *, allow_mixed: bool) -> CiReport:
+def _report_of(project: Path, history: RunHistory, sides: Sequence[SideReference], *, allow_mixed: bool) -> CiReport:
     """Two sides against each other; one, or many, as they are."""
     subject = find_root(project).name
     if len(sides) == 2:
         baseline, candidate = sides
     else:
         batch = batch_of([run for side in sides for run in side.runs])
-        if len(sides) == 1 and len(batch.runs) > 1 and (made := kept_comparison(results_dir, batch.batch_id)):
+        is_batch = len(sides) == 1 and len(batch.runs) > 1
+        if is_batch and (made := kept_comparison(results_folder(project), batch.batch_id)):
             return report_of_arms(*made, subject)
         if not batch.base_runs:
             return report_alone(batch, subject)
         baseline = SideReference(Side.BASE.value, batch.base_runs)
         candidate = SideReference(Side.HEAD.value, batch.runs)
-    gates = configured_gates(project)
-    compared = compare_sides(baseline, candidate, gates, allow_mixed=allow_mixed, pair_suites=True)
-    changes = changed_steering(RunHistory(results_dir), baseline.runs, candidate.runs)
+    compared, changes = compare_stored(project, history, baseline, candidate, allow_mixed=allow_mixed)
     return report_of_sides(baseline, candidate, compared, subject, changes)

@@ -112,11 +112,7 @@ class Reporting:
     """Whether what sessions do is shown as it happens."""
 
     def check_several(self) -> None:
-        """Refuse what several projects cannot be asked for.
-
-        Raises:
-            ConfigError: They would write to the same place.
-        """
+        """Refuse what several projects would write to the same place."""
         if absolute := next((one.option for one in self.files if one.file and one.file.is_absolute()), None):
             hint = "Give a relative path: each project writes its file below its own folder."
             raise ConfigError(f"{absolute} would be written by every project.", hint=hint, code="USAGE")
@@ -125,11 +121,7 @@ class Reporting:
             raise ConfigError("Several projects cannot print one JUnit XML.", hint=hint, code="USAGE")
 
     def within(self, folder: Path) -> "Reporting":
-        """The same with files in or below a folder.
-
-        Raises:
-            ConfigError: One cannot be written: its own folder is missing.
-        """
+        """The same with files in or below a folder; raises `ConfigError` where a file's own folder is missing."""
         files = tuple(Reporter(one.kind, one.file and folder / one.file) for one in self.files)
         for one in files:
             if one.file and not one.file.parent.is_dir():
@@ -139,11 +131,7 @@ class Reporting:
 
 
 def chosen(*, steps: bool = False) -> Reporting:
-    """One answer from all options, `zelda --verbose` included.
-
-    Raises:
-        ConfigError: They exclude each other.
-    """
+    """One answer from all options, `zelda --verbose` included; raises `ConfigError` where they exclude each other."""
     context = click.get_current_context()
     given, quiet = context.meta, context.meta["quiet"]
     verbose = bool(context.find_root().params.get("verbose"))

@@ -105,17 +105,14 @@ _SAID = re.compile(
 
 
 def phrase(text: str) -> str:
-    """Words between blanks, so that one phrase can be looked for in another."""
-    return f" {' '.join(_WORDS.findall(text))} "
+    """Words between blanks, so that one phrase can be looked for in another; escaped line breaks are blanks, too."""
+    words = _WORDS.findall(text.replace("\\n", " ").replace("\\t", " "))
+    return f" {' '.join(words)} "
 
 
 def typed_in(call: ToolCall) -> str:
     """What a call was given, as a phrase: it or a later one could print it."""
-    return phrase(" ".join(_unescaped(text) for name, text in _fields(call.input) if name not in PATHS))
-
-
-def _unescaped(text: str) -> str:
-    return text.replace("\\n", " ").replace("\\t", " ")
+    return phrase(" ".join(text for name, text in _fields(call.input) if name not in PATHS))
 
 
 def _fields(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
@@ -129,7 +126,7 @@ def turn_lines(turn: Turn, call: int, typed: Sequence[str], added: str, *, numbe
     Args:
         turn: Of a session.
         call: Its number, or 0 for all of the turn.
-        typed: Phrases that the session had typed by then.
+        typed: Phrases that the session had typed by then, also in other calls of the turn.
         added: What the patch adds, as a `plain` text.
         numbers: False without those that a tool has put before the lines.
     """
@@ -163,7 +160,7 @@ def _given(call: ToolCall, name: str, text: str, added: str) -> Standing | Calla
 
 def _said(command: str) -> set[str]:
     said = [found[0] for found in _SAID.finditer(command[:MAX_COMMAND_LENGTH])]
-    return {word for text in (*said, command[MAX_COMMAND_LENGTH:]) for word in _WORDS.findall(_unescaped(text))}
+    return {word for text in (*said, command[MAX_COMMAND_LENGTH:]) for word in phrase(text).split()}
 
 
 def _returned(call: ToolCall, typed: Sequence[str]) -> Standing | Callable[[str], Standing]:
@@ -173,7 +170,8 @@ def _returned(call: ToolCall, typed: Sequence[str]) -> Standing | Callable[[str]
     own, said = typed_in(call), _said(str(call.input.get("command", "")))
 
     def standing(piece: str) -> Standing:
-        words, repeated = _WORDS.findall(piece), phrase(piece)
+        repeated = phrase(piece)
+        words = repeated.split()
         # A single word may be in any earlier text by chance.
         is_typed = repeated in own or (len(words) > 1 and any(repeated in earlier for earlier in typed))
         return Standing.ECHO if is_typed or said.issuperset(words) else Standing.FACT

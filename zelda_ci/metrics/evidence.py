@@ -116,7 +116,7 @@ class Sources:
         turn = self.turns.get(place.turn)
         if turn is None or not 0 <= place.call <= len(turn.tool_calls):
             return None
-        typed = [phrase for index, phrase in self._typed if index < place.turn]
+        typed = [phrase for index, phrase in self._typed if index <= place.turn]
         return [citable.turn_lines(turn, place.call, typed, self._added, numbers=numbers) for numbers in (True, False)]
 
     def _file(self, place: CitedPlace) -> Sequence[Iterable[Line]] | None:

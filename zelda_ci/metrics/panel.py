@@ -102,7 +102,9 @@ class Draft(Generic[V]):
         evidence = (
             Citation(
                 where=redact(shortened(place.where, MAX_WHERE_LENGTH)),
-                quote=redact(shortened(place.quote, MAX_QUOTE_LENGTH)) if place.quote.strip() else None,
+                quote=redact(shortened(place.quote, MAX_QUOTE_LENGTH))
+                if place.quote.strip() and place.kind != "absent"
+                else None,
             )
             for place in self.evidence
         )

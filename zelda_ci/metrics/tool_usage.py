@@ -128,8 +128,8 @@ def subjects(manifest: ToolsManifest, uses: Sequence[ToolUse]) -> dict[int, Subj
     for item in manifest.items:
         names = (item.tool, item.name, f"/{item.name}", *((skill(item.label), item.label) if item.label else ()))
         server = f"{item.tool}__" if item.kind is ItemKind.MCP_SERVER else None
-        called = [use for use in uses if (use.tool.startswith(server) if server else use.tool in names)]
-        own = called if item.kind in CALLED else []
+        uses_of = uses if item.kind in CALLED else ()
+        own = [use for use in uses_of if (use.tool.startswith(server) if server else use.tool in names)]
         successes = sum(use.calls - use.errors - use.denied for use in own)
         if item.loaded and (item.is_followed or (item.kind in CALLED and (item.is_open or own))):
             found.append(Subject(item, {use.tool: use.calls for use in own}, successes))

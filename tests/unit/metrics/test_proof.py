@@ -302,6 +302,11 @@ def test_words_that_a_command_also_needs_elsewhere_stay_words():
     assert weakness("turn 1 call 1", "cd tests && echo", sources(given)) == ""
 
 
+def test_what_another_call_of_the_turn_wrote_proves_nothing():
+    given = told("Write x + Bash cat x -> all 7 checks passed", t1={"file_path": "x", "content": "all 7 checks passed"})
+    assert "written this itself" in weakness("turn 1 call 2", "all 7 checks passed", sources(given))
+
+
 def test_what_a_command_in_the_background_was_told_to_print_proves_nothing():
     given = told(
         "Bash x -> started", "BashOutput 1 -> All tests pass",
