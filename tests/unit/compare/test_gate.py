@@ -165,9 +165,9 @@ def test_other_metrics_are_red_only_below_a_required_score_and_broken_runs_not_a
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (SessionStatus.TIMED_OUT, "ran out of time"),
+        (SessionStatus.TIMED_OUT, "timed out"),
         (SessionStatus.MAX_TURNS, "ran out of turns"),
-        (SessionStatus.BUDGET_EXCEEDED, "ran out of budget"),
+        (SessionStatus.BUDGET_EXCEEDED, "reached its cost limit"),
     ],
 )
 def test_sessions_that_mostly_end_at_a_limit_are_red(status, words):
@@ -304,7 +304,7 @@ def test_sessions_at_a_limit_are_red_where_those_beside_them_are_proven_to_end_t
     late, good = [
         trials(*[[fulfillment("P")]] * 6, status=status, label=status) for status in ("timedOut", "completed")
     ]
-    assert both(late, good) == (["alpha: 6 of 6 sessions ran out of time"], [])
+    assert both(late, good) == (["alpha: 6 of 6 sessions timed out"], [])
     assert both(late, (), good)[1][0][1] is Uncounted.NOT_PROVEN
     assert both(late[:2], good[:2])[1][0][1] is Uncounted.NOT_PROVEN
     assert both(late, late)[1][0][1] is Uncounted.ON_BASE
