@@ -142,7 +142,7 @@ def test_versions_of_evaluators_and_prompts_and_recordings_count() -> None:
     versions = metrics.versions(suite().metrics)
     assert len(set(versions)) == 4
     assert "0" not in versions.values()
-    assert versions["requirementFulfillment"].split() == ["4", "4"]
+    assert versions["requirementFulfillment"].split(".") == ["5", "5"]
     for metric in versions:
         assert of(evaluators={**versions, metric: "99"}).outcome != of().outcome
     assert of(replayed=True).outcome != of().outcome
