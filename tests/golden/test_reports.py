@@ -19,7 +19,7 @@ from zelda_ci.report.builders.comparison import changed_row, comparison_view
 from zelda_ci.report.builders.summary import report_view
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.model import Detail
-from zelda_ci.report.terminal.pages import print_closing, print_report, print_troubles, print_verdict
+from zelda_ci.report.terminal.pages import print_closing, print_report, print_verdict
 
 EXPECTED = Path(__file__).parent / "expected"
 
@@ -90,12 +90,9 @@ def test_two_sides_end_as_the_comment_does() -> None:
     changed = [*changed_row(report.changes.steering)]
     told = replace(report, tested=None)
     compare("two-sides-80", printed(lambda console: print_verdict(console, ci_view(told), changed, gate), 80))
-    batch = report.batch
-    view = report_view(batch, files(batch))
-    compare("two-sides-troubles-80", printed(lambda console: print_troubles(console, view), 80))
 
 
 def test_every_expected_file_is_compared() -> None:
     compared = {f"{case.name}-{width}" for case, width in PLAIN} | {f"{case.name}-80-colour" for case in COLOURED}
-    others = {"trials-80-ascii", "two-sides-80", "two-sides-troubles-80", *(f"{name}-end-80" for name in ENDED)}
+    others = {"trials-80-ascii", "two-sides-80", *(f"{name}-end-80" for name in ENDED)}
     assert {file.stem for file in EXPECTED.iterdir()} == compared | others

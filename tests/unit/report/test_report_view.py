@@ -1,6 +1,5 @@
-from tests.golden.batches import batch, broken, crowd, files, run
+from tests.golden.batches import batch, crowd, files, run
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.report.builders.summary import report_view
 from zelda_ci.report.model import ReportView
@@ -24,12 +23,6 @@ def test_alike_problems_are_told_once() -> None:
     assert [trouble.names for trouble in troubles] == [
         "suite-01 (5 trials), suite-03 (5 trials), suite-05 (5 trials), and 7 more suites"
     ]
-
-
-def test_the_gravest_problem_comes_first() -> None:
-    failed = run("a", status=SessionStatus.TIMED_OUT)
-    lost = run("b", **broken("API_FAILED", "It failed."))
-    assert [trouble.names for trouble in view(batch(failed, lost)).summary.troubles] == ["b", "a"]
 
 
 def test_a_plan_that_was_cut_short_says_so() -> None:
