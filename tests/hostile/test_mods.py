@@ -57,7 +57,7 @@ def test_a_mod_reaches_nothing_unless_the_base_lets_it_in_and_then_the_result_sa
         assert "REAL-42" not in asked
         assert finding["setting"] == "isolation.mods"
         assert "runs inside Claude Code" in finding["effect"]
-        assert "Let in" in done.stdout
+        assert "Let in" in zelda(project, "show", "latest").stdout
     else:
         assert not any(mark in asked for mark in marks)
         assert "REAL-42" in asked

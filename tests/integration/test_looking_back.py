@@ -119,9 +119,6 @@ def test_a_comparison_shows_the_change_of_everything_that_was_measured(tmp_path:
         "Tokens in 100 150 +50 (+50.0%)",
     ):
         assert line in shown, done.stdout
-    unchanged = " ".join(shown[next(at for at, line in enumerate(shown) if line.startswith("Unchanged")) :])
-    for part in ("tests 50", "tests failed 0", "builds that succeeded 100%", "tokens out 10"):
-        assert part in unchanged
     compared = json.loads(zelda(project, "compare", "--json").stdout)
     figures = {figure["name"]: figure for figure in compared["suites"][0]["figures"]}
     assert figures["tests.passed"] == {"name": "tests.passed", "baseline": 48, "candidate": 47, "change": -1}

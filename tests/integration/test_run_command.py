@@ -67,7 +67,7 @@ def test_a_session_that_edits_runs_commands_and_commits_becomes_a_result(tmp_pat
     assert (used["turns"], used["toolCalls"], used["apiRetries"]) == (3, {"Bash": 2}, 1)
     assert (result["api"]["errors"], result["api"]["retries"]) == ({"500": 1}, 1)
     assert result["api"]["throttled"] == 1
-    assert "waited for the API's rate limit: " in output
+    assert "waited for the API's rate limit: " in zelda(project, "show", "latest").stdout
     turns = [entry for entry in transcript(project)["entries"] if entry["type"] == "turn"]
     assert turns[0]["toolCalls"][0]["output"] == "# Sample"
     (patch,) = project.results.glob("runs/*/changes.patch")
@@ -279,6 +279,5 @@ def test_a_result_says_how_it_was_confined_and_what_the_project_tried(tmp_path: 
     assert [finding["setting"] for finding in found["findings"]] == ["apiKeyHelper", "env.ANTHROPIC_BASE_URL"]
     assert "isolation: none" in done.stdout
     shown = zelda(project, "show", "latest").stdout
-    for page in (done.stdout, shown):
-        assert "2 settings of the project did not take effect" in page
-        assert "env.ANTHROPIC_BASE_URL (.claude/settings.json)" in page
+    assert "2 settings of the project did not take effect" in shown
+    assert "env.ANTHROPIC_BASE_URL (.claude/settings.json)" in shown

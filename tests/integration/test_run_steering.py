@@ -40,7 +40,7 @@ def judging(first: str, second: str) -> Callable[[ApiRequest], Reply]:
         if request.answer_tool != "answer_tool_findings":
             said_by_session: Reply = WORK[sum(message["role"] == "assistant" for message in request.messages)]
             return said_by_session
-        place = ("turn 3 call 1", "Fixes it.")
+        place = ("patch:NOTES.md", "Fixes it.")
         found = {
             "Skill(changelog)": use("USED_WELL", ("turn 1 call 1", "changelog")),
             "Skill(release)": use(second),

@@ -43,7 +43,7 @@ BASE = {"zelda.config.yaml": f"isolation: {{ network: {CLOSED} }}\n", "zelda/tes
 def script(request: ApiRequest) -> Reply:
     """A session that looks at its variables, and a judge."""
     if request.answer_tool and "acceptance criteria" in json.dumps(request.body):
-        return answer(verdict(1, "PASS", [{"where": "turn 1", "quote": "hello"}]))
+        return answer(verdict(1, "PASS", [{"where": "patch:greeting.txt", "quote": "hello"}]))
     if any(message["role"] == "assistant" for message in request.messages):
         return text("hello: Done.")
     command = f"echo hello > greeting.txt; printenv DEPLOY_PASSPHRASE | grep -c {SECRET[:8]}"
