@@ -67,12 +67,13 @@ def test_a_session_that_edits_runs_commands_and_commits_becomes_a_result(tmp_pat
     assert (used["turns"], used["toolCalls"], used["apiRetries"]) == (3, {"Bash": 2}, 1)
     assert (result["api"]["errors"], result["api"]["retries"]) == ({"500": 1}, 1)
     assert result["api"]["throttled"] == 1
-    assert "waited for the API's rate limit: " in zelda(project, "show", "latest").stdout
+    shown = zelda(project, "show", "latest").stdout
+    assert "waited for the API's rate limit: " in shown
     turns = [entry for entry in transcript(project)["entries"] if entry["type"] == "turn"]
     assert turns[0]["toolCalls"][0]["output"] == "# Sample"
     (patch,) = project.results.glob("runs/*/changes.patch")
     assert "+hello" in patch.read_text()
-    assert str(Path(".zelda", "runs", result["runId"], "result.json")) in output
+    assert str(Path(".zelda", "runs", result["runId"], "result.json")) in shown
     assert "  greeting: efficiency is 66.7, and at least 99.0 is required" in output
     assert "Exit code  1, evaluations ran and something failed" in output
 
