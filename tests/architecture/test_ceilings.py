@@ -35,7 +35,7 @@ CEILINGS = {
     "zelda_ci/storage": 1551,
     "zelda_ci/test_output": 2198,
     "zelda_ci/workspace": 4282,
-    "scripts": 2497,
+    "scripts": 2496,
     "benchmarks": 886,
     "runner": 215,
     "schemas": 3138,

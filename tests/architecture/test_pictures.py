@@ -22,4 +22,4 @@ def test_readme_shows_how_a_comparison_ends() -> None:
     drawn = (ROOT / "docs" / "images" / "terminal.svg").read_text()
     assert len(drawn) < 60_000
     assert re.findall(r"https?://[^\"]+", drawn) == ["http://www.w3.org/2000/svg"]
-    assert {"regressed", ".claude/rules/money.md"} <= set(re.findall(r"[\w./-]+", drawn.replace("&#160;", " ")))
+    assert {"worse", ".claude/rules/money.md"} <= set(re.findall(r"[\w./-]+", drawn.replace("&#160;", " ")))
