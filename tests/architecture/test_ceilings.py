@@ -24,7 +24,7 @@ CEILINGS = {
     "zelda_ci/execution": 3782,
     "zelda_ci/files": 915,
     "zelda_ci/github": 2279,
-    "zelda_ci/judge": 1734,
+    "zelda_ci/judge": 1735,
     "zelda_ci/metrics": 2303,
     "zelda_ci/model_proxy": 4242,
     "zelda_ci/pipeline": 6142,

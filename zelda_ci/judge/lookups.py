@@ -4,6 +4,7 @@ The same request always has the same answer, so that a recorded judging can be r
 limits are counts, never times.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,15 +42,15 @@ class NotThereError(Exception):
     """Why something cannot be looked up, in words for the judge."""
 
 
-class Request(BaseModel):
+class Request(BaseModel, ABC):
     """What a judge asks for. The docstring of each kind is what a judge is told of it."""
 
     model_config = ConfigDict(extra="forbid")
     tool: ClassVar[str]
 
+    @abstractmethod
     def answer(self, session: "SessionLookups") -> Found:
         """Look it up; raises NotThereError, InvalidPatternError or OSError where that is not possible."""
-        raise NotImplementedError
 
 
 class ListFiles(Request):
