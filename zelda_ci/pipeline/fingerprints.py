@@ -24,7 +24,7 @@ from zelda_ci.pipeline.comparing import stored_pool
 from zelda_ci.pipeline.digests import Host, TreeDigests, digest_tree, fingerprint, named_files
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import line_changes
-from zelda_ci.selection.effects import ProjectFiles, SuiteEvidence, in_commands, is_meant, places_of
+from zelda_ci.selection.effects import SuiteEvidence, is_meant, own_places
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -87,11 +87,10 @@ async def steering_between(
 def with_named(tree: TreeDigests, suite: ResolvedSuite) -> TreeDigests:
     """With the files that a suite names itself: in its commands, and in `gate.paths`."""
     folder = tree.folder
-    project = ProjectFiles(folder, config="", test_dir="")
-    own = SuiteEvidence(suite, places_of(in_commands(suite), folder))
+    own = SuiteEvidence(suite, own_places(suite, folder))
     if not own.files and not suite.gate.paths:
         return tree
-    named = named_files(file for file in tree.files if own.owns(file.path) or is_meant(file.path, suite, project))
+    named = named_files(file for file in tree.files if own.owns(file.path) or is_meant(file.path, suite, folder))
     return replace(tree, named=named)
 
 

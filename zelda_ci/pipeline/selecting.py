@@ -22,7 +22,7 @@ from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import SuiteChoice, choose
-from zelda_ci.selection.effects import ChangeSet, ProjectFiles, SuiteEvidence, in_commands, places_of
+from zelda_ci.selection.effects import ChangeSet, ProjectFiles, SuiteEvidence, own_places
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.git import Git, for_status, prepare
 
@@ -48,10 +48,10 @@ def evidence(
     for suite in suites:
         it = suite.resolved
         prompt = suite.provenance.get("prompt")
-        files = {it.file, *([prompt.file] if prompt and prompt.file else []), *in_commands(it)}
+        files = own_places(it, prefix, (it.file, *([prompt.file] if prompt and prompt.file else [])))
         own = tuple(run for run in trials if run.suite == it.name)
         judges = {EVALUATORS: digest(metrics.versions(it.metrics))}
-        known.append(SuiteEvidence(it, places_of(files, prefix), own, platform | judges))
+        known.append(SuiteEvidence(it, files, own, platform | judges))
     return tuple(known)
 
 
