@@ -1,7 +1,7 @@
 """What stored trials used: which of them say what a suite does, what they did together, and of which units. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from zelda_ci.domain.kinds import CALLED
@@ -10,16 +10,17 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.steering import SteeringCoverage, SuiteCoverage, SuiteUse, Unit, UnitCoverage, UnitUse
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.selection.effects import SuiteEvidence
 
 
-def usable(trials: Iterable[RunResult], today: Mapping[str, str], suite: ResolvedSuite) -> list[RunResult]:
+def _usable(suite: SuiteEvidence) -> list[RunResult]:
     """Trials that say what a suite does: whole ones, of the suite as it is, on what it runs on today."""
     whole = []
-    for run in trials:
+    for run in suite.trials:
         own = run.fingerprint.parts if run.fingerprint else {"agentSdk": run.versions.agent_sdk}
         is_whole = run.status is SessionStatus.COMPLETED and not run.replayed and run.steering is not None
-        is_of_today = all(own.get(part, value) == value for part, value in today.items())
-        if is_whole and is_of_today and _settings(run.config) == _settings(suite):
+        is_of_today = all(own.get(part, value) == value for part, value in suite.today.items())
+        if is_whole and is_of_today and _settings(run.config) == _settings(suite.suite):
             whole.append(run)
     # Which models answer is known from the newest only. A further one may help now and then.
     newest = {*max(whole, key=lambda run: (run.finished_at, run.run_id)).models} if whole else set()
@@ -56,9 +57,9 @@ class SuiteBehaviour:
     """Files that every trial touched, and none changed."""
 
     @classmethod
-    def of(cls, trials: Sequence[RunResult], today: Mapping[str, str], suite: ResolvedSuite) -> "SuiteBehaviour":
+    def of(cls, suite: SuiteEvidence) -> "SuiteBehaviour":
         """Of the trials that are usable."""
-        counted = usable(trials, today, suite)
+        counted = _usable(suite)
         uses = [use for run in counted for use in run.steering or ()]
         used = frozenset(use.unit.path for use in uses if use.used or use.broken)
         known = [run for run in counted if run.touched is not None]
@@ -66,7 +67,7 @@ class SuiteBehaviour:
         changed = [frozenset(run.changes.files if run.changes else ()) for run in known]
         return cls(
             trials=len(counted),
-            excluded=len(trials) - len(counted),
+            excluded=len(suite.trials) - len(counted),
             with_unit=Counter(path for run in counted for path in {use.unit.path for use in run.steering or ()}),
             used_or_missed=used | {use.unit.path for use in uses if use.missed},
             used=used,
@@ -82,18 +83,17 @@ def coverage(runs: Sequence[RunResult]) -> SteeringCoverage:
     known = [run for run in runs if run.steering is not None]
     trials = Counter(run.suite for run in known)
     newest = max(known, key=lambda run: run.started_at, default=None)
-    units = {_key(use.unit): use.unit for use in (newest.steering if newest else None) or ()}
-    uses: dict[tuple[str, tuple[str, str, str]], list[UnitUse]] = defaultdict(list)
+    uses: defaultdict[tuple[str, Unit], list[UnitUse]] = defaultdict(list)
     for run in known:
         # Several hooks of one event are one unit.
-        for key, use in {_key(use.unit): use for use in run.steering or ()}.items():
-            uses[run.suite, key].append(use)
+        for unit, use in {use.unit: use for use in run.steering or ()}.items():
+            uses[run.suite, unit].append(use)
     rows = []
-    for key, unit in units.items():
-        each = [
-            SuiteUse(suite=name, **{field: sum(getattr(use, field) for use in uses[name, key]) for field in FIELDS})
-            for name in sorted(trials)
-        ]
+    for unit in dict.fromkeys(use.unit for use in (newest.steering if newest else None) or ()):
+        each = (
+            SuiteUse(suite=it, **{key: sum(getattr(use, key) for use in uses[it, unit]) for key in FIELDS})
+            for it in sorted(trials)
+        )
         parts = tuple(part for part in each if part.loaded or _is_touched(part))
         touched = any(map(_is_touched, parts)) or (bool(parts) and unit.kind not in CALLED)
         rows.append(UnitCoverage(unit=unit, touched=touched, suites=parts))
@@ -106,10 +106,6 @@ def coverage(runs: Sequence[RunResult]) -> SteeringCoverage:
 
 
 FIELDS = ("loaded", "used", "missed", "broken")
-
-
-def _key(unit: Unit) -> tuple[str, str, str]:
-    return unit.kind, unit.path, unit.name
 
 
 def _is_touched(use: SuiteUse | UnitUse) -> bool:
