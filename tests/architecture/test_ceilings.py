@@ -16,14 +16,14 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1434,
-    "zelda_ci/ci": 5806,
-    "zelda_ci/cli": 2858,
+    "zelda_ci/ci": 5779,
+    "zelda_ci/cli": 2857,
     "zelda_ci/compare": 2420,
     "zelda_ci/config": 2491,
     "zelda_ci/domain": 3870,
     "zelda_ci/execution": 3782,
     "zelda_ci/files": 915,
-    "zelda_ci/github": 2279,
+    "zelda_ci/github": 1725,
     "zelda_ci/judge": 1735,
     "zelda_ci/metrics": 2303,
     "zelda_ci/model_proxy": 4277,
@@ -34,7 +34,7 @@ CEILINGS = {
     "zelda_ci/selection": 582,
     "zelda_ci/storage": 1551,
     "zelda_ci/test_output": 2198,
-    "zelda_ci/workspace": 4282,
+    "zelda_ci/workspace": 4292,
     "scripts": 2496,
     "benchmarks": 886,
     "runner": 215,
@@ -42,11 +42,11 @@ CEILINGS = {
     "tests/architecture": 942,
     "tests/golden": 1413,
     "tests/hostile": 3378,
-    "tests/integration": 19200,
+    "tests/integration": 19189,
     "tests/scenarios": 3486,
     "tests/slow": 506,
-    "tests/support": 7144,
-    "tests/unit": 18952,
+    "tests/support": 7130,
+    "tests/unit": 18917,
 }
 
 
