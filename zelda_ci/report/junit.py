@@ -28,6 +28,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.report.builders.comparison import NOT_PROVEN, verdict_words
+from zelda_ci.report.builders.correctness import command_words
 from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
 from zelda_ci.report.builders.usage import label, used
 from zelda_ci.report.comment.folds import citation_place
@@ -154,10 +155,10 @@ def _properties(run: RunResult, report: CiReport) -> Iterator[tuple[str, str]]:
         if (number := spec.number(result)) is not None:
             yield str(metric), written(spec.unit.write, number)
     if run.setup:
-        yield "setup", f"{sentence(run.setup.command)}: {_exit(run.setup)}"
+        yield "setup", f"{sentence(run.setup.command)}: {command_words(run.setup)}"
     if use := used(run):
         yield "costUsd", f"{use.cost_usd:.6f}"
-        yield "tokens", str(use.tokens.total)
+        yield "tokens", str(use.usage.total)
     if run.judge:
         yield "judgeCostUsd", f"{run.judge.cost_usd:.6f}"
 
@@ -262,12 +263,8 @@ def _commands(details: CorrectnessDetails) -> Iterator[Case]:
 
 
 def _command_ending(command: CommandResult) -> Ending | None:
-    why = f"{_exit(command)}: {command.command}"
+    why = f"{command_words(command)}: {command.command}"
     return Ending("failure", why, command.output, "command") if command.exit_code != 0 else None
-
-
-def _exit(command: CommandResult) -> str:
-    return "timed out" if command.exit_code is None else f"exit code {command.exit_code}"
 
 
 def _compared(suite: SuiteComparison, gate: GateResult) -> Case:

@@ -17,7 +17,7 @@ from zelda_ci.domain.nights import (
 )
 from zelda_ci.domain.numbers import brief_money, format_count, whole
 from zelda_ci.errors import GitHubError
-from zelda_ci.report.model import Cell, Column, Details, HistoryView, Table, TableRow, Tone
+from zelda_ci.report.model import Cell, Column, Details, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
 MAX_SUITES = 200
@@ -171,7 +171,7 @@ _NUMBERS = tuple(Column(title, right=True) for title in ("Trials", "Passed", "Ch
 NIGHT_COLUMNS = (Column("When"), *_NUMBERS, Column("Commit"), Column("Changed"))
 
 
-def nights_view(history: NightlyHistory, suite: str, limit: int) -> HistoryView:
+def nights_view(history: NightlyHistory, suite: str, limit: int) -> Table:
     """The newest rows of one suite, newest first, with what changed against the row before."""
     nights = [night for night in history.nights if suite in night.suites]
     lines: list[TableRow] = []
@@ -195,7 +195,7 @@ def nights_view(history: NightlyHistory, suite: str, limit: int) -> HistoryView:
     remarks += (Cell(f"Fell: {_fall(drift)} (p {drift.p:.2g}, corrected).", Tone.BAD) for drift in fallen)
     if not fallen:
         remarks.append(Cell(NOTHING_FELL if _is_tested(nights, suite) else TOO_FEW, Tone.DIM))
-    return HistoryView(Table(NIGHT_COLUMNS, tuple(lines[:limit])), tuple(remarks))
+    return Table(NIGHT_COLUMNS, tuple(lines[:limit]), remarks=tuple(remarks))
 
 
 def _differences(row: SuiteNight, earlier: SuiteNight) -> Iterator[str]:

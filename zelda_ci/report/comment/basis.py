@@ -12,9 +12,8 @@ from zelda_ci.domain.session import Usage
 from zelda_ci.domain.workspace import IsolationReport
 from zelda_ci.report.builders.arms import spent
 from zelda_ci.report.builders.comparison import certainty
-from zelda_ci.report.builders.judged import judge_cost
 from zelda_ci.report.builders.phrases import age_words, joined, line, pool_words
-from zelda_ci.report.builders.usage import used
+from zelda_ci.report.builders.usage import cost, used
 from zelda_ci.report.model import Cell, Details, Line, Phrase, Row, Section, Tone
 from zelda_ci.report.text import sentence, visible
 from zelda_ci.report.told import CiReport
@@ -180,12 +179,12 @@ def _cost(batch: BatchResult) -> Iterator[Row]:
     judges = [run.judge for run in runs if run.judge]
     cells = []
     if uses:
-        cost, is_known = sum(run.api.cost_usd for run in runs), all(use.cost_known for use in uses)
-        cells.append(Cell(f"sessions {numbers.money(cost, exact=is_known)}"))
+        counted, is_known = sum(run.api.cost_usd for run in runs), all(use.cost_known for use in uses)
+        cells.append(Cell(f"sessions {numbers.money(counted, exact=is_known)}"))
     if judges:
-        cells.append(Cell(f"judge {judge_cost(judges)}"))
+        cells.append(Cell(f"judge {cost(judges)}"))
     if uses:
-        cells.append(Cell(f"{numbers.whole(sum((use.tokens for use in uses), Usage()).total)} tokens"))
+        cells.append(Cell(f"{numbers.whole(sum((use.usage for use in uses), Usage()).total)} tokens"))
     cells.append(Cell(numbers.duration((batch.finished_at - batch.started_at).total_seconds())))
     yield Row("Cost of this run", tuple(cells))
 
