@@ -15,7 +15,7 @@ MAX_FILE_LINES = 1000
 SLACK = 0.1
 
 CEILINGS = {
-    "zelda_ci": 1434,
+    "zelda_ci": 1431,
     "zelda_ci/ci": 5779,
     "zelda_ci/cli": 2857,
     "zelda_ci/compare": 2420,
@@ -27,12 +27,12 @@ CEILINGS = {
     "zelda_ci/judge": 1735,
     "zelda_ci/metrics": 2303,
     "zelda_ci/model_proxy": 4277,
-    "zelda_ci/pipeline": 6142,
+    "zelda_ci/pipeline": 6141,
     "zelda_ci/process": 646,
     "zelda_ci/report": 8133,
     "zelda_ci/sandbox": 2964,
     "zelda_ci/selection": 582,
-    "zelda_ci/storage": 1551,
+    "zelda_ci/storage": 1274,
     "zelda_ci/test_output": 2198,
     "zelda_ci/workspace": 4292,
     "scripts": 2496,
@@ -42,11 +42,11 @@ CEILINGS = {
     "tests/architecture": 942,
     "tests/golden": 1413,
     "tests/hostile": 3378,
-    "tests/integration": 19189,
+    "tests/integration": 19194,
     "tests/scenarios": 3486,
     "tests/slow": 506,
-    "tests/support": 7130,
-    "tests/unit": 18917,
+    "tests/support": 7127,
+    "tests/unit": 18865,
 }
 
 
