@@ -20,6 +20,7 @@ from zelda_ci.selection.effects import (
     first_difference,
     is_code,
     is_meant,
+    steps,
 )
 from zelda_ci.selection.evidence import SuiteBehaviour
 
@@ -65,10 +66,10 @@ def choose(
 def _choice(
     it: SuiteEvidence, paths: Sequence[str], effects: Sequence[Effect], project: ProjectFiles, min_trials: int
 ) -> SuiteChoice:
-    name, behaviour = it.suite.name, SuiteBehaviour.of(it)
+    name, behaviour = it.suite.name, SuiteBehaviour(it)
     own = {path: "gate.paths" for path in paths if is_meant(path, it.suite, project.folder)}
     own |= {effect.path: effect.why for effect in effects if effect.scope == "all"}
-    own |= {path: "the suite itself" for path in paths if it.owns(path)}
+    own |= {path: "the suite itself" for path in paths if not it.files.isdisjoint(steps(path))}
     if path := next((path for path in paths if path in own), None):
         return SuiteChoice(name, runs=True, reason=f"{path} changed ({own[path]})")
     for effect in effects:
@@ -98,10 +99,9 @@ def _reason_affected(effect: Effect, behaviour: SuiteBehaviour, min_trials: int 
         return "a trial read it"
     if known >= min_trials:
         return None
+    more = f" ({behaviour.excluded} more broke off, or are of other settings, judges, models or Claude Code)"
     told = f"only {known} of the {min_trials} stored trials are there that would tell whether the suite uses it"
-    if not behaviour.excluded:
-        return told
-    return f"{told} ({behaviour.excluded} more broke off, or are of other settings, judges, models or Claude Code)"
+    return f"{told}{more if behaviour.excluded else ''}"
 
 
 def run_if_either(one: Sequence[SuiteChoice], other: Sequence[SuiteChoice]) -> tuple[SuiteChoice, ...]:
@@ -130,7 +130,7 @@ def steering_changes(
     changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles
 ) -> tuple[SteeringChange, ...]:
     """Of what changed, the files that steer, with the suites that may be affected by each: where a cause is sought."""
-    behaviours = {it.suite.name: SuiteBehaviour.of(it) for it in suites}
+    behaviours = {it.suite.name: SuiteBehaviour(it) for it in suites}
     found: list[SteeringChange] = []
     for change in changes.files:
         effects = list(effects_of(change, changes, project))

@@ -117,10 +117,6 @@ class SuiteEvidence:
     today: Mapping[str, str] = field(default_factory=dict)
     """Parts of a fingerprint that are known before a session, by name: what it will run on and be judged by."""
 
-    def owns(self, path: str) -> bool:
-        """Whether a file is one of its own, or lies in a folder that is."""
-        return not self.files.isdisjoint(steps(path))
-
 
 def effects_of(change: FileChange, changes: ChangeSet, project: ProjectFiles) -> Iterator[Effect]:
     """Whom a changed file concerns, as far as no suite has it for its own; nothing where it can change no result."""
