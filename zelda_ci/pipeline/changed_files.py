@@ -2,14 +2,16 @@
 
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from zelda_ci.domain.fingerprint import Steers
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
-from zelda_ci.pipeline.digests import digest
+from zelda_ci.pipeline.digests import TreeDigests, digest
 from zelda_ci.pipeline.reach import RECIPES, Graph, described
 from zelda_ci.pipeline.repository_files import RepositoryFiles
+from zelda_ci.redact import Redactor
 from zelda_ci.selection.effects import (
     ChangeSet,
     FileChange,
@@ -21,7 +23,7 @@ from zelda_ci.selection.effects import (
 )
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.history import read_objects, sizes
-from zelda_ci.workspace.store import TreeFile, tree_files
+from zelda_ci.workspace.store import TestedFiles, TreeFile, tree_files
 
 LINK, SUBMODULE = "120000", "160000"
 # A repository of skills may have thousands; what all of them lead to is no longer looked for then.
@@ -66,33 +68,28 @@ async def read_changes(git: Git, before: str, after: str, folder: str, dirty: It
         return ChangeSet(problem=str(problem))
 
 
-async def steering_files(git: Git, files: Iterable[TreeFile], folder: str) -> dict[str, Steers] | None:
-    """Of the files of one tree those that steer, and how, by path; nothing where not all of it is known.
-
-    Args:
-        git: In a repository that has their contents.
-        files: All of them.
-        folder: The project's, from the top of the tree.
-    """
-    known, texts, project = {printable(file.path): file for file in files}, _Texts(git), ProjectFiles(folder)
-    try:
-        reached = ChangeSet((), *await _reach(texts, known, folder))
-    except _UnreadableSteeringError:
-        return None
-    sides = ((path, file, _side(path, file, texts)) for path, file in known.items())
-    how = ((file.path, side and how_it_steers(path, side, reached, project)) for path, file, side in sides)
-    return {path: steers for path, steers in how if steers}
-
-
-async def line_digests(git: Git, files: Iterable[TreeFile]) -> dict[str, list[str]]:
-    """Of each file a digest of every line, by path; of what is no text one of the whole."""
-    known, texts = {printable(file.path): file for file in files}, _Texts(git)
-    await texts.load(known.values())
-    found = {path: texts.of(file) for path, file in known.items()}
-    return {
-        path: [known[path].content] if text is None else [digest(line)[:8] for line in text.splitlines()]
-        for path, text in found.items()
-    }
+async def read_tree(tested: TestedFiles, imported: Collection[str], redact: Redactor) -> TreeDigests:
+    """What a session finds, in digests; `imported` are files that CLAUDE.md files import, committed or not."""
+    known, texts, project = (
+        {printable(it.path): it for it in tested.files},
+        _Texts(tested.git),
+        ProjectFiles(tested.folder),
+    )
+    steers: dict[str, Steers] | None = None
+    with suppress(_UnreadableSteeringError):
+        reached = ChangeSet((), *await _reach(texts, known, tested.folder))
+        steers = {file.path: "drawn" for file in tested.files if file.path in imported}
+        for path, file in known.items():
+            if (side := _side(path, file, texts)) and (how := how_it_steers(path, side, reached, project)):
+                steers[file.path] = how
+    steering = [file for file in tested.files if file.path in (steers or ())]
+    await texts.load(filter(_has_text, steering))
+    lines: dict[str, list[str]] = {}
+    for file in steering:
+        text = texts.of(file)
+        digests = [file.content] if text is None else [digest(line)[:8] for line in text.splitlines()]
+        lines[redact(printable(file.path))] = digests
+    return TreeDigests(tested.files, steers, folder=tested.folder, whole=tested.whole, lines=lines)
 
 
 def printable(path: str) -> str:
@@ -121,7 +118,9 @@ async def _reach(
             raise _UnreadableSteeringError(f"more than {MAX_FILES:,} files steer, or are named by those that do")
         await texts.load(files[path] for path in waiting)
         found = {path: texts.of(files[path]) for path in sorted(waiting)}
-        if lost := [path for path, it in found.items() if it is None and path in steering and _is_text(path)]:
+        if lost := [
+            path for path, it in found.items() if it is None and path in steering and path.endswith((".md", ".json"))
+        ]:
             raise _UnreadableSteeringError(f"{lost[0]} could not be read")
         for path, text in found.items():
             if text:
@@ -134,10 +133,6 @@ async def _reach(
             named, is_felt = {place for path in seen for place in graph.named(path)} - seen, False
             waiting = {place for place in named if place in files and graph.tree.is_file(place)}
     return graph.found()
-
-
-def _is_text(path: str) -> bool:
-    return path.endswith((".md", ".json"))
 
 
 def _has_text(file: TreeFile) -> bool:

@@ -32,30 +32,17 @@ _TEST_FILE = re.compile(r"(test_[^/]*|[^/]*_test)\.py")
 
 
 @dataclass(frozen=True)
-class Proposal:
-    """A command that the project's own files suggest, and the file that does."""
-
-    command: str
-    source: str
-
-    @property
-    def program(self) -> str:
-        """What has to be there to run it; a path where the project brings it."""
-        return next(word for word in self.command.split() if "=" not in word)
-
-
-@dataclass(frozen=True)
 class ProjectKind:
-    """One way in which a folder is a project; paths are from the top of the listing."""
+    """One way in which a folder is a project, with the commands for it; paths are from the top of the listing."""
 
     language: str
     manifest: str
     manager: str
-    setup: Proposal | None = None
-    build: Proposal | None = None
-    test: Proposal | None = None
-    lock: str | None = None
+    lock: str | None
     """What fixes the versions of dependencies."""
+    setup: str = ""
+    build: str = ""
+    test: str = ""
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -100,9 +87,6 @@ def packages(files: Iterable[str], folder: str = "") -> tuple[str, ...]:
     return tuple(it for it in below if not FOREIGN.intersection(it.split("/")))[:MAX_PACKAGES]
 
 
-_Commands = tuple[str | None, str | None, str | None]
-
-
 class Place:
     """A folder of a listing, and the texts of its files."""
 
@@ -141,14 +125,6 @@ class Place:
         others = set(packages(self.files, self.folder)) if own else set[str]()
         return sorted(file for file in own if others.isdisjoint(upwards(dirname(file))))
 
-    def kind(
-        self, language: str, manager: str, manifest: str, lock: str | None, commands: _Commands, source: str = ""
-    ) -> ProjectKind:
-        """A kind with commands for setup, build and test; `source` is the file that suggests the last one."""
-        sources = (lock or manifest, manifest, source or manifest)
-        setup, build, test = (Proposal(it, at) if it else None for it, at in zip(commands, sources, strict=True))
-        return ProjectKind(language, manifest, manager, setup, build, test, lock)
-
 
 @lru_cache(64)
 def _parsed(text: str, is_json: bool) -> Any:  # noqa: FBT001 - a key of the cache
@@ -186,7 +162,7 @@ def _node(place: Place) -> Iterator[ProjectKind]:
     lock = place.lock(_NODE_LOCKS, _shares_node)
     wrote = _NODE_LOCKS[basename(lock)] if lock else "npm"
     named = re.match(r"(npm|pnpm|yarn|bun)@(\d{0,4})", str(package.get("packageManager", "")))
-    manager, setup = named[1] if named else wrote, None
+    manager, setup = named[1] if named else wrote, ""
     if lock and wrote == manager:
         is_new_yarn = bool(named and int(named[2] or 0) > 1) or place.lock([".yarnrc.yml"], _shares_node)
         flag = "--immutable" if manager == "yarn" and is_new_yarn else "--frozen-lockfile"
@@ -196,10 +172,10 @@ def _node(place: Place) -> Iterator[ProjectKind]:
         setup = f"{manager} install"
     given = ((it, scripts.get(it)) for it in _NODE_TESTS)
     test = next((it for it, text in given if isinstance(text, str) and not _NO_TEST.search(text)), None)
-    build = f"{manager} run build" if scripts.get("build") else None
-    tested = test and f"{manager} {'' if test == 'test' and manager != 'bun' else 'run '}{test}"
+    build = f"{manager} run build" if scripts.get("build") else ""
+    tested = f"{manager} {'' if test == 'test' and manager != 'bun' else 'run '}{test}" if test else ""
     language = "TypeScript" if "tsconfig.json" in place.here else "JavaScript"
-    yield place.kind(language, manager, place.path("package.json"), lock, (setup, build, tested))
+    yield ProjectKind(language, place.path("package.json"), manager, lock, setup, build, tested)
 
 
 _PYTHON_LOCKS = {"uv.lock": "uv", "poetry.lock": "poetry", "pdm.lock": "pdm", "Pipfile.lock": "pipenv"}
@@ -224,7 +200,7 @@ def _python(place: Place) -> Iterator[ProjectKind]:
     tools = {*place.table(_PYPROJECT, "tool"), *(["pipenv"] if "Pipfile" in place.here else [])}
     named = next((tool for tool in ("pipenv", "uv", "poetry", "pdm") if tool in tools), "pip")
     manager = _PYTHON_LOCKS[basename(lock)] if lock else named
-    runner, source = _python_runner(place, tests, pinned)
+    runner = _python_runner(place, tests, pinned)
     extras = place.table(_PYPROJECT, "project", "optional-dependencies")
     extra = next((f" --extra {name}" for name in _EXTRAS if name in extras), "")
     setup, python = {
@@ -234,24 +210,24 @@ def _python(place: Place) -> Iterator[ProjectKind]:
         "pipenv": (f"PIPENV_VENV_IN_PROJECT=1 pipenv {'sync' if lock else 'install'} --dev", "pipenv run python"),
     }.get(manager) or (_pip_setup(place, pinned, runner), ".venv/bin/python")
     lock = lock or (place.path(pinned[0]) if pinned and manager == "pip" else None)
-    test = f"{python if setup else 'python3'} {runner}" if runner else None
-    yield place.kind("Python", manager, manifest or tests[0], lock, (setup, None, test), source)
+    test = f"{python if setup else 'python3'} {runner}" if runner else ""
+    yield ProjectKind("Python", manifest or tests[0], manager, lock, setup, "", test)
 
 
-def _python_runner(place: Place, tests: Sequence[str], pinned: Sequence[str]) -> tuple[str, str]:
-    """What runs the tests, to be read after `python`, and the file that says so."""
+def _python_runner(place: Place, tests: Sequence[str], pinned: Sequence[str]) -> str:
+    """What runs the tests, to be read after `python`."""
     signs = _PYTEST_SIGNS | dict.fromkeys(pinned, "pytest")
-    if named := next((name for name, words in signs.items() if name in place.here and words in place.text(name)), None):
-        return _PYTEST, place.path(named)
+    if any(name in place.here and words in place.text(name) for name, words in signs.items()):
+        return _PYTEST
     if "manage.py" in place.here:
-        return "manage.py test", place.path("manage.py")
+        return "manage.py test"
     if tests and re.search("import unittest|from unittest", place.read(tests[0])):
         top, _, below = tests[0].removeprefix(f"{place.folder}/" if place.folder else "").partition("/")
-        return f"-m unittest{f' discover -s {top}' if below and top in {'test', 'tests'} else ''}", tests[0]
-    return (_PYTEST, tests[0]) if tests else ("", "")
+        return f"-m unittest{f' discover -s {top}' if below and top in {'test', 'tests'} else ''}"
+    return _PYTEST if tests else ""
 
 
-def _pip_setup(place: Place, pinned: Sequence[str], runner: str) -> str | None:
+def _pip_setup(place: Place, pinned: Sequence[str], runner: str) -> str:
     """A virtual environment in the checkout, since nothing may be installed beside it."""
     parts, known = [f"-r {name}" for name in pinned], "".join(map(place.text, pinned))
     top, project = place.table(_PYPROJECT), place.table(_PYPROJECT, "project")
@@ -265,7 +241,7 @@ def _pip_setup(place: Place, pinned: Sequence[str], runner: str) -> str | None:
             # Groups are known to pip from 25.1 on, and Python brings an older one.
             parts, upgrade, known = [*parts, f"--group {group}"], "--upgrade-deps ", f"{known}{groups[group]}"
     if not parts:
-        return None
+        return ""
     more = " pytest" if runner == _PYTEST and "pytest" not in known else ""
     return f"python3 -m venv {upgrade}.venv && .venv/bin/pip install -q {' '.join(parts)}{more}"
 
@@ -320,18 +296,18 @@ def _tools(place: Place) -> Iterator[ProjectKind]:
         if (manifest := next(names, None)) is None:
             continue
         lock = place.lock([tool.lock], _SHARES.get(tool.manager))
-        tests = _TESTS.get(tool.manager, {})
-        source, test = next((row for row in tests.items() if row[0] in place.here), (manifest, tool.test))
+        tests = (command for name, command in _TESTS.get(tool.manager, {}).items() if name in place.here)
+        test = next(tests, tool.test)
         if tool.manager == "composer" and place.table("composer.json", "scripts").get("test"):
-            source, test = manifest, "composer test"
+            test = "composer test"
         # By the project's own wrapper of a program, as `./mvnw`, where there is one.
         programs = ((command, command.partition(" ")[0]) for command in (tool.build, test))
         build, test = [
             f"./{it}w{command[len(it) :]}" if f"{it}w" in place.here else command for command, it in programs
         ]
         language = "F#" if manifest.endswith(".fsproj") else tool.language
-        commands = (tool.setup if lock else tool.unlocked_setup, build, test)
-        yield place.kind(language, tool.manager, place.path(manifest), lock, commands, place.path(source))
+        setup = tool.setup if lock else tool.unlocked_setup
+        yield ProjectKind(language, place.path(manifest), tool.manager, lock, setup, build, test)
 
 
 _MAKEFILES = {"make": ("GNUmakefile", "makefile", "Makefile"), "just": ("justfile", "Justfile", ".justfile")}
@@ -342,6 +318,6 @@ def _make(place: Place) -> Iterator[ProjectKind]:
     for program, names in _MAKEFILES.items():
         if source := next((name for name in names if name in place.here), None):
             targets = {*_TARGET.findall(place.text(source))}
-            test = next((f"{program} {name}" for name in ("test", "tests", "check") if name in targets), None)
-            build = f"{program} build" if "build" in targets else None
-            yield place.kind(program.capitalize(), program, place.path(source), None, (None, build, test))
+            test = next((f"{program} {name}" for name in ("test", "tests", "check") if name in targets), "")
+            build = f"{program} build" if "build" in targets else ""
+            yield ProjectKind(program.capitalize(), place.path(source), program, None, "", build, test)

@@ -25,17 +25,10 @@ from zelda_ci.workspace.store import TreeFile
 WITHOUT_EFFECT = frozenset({"name", "file", "description", "tags", "trials", "gate", "pool"})
 
 # Of lists, those whose order says nothing.
-SETS = frozenset(
-    {
-        "execution.extra_models",
-        "execution.request_keys",
-        "execution.allowed_tools",
-        "execution.disallowed_tools",
-        "execution.env",
-        "isolation.read_paths",
-    }
-)
-
+SETS = frozenset({
+    "execution.extra_models", "execution.request_keys", "execution.allowed_tools", "execution.disallowed_tools",
+    "execution.env", "isolation.read_paths",
+})  # fmt: skip
 DIGITS = 16
 
 
@@ -76,15 +69,9 @@ def fingerprint(
     models: Iterable[str] = (),
     replayed: bool = False,
 ) -> Fingerprint:
-    """The fingerprint of a trial.
+    """The fingerprint of a trial: of a suite as it runs, the tree that it finds, and a platform by `PLATFORM`'s names.
 
-    Args:
-        suite: As it runs, with all overrides.
-        tree: What it finds.
-        platform: What it runs on, by the names of `PLATFORM`.
-        evaluators: By metric, the version of its evaluator with that of the judge's prompt.
-        models: Those that answered; before a session nobody knows.
-        replayed: Whether the models' words come from a recording.
+    `evaluators` are versions of evaluators and their prompts, by metric. Before a session nobody knows the models.
     """
     # In its commands, and in `gate.paths`.
     places = own_places(suite, tree.folder)
@@ -121,11 +108,9 @@ def _combined(outcome: Mapping[str, str], platform: Mapping[str, str], code: str
 
 def _settings(suite: ResolvedSuite, evaluators: Mapping[str, str]) -> dict[str, str]:
     """A digest for each field of a suite that counts, and one for what evaluates it."""
-    fields = {type(suite).model_fields[name].alias or name: (name, value) for name, value in suite}
-    counted = {alias: it for alias, it in fields.items() if it[0] not in WITHOUT_EFFECT}
-    return {alias: digest(_plain(value, name)) for alias, (name, value) in counted.items()} | {
-        EVALUATORS: digest(dict(evaluators))
-    }
+    counted = ((name, value) for name, value in suite if name not in WITHOUT_EFFECT)
+    found = {type(suite).model_fields[name].alias or name: digest(_plain(value, name)) for name, value in counted}
+    return {**found, EVALUATORS: digest(dict(evaluators))}
 
 
 def _plain(value: Any, name: str) -> Any:

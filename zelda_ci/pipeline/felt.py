@@ -38,15 +38,7 @@ def felt_by(
     changed: Iterable[str],
     redact: Redactor,
 ) -> Felt:
-    """What a session felt of the files that steer it.
-
-    Args:
-        manifest: What the project offered, and what the session had of it.
-        transcript: What it did.
-        judged: What the judge says of tools and rules, where it was asked.
-        changed: Files that the session changed, from the top of the tree.
-        redact: For paths that stand in commands.
-    """
+    """What a session felt of the files that steer it, by what it had, did and changed, and by the judge's remarks."""
     judged = judged or ToolUsageDetails()
     files = {*touched(manifest, transcript), *_named(manifest, transcript), *changed}
     texts = (transcript.prompt, *(entry.text for entry in transcript.entries if isinstance(entry, UserSaid)))

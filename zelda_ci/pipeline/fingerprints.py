@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.domain.fingerprint import Fingerprint, Steers
+from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import RunResult, StoredTrials
@@ -18,7 +18,7 @@ from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.execution.manifest.scan import scan
-from zelda_ci.pipeline.changed_files import line_digests, steering_files
+from zelda_ci.pipeline.changed_files import read_tree
 from zelda_ci.pipeline.comparing import stored_pool
 from zelda_ci.pipeline.digests import TreeDigests, fingerprint
 from zelda_ci.redact import Redactor
@@ -51,16 +51,9 @@ async def tree_digests(
         WorkspaceError: The tree could not be listed.
     """
     tested = await workspaces.tested_files(workspace)
-    steers = await steering_files(tested.git, tested.files, tested.folder)
-    if steers is not None:
-        # By the rules of Claude Code itself, which see what is not committed, too.
-        items = offered.items if offered else ()
-        imported = frozenset(str(item.name) for item in items if item.kind is ItemKind.MEMORY)
-        drawn: dict[str, Steers] = {file.path: "drawn" for file in tested.files if file.path in imported}
-        steers = drawn | steers
-    lines = await line_digests(tested.git, (file for file in tested.files if file.path in (steers or ())))
-    masked: dict[str, list[str]] = {redact(path): digests_of for path, digests_of in lines.items()}
-    return TreeDigests(tested.files, steers, folder=tested.folder, whole=tested.whole, lines=masked)
+    # By the rules of Claude Code itself, which see what is not committed, too.
+    items = offered.items if offered else ()
+    return await read_tree(tested, {str(item.name) for item in items if item.kind is ItemKind.MEMORY}, redact)
 
 
 async def _tree(workspaces: Workspaces, suite: ResolvedSuite, redact: Redactor) -> tuple[TreeDigests, str]:

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import filterfalse
 
 from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_PARTS, SKILL_FILE, ItemKind, may_steer
 from zelda_ci.execution.manifest.documents import parse
@@ -121,6 +122,7 @@ class Graph:
     def _note(self, path: str, mention: Mention, how: str) -> None:
         # Whether a trial did what a text tells, its commands say.
         is_named = mention.how == "names" or (mention.is_told and path in self._memory)
+        is_settings = path.endswith(".json") and self.steers(path)
         if PATTERN.search(mention.word):
             # Code that a pattern means is the project's own work.
             files = self.tree.matched(mention.word, path)
@@ -135,11 +137,7 @@ class Graph:
             inside = self.tree.inside.get(place)
             if inside is None and not is_named:
                 self._follow(path, place, how)
-                if (
-                    path.endswith(".json")
-                    and self.steers(path)
-                    and posixpath.basename(posixpath.dirname(place)) != CLAUDE
-                ):
+                if is_settings and posixpath.basename(posixpath.dirname(place)) != CLAUDE:
                     self._follow(path, posixpath.dirname(place), f"beside a program that {path} runs")
             elif inside and mention.how == "runs" and mention.is_started and not is_named:
                 self._follow(path, place, how)
@@ -147,9 +145,8 @@ class Graph:
             else:
                 self._name(path, place)
                 is_place = is_named or path.endswith(DOCUMENT_ENDINGS) or len(inside or ()) > MAX_DATA_FILES
-                for file in () if is_place else inside or ():
-                    if not is_code(file):
-                        self._follow(path, file, how)
+                for file in () if is_place else filterfalse(is_code, inside or ()):
+                    self._follow(path, file, how)
 
     def _note_runner(self, path: str, mention: Mention) -> None:
         """A program that runs what a file says: that file, and what its recipes for the targets name.

@@ -8,8 +8,6 @@ from importlib.metadata import version
 from pathlib import Path
 from posixpath import join
 
-import anyio
-
 from zelda_ci import metrics
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.project import LoadedProject
@@ -53,7 +51,7 @@ def evidence(
     return known
 
 
-def changed_since(
+async def changed_since(
     ref: str,
     loaded: LoadedProject,
     suites: Sequence[LoadedSuite],
@@ -61,15 +59,9 @@ def changed_since(
     redact: Redactor,
     order: RunOrder,
 ) -> tuple[SuiteChoice, ...]:
-    """Which suites what has changed since a commit can concern, by the trials that are stored here.
+    """Which suites the change since a commit can concern, by the trials that are stored here.
 
-    Args:
-        ref: A branch, tag or commit; what counts is where the line of the tested commit left it.
-        loaded: The project.
-        suites: Those that were asked for, as they would run.
-        environ: The user's environment.
-        redact: For what git says.
-        order: Which files are tested.
+    What counts is where the line of the tested commit left the branch, tag or commit `ref`.
 
     Raises:
         ConfigError: The project is in no repository, or there is no such commit.
@@ -77,45 +69,38 @@ def changed_since(
     """
     with tempfile.TemporaryDirectory(prefix="zelda-changes-") as name:
         git = prepare(Path(name), environ, redact).within(loaded.root)
-        return anyio.run(_changed_since, ref, loaded, suites, git, environ, order)
+        where = await git.attempt("rev-parse", "--show-prefix", "--show-toplevel")
+        if where.exit_code != 0:
+            message = f"{loaded.root} is in no git repository, so nobody knows what changed since {ascii(ref)[1:-1]}."
+            raise ConfigError(message, hint="Leave --changed-since out to run all suites.", code="NO_REPOSITORY")
+        prefix, top = map(os.fsdecode, where.stdout.split(b"\n")[:2])
+        status, git, project = (
+            for_status(git, environ),
+            git.within(Path(top)),
+            project_files(loaded, prefix.rstrip("/")),
+        )
+        head, wanted = [await _commit(git, name) for name in (order.commit.ref if order.commit else "HEAD", ref)]
+        base = await git.attempt("merge-base", wanted, head)
+        before = base.stdout.decode().strip() if base.exit_code == 0 else wanted
+        # Files that are not as they were committed: suites and configuration are read as they lie there.
+        listing = (await status.attempt("status", "--porcelain", "-z", "-uall", "--no-renames")).stdout.split(b"\0")
+        paths = (printable(os.fsdecode(entry[3:])) for entry in listing if entry)
+        own = (project.config, f"{project.test_dir}/")
+        dirty = [path for path in paths if order.working_tree or path == own[0] or path.startswith(own[1])]
+        changes = await read_changes(git, before, head, project.folder, dirty)
+        known = evidence(suites, project.folder, _stored_trials(loaded, suites), environ)
+        # Trials tell of the commit that is compared with, if none of what they felt has changed up to it. What was not
+        # committed, nobody knows later.
+        commits = dict.fromkeys(commit for suite in known for run in suite.trials if (commit := _tested(run)))
+        since = {it: await read_changes(git, it, before, project.folder) for it in [*commits][:MAX_COMMITS]}
 
+        def lasts(suite: SuiteEvidence, run: RunResult) -> bool:
+            later = since.get(_tested(run) or "")
+            one = replace(suite, trials=(run,))
+            return later is not None and not choose(later, [one], project, min_trials=1)[0].runs
 
-async def _changed_since(
-    ref: str,
-    loaded: LoadedProject,
-    suites: Sequence[LoadedSuite],
-    git: Git,
-    environ: Mapping[str, str],
-    order: RunOrder,
-) -> tuple[SuiteChoice, ...]:
-    where = await git.attempt("rev-parse", "--show-prefix", "--show-toplevel")
-    if where.exit_code != 0:
-        message = f"{loaded.root} is in no git repository, so nobody knows what changed since {ascii(ref)[1:-1]}."
-        raise ConfigError(message, hint="Leave --changed-since out to run all suites.", code="NO_REPOSITORY")
-    prefix, top = map(os.fsdecode, where.stdout.split(b"\n")[:2])
-    status, git, project = for_status(git, environ), git.within(Path(top)), project_files(loaded, prefix.rstrip("/"))
-    head, wanted = [await _commit(git, name) for name in (order.commit.ref if order.commit else "HEAD", ref)]
-    base = await git.attempt("merge-base", wanted, head)
-    before = base.stdout.decode().strip() if base.exit_code == 0 else wanted
-    # Files that are not as they were committed: suites and configuration are read as they lie there.
-    listing = (await status.attempt("status", "--porcelain", "-z", "-uall", "--no-renames")).stdout.split(b"\0")
-    paths = (printable(os.fsdecode(entry[3:])) for entry in listing if entry)
-    own = (project.config, f"{project.test_dir}/")
-    dirty = [path for path in paths if order.working_tree or path == own[0] or path.startswith(own[1])]
-    changes = await read_changes(git, before, head, project.folder, dirty)
-    known = evidence(suites, project.folder, _stored_trials(loaded, suites), environ)
-    # Trials tell of the commit that is compared with, if none of what they felt has changed up to it. What was not
-    # committed, nobody knows later.
-    commits = dict.fromkeys(commit for suite in known for run in suite.trials if (commit := _tested(run)))
-    since = {it: await read_changes(git, it, before, project.folder) for it in [*commits][:MAX_COMMITS]}
-
-    def lasts(suite: SuiteEvidence, run: RunResult) -> bool:
-        later = since.get(_tested(run) or "")
-        one = replace(suite, trials=(run,))
-        return later is not None and not choose(later, [one], project, min_trials=1)[0].runs
-
-    lasting = [replace(it, trials=tuple(run for run in it.trials if lasts(it, run))) for it in known]
-    return choose(changes, lasting, project)
+        lasting = [replace(it, trials=tuple(run for run in it.trials if lasts(it, run))) for it in known]
+        return choose(changes, lasting, project)
 
 
 def _stored_trials(loaded: LoadedProject, suites: Iterable[LoadedSuite]) -> list[RunResult]:

@@ -37,7 +37,11 @@ def _detected(root: Path, path: str) -> ProjectKind | None:
     top, files, folder = listing(Path(os.path.realpath(root)))
     found = kinds(files, reader(top), folder)
     # Without a lock file nobody knows what would be installed: that is for people to decide.
-    return next((it for it in found if it.setup and it.lock and shutil.which(it.setup.program, path=path)), None)
+    return next((it for it in found if it.setup and it.lock and shutil.which(_program(it.setup), path=path)), None)
+
+
+def _program(command: str) -> str:
+    return next(word for word in command.split() if "=" not in word)
 
 
 def _says_nothing(suite: LoadedSuite, key: str = SETUP) -> bool:
@@ -45,9 +49,9 @@ def _says_nothing(suite: LoadedSuite, key: str = SETUP) -> bool:
 
 
 def _with_setup(suite: LoadedSuite, kind: ProjectKind) -> LoadedSuite:
-    if kind.setup is None or not _says_nothing(suite):
+    if not _says_nothing(suite):
         return suite
-    resolved, origin = suite.resolved.replace(setup_command=kind.setup.command), Origin(kind.setup.source)
+    resolved, origin = suite.resolved.replace(setup_command=kind.setup), Origin(kind.lock)
     origins = {**suite.provenance, SETUP: origin}
     if kind.programs and _says_nothing(suite, PROGRAMS):
         resolved = resolved.replace(execution=resolved.execution.replace(path=kind.programs))

@@ -5,11 +5,11 @@ Nothing of it is run. Everything that is read may have been written by anybody, 
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from zelda_ci.config.files import NEW_ONES, find_root, is_project, top_of
-from zelda_ci.config.init import WORDS, printed, seen_from
+from zelda_ci.config.init import WORDS, CommandLine, printed, seen_from
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import Check
 from zelda_ci.domain.kinds import KINDS, ItemKind
@@ -17,7 +17,7 @@ from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.plugins import IS_MOD, SWITCHED_OFF
 from zelda_ci.execution.manifest.scan import scan_folder
-from zelda_ci.pipeline.detect import ProjectKind, Proposal, kinds, listing, packages, reader
+from zelda_ci.pipeline.detect import ProjectKind, kinds, listing, packages, reader
 from zelda_ci.redact import Redactor
 
 SILENT = "Correct it: in a session Claude Code says nothing of it."
@@ -46,13 +46,16 @@ class Survey:
     refused: tuple[RefusedSetting, ...]
     """What Claude Code does not load of the settings files."""
 
-    def proposals(self) -> dict[str, Proposal]:
-        """The commands to try, by the key they stand under."""
+    def commands(self) -> list[CommandLine]:
+        """The commands to try, each with the file that suggests it."""
         # A Makefile may know what the manifest does not.
-        test = next((kind.test for kind in self.kinds if kind.test), None)
-        main = self.kinds[0] if self.kinds else None
-        given = {"setupCommand": main and main.setup, "buildCommand": main and main.build, "testCommand": test}
-        return {key: replace(it, source=seen_from(self.folder, it.source)) for key, it in given.items() if it}
+        tested = next((kind for kind in self.kinds if kind.test), None)
+        found = [
+            *(("setupCommand", kind.setup, kind.lock or kind.manifest) for kind in self.kinds[:1]),
+            *(("buildCommand", kind.build, kind.manifest) for kind in self.kinds[:1]),
+            *([("testCommand", tested.test, tested.manifest)] if tested else ()),
+        ]
+        return [CommandLine(key, command, seen_from(self.folder, file)) for key, command, file in found if command]
 
     @property
     def programs(self) -> tuple[str, ...]:

@@ -17,9 +17,10 @@ from zelda_ci.selection.effects import (
     ProjectFiles,
     SuiteEvidence,
     effects_of,
-    effects_on_others,
     first_difference,
     is_code,
+    is_meant,
+    steps,
 )
 from zelda_ci.selection.evidence import SuiteBehaviour
 
@@ -53,27 +54,34 @@ def choose(
         problem = problem or f"more than {MAX_CHANGED_FILES:,} files changed"
     if problem:
         return tuple(SuiteChoice(it.suite.name, runs=True, reason=problem) for it in suites)
-    effects = [effect for change in changes.files for effect in effects_of(change, changes, suites, project)]
-    return tuple(_choice(it, effects, changes, min_trials) for it in suites)
+    # What a command names may steer everybody else, too; but what lies beside the suites is one's own where it is named
+    # itself, and not by its folder.
+    beside, named = f"{project.test_dir}/", frozenset[str]().union(*(it.files for it in suites))
+    shared = [it for it in changes.files if not (it.path.startswith(beside) and it.path in named)]
+    effects = [effect for change in shared for effect in effects_of(change, changes, project)]
+    paths = [change.path for change in changes.files]
+    return tuple(_choice(it, paths, effects, project, min_trials) for it in suites)
 
 
-def _choice(it: SuiteEvidence, effects: Sequence[Effect], changes: ChangeSet, min_trials: int) -> SuiteChoice:
-    name, behaviour = it.suite.name, SuiteBehaviour.of(it)
+def _choice(
+    it: SuiteEvidence, paths: Sequence[str], effects: Sequence[Effect], project: ProjectFiles, min_trials: int
+) -> SuiteChoice:
+    name, behaviour = it.suite.name, SuiteBehaviour(it)
+    own = {path: "gate.paths" for path in paths if is_meant(path, it.suite, project.folder)}
+    own |= {effect.path: effect.why for effect in effects if effect.scope == "all"}
+    own |= {path: "the suite itself" for path in paths if not it.files.isdisjoint(steps(path))}
+    if path := next((path for path in paths if path in own), None):
+        return SuiteChoice(name, runs=True, reason=f"{path} changed ({own[path]})")
     for effect in effects:
-        if effect.scope == "all" or name in effect.suites:
-            return SuiteChoice(name, runs=True, reason=f"{effect.path} changed ({effect.why})")
-    waiting = [effect for effect in effects if effect.scope != "suites"]
-    for effect in waiting:
         if why := _reason_affected(effect, behaviour, min_trials):
             return SuiteChoice(name, runs=True, reason=f"{effect.path} changed, and {why}", by_trials=True)
     # A document that every trial reads matters, whether anything names it or not. Code that all read is the work
     # itself: `gate.paths` says where it matters.
-    paths = (change.path for change in changes.files)
     if path := next((path for path in paths if path in behaviour.always_read and not is_code(path)), None):
         return SuiteChoice(name, runs=True, reason=f"{path} changed, and every trial read it", by_trials=True)
-    if not waiting:
+    if not effects:
         return SuiteChoice(name, runs=False, reason=NOTHING)
-    spared = " or ".join(dict.fromkeys(effect.why for effect in waiting))
+    spared = " or ".join(dict.fromkeys(effect.why for effect in effects))
     return SuiteChoice(name, runs=False, reason=f"none of {behaviour.trials} trials {spared}", by_trials=True)
 
 
@@ -91,10 +99,9 @@ def _reason_affected(effect: Effect, behaviour: SuiteBehaviour, min_trials: int 
         return "a trial read it"
     if known >= min_trials:
         return None
+    more = f" ({behaviour.excluded} more broke off, or are of other settings, judges, models or Claude Code)"
     told = f"only {known} of the {min_trials} stored trials are there that would tell whether the suite uses it"
-    if not behaviour.excluded:
-        return told
-    return f"{told} ({behaviour.excluded} more broke off, or are of other settings, judges, models or Claude Code)"
+    return f"{told}{more if behaviour.excluded else ''}"
 
 
 def run_if_either(one: Sequence[SuiteChoice], other: Sequence[SuiteChoice]) -> tuple[SuiteChoice, ...]:
@@ -123,10 +130,10 @@ def steering_changes(
     changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles
 ) -> tuple[SteeringChange, ...]:
     """Of what changed, the files that steer, with the suites that may be affected by each: where a cause is sought."""
-    behaviours = {it.suite.name: SuiteBehaviour.of(it) for it in suites}
+    behaviours = {it.suite.name: SuiteBehaviour(it) for it in suites}
     found: list[SteeringChange] = []
     for change in changes.files:
-        effects = list(effects_on_others(change, changes, project))
+        effects = list(effects_of(change, changes, project))
         # A file that steers runs or imports one of the project's own, or a skill or sub-agent names it.
         is_led_to = any(effect.scope != "read" and effect.why not in (CONFIGURATION, BESIDE) for effect in effects)
         if len(found) == MAX_STEERING or not (is_led_to or may_steer(change.path)):

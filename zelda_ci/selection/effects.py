@@ -58,12 +58,11 @@ class Effect:
     """Whom a changed file concerns."""
 
     path: str
-    scope: Literal["all", "suites", "unit", "files", "read"]
+    scope: Literal["all", "unit", "files", "read"]
     why: str
     """Of `all`, what it is; else what a suite that is concerned does."""
     unit: str = ""
     """Path of the skill, command or sub-agent of which only the text changed, or of what leads to the file."""
-    suites: frozenset[str] = frozenset()
     touches: Callable[[str], bool] | None = None
     """Whether touching a file loads it."""
     read: frozenset[str] = frozenset()
@@ -118,28 +117,9 @@ class SuiteEvidence:
     today: Mapping[str, str] = field(default_factory=dict)
     """Parts of a fingerprint that are known before a session, by name: what it will run on and be judged by."""
 
-    def owns(self, path: str) -> bool:
-        """Whether a file is one of its own, or lies in a folder that is."""
-        return not self.files.isdisjoint(steps(path))
 
-
-def effects_of(
-    change: FileChange, changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles
-) -> Iterator[Effect]:
-    """Whom a changed file concerns, a suite that has it for its own too; nothing where it can change no result."""
-    path = change.path
-    if owners := frozenset(it.suite.name for it in suites if it.owns(path)):
-        yield Effect(path, "suites", "the suite itself", suites=owners)
-    # What a command names may steer everybody else, too; but what lies beside the suites is one's own where it is
-    # named itself, and not by its folder.
-    if not (path.startswith(f"{project.test_dir}/") and any(path in it.files for it in suites)):
-        yield from effects_on_others(change, changes, project)
-    if chosen := frozenset(it.suite.name for it in suites if is_meant(path, it.suite, project.folder)):
-        yield Effect(path, "suites", "gate.paths", suites=chosen)
-
-
-def effects_on_others(change: FileChange, changes: ChangeSet, project: ProjectFiles) -> Iterator[Effect]:
-    """Whom a changed file concerns that no suite has for its own."""
+def effects_of(change: FileChange, changes: ChangeSet, project: ProjectFiles) -> Iterator[Effect]:
+    """Whom a changed file concerns, as far as no suite has it for its own; nothing where it can change no result."""
     path = change.path
     own = _effect_by_place(change, changes.felt, project)
     if own:
@@ -213,7 +193,7 @@ def steps(path: str) -> Iterator[str]:
 
 def how_it_steers(path: str, text: FileText, changes: ChangeSet, project: ProjectFiles) -> Steers | None:
     """How a file steers: the rule by which suites are chosen, asked what another text of the file would do."""
-    effects = list(effects_on_others(FileChange(path, text, text), changes, project))
+    effects = list(effects_of(FileChange(path, text, text), changes, project))
     if not effects:
         return None
     if may_steer(path) or text.kind in ("link", "submodule"):

@@ -1,8 +1,7 @@
 """What stored trials used: which of them say what a suite does, what they did together, and of which units. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from zelda_ci.domain.kinds import CALLED
 from zelda_ci.domain.measures import Metric
@@ -35,47 +34,26 @@ def _settings(suite: ResolvedSuite) -> tuple[object, ...]:
     return (suite.prompt, execution.model, *tools, suite.setup_command, *judge)
 
 
-@dataclass(frozen=True)
 class SuiteBehaviour:
-    """What trials of a suite did, taken together."""
+    """What those trials of a suite did that are usable, taken together; units by their paths."""
 
-    trials: int
-    excluded: int
-    """Trials that do not count."""
-    with_unit: Mapping[str, int]
-    """By path of a unit, how many trials had it."""
-    used_or_missed: frozenset[str]
-    """Units that a trial used, missed or broke."""
-    used: frozenset[str]
-    """Those that one used or broke."""
-    with_files: int
-    """Trials that know all files that they touched."""
-    touched: frozenset[str]
-    consulted: frozenset[str]
-    """Of these, files that a trial touched and did not change: not its own work."""
-    always_read: frozenset[str]
-    """Files that every trial touched, and none changed."""
-
-    @classmethod
-    def of(cls, suite: SuiteEvidence) -> "SuiteBehaviour":
-        """Of the trials that are usable."""
+    def __init__(self, suite: SuiteEvidence) -> None:
         counted = _usable(suite)
         uses = [use for run in counted for use in run.steering or ()]
-        used = frozenset(use.unit.path for use in uses if use.used or use.broken)
+        # Trials that know all files that they touched.
         known = [run for run in counted if run.touched is not None]
         touched = [frozenset(run.touched or ()) for run in known]
         changed = [frozenset(run.changes.files if run.changes else ()) for run in known]
-        return cls(
-            trials=len(counted),
-            excluded=len(suite.trials) - len(counted),
-            with_unit=Counter(path for run in counted for path in {use.unit.path for use in run.steering or ()}),
-            used_or_missed=used | {use.unit.path for use in uses if use.missed},
-            used=used,
-            with_files=len(known),
-            touched=frozenset[str]().union(*touched),
-            consulted=frozenset[str]().union(*(own - work for own, work in zip(touched, changed, strict=True))),
-            always_read=touched[0].intersection(*touched).difference(*changed) if touched else frozenset(),
+        self.trials, self.excluded, self.with_files = len(counted), len(suite.trials) - len(counted), len(known)
+        self.with_unit: Counter[str] = Counter(
+            path for run in counted for path in {use.unit.path for use in run.steering or ()}
         )
+        self.used = {use.unit.path for use in uses if use.used or use.broken}
+        self.used_or_missed = self.used | {use.unit.path for use in uses if use.missed}
+        self.touched = frozenset[str]().union(*touched)
+        # Not a trial's own work.
+        self.consulted = frozenset[str]().union(*(own - work for own, work in zip(touched, changed, strict=True)))
+        self.always_read = touched[0].intersection(*touched).difference(*changed) if touched else frozenset[str]()
 
 
 def coverage(runs: Sequence[RunResult]) -> SteeringCoverage:

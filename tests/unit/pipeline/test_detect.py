@@ -21,7 +21,7 @@ def kind(files: Mapping[str, str], folder: str = "") -> ProjectKind:
 
 
 def commands(found: ProjectKind) -> tuple[str | None, ...]:
-    return tuple(each.command if each else None for each in (found.setup, found.build, found.test))
+    return tuple(each or None for each in (found.setup, found.build, found.test))
 
 
 def package(**more: object) -> str:
@@ -98,8 +98,7 @@ PIP = "python3 -m venv .venv && .venv/bin/pip install -q "
 def test_commands_follow_from_the_files(files, language, manager, expected):
     found = kind(files)
     assert (found.language, found.manager, commands(found)) == (language, manager, expected)
-    said = {each.source for each in (found.setup, found.build, found.test) if each}
-    assert said | {found.manifest} <= set(files)
+    assert {found.manifest, found.lock or found.manifest} <= set(files)
 
 
 def test_the_kind_with_tests_comes_first_and_make_last():
@@ -120,7 +119,7 @@ def test_the_kind_with_tests_comes_first_and_make_last():
 def test_a_package_of_a_workspace_shares_its_lock_file_and_no_other(files, setup, lock):
     files = {**files, "packages/web/package.json": package()}
     found = kind(files, "packages/web")
-    assert (found.setup and found.setup.command, found.lock) == (setup, lock)
+    assert (found.setup, found.lock) == (setup, lock)
 
 
 def test_packages_below_are_found_but_not_those_of_others():
@@ -157,17 +156,12 @@ def test_no_content_breaks_it_or_gets_into_a_command(texts, folder):
     files = {f"{place}/{name}".lstrip("/"): text for name, text in texts.items() for place in ("", folder)}
     for found in kinds(files, folder):
         for each in (found.setup, found.build, found.test):
-            if each:
-                assert OURS.fullmatch(each.command)
-                assert "rm -rf" not in each.command
-                assert each.source in files
-                assert each.program
+            assert not each or OURS.fullmatch(each)
+            assert "rm -rf" not in each
+        assert {found.manifest, found.lock or found.manifest} <= set(files)
 
 
-def test_a_command_names_its_program_and_tests_of_packages_are_not_those_of_the_whole():
-    setup = kind({"pyproject.toml": UV, "uv.lock": ""}).setup
-    assert setup
-    assert (setup.program, setup.source) == ("uv", "uv.lock")
+def test_tests_of_packages_are_not_those_of_the_whole():
     assert kinds(dict.fromkeys(["README.md", "docs/a.md", "src/main.c"], "")) == ()
     files = {"pyproject.toml": "", "api/pyproject.toml": "", "api/tests/test_a.py": "", "testdata/test_b.py": ""}
     assert commands(kind(files)) == (None, None, None)
