@@ -29,7 +29,7 @@ CEILINGS = {
     "zelda_ci/model_proxy": 4277,
     "zelda_ci/pipeline": 5760,
     "zelda_ci/process": 646,
-    "zelda_ci/report": 7429,
+    "zelda_ci/report": 7377,
     "zelda_ci/sandbox": 2964,
     "zelda_ci/selection": 542,
     "zelda_ci/storage": 1551,

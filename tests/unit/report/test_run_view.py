@@ -44,7 +44,7 @@ def test_a_session_that_changed_nothing_is_remarkable_and_a_guessed_cost_says_wh
 
 @pytest.mark.parametrize(
     ("code", "word"),
-    [("AUTHENTICATION_FAILED", "ANTHROPIC_API_KEY"), ("CLI_KILLED", "memory"), ("NEVER_HEARD_OF", "transcript")],
+    [("AUTHENTICATION_FAILED", "ANTHROPIC_BASE_URL"), ("CLI_KILLED", "memory"), ("NEVER_HEARD_OF", "transcript")],
 )
 def test_every_problem_comes_with_a_next_step(code: str, word: str) -> None:
     problem = run_problem(run(**broken(code, "It failed.")), FILES)

@@ -1,5 +1,6 @@
 """What build and tests showed, and what to do where a run has a problem."""
 
+import re
 from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
@@ -9,6 +10,7 @@ from zelda_ci.domain.outcome import Outcome, correctness_outcome, failed_criteri
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, TestSummary
+from zelda_ci.errors import explanations
 from zelda_ci.report.builders.usage import label
 from zelda_ci.report.model import Cell, Problem, Row, RunFiles, Tone
 from zelda_ci.report.text import sentence
@@ -92,22 +94,20 @@ def _tests_passed(details: CorrectnessDetails) -> bool:
     return succeeded and (not tests.recognised or (tests.ran > 0 and not tests.failed + tests.errored))
 
 
-def _culprit(details: CorrectnessDetails) -> str:
+def _culprit(details: CorrectnessDetails) -> tuple[str, CommandResult | None]:
+    """What did not pass, with its command."""
     if details.build and details.build.exit_code != 0:
-        return "build"
-    return "coverage" if details.test and _tests_passed(details) else "tests"
+        return "build", details.build
+    return ("coverage", None) if details.test and _tests_passed(details) else ("tests", details.test)
 
 
 def command_ending(details: CorrectnessDetails) -> str:
     """What did not pass, in a few words."""
-    match _culprit(details):
-        case "build":
-            return "the build timed out" if details.build and details.build.timed_out else "the build failed"
-        case "tests":
-            return "the tests timed out" if details.test and details.test.timed_out else "the tests failed"
-        case _:
-            has_lines = details.coverage is not None and details.coverage.lines is not None
-            return "coverage is too low" if has_lines else "coverage is not known"
+    name, command = _culprit(details)
+    if name == "coverage":
+        has_lines = details.coverage is not None and details.coverage.lines is not None
+        return "coverage is too low" if has_lines else "coverage is not known"
+    return f"the {name} {'timed out' if command and command.timed_out else 'failed'}"
 
 
 def failed_steps(run: RunResult) -> tuple[str, ...]:
@@ -126,35 +126,7 @@ ADVICE = {
 TIMED_OUT = "See at the end of its output what it waited for (a watch mode never ends), or raise commandTimeoutSeconds."
 
 MAX_CRITERION_LENGTH = 200
-
-BY_STATUS = {
-    SessionStatus.MAX_TURNS: "See in the transcript where the turns went, then narrow the task or raise maxTurns.",
-    SessionStatus.BUDGET_EXCEEDED: "See in the transcript what cost so much, then narrow the task or raise maxCostUsd.",
-    SessionStatus.TIMED_OUT: "See in the transcript what it waited for, then narrow the task or raise timeoutSeconds.",
-    SessionStatus.FAILED: "Read the end of the transcript; everything captured so far is saved.",
-    SessionStatus.INTERRUPTED: "Run the suite again; everything captured so far is saved.",
-}
-
-BY_CODE = {
-    "AUTHENTICATION_FAILED": "Check ANTHROPIC_API_KEY, and ANTHROPIC_BASE_URL if it is set.",
-    "ACCESS_DENIED": "Check what the key of ANTHROPIC_API_KEY may use.",
-    "BILLING_FAILED": "Check credit and limits of the account that the key belongs to.",
-    "MODEL_NOT_FOUND": "Check execution.model: the full id of a model that the key may use.",
-    "RATE_LIMITED": "Run it again later, or with fewer --jobs.",
-    "API_OVERLOADED": "Run it again later: the model's provider is overloaded.",
-    "API_FAILED": "Run it again later: the failure is on the side of the model's provider.",
-    "API_UNREACHABLE": "Check the network, and ANTHROPIC_BASE_URL if it is set, then run it again.",
-    "PROMPT_TOO_LONG": "Narrow the task, so that the session has less to read.",
-    "REQUEST_TOO_LARGE": "Find in the transcript what was so large, often an image, and keep it from the session.",
-    "HOOK_STOPPED": "Look at the hooks in .claude/settings.json: the transcript names the one that ran last.",
-    "SETUP_FAILED": "Try setupCommand in a fresh clone of the tested commit: the session never started.",
-    "CLI_MISSING": "Install zelda-ci again: the Claude Code CLI comes with it.",
-    "BOUND_REACHED": "Find in the transcript what took so much: memory, processes or disk.",
-    "MEMORY_MISSING": "Nothing of the configuration was tested: pin the version of zelda-ci that worked.",
-    "TRANSCRIPT_FORGED": "Find who wrote what is named, among hooks, servers and scripts of the tested commit.",
-    "CLI_KILLED": "See whether memory ran out; fewer --jobs need less of it.",
-    "ROOT_REFUSED": "Run Zelda as an ordinary user, or choose another execution.permissionMode.",
-}
+LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
 
 
 def run_problem(run: RunResult, files: RunFiles) -> Problem | None:
@@ -173,11 +145,11 @@ def _of_session(run: RunResult, files: RunFiles) -> Problem:
     started = "session" in run.phase_seconds or run.evaluations
     look = (files.transcript if started else files.setup_log if run.setup else None) or files.result
     output = _last_lines(run.setup) if run.setup and run.setup.exit_code != 0 else ()
-    advice = BY_STATUS[run.status]
-    if not run.failure:
-        return Problem(f"The session {ENDINGS[run.status]}; no reason was recorded.", advice, look, output)
-    advice = sentence(run.failure.hint or "") or BY_CODE.get(run.failure.code, advice)
-    return Problem(sentence(run.failure.message), advice, look, output)
+    code, why, hint = run.status.name, f"The session {ENDINGS[run.status]}; no reason was recorded.", ""
+    if run.failure:
+        code, why, hint = run.failure.code, sentence(run.failure.message), sentence(run.failure.hint or "")
+    known = explanations().get(code, explanations()["SESSION_FAILED"])
+    return Problem(why, hint or LINK.sub(r"\1", known.action), look, output)
 
 
 def _of_evaluation(run: RunResult, files: RunFiles) -> Problem | None:
@@ -203,13 +175,9 @@ def correctness_problem(run: RunResult, files: RunFiles) -> Problem | None:
         # Another Zelda wrote them.
         reasoning = run.evaluations[Metric.FUNCTIONAL_CORRECTNESS].reasoning
         return Problem(sentence(reasoning), "Read the result's details.", files.result)
-    culprit = _culprit(details)
+    culprit, command = _culprit(details)
     why = sentence(" ".join(details.shortfalls) or "Build and tests did not pass.")
-    look, command = {
-        "build": (files.build_log, details.build),
-        "tests": (files.test_log, details.test),
-        "coverage": (files.patch, None),
-    }[culprit]
+    look = {"build": files.build_log, "tests": files.test_log, "coverage": files.patch}[culprit]
     advice = TIMED_OUT if command and command.timed_out else ADVICE[culprit]
     return Problem(why, advice, look or files.result, _last_lines(command) if command else ())
 

@@ -113,10 +113,8 @@ class ProgressState:
     cost_usd: float = 0.0
     finished: int = 0
     running: dict[str, Activity] = field(default_factory=dict)
-    waiting: list[float | None] = field(default_factory=list)
-    """What runs that have not begun are expected to take, in seconds."""
-    expected: dict[str, float | None] = field(default_factory=dict)
-    """The same by label."""
+    waiting: dict[str, float | None] = field(default_factory=dict)
+    """What runs that have not begun are expected to take, in seconds, by label."""
 
     def record(self, event: Event, now: float) -> None:
         """Note an event; `now` is seconds of any steady clock."""
@@ -124,18 +122,13 @@ class ProgressState:
             case BatchStarted() | RoundStarted():
                 self.jobs = event.jobs if isinstance(event, BatchStarted) else self.jobs
                 self.planned += len(event.runs)
-                expected = dict(zip(event.runs, event.expected_seconds, strict=False))
-                self.expected |= expected
-                self.waiting += expected.values()
+                self.waiting |= zip(event.runs, event.expected_seconds, strict=False)
             case Checking():
                 self.running.pop(CHECK, None)
                 if event.about:
                     self.running[CHECK] = Activity(CHECK, now, phase=event.about)
             case RunStarted():
-                seconds = self.expected.get(event.label)
-                if seconds in self.waiting:
-                    self.waiting.remove(seconds)
-                self.running[event.run_id] = Activity(event.label, now, seconds)
+                self.running[event.run_id] = Activity(event.label, now, self.waiting.pop(event.label, None))
             case PhaseStarted():
                 self._of(event.run_id, now).phase = str(event.phase)
             case SessionProgressed():
@@ -171,7 +164,7 @@ class ProgressState:
     def seconds_left(self, now: float) -> float | None:
         """Until the last run is over, as stored runs of the same suites lead to expect; nothing where one has none."""
         under_way = [activity.seconds_left(now) for activity in self.running.values()]
-        known = [seconds for seconds in (*under_way, *self.waiting) if seconds is not None]
+        known = [seconds for seconds in (*under_way, *self.waiting.values()) if seconds is not None]
         if not known or len(known) < len(under_way) + len(self.waiting):
             return None
         slots = [*known[: len(under_way)], *[0.0] * (self.jobs - len(under_way))]
