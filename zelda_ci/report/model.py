@@ -171,12 +171,11 @@ class ReportView:
 
 @dataclass(frozen=True)
 class Details:
-    """Something to open: what its title says, as rows and tables."""
+    """Something to open: rows, or a table."""
 
     title: str
-    sections: tuple[Section, ...] = ()
-    tables: tuple[Table, ...] = ()
-    open: bool = False
+    rows: tuple[Row, ...] = ()
+    table: Table | None = None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def in_workspace(text: str) -> str:
 
 def inert(text: str) -> str:
     """The text as it leaves for a terminal: line breaks and tabs stay, all else that acts is spelt out."""
-    return spelled(text, keep="\n\t")
+    return _spelled(text, keep="\n\t")
 
 
 def text_lines(text: str) -> list[str]:
@@ -62,9 +62,9 @@ def _clipped(text: str, limit: int) -> str:
     return f"{text[:half]}…{text[-half:]}"
 
 
-def _spelled(text: str) -> str:
+def _spelled(text: str, keep: str = "") -> str:
     # `##[` would be a command anywhere in a line of a CI log.
-    return spelled(text).replace("##[", "# #[")
+    return spelled(text, keep=keep).replace("##[", "# #[")
 
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})

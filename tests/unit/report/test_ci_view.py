@@ -20,7 +20,7 @@ from zelda_ci.domain.session import ModelUsage, SessionStatus
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import Side
-from zelda_ci.domain.workspace import ChangeSummary, IgnoredFiles, IsolationReport, SettingFinding
+from zelda_ci.domain.workspace import ChangeSummary
 from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.comment.annotations import annotations, log_lines
 from zelda_ci.report.comment.view import ci_view
@@ -47,7 +47,7 @@ def lead(told: CiReport) -> str:
 
 def about_run(told: CiReport) -> tuple[Row, ...]:
     (fold,) = (fold for fold in ci_view(told).details if fold.title.startswith("About this run"))
-    return fold.sections[0].rows
+    return fold.rows
 
 
 def basis(told: CiReport) -> str:
@@ -117,8 +117,8 @@ def test_cost_turns_and_time_alone_are_no_lack_of_evidence() -> None:
 def test_below_the_table_stands_what_it_rests_on_and_the_money_of_both_sides() -> None:
     told = same()
     assert basis(told) == (
-        "Compared with main@abc1234 (3 commits behind, 2 days old). 1 session per suite here, 1 there: cost, turns and "
-        "time differ between any two. This run cost $0.80 with the judge."
+        "Compared with main@abc1234 (3 commits behind, 2 days old). 1 session per suite here, 1 on the base: cost, "
+        "turns and time differ between any two. This run cost $0.80 with the judge."
     )
     bases = tuple(run.model_copy(update={"side": Side.BASE, "run_id": f"b-{run.run_id}"}) for run in told.batch.runs)
     of_both = told.batch.replace(base_runs=bases, budget_usd=8.0)
@@ -194,26 +194,6 @@ def test_numbers_that_nobody_can_mean_break_nothing(number: float) -> None:
     assert render_junit(told)
 
 
-def test_isolation_is_told_where_results_have_it() -> None:
-    found = IsolationReport(
-        level="landlock",
-        findings=(SettingFinding(file=safe(".claude/settings.json"), setting=safe("env.X"), effect="It was ignored."),),
-        protected=(safe("tests/test_a.py"),),
-        ignored=IgnoredFiles(kept=(safe("node_modules/"),)),
-    )
-    plain = trial("add-logging", "P")
-    told = report((), [plain.model_copy(update={"isolation": found}), plain])
-    about = about_run(told)
-    row = next(row for row in about if row.label == "Isolation")
-    assert [cell.text for cell in row.cells] == ["landlock (1 run)"]
-    assert [cell.text for cell in row.lines] == [
-        ".claude/settings.json: It was ignored.",
-        "the session changed protected files, and build and tests saw them as committed: tests/test_a.py",
-        "build and tests saw files that git ignores as the session left them: node_modules/",
-    ]
-    assert "Isolation" not in {row.label for row in about_run(report((), [plain]))}
-
-
 def test_what_fails_on_the_base_too_is_listed_and_counted_as_no_reason_to_be_red() -> None:
     why = CommandsFailed(suite="add-logging", trials=3, of=3)
     told = same(gate=GateResult(uncounted=(UncountedReason(reason=why, because=Uncounted.ON_BASE),)))
@@ -222,9 +202,7 @@ def test_what_fails_on_the_base_too_is_listed_and_counted_as_no_reason_to_be_red
     assert view.headline == "no change found in 4 suites, 1 fails on the base, too"
     assert "The check is green: what fails in the same way on the base is no fault of this change." in lead(told)
     (entry,) = (entry for entry in view.details if "no reason to be red" in entry.title)
-    assert (
-        "add-logging: build, tests or coverage fall short in 3 of 3 sessions" in entry.sections[0].rows[0].cells[0].text
-    )
+    assert "add-logging: build, tests or coverage fall short in 3 of 3 sessions" in entry.rows[0].cells[0].text
     (line,) = (line for line in log_lines(told) if "not counted" in line)
     assert line.endswith("fall short in 3 of 3 sessions: fails on the base, too")
     assert not [one for one in annotations(told) if one.level == "error"]

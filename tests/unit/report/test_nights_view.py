@@ -8,7 +8,7 @@ import pytest
 from tests.support.schemas import checker
 from tests.unit.compare.nights import FIRST, PLATFORM, history_of, night
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.report.builders.nights import sparkline, trend_details
+from zelda_ci.report.builders.nights import sparkline
 from zelda_ci.report.markdown import render_title
 from zelda_ci.report.text import plain_title
 from zelda_ci.storage import codec
@@ -29,14 +29,6 @@ def test_a_bar_is_a_night_and_changes_stand_between() -> None:
         night(5, {"a": {}}, platform={**PLATFORM, "cli": "2.2"}, outcome="edited"),
     ]
     assert sparkline(nights, "a") == "█▅·¦▁¦█·"
-
-
-def test_what_fell_comes_first_in_the_trend() -> None:
-    (details,) = trend_details(FALLEN)
-    assert details.title == "Trend over 17 nights"
-    rows = [[cell.text for cell in line.cells] for line in details.tables[0].lines]
-    assert [(row[0], row[4]) for row in rows] == [("z", "fell"), ("a", "")]
-    assert list(trend_details(NightlyHistory())) == []
 
 
 @pytest.mark.parametrize("text", ["@octocat", "`rm -rf`", "a\nb", "deadbeef01", "x" * 999, "\u202e"])

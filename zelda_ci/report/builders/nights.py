@@ -17,10 +17,9 @@ from zelda_ci.domain.nights import (
 )
 from zelda_ci.domain.numbers import brief_money, format_count, whole
 from zelda_ci.errors import GitHubError
-from zelda_ci.report.model import Cell, Column, Details, HistoryView, Table, TableRow, Tone
+from zelda_ci.report.model import Cell, Column, HistoryView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
-MAX_SUITES = 200
 MAX_NOTES = 5
 MAX_NAME_LENGTH = 60
 MAX_CHECK_LENGTH = 80
@@ -35,7 +34,6 @@ PARTS = {
     "isolationLevel": "isolation level",
 }
 BARS = "▁▂▃▄▅▆▇█"
-TOO_YOUNG = "too few nights"
 GAP, CHANGE = "·", "¦"
 NO_ISSUE = "The drift is told in no issue"
 NO_TOKEN = f"{NO_ISSUE}: no token was given (github-token)."
@@ -108,33 +106,6 @@ def _fall(drift: Drift) -> str:
 
 
 # --- tables -----------------------------------------------------------------------------------------------------
-
-TREND_COLUMNS = (
-    Column("Suite"),
-    Column(f"Last {SETTLING} nights"),
-    Column("Before", right=True),
-    Column("Lately", right=True),
-    Column(""),
-)
-
-
-def trend_details(history: NightlyHistory) -> Iterator[Details]:
-    """The trend of each suite of the newest night, what fell first."""
-    if not history.nights:
-        return
-    fallen = {drift.suite for drift in history.drifts if not drift.accepted}
-    names = sorted(history.nights[-1].suites, key=lambda name: (name not in fallen, name))
-    lines = tuple(_trend(history.nights, name, has_fallen=name in fallen) for name in names[:MAX_SUITES])
-    title = f"Trend over {format_count(len(history.nights), 'night')}"
-    yield Details(title, tables=(Table(TREND_COLUMNS, lines),), open=True)
-
-
-def _trend(nights: Sequence[Night], suite: str, *, has_fallen: bool) -> TableRow:
-    split = split_nights(nights, suite)[0]
-    before, lately = (summed(_checks(night.suites[suite]) for night in part) for part in (split.before, split.after))
-    remark = Cell("fell", Tone.BAD) if has_fallen else Cell("" if _is_tested(nights, suite) else TOO_YOUNG)
-    name, bars = Cell(visible(suite, MAX_NAME_LENGTH)), Cell(sparkline(nights, suite))
-    return TableRow((name, bars, _passes(before), _passes(lately), remark))
 
 
 def _passes(passes: Passes) -> Cell:

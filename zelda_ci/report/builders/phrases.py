@@ -19,11 +19,11 @@ MAX_BRANCH_LENGTH = 80
 
 
 def line(words: str, *parts: str | Phrase | Line) -> Line:
-    """Our own words, with what comes from elsewhere, or is more than words, in the place of each `{}`."""
+    """Our own words, with what comes from elsewhere, as one line, or is more than words in the place of each `{}`."""
     first, *rest = words.split("{}")
     pieces = [Phrase(first)]
     for part, following in zip(parts, rest, strict=True):
-        pieces += [Phrase(part)] if isinstance(part, str) else [part] if isinstance(part, Phrase) else part
+        pieces += [Phrase(sentence(part))] if isinstance(part, str) else [part] if isinstance(part, Phrase) else part
         pieces.append(Phrase(following))
     return tuple(piece for piece in pieces if piece.text)
 
@@ -62,6 +62,12 @@ def joined(lines: Iterable[Phrase | Line], between: str) -> Line:
     """Several lines as one."""
     lines = tuple(lines)
     return line(between.join("{}" for _ in lines), *lines)
+
+
+def capital(words: str) -> str:
+    """As a sentence of its own."""
+    words = words.strip()
+    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}"
 
 
 def verb(subjects: Sequence[object], one: str, many: str) -> str:

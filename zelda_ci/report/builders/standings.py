@@ -98,6 +98,11 @@ class SuiteStanding:
     accepted: tuple[AcceptedReason, ...] = ()
 
     @property
+    def valid(self) -> tuple[RunResult, ...]:
+        """The runs of it that say something."""
+        return self.ran.valid if self.ran else ()
+
+    @property
     def fails_by_itself(self) -> bool:
         """Whether something stands against it that needs no comparison."""
         return any(reason.kind == "evaluation" for reason in self.reasons)

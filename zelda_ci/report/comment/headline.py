@@ -18,6 +18,7 @@ from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.gate import EXCUSES, failure_words
 from zelda_ci.report.builders.phrases import (
+    capital,
     change_words,
     joined,
     key,
@@ -94,13 +95,8 @@ def lead(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     yield from _criteria(suites)
     yield from _open_gates(report, suites)
     if report.comparison is None and report.baseline.state is not BaselineState.OFF and report.baseline.sentence:
-        yield line("{}", capital(sentence(report.baseline.sentence)))
+        yield line("{}", capital(report.baseline.sentence))
     yield from more
-
-
-def capital(words: str) -> str:
-    """As a sentence of its own."""
-    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}"
 
 
 def _alone(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:

@@ -19,10 +19,10 @@ from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.gate import uncounted_sentences
 from zelda_ci.report.builders.standings import ORDER, SuiteRuns, SuiteStanding, standings
 from zelda_ci.report.builders.summary import tested_name
-from zelda_ci.report.comment.basis import basis
 from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes
 from zelda_ci.report.comment.headline import headline, lead
 from zelda_ci.report.comment.table import SHOWN, means
+from zelda_ci.report.comment.view import basis
 from zelda_ci.report.html.suite import SuiteSessions
 from zelda_ci.report.model import Cell, Section, Tone, plain
 from zelda_ci.report.text import sentence, visible, written
