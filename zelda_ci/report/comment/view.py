@@ -34,7 +34,7 @@ def ci_view(report: CiReport) -> CiView:
     shown, more = boxes(report, [] if report.is_cut_short else causes(report, suites))
     first, rest = (found := [*lead(report, suites)])[:MAX_LEAD], found[MAX_LEAD:]
     # Nobody is asked to look into the folds of a night.
-    opened = [note for note in report.notes if report.nights or note == FOREIGN]
+    opened = [note for note in report.notes if report.nightly or note == FOREIGN]
     rest += [line("{}", capital(note)) for note in report.notes if note not in opened]
     return CiView(
         title=sentence(report.title, MAX_TITLE_LENGTH) or "Zelda",
