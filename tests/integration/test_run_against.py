@@ -98,7 +98,7 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
     assert commits == {"head": {project.git("rev-parse", "HEAD")}, "base": {project.git("rev-parse", "HEAD~1")}}
     assert re.search(r"Changed +CLAUDE\.md, line 1\n", output)
     why = (
-        "'It greets.' failed in 2 of 2: 2 with your change and 4 of the base more, side by side (round 2 of at most 2)"
+        "'It greets.' failed in 2 of 2: 2 of the head and 4 of the base more, side by side (round 2 of at most 2)"
     )
     assert why in output
     assert "4 + 4 trials: a regression is proven" in output

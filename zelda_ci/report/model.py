@@ -240,8 +240,6 @@ class SuiteComparisonView:
     remarks: tuple[Cell, ...]
     measures: Table
     criteria: Table
-    figures: Table
-    """Numbers without a verdict, those that differ."""
     tools: tuple[Row, ...]
 
 

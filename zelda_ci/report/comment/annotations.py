@@ -10,7 +10,7 @@ from zelda_ci.domain.comparison import CriterionDelta, NotLoaded, Verdict
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.report.builders.gate import gate_sentence, gate_sentences, uncounted_sentences
 from zelda_ci.report.builders.phrases import change_words, quoted
-from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, deltas, of, standings
+from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, standings
 from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes
 from zelda_ci.report.comment.headline import measured
 from zelda_ci.report.comment.sources import steering_of
@@ -53,7 +53,7 @@ def annotations(
         level: Literal["error", "warning"] = "error" if cause.is_red else "warning"
         yield SuiteAnnotation(level, file, number, _title(cause.suite), sentence(cause.sentence))
     for suite in of(suites, SuiteVerdict.BETTER):
-        better = [delta for delta in deltas(suite.compared) if delta.verdict is Verdict.IMPROVED]
+        better = [delta for delta in suite.deltas if delta.verdict is Verdict.IMPROVED]
         what = "; ".join(
             quoted(delta.criterion, 80) if isinstance(delta, CriterionDelta) else change_words(delta)
             for delta in better

@@ -27,12 +27,12 @@ from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.report.builders.anchors import suite_address
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
-from zelda_ci.report.builders.gate import MAX_CRITERION_LENGTH, fallen, finding
-from zelda_ci.report.builders.phrases import base, change_words, joined, key, line, listed, name, quoted
+from zelda_ci.report.builders.gate import MAX_CRITERION_LENGTH, THE_BASE, fallen, finding
+from zelda_ci.report.builders.phrases import change_words, joined, key, line, listed, name, quoted
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
 from zelda_ci.report.comment.sources import citations, steering, tools
 from zelda_ci.report.model import NO_FILES, Line, Phrase, Problem, plain
-from zelda_ci.report.text import sentence
+from zelda_ci.report.text import sentence, visible
 from zelda_ci.report.told import CiReport
 
 MAX_BOXES = 3
@@ -131,8 +131,10 @@ def _criteria(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
         yield Cause(suite, line("cannot be compared: {}.", "; ".join(compared.reasons)))
         return
     red = {_criterion_of(reason) for reason in suite.reasons}
+    branch = report.baseline.branch
+    base = Phrase(visible(branch, 80), whole=True) if branch else THE_BASE
     for delta in _firmest(delta for delta in compared.criteria if delta.effect == "worse"):
-        words, why = line("{}.", fallen(delta, base(report))), _judged(report, suite, delta.candidate_judgement)
+        words, why = line("{}.", fallen(delta, base)), _judged(report, suite, delta.candidate_judgement)
         yield Cause(suite, words, why, is_red=delta.criterion in red, criterion=delta.criterion)
 
 
@@ -231,7 +233,7 @@ def _gates(suite: SuiteStanding, *deltas: Delta) -> bool:
 def _untested(suite: SuiteStanding) -> Iterator[Cause]:
     """Each problem once, however many sessions have it."""
     problems: dict[str, Problem] = {}
-    for run in suite.ran.runs if suite.ran else ():
+    for run in suite.runs:
         problem = run_problem(run, NO_FILES)
         if problem and run_outcome(run) >= Outcome.INCOMPLETE:
             problems.setdefault(problem.sentence, problem)

@@ -151,7 +151,7 @@ def lead(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     yield from without_effect[:1]
     yield from _red(report, suites) if report.is_red else _green(report, suites)
     yield from _open_gates(suites)
-    if suites and all(each.ran and each.ran.outcome is Outcome.MEASURED for each in suites):
+    if suites and all(each.outcome is Outcome.MEASURED for each in suites):
         yield line(measured(report.batch.runs))
     yield from _weakened(report, suites)
     if report.comparison is None and report.baseline.state is not BaselineState.OFF and report.baseline.sentence:
@@ -225,13 +225,18 @@ def _weakened(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Lin
     if files:
         noun = verb(files, "suite", "suites")
         removed.append(line(f"the {noun} {{}}", listed([key(file) for file in files], MAX_KEYS)))
-    words = "This pull request removes {}." if report.changes.removed_suites else "No longer there: {}."
-    yield from [line(words, joined(removed, ", and "))] if removed else []
-    for loosens, does in ((True, "loosens"), (False, "changes")):
-        rules = [it for it in report.changes.rules if it.loosens is loosens]
-        keys = [line("{} ({})", key(it.key), it.place) for it in rules]
-        if keys:
-            yield line(f"This pull request {does} {{}}, which counts once it is merged.", listed(keys, MAX_KEYS))
+    gone_words = joined(removed, ", and ")
+    clauses = []
+    if removed and report.changes.removed_suites:
+        clauses.append(line("removes {}", gone_words))
+    elif removed:
+        yield line("No longer there: {}.", gone_words)
+    rules = sorted(report.changes.rules, key=lambda rule: not rule.loosens)
+    keys = [line(f"{'loosens' if it.loosens else 'changes'} {{}} ({{}})", key(it.key), it.place) for it in rules]
+    if keys:
+        clauses.append(line("{}, which counts once it is merged", listed(keys, MAX_KEYS)))
+    if clauses:
+        yield line("This pull request {}.", joined(clauses, "; "))
     changed = [line("{} ({})", name(each.suite), words) for each in suites if (words := _other_criteria(each))]
     if changed:
         yield line("The criteria are not the same as before in {}.", listed(changed, noun="suite"))

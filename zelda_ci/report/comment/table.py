@@ -118,15 +118,15 @@ def standing_words(each: SuiteStanding) -> str:
         return "fails as before"
     if each.standing is V.NOT_TESTED:
         return untested_words([each])
-    if each.standing is V.MEASURED and each.ran:
-        return f"{each.standing.value}: {measured_words(each.ran.runs)}"
+    if each.standing is V.MEASURED:
+        return f"{each.standing.value}: {measured_words(each.runs)}"
     fails = each.fails_by_itself and each.standing not in (V.WORSE, V.PERHAPS_WORSE, V.FAILS, V.NEW_FAILS)
     return f"{each.standing.value}{', fails' * fails}"
 
 
 def _hidden(each: SuiteStanding) -> str:
     """What a pass hides."""
-    found = hidden_findings(each.valid) if each.ran and each.ran.outcome <= Outcome.PASSED else ""
+    found = hidden_findings(each.valid) if each.outcome <= Outcome.PASSED else ""
     return f", but {found}" if found else ""
 
 

@@ -236,7 +236,7 @@ def _comparison_suite(page: Page, suite: SuiteComparisonView) -> None:
     page.beside(label, (suite.verdict, *suite.facts))
     for remark in suite.remarks:
         page.beside(Text("    "), (remark,))
-    for table in (suite.measures, suite.criteria, suite.figures):
+    for table in (suite.measures, suite.criteria):
         if table.lines:
             page.blank()
             page.table(table, indent=4)
