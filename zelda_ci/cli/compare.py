@@ -63,9 +63,9 @@ def compare(
         printing.print_json(compared.comparison)
     elif markdown:
         with one_at_a_time("zelda_ci.report.markdown"):
-            from zelda_ci.report.markdown import render_comparison  # noqa: PLC0415 - jinja2 takes its time
+            from zelda_ci.report.markdown import render  # noqa: PLC0415 - jinja2 takes its time
 
-        echo_raw(render_comparison(view), nl=False)
+        echo_raw(render("comparison.md.j2", view=view), nl=False)
     elif made:
         printing.print_sides(report_of_arms(*made), whole=True)
     else:

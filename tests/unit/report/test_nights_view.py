@@ -9,7 +9,6 @@ from tests.support.schemas import checker
 from tests.unit.compare.nights import FIRST, PLATFORM, history_of, night
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.report.builders.nights import sparkline
-from zelda_ci.report.markdown import render_title
 from zelda_ci.report.text import plain_title
 from zelda_ci.storage import codec
 
@@ -33,7 +32,7 @@ def test_a_bar_is_a_night_and_changes_stand_between() -> None:
 
 @pytest.mark.parametrize("text", ["@octocat", "`rm -rf`", "a\nb", "deadbeef01", "x" * 999, "\u202e"])
 def test_a_title_is_one_line_that_calls_nobody(text: str) -> None:
-    title = render_title(text)
+    title = plain_title(text, 200)
     assert len(title.encode("utf-16-le")) <= 2 * 256
     assert not set(title) & {"`", "\n", "\x1b", "\u202e"}
     assert text not in title or text == "a\nb"

@@ -1,6 +1,5 @@
 """The gate's findings in words: why a check is red."""
 
-from collections.abc import Sequence
 from typing import assert_never
 
 from zelda_ci.domain.comparison import (
@@ -29,15 +28,9 @@ from zelda_ci.report.words import ENDINGS
 TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test"}
 # Why a failure does not turn the check red.
 BECAUSE = {
-    Uncounted.ON_BASE: "fails on the base, too",
-    Uncounted.NOT_PROVEN: "not proven to be worse than on the base",
     Uncounted.NO_BASE: "nothing to compare with",
-}
-# The same as a reason for a green check; the first that holds is said.
-EXCUSES = {
-    Uncounted.NO_BASE: "there is nothing to compare with, and nothing that must pass fails.",
-    Uncounted.NOT_PROVEN: "it is not proven that this change makes it worse.",
-    Uncounted.ON_BASE: "what fails in the same way on the base is no fault of this change.",
+    Uncounted.NOT_PROVEN: "not proven to be worse than on the base",
+    Uncounted.ON_BASE: "fails on the base, too",
 }
 MAX_CRITERION_LENGTH = 160
 THE_BASE = Phrase("the base")
@@ -117,16 +110,3 @@ def fallen(delta: CriterionDelta, base: Phrase = THE_BASE) -> Line:
     sessions = f"{passed(old)} of {format_count(old.trials, 'session')}"
     here = f" and in {passed(new)} of {whole(new.trials)} here{certainty}"
     return line(f"{{}} was met in {sessions} on {{}}{here}", name, base)
-
-
-def failure_words(reasons: Sequence[Sequence[GateReason]]) -> str:
-    """What suites fail in, however they compare; the reasons of each."""
-    does, fails = ("does", "fails") if len(reasons) == 1 else ("do", "fail")
-    words = {
-        CriterionFailed: f"{does} not meet a criterion",
-        CommandsFailed: f"{fails} in build, tests or coverage",
-        EndedAtLimit: f"{does} not end within the limits",
-        BelowMinimum: f"{does} not reach a required score",
-    }
-    kinds = {type(reason) for each in reasons for reason in each}
-    return " and ".join(word for kind, word in words.items() if kind in kinds)

@@ -46,11 +46,6 @@ def listed(items: Sequence[Phrase | Line], most: int = MAX_NAMED, noun: str = ""
     return line("{} and {}", joined(first, ", "), last) if first else line("{}", last)
 
 
-def names(suites: Iterable[str]) -> Line:
-    """`**a**, **b** and 3 more`."""
-    return listed([name(suite) for suite in suites])
-
-
 def joined(lines: Iterable[Phrase | Line], between: str) -> Line:
     """Several lines as one."""
     lines = tuple(lines)

@@ -209,21 +209,20 @@ def _commands(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
 
 
 def _measures(suite: SuiteStanding) -> Iterator[Cause]:
-    """Numbers that are worse by themselves: scores each, what sessions use together."""
+    """Numbers that are worse by themselves: scores, or else what sessions use."""
     compared = suite.compared
     if compared is None or suite.standing not in EXPLAINED or compared.reasons:
         return
-    scores = _firmest(it for it in compared.measures if it.effect != "better" and is_firm(it))
-    for delta in scores:
-        words = f"{change_words(delta)}{'' if delta.verdict is Verdict.REGRESSED else ', which may be chance'}"
-        if delta.change is None:
-            words = f"{MEASURES[delta.measure].label} cannot be compared: {'; '.join(delta.reasons)}"
-        yield Cause(suite, line("{}.", words), is_red=_gates(suite, delta))
-    others = [it for it in compared.measures if it.effect != "better" and not is_firm(it)]
-    used = [it for it in others if it.verdict is Verdict.REGRESSED]
-    if used and not scores:
-        changes = ", ".join(map(change_words, used))
-        yield Cause(suite, line(f"{changes} per session on the mean."), is_red=_gates(suite, *used))
+    worse = [it for it in compared.measures if it.effect != "better"]
+    scores = _firmest(it for it in worse if is_firm(it))
+    shown = scores or [it for it in worse if it.verdict is Verdict.REGRESSED]
+    words = []
+    for delta in shown:
+        chance = ", which may be chance" if delta.verdict is not Verdict.REGRESSED else ""
+        reasons = f"{MEASURES[delta.measure].label} cannot be compared: {'; '.join(delta.reasons)}"
+        words.append(reasons if delta.change is None else f"{change_words(delta)}{chance}")
+    if shown:
+        yield Cause(suite, line("{}.", "; ".join(words)), is_red=_gates(suite, *shown))
 
 
 def _gates(suite: SuiteStanding, *deltas: Delta) -> bool:

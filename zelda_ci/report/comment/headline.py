@@ -5,25 +5,27 @@ from pathlib import PurePosixPath
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import BaselineState
-from zelda_ci.domain.comparison import BUDGET_ENDED, MeasureDelta, NotLoaded, NotRun, Regression, Verdict
-from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
+from zelda_ci.domain.comparison import BUDGET_ENDED, MeasureDelta, NotLoaded, NotRun, Regression, Uncounted, Verdict
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.report.builders.gate import EXCUSES, failure_words
-from zelda_ci.report.builders.phrases import capital, change_words, joined, key, line, listed, name, names, verb
+from zelda_ci.report.builders.gate import BECAUSE
+from zelda_ci.report.builders.phrases import (
+    capital,
+    change_words,
+    joined,
+    key,
+    line,
+    listed,
+    measured_words,
+    name,
+    verb,
+)
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, tested, untested_words
 from zelda_ci.report.comment.effect import ineffective
-from zelda_ci.report.model import Line
+from zelda_ci.report.model import Line, Phrase
 from zelda_ci.report.told import CiReport
 
 V = SuiteVerdict
-MISSING = {
-    BaselineState.NONE_YET: "nothing to compare with yet",
-    BaselineState.EXPIRED: "the baseline has expired",
-    BaselineState.NOT_PERMITTED: "no permission to read the baseline",
-    BaselineState.INVALID: "the baseline cannot be used",
-    BaselineState.UNREACHABLE: "the baseline could not be fetched",
-    BaselineState.FOUND: "not compared",
-}
 # What the first line says of the gravest verdict, in this order.
 FIRST = {
     V.WORSE: "worse in {share}",
@@ -40,11 +42,7 @@ MAX_INEFFECTIVE = 3
 
 def measured(runs: Iterable[RunResult]) -> str:
     """What is known where no suite has criteria."""
-    if Outcome.PASSED in map(correctness_outcome, runs):
-        return (
-            "The suites are measured: none has criteria. Your tests pass, which does not say that the tasks are done."
-        )
-    return "The suites are measured: none has criteria or commands, and nothing could pass or fail."
+    return f"The suites are measured: none has criteria, and {measured_words(runs)}."
 
 
 def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
@@ -83,8 +81,9 @@ def _alone(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
         yield f"{numbers.whole(len(broken))} {untested_words(broken)}"
     if report.comparison:
         yield "all new"
-    elif missing := MISSING.get(report.baseline.state):
-        yield missing
+    elif report.baseline.state is not BaselineState.OFF:
+        none_yet = report.baseline.state is BaselineState.NONE_YET
+        yield "nothing to compare with yet" if none_yet else "not compared"
 
 
 def _compared(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
@@ -124,7 +123,7 @@ def _share(part: Sequence[object], whole: Sequence[object]) -> str:
 
 
 def _names(suites: Sequence[SuiteStanding]) -> Line:
-    return names(each.suite for each in suites)
+    return listed([name(each.suite) for each in suites])
 
 
 def _further_removed(report: CiReport, suites: Sequence[SuiteStanding]) -> list[str]:
@@ -181,8 +180,8 @@ def _other_reasons(report: CiReport, suites: Sequence[SuiteStanding], expected: 
     if measures := [change_words(delta) for delta in together if isinstance(delta, MeasureDelta)]:
         yield line(f"over all suites together {' and '.join(measures)}")
     if failing := [each for each in suites if each.fails_by_itself and each.suite not in expected]:
-        alone = "" if report.comparison is None else ", which must hold whatever the base does"
-        yield line(f"{{}} {failure_words([each.reasons for each in failing])}{alone}", _names(failing))
+        alone = "" if report.comparison is None else ", whatever the base does"
+        yield line(f"{{}} {verb(failing, 'fails by itself', 'fail by themselves')}{alone}", _names(failing))
     unpaid = [each for each in suites if any(isinstance(it, NotRun) for it in each.reasons)]
     if unpaid and not expected & {each.suite for each in unpaid}:
         yield line("{} before all sessions of {} had run", report.batch.ended or BUDGET_ENDED, _names(unpaid))
@@ -203,7 +202,9 @@ def _green(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
         logins = dict.fromkeys(f"@{each.acceptance.by}" for each in report.gate.accepted)
         yield line("The check is green: what is worse was accepted by {}.", listed([key(login) for login in logins]))
     elif because := {each.because for each in report.gate.uncounted}:
-        yield line(f"The check is green: {next(words for it, words in EXCUSES.items() if it in because)}")
+        verbs = {Uncounted.NO_BASE: "has", Uncounted.NOT_PROVEN: "is", Uncounted.ON_BASE: ""}
+        words = [f"{verbs[each]} {BECAUSE[each]}".strip() for each in verbs if each in because]
+        yield line(f"The check is green: what does not pass {' or '.join(words)}.")
     elif of(suites, V.FAILS, V.NEW_FAILS) and not [*_open_gates(suites)]:
         yield line("The check is green: {} does not ask for this.", key("gate.failOn"))
 
@@ -218,19 +219,16 @@ def _open_gates(suites: Sequence[SuiteStanding]) -> Iterator[Line]:
 
 def _weakened(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     """What is gone or changed of that by which the pull request is tested."""
-    gone, files = of(suites, V.REMOVED), _further_removed(report, suites)
-    failed = any(_failed_before(report, each.suite) for each in gone)
-    which = ", which failed before" if failed and len(gone) == 1 else ", some of which failed before" if failed else ""
-    removed = [line(f"{{}}{which}", _names(gone))] if gone else []
-    if files:
-        noun = verb(files, "suite", "suites")
-        removed.append(line(f"the {noun} {{}}", listed([key(file) for file in files], MAX_KEYS)))
-    gone_words = joined(removed, ", and ")
+    removed: list[Phrase | Line] = [
+        line("{} (failed before)" if _failed_before(report, each.suite) else "{}", name(each.suite))
+        for each in of(suites, V.REMOVED)
+    ]
+    removed += map(key, _further_removed(report, suites))
     clauses = []
     if removed and report.changes.removed_suites:
-        clauses.append(line("removes {}", gone_words))
+        clauses.append(line("removes {}", listed(removed, MAX_KEYS)))
     elif removed:
-        yield line("No longer there: {}.", gone_words)
+        yield line("No longer there: {}.", listed(removed, MAX_KEYS))
     rules = sorted(report.changes.rules, key=lambda rule: not rule.loosens)
     keys = [line(f"{'loosens' if it.loosens else 'changes'} {{}} ({{}})", key(it.key), it.place) for it in rules]
     if keys:
