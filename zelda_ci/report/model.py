@@ -108,12 +108,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Details:
-    """Something to open: what its title says, as rows and tables."""
+    """Something to open: rows, or a table."""
 
     title: str
-    sections: tuple[Section, ...] = ()
-    tables: tuple[Table, ...] = ()
-    open: bool = False
+    rows: tuple[Row, ...] = ()
+    table: Table | None = None
 
 
 @dataclass(frozen=True)
@@ -178,8 +177,6 @@ class SuiteComparisonView:
     remarks: tuple[Cell, ...]
     measures: Table
     criteria: Table
-    figures: Table
-    """Numbers without a verdict, those that differ."""
     tools: tuple[Row, ...]
 
 

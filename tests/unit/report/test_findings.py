@@ -31,7 +31,7 @@ def broken(*missed: str, rule: str = "CLAUDE.md", where: str = "CLAUDE.md:4-5") 
 CASES = {
     FOUND: [broken("Skill(changelog)")],
     "broke CLAUDE.md": [broken(where="src/CLAUDE.md:4")],
-    "broke CLAUDE.md, missed the sub-agent a, missed mcp__b__c, and 1 more": [
+    "broke CLAUDE.md, missed the sub-agent a, missed the tool mcp__b__c, and 1 more": [
         broken("Agent(a)", "mcp__b__c", "Skill(d)", where="turn 1")
     ],
     "missed the skill a in 2 of 3 and missed the skill b in 1 of 3": [
