@@ -5,19 +5,20 @@ from typing import Any
 import pytest
 
 from tests.builders import result, safe, session, suite
-from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict, FulfillmentDetails
+from tests.support.cited import citation
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import ChangeSummary
-from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations, citations
+from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations
 from zelda_ci.report.html.conversation import EntryBuilder, EntryView
 from zelda_ci.report.html.session import time_line
 from zelda_ci.report.html.sides import sides_page
 from zelda_ci.report.html.suite import SuiteSessions
-from zelda_ci.report.html.texts import FoldedText, plain, shortened
+from zelda_ci.report.html.texts import FoldedText, patched_files, plain, shortened
 
 
 def lines(text: FoldedText) -> list[tuple[str, str]]:
@@ -62,14 +63,14 @@ def test_anchors_are_safe_unique_and_the_same_each_time() -> None:
 
 
 def cited(*places: tuple[str, str]) -> SessionCitations:
-    evidence = tuple(Citation(where=safe(where), quote=safe(quote)) for where, quote in places)
+    evidence = tuple(citation(*each) for each in places)
     judged = CriterionJudgement(
         criterion=safe("c"), verdict=CriterionVerdict.PASS, reasoning=safe(""), evidence=evidence
     )
     details = FulfillmentDetails(criteria=(judged,))
     found = EvalResult(metric=Metric.REQUIREMENT_FULFILLMENT, version="1", reasoning=safe(""), details=details)
     changes = ChangeSummary(files=(safe("a.py"),))
-    return citations(run(evaluations={Metric.REQUIREMENT_FULFILLMENT: found}, changes=changes), "s")
+    return SessionCitations(run(evaluations={Metric.REQUIREMENT_FULFILLMENT: found}, changes=changes), "s")
 
 
 def entries(talk: SessionTranscript, found: SessionCitations | None = None) -> list[EntryView]:
@@ -78,7 +79,7 @@ def entries(talk: SessionTranscript, found: SessionCitations | None = None) -> l
 
 def test_a_citation_leads_to_its_line_or_else_to_its_call_or_turn() -> None:
     found = cited(
-        ("turn 1 call 1", "second"), ("turn 1 call 1", "not there"), ("turn 2", "Done"), ("turn 9 call 9", "x")
+        ("turn 1 call 1", "second"), ("turn 1 call 1", "not there"), ("said:turn 2", "Done"), ("turn 9 call 9", "x")
     )
     shown = entries(session("Read a.py -> first\nsecond\nthird", '"All Done."'), found)
     (call,) = shown[1].calls
@@ -88,6 +89,13 @@ def test_a_citation_leads_to_its_line_or_else_to_its_call_or_turn() -> None:
     assert shown[2].text
     assert [span.anchor for span in shown[2].text.first] == ["s-q3"]
     assert found.leftover() == ("s-q4",)
+
+
+def test_what_a_patch_removes_is_cited_where_it_is_removed() -> None:
+    patch = b"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 1\n"
+    found = cited(("patch:a.py", "x = 1"), ("removed:a.py", "x = 1"))
+    (file,) = patched_files(patch, found.quotes, 1_000)
+    assert [(span.text, span.anchor) for span in file.lines.first[1:]] == [("-x = 1\n", "s-q2"), ("+x = 1\n", "s-q1")]
 
 
 def test_the_time_line_shows_who_was_busy_within_its_scale() -> None:

@@ -1,8 +1,8 @@
 """The names of places in the HTML report: what an address ends with, and what a comment may link to."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, count
 from typing import NamedTuple
 
 from zelda_ci.domain.details import Citation, FulfillmentDetails, ToolUsageDetails
@@ -31,15 +31,13 @@ class PageAnchors:
     def __init__(self, head: Sequence[RunResult], base: Sequence[RunResult] = ()) -> None:
         self._suites: dict[str, str] = {}
         self._sessions: dict[tuple[Side, str], str] = {}
-        suites: set[str] = set()
-        sessions: set[str] = set()
         for side, runs in ((Side.HEAD, head), (Side.BASE, base)):
             for run in runs:
                 if run.suite not in self._suites:
                     slug = re.sub(r"[^a-z0-9]+", "-", run.suite.lower()).strip("-")[:MAX_LENGTH].strip("-")
-                    self._suites[run.suite] = _unique(slug or "suite", suites)
+                    self._suites[run.suite] = _unique(slug or "suite", {*self._suites.values()})
                 name = f"{self._suites[run.suite]}-{side.value}-{run.trial}"
-                self._sessions[side, run.run_id] = _unique(name, sessions)
+                self._sessions[side, run.run_id] = _unique(name, {*self._sessions.values()})
 
     def __contains__(self, suite: str) -> bool:
         """Whether a suite has a page."""
@@ -58,13 +56,8 @@ class PageAnchors:
         return self._sessions[side, run.run_id]
 
 
-def _unique(name: str, taken: set[str]) -> str:
-    """A name that is not taken, and is from now on."""
-    number, unique = 2, name
-    while unique in taken:
-        unique, number = f"{name}-x{number}", number + 1
-    taken.add(unique)
-    return unique
+def _unique(name: str, taken: Collection[str]) -> str:
+    return next(it for it in chain([name], (f"{name}-x{number}" for number in count(2))) if it not in taken)
 
 
 def base_runs(report: CiReport) -> tuple[RunResult, ...]:
@@ -91,75 +84,55 @@ def cited_fragment(report: CiReport, suite: str, cited: Citation) -> str:
     run = next((run for run in runs if cited in _all(run)), None)
     if run is None:
         return ""
-    anchor = citations(run, anchors_of(report).session(run, Side.HEAD)).link(cited).anchor
+    anchor = SessionCitations(run, anchors_of(report).session(run, Side.HEAD)).link(cited).anchor
     return f"#{anchor}" if anchor else ""
 
 
-@dataclass
-class Quotes:
-    """Citations that lead into one text: each is used for the first line that holds its quote."""
+class Quotes(dict[str, tuple[str, bool]]):
+    """Citations that lead into one text, by anchor: the first line that is quoted, and whether it was removed.
 
-    wanted: list[tuple[str, str]] = field(default_factory=list)
-    """The first line of a quote, without blanks at its ends, and the anchor; without a line it leads to the whole."""
+    Each is used for the first line that holds its quote; one without a quote leads to the whole.
+    """
 
-    def found_in(self, line: str) -> str:
+    def found_in(self, line: str, *, is_removed: bool) -> str:
         """The anchor for this line, each given once."""
-        for place, (quote, anchor) in enumerate(self.wanted):
-            if quote and quote in line:
-                del self.wanted[place]
+        for anchor, (quote, of_removed) in self.items():
+            if quote and quote in line and is_removed is of_removed:
+                del self[anchor]
                 return anchor
         return ""
 
     def rest(self) -> tuple[str, ...]:
         """The anchors of those that no line was found for."""
-        anchors = tuple(anchor for _, anchor in self.wanted)
-        self.wanted.clear()
+        anchors = tuple(self)
+        self.clear()
         return anchors
 
 
-@dataclass(frozen=True)
 class SessionCitations:
-    """Everything that the judges cite of one session, with the anchor of each citation."""
+    """Everything that the judges cite of one session; without a run, nothing leads anywhere."""
 
-    quotes: dict[str | tuple[int, int], Quotes] = field(default_factory=dict)
-    """By file of its patch, or by turn and call; call 0 is the turn itself."""
-    links: dict[tuple[str, str | None], PageLink] = field(default_factory=dict)
-    """By place and quote."""
+    def __init__(self, run: RunResult | None = None, anchor: str = "") -> None:
+        self._anchors: dict[Citation, str] = {}
+        self.quotes: dict[str | tuple[int, int], Quotes] = {}
+        """By file of its patch, or by turn and call; call 0 is the turn itself."""
+        changed = frozenset(run.changes.files) if run and run.changes else frozenset()
+        for number, cited in enumerate(dict.fromkeys(_all(run) if run else ()), start=1):
+            of_turn = cited.turn > 0 and cited.kind in {"transcript", "said", "image"}
+            # A file that the session did not change is nowhere in the report.
+            if of_turn or cited.path in changed:
+                anchor_of = self._anchors[cited] = f"{anchor}-q{number}"
+                lines = (line.strip() for line in cited.quote.removesuffix("…").splitlines())
+                quotes = self.quotes.setdefault((cited.turn, cited.call) if of_turn else cited.path, Quotes())
+                quotes[anchor_of] = next(filter(None, lines), ""), cited.kind == "removed"
 
     def link(self, cited: Citation) -> PageLink:
         """Where a citation leads to."""
-        return self.links.get((cited.where, cited.quote)) or PageLink(visible(cited.where, 80))
+        return PageLink(visible(cited.where, 80), self._anchors.get(cited, ""))
 
     def leftover(self) -> tuple[str, ...]:
         """Anchors of what was cited of the session and not found."""
         return tuple(anchor for quotes in self.quotes.values() for anchor in quotes.rest())
-
-
-_TURN = re.compile(r"turn (\d{1,7})(?: call (\d{1,5}))?")
-_PATCH = re.compile(r"(?:patch:)?(.+?)(?::\d+(?:-\d+)?)?")
-
-
-def citations(run: RunResult, anchor: str) -> SessionCitations:
-    """Those of one session; two that say the same are one."""
-    cited = SessionCitations()
-    changed = frozenset(map(str, run.changes.files)) if run.changes else frozenset()
-    for place in _all(run):
-        if (place.where, place.quote) in cited.links:
-            continue
-        name = f"{anchor}-q{len(cited.links) + 1}"
-        key: str | tuple[int, int] | None = None
-        if match := _TURN.match(place.where):
-            key = int(match[1]), int(match[2] or 0)
-        elif (match := _PATCH.fullmatch(place.where)) and match[1] in changed:
-            key = match[1]
-        # A file that the session did not change is nowhere in the report.
-        cited.links[place.where, place.quote] = PageLink(visible(place.where, 80), name if key else "")
-        if key:
-            lines = [
-                line.strip() for line in (place.quote or "").strip().removesuffix("…").splitlines() if line.strip()
-            ]
-            cited.quotes.setdefault(key, Quotes()).wanted.append((lines[0] if lines else "", name))
-    return cited
 
 
 def _all(run: RunResult) -> Iterator[Citation]:

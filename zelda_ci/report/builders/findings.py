@@ -42,8 +42,8 @@ def _findings(run: RunResult) -> Iterator[str]:
 
 def _rule(rule: RuleJudgement) -> str:
     """Its file, and the line that the judge cites of it."""
-    lines = (re.fullmatch(rf"{re.escape(rule.rule)}:(\d+)(?:-\d+)?", cited.where) for cited in rule.evidence)
-    line = next((match[1] for match in lines if match), None)
+    lines = (it.first_line for it in rule.evidence if it.kind == "file" and it.path == rule.rule)
+    line = next(filter(None, lines), None)
     return visible(rule.rule, MAX_NAME_LENGTH) + (f", line {line}" if line else "")
 
 

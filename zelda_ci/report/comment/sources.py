@@ -20,7 +20,6 @@ MAX_PLACES = 2
 MAX_PATH_LENGTH = 100
 _TOOL = re.compile(r"(Skill|Agent)\((.+)\)", re.DOTALL)
 _KINDS = {"Skill": "the skill ", "Agent": "the sub-agent "}
-_PLACE = re.compile(r"([^\s:]+):(\d{1,7})(?:-(\d{1,7}))?")
 
 
 def tools(suite: SuiteStanding) -> Iterator[Line]:
@@ -61,12 +60,11 @@ def citations(report: CiReport, suite: SuiteStanding, evidence: Sequence[Citatio
 
 def _cited(report: CiReport, suite: SuiteStanding, cited: Citation) -> Phrase:
     where = visible(cited.where, MAX_PATH_LENGTH)
-    found = _PLACE.fullmatch(cited.where)
-    if found is None or _touched(suite, found[1]):
+    if cited.kind != "file" or not cited.first_line or _touched(suite, cited.path):
         fragment = cited_fragment(report, suite.suite, cited) if report.links.report else ""
         return Phrase(where, url=f"{report.links.report}{fragment}" if fragment else None)
-    lines = f"#L{found[2]}" + (f"-L{found[3]}" if found[3] else "")
-    return Phrase(where, url=_address(report, found[1], lines))
+    lines = f"#L{cited.first_line}" + (f"-L{cited.last_line}" if cited.last_line else "")
+    return Phrase(where, url=_address(report, cited.path, lines))
 
 
 def _touched(suite: SuiteStanding, path: str) -> bool:

@@ -16,7 +16,7 @@ from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.trials import Side
-from zelda_ci.report.builders.anchors import PageAnchors, PageLink, SessionCitations, citations
+from zelda_ci.report.builders.anchors import PageAnchors, PageLink, SessionCitations
 from zelda_ci.report.builders.comparison import NOT_THERE, SHOWN_ONCE, measure_table, notes, passes, remarks, verdict
 from zelda_ci.report.builders.correctness import FAIL, PASS
 from zelda_ci.report.builders.figures import figure_table
@@ -67,7 +67,7 @@ class SuiteSession:
     @cached_property
     def cited(self) -> SessionCitations:
         """What is cited of it; without texts, nothing leads anywhere."""
-        return citations(self.run, self.anchor) if self.with_texts else SessionCitations()
+        return SessionCitations(self.run if self.with_texts else None, self.anchor)
 
     def verdict_of(self, one: CriterionJudgement) -> Cell:
         """A judge's verdict on a criterion, as it counts here."""

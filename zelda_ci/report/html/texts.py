@@ -64,7 +64,7 @@ def shortened(text: str, limit: int | None) -> str:
 
 def folded(lines: Sequence[Span], quotes: Quotes | None = None) -> FoldedText:
     """With the middle folded where it is long; browsers open a fold into which a link leads."""
-    if quotes and quotes.wanted:
+    if quotes:
         lines = [_cited(line, quotes) for line in lines]
     if len(lines) <= FOLD_FROM:
         return FoldedText(_merged(lines))
@@ -74,7 +74,7 @@ def folded(lines: Sequence[Span], quotes: Quotes | None = None) -> FoldedText:
 
 
 def _cited(line: Span, quotes: Quotes) -> Span:
-    anchor = quotes.found_in(line.text) if line.kind != "del" else ""
+    anchor = quotes.found_in(line.text, is_removed=line.kind == "del")
     return Span(line.text, line.kind or "cited", anchor) if anchor else line
 
 
