@@ -3,22 +3,13 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, count
-from typing import NamedTuple
 
 from zelda_ci.domain.details import Citation, FulfillmentDetails, ToolUsageDetails
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side
-from zelda_ci.report.text import visible
 from zelda_ci.report.told import CiReport
 
 MAX_LENGTH = 48
-
-
-class PageLink(NamedTuple):
-    """Leads to an anchor of this report; one without an anchor is only its words."""
-
-    text: str
-    anchor: str = ""
 
 
 class PageAnchors:
@@ -84,7 +75,7 @@ def cited_fragment(report: CiReport, suite: str, cited: Citation) -> str:
     run = next((run for run in runs if cited in _all(run)), None)
     if run is None:
         return ""
-    anchor = SessionCitations(run, anchors_of(report).session(run, Side.HEAD)).link(cited).anchor
+    anchor = SessionCitations(run, anchors_of(report).session(run, Side.HEAD)).anchor(cited)
     return f"#{anchor}" if anchor else ""
 
 
@@ -126,9 +117,9 @@ class SessionCitations:
                 quotes = self.quotes.setdefault((cited.turn, cited.call) if of_turn else cited.path, Quotes())
                 quotes[anchor_of] = next(filter(None, lines), ""), cited.kind == "removed"
 
-    def link(self, cited: Citation) -> PageLink:
-        """Where a citation leads to."""
-        return PageLink(visible(cited.where, 80), self._anchors.get(cited, ""))
+    def anchor(self, cited: Citation) -> str:
+        """Where a citation leads to; empty where the report has no such place."""
+        return self._anchors.get(cited, "")
 
     def leftover(self) -> tuple[str, ...]:
         """Anchors of what was cited of the session and not found."""
