@@ -58,10 +58,9 @@ def run(name: str = "example", trial: int = 1, *, good: bool = True, **fields: o
 def test_anchors_are_safe_unique_and_the_same_each_time() -> None:
     runs = [run("api/Orders"), run("api-orders"), run('"><script>'), run("漢字")]
     anchors = PageAnchors(runs, [run("api/Orders", 2)])
-    names = [anchors.suite(each.suite) for each in runs]
-    assert names == ["suite-api-orders", "suite-api-orders-x2", "suite-script", "suite-suite"]
-    assert anchors.session(runs[1], Side.HEAD) == "api-orders-x2-head-1"
-    assert anchors.session(run("api/Orders", 2), Side.BASE) == "api-orders-base-2"
+    assert [*anchors.suites.values()] == ["api-orders", "api-orders-x2", "script", "suite"]
+    assert anchors.sessions[Side.HEAD, runs[1].run_id] == "api-orders-x2-head-1"
+    assert anchors.sessions[Side.BASE, run("api/Orders", 2).run_id] == "api-orders-base-2"
 
 
 def cited(*places: tuple[str, str]) -> SessionCitations:

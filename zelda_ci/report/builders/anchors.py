@@ -1,7 +1,7 @@
 """The names of places in the HTML report: what an address ends with, and what a comment may link to."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, count
 
 from zelda_ci.domain.details import Citation, FulfillmentDetails, ToolUsageDetails
@@ -20,35 +20,25 @@ class PageAnchors:
     """
 
     def __init__(self, head: Sequence[RunResult], base: Sequence[RunResult] = ()) -> None:
-        self._suites: dict[str, str] = {}
-        self._sessions: dict[tuple[Side, str], str] = {}
+        self.suites: dict[str, str] = {}
+        """What the anchors of a suite have in common, by its name."""
+        self.sessions: dict[tuple[Side, str], str] = {}
+        """By side and run."""
+        suites: set[str] = set()
+        sessions: set[str] = set()
         for side, runs in ((Side.HEAD, head), (Side.BASE, base)):
             for run in runs:
-                if run.suite not in self._suites:
+                if run.suite not in self.suites:
                     slug = re.sub(r"[^a-z0-9]+", "-", run.suite.lower()).strip("-")[:MAX_LENGTH].strip("-")
-                    self._suites[run.suite] = _unique(slug or "suite", {*self._suites.values()})
-                name = f"{self._suites[run.suite]}-{side.value}-{run.trial}"
-                self._sessions[side, run.run_id] = _unique(name, {*self._sessions.values()})
-
-    def __contains__(self, suite: str) -> bool:
-        """Whether a suite has a page."""
-        return suite in self._suites
-
-    def suite(self, name: str) -> str:
-        """Of a suite's page."""
-        return f"suite-{self._suites[name]}"
-
-    def sides(self, name: str) -> str:
-        """Of two sessions of a suite side by side."""
-        return f"sides-{self._suites[name]}"
-
-    def session(self, run: RunResult, side: Side) -> str:
-        """Of a session's page."""
-        return self._sessions[side, run.run_id]
+                    self.suites[run.suite] = _unique(slug or "suite", suites)
+                name = f"{self.suites[run.suite]}-{side.value}-{run.trial}"
+                self.sessions[side, run.run_id] = _unique(name, sessions)
 
 
-def _unique(name: str, taken: Collection[str]) -> str:
-    return next(it for it in chain([name], (f"{name}-x{number}" for number in count(2))) if it not in taken)
+def _unique(name: str, taken: set[str]) -> str:
+    numbered = (f"{name}-x{number}" for number in count(2))
+    taken.add(unique := next(it for it in chain([name], numbered) if it not in taken))
+    return unique
 
 
 def base_runs(report: CiReport) -> tuple[RunResult, ...]:
@@ -65,8 +55,8 @@ def suite_address(report: CiReport, suite: str) -> str | None:
     """Where the stored page shows a suite: its beginning where it has no session; nothing where no page is stored."""
     if not report.links.report:
         return None
-    anchors = anchors_of(report)
-    return f"{report.links.report}#{anchors.suite(suite)}" if suite in anchors else report.links.report
+    name = anchors_of(report).suites.get(suite)
+    return f"{report.links.report}#suite-{name}" if name else report.links.report
 
 
 def cited_fragment(report: CiReport, suite: str, cited: Citation) -> str:
@@ -75,7 +65,7 @@ def cited_fragment(report: CiReport, suite: str, cited: Citation) -> str:
     run = next((run for run in runs if cited in _all(run)), None)
     if run is None:
         return ""
-    anchor = SessionCitations(run, anchors_of(report).session(run, Side.HEAD)).anchor(cited)
+    anchor = SessionCitations(run, anchors_of(report).sessions[Side.HEAD, run.run_id]).anchor(cited)
     return f"#{anchor}" if anchor else ""
 
 

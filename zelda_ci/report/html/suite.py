@@ -97,12 +97,13 @@ class SuiteSessions:
     ) -> None:
         self.name, self.standing, self.with_texts = name, standing, with_texts
         self.compared = standing.compared if standing else None
-        self.anchor, self.sides, self.text = anchors.suite(name), anchors.sides(name), visible(name, 80)
+        self.anchor, self.sides = f"suite-{anchors.suites[name]}", f"sides-{anchors.suites[name]}"
+        self.text = visible(name, 80)
 
         def sessions(side: Side, runs: Sequence[RunResult]) -> Iterator[SuiteSession]:
             word = side.value if head and base else "trial"
             for run in runs:
-                anchor = anchors.session(run, side)
+                anchor = anchors.sessions[side, run.run_id]
                 # Without texts, nothing leads anywhere.
                 cited = SessionCitations(run if with_texts else None, anchor)
                 yield SuiteSession(run, side, anchor, f"{word} {run.trial}", cited)
