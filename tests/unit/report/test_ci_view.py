@@ -8,10 +8,11 @@ import pytest
 from tests.builders import safe
 from tests.golden.batches import efficiency
 from tests.golden.ci_reports import FOUND, HOSTILE, LINKS, REPORTS, before, report, trial
+from tests.support.cited import citation
 from tests.unit.compare.runs import evaluation
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import CommandsFailed, GateResult, NotLoaded, Uncounted, UncountedReason
-from zelda_ci.domain.details import Citation, ToolUsageDetails
+from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
@@ -97,7 +98,7 @@ def test_a_citation_never_leads_out_of_the_commit(where: str) -> None:
     (suite,) = (each for each in found.comparison.suites if each.suite == "rest-endpoint")
     told = suite.criteria[0].candidate_judgement
     assert told
-    cited = told.replace(evidence=(Citation(where=safe(where)),))
+    cited = told.replace(evidence=(citation(where),))
     criteria = (suite.criteria[0].replace(candidate_judgement=cited), *suite.criteria[1:])
     others = tuple(each for each in found.comparison.suites if each is not suite)
     comparison = found.comparison.replace(suites=(suite.replace(criteria=criteria), *others))

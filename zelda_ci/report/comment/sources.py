@@ -1,6 +1,5 @@
 """What may have made a suite worse: tools that it no longer used, and files of the pull request that steer it."""
 
-import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
@@ -17,7 +16,6 @@ MAX_FILES = 2
 MAX_TOOLS = 2
 MAX_PLACES = 2
 MAX_PATH_LENGTH = 100
-_PLACE = re.compile(r"([^\s:]+):(\d{1,7})(?:-(\d{1,7}))?")
 
 
 def tools(suite: SuiteStanding) -> Iterator[Line]:
@@ -63,9 +61,9 @@ def citations(report: CiReport, suite: SuiteStanding, evidence: Sequence[Citatio
     """Where it can be looked up: a file that the session did not touch in the tested commit, all else in the report."""
     places = []
     for cited in evidence[:MAX_PLACES]:
-        found = _PLACE.fullmatch(cited.where)
-        if found and not _touched(suite, found[1]):
-            url = _address(report, found[1], f"#L{found[2]}" + (f"-L{found[3]}" if found[3] else ""))
+        if cited.kind == "file" and cited.first_line and not _touched(suite, cited.path):
+            last = f"-L{cited.last_line}" if cited.last_line else ""
+            url = _address(report, cited.path, f"#L{cited.first_line}{last}")
         else:
             fragment = cited_fragment(report, suite.suite, cited) if report.links.report else ""
             url = f"{report.links.report}{fragment}" if fragment else None
