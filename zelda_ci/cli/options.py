@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from zelda_ci.cli import completion, debug_log
+from zelda_ci.cli import completion
 from zelda_ci.config.schema import ConfigKey, choices, kinds
 from zelda_ci.config.source import plain_value
 from zelda_ci.domain.shards import ShardOf, shard_of
@@ -22,14 +22,8 @@ LAST = "HEAD"
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def _note_project(_ctx: click.Context, _param: click.Parameter, value: Path) -> Path:
-    debug_log.project = value
-    return value
-
-
 project = click.option(
     "--project",
-    callback=_note_project,
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     default=".",
     metavar="DIR",

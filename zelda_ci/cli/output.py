@@ -2,24 +2,23 @@
 
 import os
 from pathlib import Path
-from typing import IO
 
 import click
 
 from zelda_ci.report.text import inert
 
 
-def echo(
-    text: str = "",
-    *,
-    err: bool = False,
-    nl: bool = True,
-    file: IO[str] | None = None,
-    fg: str | None = None,
-    dim: bool | None = None,
-) -> None:
+def echo(text: str = "", *, err: bool = False, nl: bool = True, fg: str | None = None, dim: bool = False) -> None:
     """Print a text for people: names and messages of a tested project cannot act on their terminal."""
-    click.secho(inert(text), file, nl, err, fg=fg, dim=dim, bold=fg == "red" or None)
+    click.secho(inert(text), err=err, nl=nl, fg=fg, dim=dim or None, bold=fg == "red" or None)
+
+
+def print_error(message: str, hint: str | None = None) -> None:
+    """Print what is wrong, and on a line of its own what to do next."""
+    echo("error: ", fg="red", nl=False, err=True)
+    echo(message, err=True)
+    if hint:
+        echo(hint, dim=True, err=True)
 
 
 def echo_raw(text: str, *, nl: bool = True) -> None:
