@@ -19,13 +19,8 @@ from zelda_ci.report.terminal.pages import print_checks
     epilog="Examples: `zelda check` looks at everything; `zelda check rest-endpoint --json` looks at one suite, for "
     "programs. Exit codes: 0 a run can begin, 2 something has to be mended first."
 )
-@click.argument("names", **options.NAMES, **options.OF_ORDER)
-@options.project
-@click.option("--tag", "tags", **options.TAGS, **options.OF_ORDER)
-@options.order("check")
-@options.unsafe
-@options.commit
-@click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON; progress goes to standard error.")
+@options.tested("check")
+@options.as_json
 def check(order: RunOrder, *, project: Path, as_json: bool) -> int:
     """Try everything that a run needs, without a session.
 
@@ -37,7 +32,7 @@ def check(order: RunOrder, *, project: Path, as_json: bool) -> int:
     """
     invocation = app.Invocation(app.load(project, order.names), order, read_environment(os.environ))
     printing.ask_about_isolation(invocation)
-    with printing.progress(as_json=as_json) as emit:
+    with terminal.progress(terminal.open_console(sys.stderr if as_json else sys.stdout)) as emit:
         found = invocation.check(emit)
     if as_json:
         printing.print_json(found)

@@ -23,7 +23,6 @@ from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons
 from zelda_ci.storage.history import RunHistory
 
-MAX_NAMED = 5
 # What a project says that has none of the suites that are meant.
 NOT_HERE = {"UNKNOWN_SUITE", "NO_SUITE_SELECTED"}
 
@@ -96,20 +95,20 @@ def run_projects(
                 # It is that of the whole command: what one project has spent, the next one lacks.
                 invocation = invocation.ordering(replace(invocation.order, budget_usd=max(0.0, budget - spent)))
             code, batch = run(invocation)
-            spent += batch.cost_usd
-            is_over = code == EXIT_INTERRUPTED or bool(batch.ended)
-            endings.append(f"{name} (exit code {code})")
         except ZeldaError as problem:
             if problem.code in NOT_HERE:
                 refusals.append(problem)
                 continue
             echo(f"\nProject {name} could not be run.", err=True)
             debug_log.explain(problem)
-            code = problem.exit_code
+            codes.append(problem.exit_code)
             endings.append(f"{name} (could not be run)")
+            continue
+        spent += batch.cost_usd
+        is_over = code == EXIT_INTERRUPTED or bool(batch.ended)
         codes.append(code)
+        endings.append(f"{name} (exit code {code})")
     if not codes:
-        where = ", ".join(map(str, roots[:MAX_NAMED]))
-        raise ConfigError(f"{refusals[0].message} Looked at {where}.", hint=refusals[0].hint, code=refusals[0].code)
+        raise refusals[0]
     echo(f"\nProjects: {', '.join(endings)}", err=True)
     return max(codes)

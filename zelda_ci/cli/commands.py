@@ -1,8 +1,6 @@
 """The table of commands. A command's module is imported when it is called, so that `zelda --help` stays fast."""
 
-from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
 
 import click
 
@@ -40,14 +38,10 @@ COMMANDS = {
 
 
 class _Table(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(f"zelda_ci.cli.{cmd_name}"), cmd_name)
-        assert isinstance(command, click.Command)  # noqa: S101
+        command: click.Command = getattr(import_module(f"zelda_ci.cli.{cmd_name}"), cmd_name)
         page = f"More: {PAGES_URL}/{COMMANDS[cmd_name][1]}"
         if page not in (command.epilog or ""):
             command.epilog = f"{command.epilog or ''}\n\n{page}".strip()
@@ -57,17 +51,10 @@ class _Table(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, does) for name, (does, _) in COMMANDS.items()])
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as exc:
-            near = get_close_matches(args[0], COMMANDS, n=1)
-            guess = f" Did you mean {near[0]!r}?" if near else ""
-            raise click.UsageError(exc.message + guess, ctx) from exc
-
 
 @click.group(
     cls=_Table,
+    commands=dict.fromkeys(COMMANDS, click.Command(None)),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with `zelda demo`, then `zelda init` in your project. Exit codes: 0 success, 1 an evaluation "
     "failed, 2 Zelda could not do its work, 130 interrupted.\n\nMore: https://github.com/zelda-ci/zelda-ci/tree/main/docs",

@@ -1,4 +1,4 @@
-"""`zelda compare`: did the candidate get worse?"""
+"""`zelda compare`: did the head get worse?"""
 
 import sys
 from pathlib import Path
@@ -6,35 +6,32 @@ from pathlib import Path
 import click
 
 from zelda_ci.cli import completion, options, printing
-from zelda_ci.cli.output import echo, echo_raw
+from zelda_ci.cli.output import echo_raw
 from zelda_ci.config.project import examine, results_folder
-from zelda_ci.domain.steering import SteeringChange
-from zelda_ci.errors import ConfigError, StorageError
+from zelda_ci.errors import StorageError
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import Compared, changed_steering, compare_sides, kept_comparison
-from zelda_ci.pipeline.html_report import report_of_arms
+from zelda_ci.pipeline.html_report import report_of_arms, report_of_sides
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.comparison import comparison_view
-from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.terminal.pages import print_comparison
+from zelda_ci.report.told import CiReport
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import LATEST, SideReference, read_side
 
 
 @click.command(
     epilog="Examples: `zelda compare`; `zelda compare latest:rest-endpoint~1 latest:rest-endpoint`; `zelda compare "
-    "main.json candidate.json --markdown`. Exit codes: 0 the gate passes, 1 it does not, 2 a side cannot be read or "
-    "the candidate is INCOMPLETE."
+    "main.json head.json --markdown`. Exit codes: 0 the gate passes, 1 it does not, 2 a side cannot be read or "
+    "the head is INCOMPLETE."
 )
-@click.argument("baseline", required=False, metavar="[BASELINE]", shell_complete=completion.runs)
-@click.argument("candidate", default=LATEST, metavar="[CANDIDATE]", shell_complete=completion.runs)
+@click.argument("base", required=False, metavar="[BASE]", shell_complete=completion.runs)
+@click.argument("head", default=LATEST, metavar="[HEAD]", shell_complete=completion.runs)
 @options.project
-@click.option("--allow-mixed", is_flag=True, help="Show deltas even if suites, models or versions differ.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; the gate's findings go to standard error.")
+@options.allow_mixed
+@options.as_json
 @click.option("--markdown", is_flag=True, help="Print Markdown for GitHub; the gate's findings go to standard error.")
-def compare(
-    *, baseline: str | None, candidate: str, project: Path, allow_mixed: bool, as_json: bool, markdown: bool
-) -> int:
+def compare(*, base: str | None, head: str, project: Path, allow_mixed: bool, as_json: bool, markdown: bool) -> int:
     """Compare two sides: what changed, how sure that is, and whether the gate passes.
 
     Without arguments, the newest batch (all runs of one `zelda run`) is compared with the one before; of a batch of
@@ -46,19 +43,19 @@ def compare(
 
     Sessions vary: with one trial on a side, a difference is changed, not proven, and the gate does not count it.
     """
-    if as_json and markdown:
-        raise ConfigError("--json and --markdown exclude each other.", hint="Give one of them.", code="USAGE")
+    options.exclusive(json=as_json, markdown=markdown)
     results_dir = results_folder(project)
     history = RunHistory(results_dir)
-    newest = history.overview().runs[:1] if baseline is None else ()
+    newest = history.overview().runs[:1] if base is None else ()
     made = kept_comparison(results_dir, newest[0].batch_id) if newest else None
     if made:
-        compared, view = made[1], printing.sides_view(report_of_arms(*made))
+        compared, report = made[1], report_of_arms(*made)
+        view = printing.sides_view(report)
     else:
-        before, after = read_side(history, baseline or f"{LATEST}~1"), read_side(history, candidate)
-        compared, changes = compare_stored(project, history, before, after, allow_mixed=allow_mixed)
-        names = {"baseline": before.name, "candidate": after.name}
-        view = comparison_view(compared.comparison, compared.gate, **names, changes=changes)
+        sides = read_side(history, base or f"{LATEST}~1"), read_side(history, head)
+        compared, report = compare_stored(project, history, *sides, allow_mixed=allow_mixed)
+        names = {"baseline": sides[0].name, "candidate": sides[1].name}
+        view = comparison_view(compared.comparison, compared.gate, **names, changes=report.changes.steering)
     if as_json:
         printing.print_json(compared.comparison)
     elif markdown:
@@ -67,25 +64,21 @@ def compare(
 
         echo_raw(render_comparison(view), nl=False)
     elif made:
-        printing.print_sides(report_of_arms(*made), whole=True)
+        printing.print_sides(report, whole=True)
     else:
         print_comparison(terminal.open_console(sys.stdout), view)
     if as_json or markdown:
-        for reason in gate_sentences(compared.gate):
-            echo(f"gate: {reason}", err=True)
-    if compared.empty:
-        hint = "Run the candidate again; `zelda show` says why its runs failed."
-        raise StorageError("No run of the candidate is valid, so nothing was compared.", hint=hint, code="NO_VALID_RUN")
+        printing.print_gate(compared.gate)
     if compared.broken:
-        hint = "Run the candidate again; `zelda show` says what went wrong."
+        hint = "Run the head again; `zelda show` says what went wrong."
         raise StorageError(f"{', '.join(compared.broken)} could not be evaluated.", hint=hint, code="NOT_EVALUATED")
     return compared.gate.exit_code
 
 
 def compare_stored(
-    project: Path, history: RunHistory, before: SideReference, after: SideReference, *, allow_mixed: bool
-) -> tuple[Compared, tuple[SteeringChange, ...]]:
-    """Two stored sides under the gates that are configured now, and the files that steer and differ.
+    project: Path, history: RunHistory, base: SideReference, head: SideReference, *, allow_mixed: bool
+) -> tuple[Compared, CiReport]:
+    """Two stored sides under the gates that are configured now.
 
     Raises:
         ConfigError: The configuration is broken: what it asks for cannot be known. There need be none, as beside two
@@ -96,5 +89,5 @@ def compare_stored(
         raise examination.error()
     suites = examination.project.suites if examination.project else ()
     gates = {suite.resolved.name: suite.resolved.gate for suite in suites}
-    compared = compare_sides(before, after, gates, allow_mixed=allow_mixed, pair_suites=True)
-    return compared, changed_steering(history, before.runs, after.runs)
+    compared = compare_sides(base, head, gates, allow_mixed=allow_mixed, pair_suites=True)
+    return compared, report_of_sides(base, head, compared, changes=changed_steering(history, base.runs, head.runs))

@@ -23,7 +23,7 @@ MAX_RUNS = 1_000
 @click.argument("source", required=False, metavar="[RESULTS]", type=click.Path(path_type=Path, exists=True))
 @options.project
 @options.suites
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@options.as_json
 def coverage(*, source: Path | None, project: Path, suites: tuple[str, ...], as_json: bool) -> None:
     """Show which suites used which skills, rules, CLAUDE.md files, sub-agents, MCP servers and hooks.
 
@@ -41,7 +41,4 @@ def coverage(*, source: Path | None, project: Path, suites: tuple[str, ...], as_
         stored = [run for run in history.overview().runs if not suites or run.suite in suites]
         runs = [history.result(run.run_id) for run in stored[:MAX_RUNS]]
     found = covered(runs)
-    if as_json:
-        printing.print_json(found)
-    else:
-        printing.print_table(coverage_view(found))
+    printing.print_table(found, coverage_view(found), as_json=as_json)

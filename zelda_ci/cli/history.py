@@ -1,6 +1,5 @@
 """`zelda history`: one suite over time."""
 
-import os
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,15 +16,13 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.errors import StorageError
 from zelda_ci.files.atomic import read_file
 from zelda_ci.report.builders.nights import nights_view
-from zelda_ci.report.text import visible
 from zelda_ci.storage import codec
 from zelda_ci.storage.history import RunHistory
 
 NIGHTS, RESULTS = "history.json", "zelda-results.json"
-MAX_FILE_BYTES = {RESULTS: 64 << 20, NIGHTS: 16 << 20}
+MAX_FILE_BYTES = 64 << 20
 ROWS = 30
 MAX_NAMED = 5
-MAX_NAME_LENGTH = 100
 
 
 @click.command(epilog="Examples: `zelda history rest-endpoint`; `zelda history rest-endpoint --from artifacts --json`.")
@@ -34,18 +31,12 @@ MAX_NAME_LENGTH = 100
 @click.option(
     "--from",
     "folder",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=options.FOLDER,
     metavar="DIR",
     help="Read unpacked artifacts below this folder in place of the project's runs.",
 )
-@click.option(
-    "--limit",
-    type=options.Whole(1, MAX_NIGHTS),
-    metavar="N",
-    default=ROWS,
-    help=f"Only the newest N rows.  [default: {ROWS}]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@options.limit(ROWS, MAX_NIGHTS)
+@options.as_json
 def history(*, suite: str, project: Path, folder: Path | None, limit: int, as_json: bool) -> None:
     """Show one suite over time.
 
@@ -65,29 +56,23 @@ def history(*, suite: str, project: Path, folder: Path | None, limit: int, as_js
         found = ([stored.result(run.run_id) for run in own if run.batch_id == name] for name in batches)
         nights = [night for each in found if (night := night_of(each))]
     kept = NightlyHistory()
-    by_id = {
-        night.batch_id: night.replace(suites={suite: night.suites[suite]}) for night in nights if suite in night.suites
-    }
+    by_id = {it.batch_id: it.replace(suites={suite: it.suites[suite]}) for it in nights if suite in it.suites}
     for night in sorted(by_id.values(), key=lambda night: (night.at, night.batch_id)):
         kept = watch(with_night(kept, night))
     if not kept.nights:
         raise _nothing(suite, names, folder)
-    if as_json:
-        printing.print_json(kept.replace(nights=kept.nights[-limit:]))
-        return
-    printing.print_table(nights_view(kept, suite, limit))
+    printing.print_table(kept.replace(nights=kept.nights[-limit:]), nights_view(kept, suite, limit), as_json=as_json)
 
 
 def _nothing(suite: str, names: Collection[str], folder: Path | None) -> StorageError:
     """Why there is no row to show."""
+    message, hint = f"There are no results of the suite {suite!r}.", "`zelda list` shows all stored runs."
     if suite in names:
-        message = f"No run of the suite {suite!r} can be shown."
         hint = "Runs that failed, were not judged, or are of an older Zelda (without a fingerprint) are left out."
     elif names:
-        shown = sorted(visible(name, MAX_NAME_LENGTH) for name in names)
-        near = get_close_matches(suite, shown, n=1)
-        guess = f"Did you mean {near[0]}?" if near else f"There are results of {', '.join(shown[:MAX_NAMED])}."
-        message, hint = f"There are no results of the suite {suite!r}. {guess}", "`zelda list` shows all stored runs."
+        near = get_close_matches(suite, names, n=1)
+        guess = f"Did you mean {near[0]}?" if near else f"There are results of {', '.join(sorted(names)[:MAX_NAMED])}."
+        message = f"{message} {guess}"
     elif folder:
         message = f"There are no results of nights or runs below {folder}."
         hint = f"Zelda looks for {NIGHTS} and {RESULTS}: unpack artifacts with `gh run download RUN --dir {folder}`."
@@ -98,18 +83,12 @@ def _nothing(suite: str, names: Collection[str], folder: Path | None) -> Storage
 
 def _of_artifacts(folder: Path) -> Iterator[Night]:
     """Nights of histories, and of results that no history tells of; results come first, for a row knows more."""
-    for name in (RESULTS, NIGHTS):
-        for place, folders, names in os.walk(folder):
-            folders.sort()
-            path = Path(place) / name
-            # Links lead nowhere.
-            if name not in names or path.is_symlink():
-                continue
-            try:
-                data = read_file(path, MAX_FILE_BYTES[name])
-                if name == NIGHTS:
-                    yield from codec.decode(NightlyHistory, data, str(path)).nights
-                elif night := night_of(codec.decode(BatchResult, data, str(path)).runs):
-                    yield night
-            except StorageError as problem:
-                echo(f"Left out: {problem.message}", err=True)
+    for path in (*sorted(folder.rglob(RESULTS)), *sorted(folder.rglob(NIGHTS))):
+        try:
+            data = read_file(path, MAX_FILE_BYTES)
+            if path.name == NIGHTS:
+                yield from codec.decode(NightlyHistory, data, str(path)).nights
+            elif night := night_of(codec.decode(BatchResult, data, str(path)).runs):
+                yield night
+        except StorageError as problem:
+            echo(f"Left out: {problem.message}", err=True)

@@ -1,7 +1,6 @@
 """`zelda merge`, and the shards whose parts it puts together."""
 
 import os
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,12 +12,10 @@ from zelda_ci.app import Invocation
 from zelda_ci.cli import options, reporters
 from zelda_ci.cli.output import echo, typed_path
 from zelda_ci.cli.reporters import Reporting, RunReport
-from zelda_ci.config.environment import EnvironmentSettings, read_environment
-from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import empty_batch
 from zelda_ci.domain.shards import ShardOf, ShardPart
-from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, StorageError
+from zelda_ci.errors import EXIT_INTERRUPTED, StorageError
 from zelda_ci.github.revisions import tree_in
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.parts import FOLDER, parts_in, write_part
@@ -41,10 +38,10 @@ from zelda_ci.workspace.git import read_commit
     "in the folder parts, `zelda merge parts`. Exit codes: those of `zelda run`; 2 also where a part is missing, "
     "doubled or of another run."
 )
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR")
+@click.argument("folder", type=options.FOLDER, metavar="DIR")
 @options.project
 @reporters.options
-def merge(*, folder: Path, project: Path) -> int:
+def merge(*, folder: Path, project: Path, reporting: Reporting) -> int:
     """Put the parts of a run that several machines shared together, and report it as one run.
 
     DIR holds the files zelda-shard-*.zip that shards (`zelda run --shard 1/4`) have left on each machine, in any
@@ -54,31 +51,15 @@ def merge(*, folder: Path, project: Path) -> int:
     Every shard must be there once, and all must have made the same plan. Otherwise nothing is merged, the message
     names what is wrong, and the exit code is 2.
     """
-    reporting = reporters.chosen().within(Path())
-    loaded, settings = app.load(project), read_environment(os.environ)
+    loaded = app.load(project)
+    report = RunReport(reporting, loaded.results_dir, loaded.root.name)
     parts = fitting(parts_in(folder))
-    planned, (commit, _) = parts[0].part.plan.commit, _tested(loaded, settings)
-    if planned and commit and commit != planned:
-        message = f"The parts are of the commit {planned[:12]}, and {commit[:12]} is checked out."
+    planned, found = parts[0].part.plan.commit, anyio.run(read_commit, loaded.root, os.environ)
+    if planned and found and found[0] != planned:
+        message = f"The parts are of the commit {planned[:12]}, and {found[0][:12]} is checked out."
         hint = "Check out the same commit where the parts are merged, or give their folder alone."
         raise StorageError(message, hint=hint, code="OTHER_COMMIT")
-    return RunReport(reporting, loaded).show(bring_in(parts, loaded.results_dir), stored_in(parts))
-
-
-def _tested(loaded: LoadedProject, settings: EnvironmentSettings) -> tuple[str | None, str | None]:
-    """Commit and tree; outside git neither."""
-    found = anyio.run(read_commit, loaded.root, settings.environ)
-    return (found[0], tree_in(found[1])) if found else (None, None)
-
-
-def check_shard(reporting: Reporting, excluded: Mapping[str, bool]) -> None:
-    """Refuse what a shard cannot be asked for: options that were given of those that exclude it, and reports."""
-    if option := next((name for name, given in excluded.items() if given), None):
-        hint = "Every shard must see the same suites and the same commit."
-        raise ConfigError(f"--shard and --{option} exclude each other.", hint=hint, code="USAGE")
-    if reporting.printed or reporting.files:
-        hint = "Give --json, --reporter and --report to `zelda merge`."
-        raise ConfigError("A shard reports nothing to programs: it knows a part only.", hint=hint, code="USAGE")
+    return report.show(bring_in(parts, loaded.results_dir), stored_in(parts))
 
 
 def run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty: bool) -> int:
@@ -89,12 +70,12 @@ def run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty:
     loaded, environ = whole.loaded, whole.settings.environ
     with report.progress() as emit:
         whole = whole if is_empty else whole.with_stored()
-        commit, tree = _tested(loaded, whole.settings)
+        found = anyio.run(read_commit, loaded.root, environ)
         order, replayed = whole.order, whole.order.replay is not None
         facts = PlanFacts(
             suites=() if is_empty else whole.masked,
-            commit=commit,
-            tree=tree,
+            commit=found and found[0],
+            tree=found and tree_in(found[1]),
             base=order.against.ref if order.against else None,
             sides=2 if order.against else 0,
             stored=order.stored,

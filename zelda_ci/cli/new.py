@@ -16,7 +16,6 @@ from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.errors import ConfigError
 from zelda_ci.pipeline.survey import Survey
-from zelda_ci.report.text import visible
 
 NAME = re.compile(r"(?:[\w.-]+/)*[\w][\w.-]*")
 
@@ -32,11 +31,10 @@ def new(*, name: str, skill: str | None, rule: str | None, project: Path) -> Non
     NAME is the suite's name, with folders if you like: `api/health` becomes zelda/api/test-health.yaml. With --skill or
     --rule, the task is one for which the skill is needed or to which the rule applies, as far as its file says.
     """
-    if skill and rule:
-        raise ConfigError("--skill and --rule exclude each other.", hint="Give one of them.", code="USAGE")
+    options.exclusive(skill=skill, rule=rule)
     if not NAME.fullmatch(name) or ".." in name.split("/"):
         hint = "Take letters, digits, - and _, with folders before a slash: api/health."
-        raise ConfigError(f"{visible(name)} is no name of a suite.", hint=hint, code="USAGE")
+        raise ConfigError(f"{name} is no name of a suite.", hint=hint, code="USAGE")
     found = surveyed(project, read_environment(os.environ))
     item = _item(found, skill or rule or "", is_rule=rule is not None) if skill or rule else None
     suite = scaffold.first_suite(item, found.files, found.folder)
@@ -46,24 +44,17 @@ def new(*, name: str, skill: str | None, rule: str | None, project: Path) -> Non
         raise ConfigError(f"{draft.file} exists already.", hint="Choose another name.", code="INIT_WOULD_OVERWRITE")
     scaffold.write([draft])
     echo(f"wrote {draft.file}{f', about {suite.about}' if suite.about else ''}")
-    there = os.path.relpath(found.root)
-    echo(
-        f"Next: make its prompt and criteria yours, then `zelda run {name}{'' if there == '.' else ' --project DIR'}`."
-    )
+    echo(f"Next: make its prompt and criteria yours, then `zelda run {name}`.")
 
 
 def _item(found: Survey, name: str, *, is_rule: bool) -> ManifestItem:
     kinds = (ItemKind.RULE, ItemKind.MEMORY) if is_rule else (ItemKind.SKILL, ItemKind.AGENT)
     usable = [item for item in found.items if item.kind in kinds and not item.problem and not item.shadowed]
-    names = {_called(item): item for item in reversed(usable)}
-    by_path = {scaffold.seen_from(found.folder, item.file): item for item in usable}
-    if item := names.get(name) or by_path.get(name):
+    short = {item.name.removesuffix(".md").rpartition("/")[2] if is_rule else item.name: item for item in usable[::-1]}
+    if item := short.get(name) or next(
+        (it for it in usable if scaffold.seen_from(found.folder, it.file) == name), None
+    ):
         return item
-    near = nearest(name, list(names))
-    word = "rule" if is_rule else "skill"
-    there = f"Did you mean {near}?" if near else f"There are {', '.join(map(visible, sorted(names))) or 'none'}."
-    raise ConfigError(f"There is no {word} {visible(name)}.", hint=there, code="USAGE")
-
-
-def _called(item: ManifestItem) -> str:
-    return item.name.removesuffix(".md").rpartition("/")[2] if item.is_followed else item.name
+    near = nearest(name, list(short))
+    there = f"Did you mean {near}?" if near else f"There are {', '.join(sorted(short)) or 'none'}."
+    raise ConfigError(f"There is no {'rule' if is_rule else 'skill'} {name}.", hint=there, code="USAGE")

@@ -27,11 +27,11 @@ DAYS = 30
 @options.project
 @click.option(
     "--before",
-    type=options.moment,
+    type=options.MOMENT,
     help=f"Runs that ended before a date (2026-02-13, in UTC) or a period ago (7d, 24h).  [default: {DAYS}d]",
 )
 @click.option(
-    "--keep", type=options.Whole(min=0), metavar="N", default=1, show_default=True, help="Newest batches that stay."
+    "--keep", type=options.whole(0), metavar="N", default=1, show_default=True, help="Newest batches that stay."
 )
 @click.option("--yes", is_flag=True, help="Remove them; otherwise it is only said what would go.")
 def prune(*, project: Path, before: datetime | None, keep: int, yes: bool) -> None:

@@ -1,20 +1,21 @@
 """`zelda rejudge`: stored runs before the judge again."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from zelda_ci import app
-from zelda_ci.cli import completion, options, printing
+from zelda_ci.cli import completion, options
 from zelda_ci.cli.reporters import Reporting, RunReport
 from zelda_ci.config.environment import read_environment
 from zelda_ci.config.project import results_folder
 from zelda_ci.errors import ZeldaError
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.report.model import Detail
-from zelda_ci.storage import references
 from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.references import find_runs
 
 
 @click.command(
@@ -23,9 +24,9 @@ from zelda_ci.storage.history import RunHistory
 )
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=completion.runs)
 @options.project
-@options.order("rejudge")
+@options.overrides("rejudge")
 @options.no_check
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@options.as_json
 def rejudge(order: RunOrder, *, runs: tuple[str, ...], project: Path, as_json: bool) -> int:
     """Judge stored runs again, without a new session.
 
@@ -36,16 +37,13 @@ def rejudge(order: RunOrder, *, runs: tuple[str, ...], project: Path, as_json: b
     The judge needs ANTHROPIC_API_KEY or another credential, or PORTKEY_API_KEY if a gateway is configured, and costs
     money. The smallest request shows first whether it answers.
     """
-    loaded = app.load(project, _suites(project, runs))
-    with printing.progress(as_json=as_json) as emit:
-        batch = app.rejudge(loaded, runs, order.overrides, read_environment(os.environ), emit, check=order.check)
-    return RunReport(Reporting(Detail.FULL, "json" if as_json else None), loaded).show(batch, {})
-
-
-def _suites(project: Path, runs: tuple[str, ...]) -> list[str]:
-    """Of which suites the runs are: others may be broken by now. Whatever is wrong is told where the runs are read."""
-    try:
+    suites = []
+    # Others may be broken by now. Whatever is wrong is told where the runs are read.
+    with suppress(ZeldaError):
         history = RunHistory(results_folder(project))
-        return [history.result(run_id).suite for name in runs for run_id in references.find_runs(history, name)]
-    except ZeldaError:
-        return []
+        suites = [history.result(run_id).suite for name in runs for run_id in find_runs(history, name)]
+    loaded = app.load(project, suites)
+    report = RunReport(Reporting(Detail.FULL, "json" if as_json else None), loaded.results_dir)
+    with report.progress() as emit:
+        batch = app.rejudge(loaded, runs, order.overrides, read_environment(os.environ), emit, check=order.check)
+    return report.show(batch, {})

@@ -1,6 +1,7 @@
 """`zelda run`: suites in, results and a report out."""
 
 import os
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -11,27 +12,29 @@ import click
 from zelda_ci.app import Invocation
 from zelda_ci.cli import merge, options, printing, reporters
 from zelda_ci.cli.choosing import load, only_changed, run_projects
-from zelda_ci.cli.options import OF_ORDER
-from zelda_ci.cli.reporters import RunReport
+from zelda_ci.cli.options import of_order
+from zelda_ci.cli.reporters import Reporting, RunReport
 from zelda_ci.cli.watch import watch
 from zelda_ci.config.environment import read_environment
 from zelda_ci.domain.run import BatchResult, empty_batch
-from zelda_ci.domain.shards import ShardOf
+from zelda_ci.domain.shards import ShardOf, shard_of
+from zelda_ci.errors import ConfigError
 from zelda_ci.pipeline.invocation import RunOrder
+from zelda_ci.report import terminal
+from zelda_ci.report.builders.arms import forecast_lines, forecast_table
+from zelda_ci.report.terminal.pages import print_forecast
 from zelda_ci.workspace.base_commit import BaseOrder
 
 # A session mostly waits for the model: two processors carry more, and the lowest rate limits this many.
 JOBS = 4
-FOLDER = click.Path(path_type=Path, file_okay=False)
+CASSETTES = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command(
     epilog="Examples: `zelda run` runs every suite; `zelda run rest-endpoint --trials 3` runs one three times; "
     "`zelda run 'api/*' -x` runs those of a folder; `zelda run --last-failed`."
 )
-@click.argument("names", **options.NAMES, **OF_ORDER)
-@options.project
-@click.option("--tag", "tags", **options.TAGS, **OF_ORDER)
+@options.tested("run")
 @click.option("--grep", metavar="PATTERN", help="Only suites whose name, description, prompt or criteria match.")
 @click.option("--last-failed", is_flag=True, help="Only suites that did not pass when they were last run.")
 @click.option(
@@ -41,42 +44,33 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 )
 @click.option("--all", "run_all", is_flag=True, help="All suites, whatever --changed-since says.")
 @click.option("--all-projects", is_flag=True, help="Run every project in the folder and below, one after the other.")
-@click.option(
+@of_order(
     "--jobs",
-    type=options.Whole(min=1),
+    type=options.whole(1),
     default=JOBS,
     envvar="ZELDA_JOBS",
     show_default=True,
     help="Sessions in parallel; ZELDA_JOBS is the same.",
-    **OF_ORDER,
 )
-@click.option(
-    "--record", type=FOLDER, metavar="DIR", help="Record the model's responses as cassettes in this folder.", **OF_ORDER
+@of_order("--record", type=CASSETTES, metavar="DIR", help="Record the model's responses as cassettes in this folder.")
+@of_order(
+    "--replay", type=CASSETTES, metavar="DIR", help="Replay the model's responses from this folder: no key, no network."
 )
-@click.option(
-    "--replay",
-    type=FOLDER,
-    metavar="DIR",
-    help="Replay the model's responses from this folder: no key, no network.",
-    **OF_ORDER,
-)
-@click.option(
+@of_order(
     "--against",
     type=BaseOrder,
     metavar="REF",
     help="Compare with this commit, branch or tag, such as main or HEAD~1: a few trials of your files, and where they "
     "look worse, more of both, side by side.",
-    **OF_ORDER,
 )
-@click.option(
+@of_order(
     "--budget-usd",
-    type=options.Amount(min=0, min_open=True),
+    type=options.Allowed(options.amount, "amount"),
     help="Most that the whole invocation may cost, judges included; what is under way may finish.",
-    **OF_ORDER,
 )
 @click.option(
     "--shard",
-    type=options.shard,
+    type=options.Allowed(shard_of, "shard"),
     metavar="I/N",
     help="Run this part of the suites only, as 2/4, and leave it as a file under .zelda/shards/ for `zelda merge`.",
 )
@@ -85,12 +79,18 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     is_flag=True,
     help="Only say what would run and what it may cost, from stored trials; needs no key. With --json for programs.",
 )
-@click.option("-x", "--fail-fast", is_flag=True, help="Begin nothing more once a run did not pass: --max-failures 1.")
-@click.option(
+@of_order(
+    "-x",
+    "--fail-fast",
+    "max_failures",
+    flag_value=1,
+    type=int,
+    help="The same as --max-failures 1.",
+)
+@of_order(
     "--max-failures",
-    type=options.Whole(min=1),
+    type=options.whole(1),
     help="Begin nothing more once so many runs did not pass; what is under way finishes, and the rest is named.",
-    **OF_ORDER,
 )
 @click.option(
     "--watch",
@@ -99,17 +99,10 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     help="Run again after each save what it can concern, --against the last commit if nothing else is named. Each save "
     "spends money: see --budget-usd.",
 )
-@click.option(
-    "--yes",
-    "despite_failing",
-    is_flag=True,
-    help="Also run suites whose build or tests fail before any session.",
-    **OF_ORDER,
+@of_order(
+    "--yes", "despite_failing", is_flag=True, help="Also run suites whose build or tests fail before any session."
 )
-@options.order("run")
-@options.unsafe
 @options.no_check
-@options.commit
 @reporters.options
 @click.option("-v", "--steps", is_flag=True, help="Show what sessions say and do as it happens, a line each.")
 def run(  # noqa: PLR0913 - its options
@@ -123,9 +116,8 @@ def run(  # noqa: PLR0913 - its options
     all_projects: bool,
     shard: ShardOf | None,
     dry_run: bool,
-    fail_fast: bool,
     is_watching: bool,
-    steps: bool,
+    reporting: Reporting,
 ) -> int:
     """Run suites, each in a real Claude Code session, and print a report.
 
@@ -141,39 +133,52 @@ def run(  # noqa: PLR0913 - its options
         against = order.against or BaseOrder(options.LAST)
         order, changed_since = replace(order, against=against), changed_since or against.ref
     since = None if run_all else changed_since
-    reporting = reporters.chosen(steps=steps)
-    order = replace(order, max_failures=1) if fail_fast else order
     settings = read_environment(os.environ)
     if shard:
+        # Every shard must see the same suites and the same commit; it knows a part only, and `zelda merge` reports all.
         apart = {"all-projects": all_projects, "last-failed": last_failed, "dry-run": dry_run}
-        merge.check_shard(reporting, {**apart, "commit": not order.working_tree})
-        # Every shard must see the same files: a commit has them on all machines.
+        apart |= {"commit": not order.working_tree, "reporter": bool(reporting.printed or reporting.files)}
+        for name, given in apart.items():
+            options.exclusive(shard=shard, **{name: given})
         order = replace(order, working_tree=False)
     nothing = empty_batch(datetime.now(UTC))
 
     def run_project(whole: Invocation) -> tuple[int, BatchResult]:
-        report = RunReport(reporting.within(whole.loaded.root if all_projects else Path()), whole.loaded)
+        loaded = whole.loaded
+        folder = loaded.root if all_projects else Path()
+        report = RunReport(reporting, loaded.results_dir, loaded.root.name, folder=folder)
         invocation = only_changed(whole, since)
         if invocation and not dry_run:
             printing.ask_about_isolation(invocation)
         if shard:
             return merge.run_shard(invocation or whole, shard, report, is_empty=invocation is None), nothing
-        if invocation and dry_run:
-            with report.progress():
-                forecast = invocation.with_stored().forecast()
-            printing.print_forecast(forecast, as_json=reporting.printed == "json")
         if invocation is None or dry_run:
+            if invocation:
+                _print_forecast(invocation, as_json=reporting.printed == "json")
             return 0 if dry_run else report.show(nothing, {}), nothing
         with report.progress() as emit:
             counted = invocation.with_stored()
             batch = counted.run(emit)
         return report.show(batch, counted.order.stored), batch
 
+    chosen = partial(load, order=order, settings=settings, grep=grep, failed=last_failed)
+
     def once() -> int:
-        chosen = partial(load, order=order, settings=settings, grep=grep, failed=last_failed)
         if not all_projects:
             return run_project(chosen(project))[0]
-        reporting.check_several()
+        if reporting.printed == "junit" or any(file.is_absolute() for _, file in reporting.files):
+            hint = "Give files by relative paths: each project writes its own below its folder."
+            raise ConfigError("Several projects cannot write one report.", hint=hint, code="USAGE")
         return run_projects(project, chosen, run_project, quiet=bool(reporting.printed))
 
     return watch(project, once) if is_watching else once()
+
+
+def _print_forecast(invocation: Invocation, *, as_json: bool) -> None:
+    """Print what would run and what it may cost."""
+    forecast = invocation.with_stored().forecast()
+    if as_json:
+        printing.print_json(forecast)
+    else:
+        console = terminal.open_console(sys.stdout)
+        print_forecast(console, forecast_table(forecast), [*forecast_lines(forecast)])

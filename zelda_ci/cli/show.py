@@ -7,19 +7,20 @@ import click
 
 from zelda_ci.cli import completion, options, printing
 from zelda_ci.cli.output import echo
-from zelda_ci.compare.gate import missed_minimums
+from zelda_ci.cli.reporters import Reporting, RunReport
 from zelda_ci.config.project import results_folder
 from zelda_ci.domain.run import batch_of
 from zelda_ci.errors import ConfigError
 from zelda_ci.pipeline.comparing import kept_comparison
-from zelda_ci.pipeline.html_report import report_of_arms
+from zelda_ci.pipeline.html_report import report_alone, report_of_arms
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.summary import report_view, stored_run_view
+from zelda_ci.report.builders.summary import stored_run_view
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
+from zelda_ci.report.model import Detail
 from zelda_ci.report.terminal.layout import print_lines
 from zelda_ci.report.terminal.pages import print_run
-from zelda_ci.storage import references
 from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.references import LATEST, find_runs
 
 
 @click.command(
@@ -38,38 +39,29 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
     run, `latest~1` the one before, `latest:SUITE` the newest of a suite. `zelda list` shows all. Without RUN, the
     newest batch is shown; of a batch of `zelda run --against REF`, its comparison, too.
     """
-    if as_json + transcript + patch > 1:
-        hint = "Give one of them."
-        raise ConfigError("--json, --transcript and --patch exclude each other.", hint=hint, code="USAGE")
+    options.exclusive(json=as_json, transcript=transcript, patch=patch)
     results_dir = results_folder(project)
     history = RunHistory(results_dir)
     newest = [each.batch_id for each in history.overview().runs[:1]] if run is None else []
-    run_id, *others = run_ids = references.find_runs(history, run or "".join(newest) or references.LATEST)
+    run_id, *others = run_ids = find_runs(history, run or "".join(newest) or LATEST)
     if others and (transcript or patch):
         hint = f"Give one of its runs: {', '.join(run_ids)}."
         message = f"A batch of {len(run_ids)} runs has no single transcript or patch."
         raise ConfigError(message, hint=hint, code="USAGE")
+    console = terminal.open_console(sys.stdout)
     if transcript:
-        print_lines(terminal.open_console(sys.stdout), transcript_lines(history.transcript(run_id)))
+        print_lines(console, transcript_lines(history.transcript(run_id)))
     elif patch:
         _show_patch(history.patch(run_id), run_id)
     elif others:
         batch = batch_of([history.result(each) for each in run_ids])
         made = kept_comparison(results_dir, batch.batch_id)
-        batch = made[0] if made else batch
-        if as_json:
-            printing.print_json(batch)
-            return
-        files = {each.run_id: printing.run_files(results_dir, each.run_id) for each in batch.runs}
-        view = report_view(batch, files, missed_minimums(batch.runs))
-        terminal.print_report(terminal.open_console(sys.stdout), view)
-        if made:
-            printing.print_sides(report_of_arms(*made), whole=False)
+        reporting = Reporting(Detail.FULL, "json" if as_json else None)
+        RunReport(reporting, results_dir).print(report_of_arms(*made) if made else report_alone(batch))
     elif as_json:
         printing.print_json(history.result(run_id))
     else:
-        files_of_run = printing.run_files(results_dir, run_id)
-        print_run(terminal.open_console(sys.stdout), stored_run_view(history.result(run_id), files_of_run))
+        print_run(console, stored_run_view(history.result(run_id), printing.run_files(results_dir, run_id)))
 
 
 def _show_patch(patch: bytes, run_id: str) -> None:

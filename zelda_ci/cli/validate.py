@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.pipeline.settling import settled
-from zelda_ci.report.text import sentence
+from zelda_ci.report.text import inert, sentence
 
 MAX_VALUE_LENGTH = 48
 MEASURED = "measured only: no criterion is judged and no build or test is run, so it can neither pass nor fail"
@@ -30,7 +31,7 @@ MEASURED = "measured only: no criterion is judged and no build or test is run, s
 @click.argument("names", **options.NAMES)
 @options.project
 @click.option("--settings", "whole", is_flag=True, help="Show every setting of each suite, and where it comes from.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, problems included.")
+@options.as_json
 def validate(*, names: tuple[str, ...], project: Path, whole: bool, as_json: bool) -> None:
     """Check every file, and show what each suite asks for, in a line.
 
@@ -41,74 +42,69 @@ def validate(*, names: tuple[str, ...], project: Path, whole: bool, as_json: boo
     loaded = examination.project
     if loaded is None:
         if as_json:
-            keys = ("file", "line", "column", "message")
-            problems = [
-                {key: value for key in keys if (value := getattr(it, key)) is not None} for it in examination.problems
-            ]
-            echo_raw(json.dumps({"schemaVersion": 1, "valid": False, "problems": problems}, indent=2))
+            problems = [{key: it for key, it in vars(each).items() if it is not None} for each in examination.problems]
+            _print_json(valid=False, problems=problems)
         raise examination.error()
     # As a run would have them here.
     suites = settled(loaded.root, select(loaded.suites, names, (), loaded.notices), os.environ)
     if as_json:
-        told = {
-            "schemaVersion": 1,
-            "valid": True,
-            "project": str(loaded.root),
-            "testDir": loaded.config.test_dir,
-            "resultsDir": loaded.config.results_dir,
-            "suites": [
-                {
-                    "config": suite.resolved.model_dump(mode="json", by_alias=True, exclude_none=True),
-                    "measured": _only_measures(suite.resolved),
-                    "origins": {key: str(origin) for key, origin in suite.provenance.items()},
-                }
-                for suite in suites
-            ],
-        }
-        echo_raw(json.dumps(told, indent=2))
+        described = [
+            {
+                "config": suite.resolved.model_dump(mode="json", by_alias=True, exclude_none=True),
+                "measured": _only_measures(suite.resolved),
+                "origins": {key: str(origin) for key, origin in suite.provenance.items()},
+            }
+            for suite in suites
+        ]
+        folders = {"testDir": loaded.config.test_dir, "resultsDir": loaded.config.results_dir}
+        _print_json(valid=True, project=str(loaded.root), **folders, suites=described)
         return
     for notice in loaded.notices:
         echo(f"warning: {sentence(notice)}", err=True)
     console = Console(highlight=False, soft_wrap=True)
-    name_width = max((cell_len(suite.resolved.name) for suite in suites), default=0)
-    for suite in suites:
-        name = Text(suite.resolved.name, "bold")
-        name.pad_right(name_width - name.cell_len)
-        asked = _asked(suite)
-        file = Text(suite.resolved.file, "dim")
-        console.print(name, Text(asked, "yellow" if asked is MEASURED else ""), file, sep="  ")
-        if whole:
-            _print_settings(console, suite)
+    lines = [((suite.resolved.name, "bold"), (suite.resolved.file, "dim"), _asked(suite)) for suite in suites]
+    if whole:
+        for suite, line in zip(suites, lines, strict=True):
+            _print_rows(console, [line])
+            # The file stands above.
+            values = ((key, value) for key, value in entries(suite.resolved) if key != "file")
+            _print_rows(console, [_setting(key, value, suite.provenance[key]) for key, value in values])
+            console.print()
+    else:
+        _print_rows(console, lines)
     count = "1 suite is" if len(suites) == 1 else f"{len(suites)} suites are"
     more = "" if whole else " `zelda validate --settings` shows every setting and where it comes from."
     console.print(Text(f"{count} valid.", "green") + Text(more, "dim"))
 
 
-def _asked(loaded: LoadedSuite) -> str:
+def _print_json(**told: Any) -> None:
+    echo_raw(json.dumps({"schemaVersion": 1, **told}, indent=2))
+
+
+def _print_rows(console: Console, rows: Sequence[Sequence[tuple[str, str]]]) -> None:
+    """Print rows of texts and their styles, all but the last as wide as the widest that stands there."""
+    widths = [max(cell_len(text) for text, _ in column) for column in zip(*rows, strict=True)][:-1]
+    for row in rows:
+        line = Text()
+        for (text, style), width in zip(row, [*widths, 0], strict=True):
+            line.append(inert(text), style).append(" " * (width and width - cell_len(text) + 2))
+        console.print(line)
+
+
+def _asked(loaded: LoadedSuite) -> tuple[str, str]:
     """What decides over a suite's runs, or why it has none."""
     suite = loaded.resolved
     if loaded.skip:
-        return f"skipped: {sentence(loaded.skip, 60)}"
+        return f"skipped: {sentence(loaded.skip, 60)}", ""
     if _only_measures(suite):
-        return MEASURED
+        return MEASURED, "yellow"
     commands = [word for word in ("build", "test") if getattr(suite, f"{word}_command")]
     criteria = [format_count(len(suite.criteria), "criterion", "criteria")] if suite.criteria else []
-    return ", ".join([*criteria, *commands])
+    return ", ".join([*criteria, *commands]), ""
 
 
-def _print_settings(console: Console, suite: LoadedSuite) -> None:
-    # The file stands above.
-    rows = [(key, _shown(value), suite.provenance[key]) for key, value in entries(suite.resolved) if key != "file"]
-    label, width = max(len(key) for key, _, _ in rows), max(len(value) for _, value, _ in rows)
-    for key, value, origin in rows:
-        style = "dim" if origin == DEFAULT else ""
-        line = (f"  {key:{label}}", "cyan"), (f"  {value:{width}}", style), (f"  {origin}", "dim")
-        console.print(Text.assemble(*line))
-    console.print()
-
-
-def _shown(value: Any) -> str:
-    """A value on one line: `-` where nothing is set."""
+def _setting(key: str, value: Any, origin: object) -> tuple[tuple[str, str], ...]:
+    """A setting on one line: `-` where nothing is set."""
     match value:
         case bool():
             text = str(value).lower()
@@ -120,7 +116,8 @@ def _shown(value: Any) -> str:
             text = ", ".join(map(str, value))
         case _:
             text = "" if value is None else str(value)
-    return sentence(text, MAX_VALUE_LENGTH) or "-"
+    style = "dim" if origin == DEFAULT else ""
+    return (f"  {key}", "cyan"), (sentence(text, MAX_VALUE_LENGTH) or "-", style), (str(origin), "dim")
 
 
 def _only_measures(suite: ResolvedSuite) -> bool:

@@ -14,16 +14,21 @@ __all__ = ["LiveProgress", "PlainProgress", "is_plain", "open_console", "print_r
 
 
 def progress(
-    console: Console, *, plain: bool, suites: FinishedSuites | None = None, quiet: bool = False, steps: bool = False
+    console: Console,
+    *,
+    plain: bool = False,
+    suites: FinishedSuites | None = None,
+    quiet: bool = False,
+    steps: bool = False,
 ) -> AbstractContextManager[Emit]:
     """The sink that shows events on the console while it is entered.
 
     Args:
         console: Where.
-        plain: Whether lines cannot be redrawn.
+        plain: Whether nothing is redrawn, also where it could be.
         suites: Prints suites as soon as they are over; without it, each run is announced in a line.
         quiet: Show no progress: only suites and warnings.
         steps: Also show what sessions do, a line each.
     """
-    sink = QuietProgress if quiet else PlainProgress if plain else LiveProgress
+    sink = QuietProgress if quiet else PlainProgress if plain or is_plain(console) else LiveProgress
     return sink(console, suites=suites, steps=steps)
