@@ -16,8 +16,8 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1434,
-    "zelda_ci/ci": 5806,
-    "zelda_ci/cli": 2858,
+    "zelda_ci/ci": 5807,
+    "zelda_ci/cli": 2521,
     "zelda_ci/compare": 2420,
     "zelda_ci/config": 2491,
     "zelda_ci/domain": 3870,
@@ -29,7 +29,7 @@ CEILINGS = {
     "zelda_ci/model_proxy": 4242,
     "zelda_ci/pipeline": 6142,
     "zelda_ci/process": 646,
-    "zelda_ci/report": 8133,
+    "zelda_ci/report": 8138,
     "zelda_ci/sandbox": 2964,
     "zelda_ci/selection": 582,
     "zelda_ci/storage": 1551,

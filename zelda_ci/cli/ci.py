@@ -17,8 +17,8 @@ UNEXPECTED = "Zelda failed unexpectedly; the end of the log has the details"
 
 
 @click.command(
-    epilog=f"A whole workflow: {PAGES_URL}/examples/zelda.yml. Exit codes: 0 the gate passes, or there was nothing to "
-    "do or judge; 1 it does not pass; 2 Zelda could not do its work (a missing key, no suites, a broken session, a "
+    epilog=f"{PAGES_URL}/examples/zelda.yml is a whole workflow. Exit codes: 0 the gate passes, or there was nothing "
+    "to do or judge; 1 it does not pass; 2 Zelda could not do its work (a missing key, no suites, a broken session, a "
     "criterion without a verdict); 130 cancelled."
 )
 def ci() -> int:

@@ -20,7 +20,7 @@ from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.workspace.base_commit import BaseOrder
 
 
-class Allowed(click.ParamType[Any]):
+class OptionType(click.ParamType[Any]):
     """What a reader makes of a text; its ValueError says what is allowed."""
 
     def __init__(self, read: Callable[[str], Any], name: str) -> None:
@@ -34,7 +34,7 @@ class Allowed(click.ParamType[Any]):
             self.fail(f"{value!r} cannot be used: {wrong}.", param, ctx)
 
 
-def whole(least: int, most: int = 10**9) -> Allowed:
+def whole(least: int, most: int = 10**9) -> OptionType:
     """A whole number, spelled as in the files, which do not know `1_000`."""
 
     def read(text: str) -> int:
@@ -43,7 +43,7 @@ def whole(least: int, most: int = 10**9) -> Allowed:
             raise ValueError(f"allowed are whole numbers from {least} to {most:,}")
         return number
 
-    return Allowed(read, "number")
+    return OptionType(read, "number")
 
 
 def amount(text: str) -> float:
@@ -77,7 +77,7 @@ def together(*options: Decorator) -> Decorator:
     return lambda function: reduce(lambda inner, option: option(inner), reversed(options), function)
 
 
-MOMENT = Allowed(moment, "time")
+MOMENT = OptionType(moment, "time")
 FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 NAMES: dict[str, Any] = {"nargs": -1, "metavar": "[SUITE]...", "shell_complete": completion.suites}
 

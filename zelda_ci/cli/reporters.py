@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from zelda_ci.cli.options import Allowed, check_folder, exclusive, together
+from zelda_ci.cli.options import OptionType, check_folder, exclusive, together
 from zelda_ci.cli.options import as_json as json_option
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.cli.printing import json_of, print_gate, print_sides, run_files
@@ -70,7 +70,7 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
         report: Path | None,
         reporters: tuple[tuple[str, Path | None], ...],
         steps: bool = False,
-        **others: Any,
+        **others: object,
     ) -> Any:
         verbose = bool(click.get_current_context().find_root().params.get("verbose"))
         exclusive(quiet=quiet, verbose=verbose)
@@ -87,7 +87,7 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--reporter",
             "reporters",
-            type=Allowed(_reporter, "format"),
+            type=OptionType(_reporter, "format"),
             multiple=True,
             metavar="|".join(FORMATS),
             help="Report as JSON or JUnit XML to standard output; json=FILE and junit=FILE write a file beside what is "

@@ -65,12 +65,12 @@ CASSETTES = click.Path(path_type=Path, file_okay=False)
 )
 @of_order(
     "--budget-usd",
-    type=options.Allowed(options.amount, "amount"),
+    type=options.OptionType(options.amount, "amount"),
     help="Most that the whole invocation may cost, judges included; what is under way may finish.",
 )
 @click.option(
     "--shard",
-    type=options.Allowed(shard_of, "shard"),
+    type=options.OptionType(shard_of, "shard"),
     metavar="I/N",
     help="Run this part of the suites only, as 2/4, and leave it as a file under .zelda/shards/ for `zelda merge`.",
 )

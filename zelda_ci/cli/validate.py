@@ -43,7 +43,7 @@ def validate(*, names: tuple[str, ...], project: Path, whole: bool, as_json: boo
     if loaded is None:
         if as_json:
             problems = [{key: it for key, it in vars(each).items() if it is not None} for each in examination.problems]
-            _print_json(valid=False, problems=problems)
+            _print_json({"valid": False, "problems": problems})
         raise examination.error()
     # As a run would have them here.
     suites = settled(loaded.root, select(loaded.suites, names, (), loaded.notices), os.environ)
@@ -57,7 +57,7 @@ def validate(*, names: tuple[str, ...], project: Path, whole: bool, as_json: boo
             for suite in suites
         ]
         folders = {"testDir": loaded.config.test_dir, "resultsDir": loaded.config.results_dir}
-        _print_json(valid=True, project=str(loaded.root), **folders, suites=described)
+        _print_json({"valid": True, "project": str(loaded.root), **folders, "suites": described})
         return
     for notice in loaded.notices:
         echo(f"warning: {sentence(notice)}", err=True)
@@ -77,7 +77,7 @@ def validate(*, names: tuple[str, ...], project: Path, whole: bool, as_json: boo
     console.print(Text(f"{count} valid.", "green") + Text(more, "dim"))
 
 
-def _print_json(**told: Any) -> None:
+def _print_json(told: dict[str, Any]) -> None:
     echo_raw(json.dumps({"schemaVersion": 1, **told}, indent=2))
 
 
