@@ -17,7 +17,7 @@ SLACK = 0.1
 CEILINGS = {
     "zelda_ci": 1434,
     "zelda_ci/ci": 5807,
-    "zelda_ci/cli": 2521,
+    "zelda_ci/cli": 2249,
     "zelda_ci/compare": 2420,
     "zelda_ci/config": 2491,
     "zelda_ci/domain": 3870,

@@ -12,9 +12,8 @@ from typing import Any, TextIO
 import click
 from click.shell_completion import shell_complete
 
-from zelda_ci.cli import debug_log
 from zelda_ci.cli.commands import zelda
-from zelda_ci.cli.output import echo, print_error
+from zelda_ci.cli.output import echo, explain, keep, listen, print_error
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
 
 # What writing means where the reader (head, less) has gone: nothing is wrong, and nothing more can be said.
@@ -98,7 +97,7 @@ def _run_command(argv: list[str]) -> int:
         # What nohup has set to be ignored stays so.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
-    debug_log.listen()
+    listen()
     if instruction := os.environ.get("_ZELDA_COMPLETE"):
         return shell_complete(zelda, {}, "zelda", "_ZELDA_COMPLETE", instruction)
     # An option of `zelda` itself, which people type after the command as well.
@@ -133,16 +132,13 @@ def _print_failure(exc: BaseException) -> None:
             exc.show(shown := io.StringIO())
             echo(shown.getvalue(), nl=False, err=True)
         case ZeldaError():
-            debug_log.explain(exc)
-        case BaseExceptionGroup():
-            for inner in exc.exceptions:
-                _print_failure(inner)
+            explain(exc)
         case _ if _is_interruption(exc):
             echo("interrupted", err=True)
         case _:
             # click and others turn what they caught into an end of the process: the cause says more.
             cause = exc.__context__ if isinstance(exc, SystemExit) and exc.__context__ else exc
-            log = debug_log.keep(exc)
+            log = keep(exc)
             where = f"The details are in {log}" if log else "Run it again with --verbose to see the details"
             message = f"Zelda failed unexpectedly ({type(cause).__name__}: {cause})."
             print_error(message, f"{where}; a report of them would help.")

@@ -8,7 +8,7 @@ from zelda_ci import __version__
 
 # Whoever has installed Zelda has no docs/ folder.
 PAGES_URL = "https://github.com/zelda-ci/zelda-ci/blob/main"
-# Command → its line in `zelda --help`, and its page. Each is a `click.Command` of this name in a module of this name.
+# Command → its line in `zelda --help`, and its page. Each is in a module of this name, or in that of `MODULES`.
 COMMANDS = {
     "init": ("Set up a project: configuration, a first suite, .gitignore.", "docs/your-first-suite.md"),
     "new": ("Add a suite, about a skill or rule if you like.", "docs/your-first-suite.md"),
@@ -17,16 +17,13 @@ COMMANDS = {
     "merge": ("Put the parts of a run that several machines shared together, and report it.", "docs/shards.md"),
     "list": ("List stored runs, the newest first.", "docs/history.md#zelda-list"),
     "show": ("Show a stored run or batch: its report, transcript or patch.", "docs/history.md#zelda-show"),
-    "report": (
-        "Write stored runs as one HTML file: verdicts, numbers, transcripts, two sides beside each other.",
-        "docs/report.md",
-    ),
+    "report": ("Write stored runs as one HTML file: verdicts, numbers, transcripts, two sides.", "docs/report.md"),
     "history": (
-        "Show one suite over time: what passed, on which versions, and what fell.",
+        "Show one suite over time: what passed, on which versions, what fell.",
         "docs/history.md#zelda-history",
     ),
     "compare": ("Compare two runs, batches or result files, and apply the gate.", "docs/comparison.md"),
-    "coverage": ("Show which suites used which skills, rules and other files that steer.", "docs/selection.md"),
+    "coverage": ("Show which suites used which skills, rules and other steering files.", "docs/selection.md"),
     "rejudge": ("Judge stored runs again, without a new session.", "docs/judges.md"),
     "prune": ("Remove old runs, and workspaces that killed runs left.", "docs/history.md#zelda-prune"),
     "validate": ("Check every file, and show what each suite asks for.", "docs/configuration.md"),
@@ -35,13 +32,16 @@ COMMANDS = {
     "completion": ("Make your shell complete commands, suites and run ids.", "docs/history.md#shell-completion"),
     "demo": ("Watch two suites run, replayed from a recording; no key needed.", "README.md"),
 }
+STORED = ("list", "show", "report", "history", "compare", "coverage", "rejudge", "prune")
+MODULES = {"new": "init", "merge": "run", "validate": "check", **dict.fromkeys(STORED, "stored")}
 
 
 class _Table(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"zelda_ci.cli.{cmd_name}"), cmd_name)
+        there = vars(import_module(f"zelda_ci.cli.{MODULES.get(cmd_name, cmd_name)}")).values()
+        command = next(it for it in there if isinstance(it, click.Command) and it.name == cmd_name)
         page = f"More: {PAGES_URL}/{COMMANDS[cmd_name][1]}"
         if page not in (command.epilog or ""):
             command.epilog = f"{command.epilog or ''}\n\n{page}".strip()

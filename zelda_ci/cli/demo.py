@@ -98,12 +98,10 @@ def _run(project: Path, order: RunOrder, reporting: Reporting) -> tuple[int, Bat
 
 async def _commit(project: Path) -> None:
     """Make it a repository with one commit, whatever the user's git is configured to do."""
-    signature = {"NAME": "Zelda", "EMAIL": "zelda@example.com", "DATE": "2026-01-01T00:00:00Z"}
-    environment = {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        **{f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in signature.items()},
-    }
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "GIT_CONFIG_GLOBAL": os.devnull}
+    for role in ("AUTHOR", "COMMITTER"):
+        signature = {"NAME": "Zelda", "EMAIL": "zelda@example.com", "DATE": "2026-01-01T00:00:00Z"}
+        environment |= {f"GIT_{role}_{key}": value for key, value in signature.items()}
+    environment["GIT_CONFIG_NOSYSTEM"] = "1"
     for words in (["init", "--quiet", "--initial-branch=main"], ["add", "--all"], ["commit", "--quiet", "-m", "Open"]):
         await process.capture(["git", *words], cwd=project, environment=environment)

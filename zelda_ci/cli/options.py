@@ -78,6 +78,7 @@ def together(*options: Decorator) -> Decorator:
 
 
 MOMENT = OptionType(moment, "time")
+FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 NAMES: dict[str, Any] = {"nargs": -1, "metavar": "[SUITE]...", "shell_complete": completion.suites}
 

@@ -1,20 +1,24 @@
 """How a run is reported: to people on the terminal, and to programs (`--reporter`), there or in files."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
-from zelda_ci.cli.options import OptionType, check_folder, exclusive, together
+from zelda_ci.app import Invocation
+from zelda_ci.cli.options import FILE, OptionType, check_folder, exclusive, together
 from zelda_ci.cli.options import as_json as json_option
-from zelda_ci.cli.output import echo, echo_raw
-from zelda_ci.cli.printing import json_of, print_gate, print_sides, run_files
+from zelda_ci.cli.output import echo, echo_raw, typed_path
 from zelda_ci.compare.gate import missed_minimums
+from zelda_ci.config.environment import accept_isolation, accepted_isolation
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.outcome import batch_outcome
 from zelda_ci.domain.run import BatchResult, StoredTrials
 from zelda_ci.errors import ConfigError, StorageError
@@ -25,13 +29,90 @@ from zelda_ci.pipeline.comparing import compare_arms, keep_comparison
 from zelda_ci.pipeline.html_report import report_alone, report_of_arms, write_html
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.arms import cut_short
+from zelda_ci.report.builders.comparison import changed_row, comparison_view
+from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
 from zelda_ci.report.builders.summary import report_view
-from zelda_ci.report.model import Detail
+from zelda_ci.report.comment.view import ci_view
+from zelda_ci.report.model import ComparisonView, Detail, HistoryView, RunFiles, Section
+from zelda_ci.report.terminal import pages
 from zelda_ci.report.terminal.pages import print_closing, print_troubles
 from zelda_ci.report.terminal.suites import FinishedSuites
-from zelda_ci.report.text import sentence
+from zelda_ci.report.text import json_text, sentence
 from zelda_ci.report.told import CiReport
+from zelda_ci.storage import run_folder
 from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.result_store import RUNS
+
+MAX_MEANING = 600
+
+
+def json_of(record: Record) -> str:
+    """A record for programs; people see it on a terminal, too."""
+    return json_text(record.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+
+
+def print_json(record: Record) -> None:
+    """Print a record for programs."""
+    echo_raw(json_of(record))
+
+
+def print_table(record: Record, view: HistoryView, *, as_json: bool) -> None:
+    """Print a record for programs, or its table, and remarks on it where they are no part of what programs read."""
+    if as_json:
+        print_json(record)
+        return
+    console = terminal.open_console(sys.stdout)
+    remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
+    pages.print_history(console, remarks, view, one_line=terminal.is_plain(console))
+
+
+def print_gate(gate: GateResult) -> None:
+    """Say to people what the gate says, where programs read standard output."""
+    for reason in gate_sentences(gate):
+        echo(f"gate: {reason}", err=True)
+    for reason in uncounted_sentences(gate):
+        echo(f"not counted: {reason}", err=True)
+
+
+def sides_view(sides: CiReport) -> ComparisonView:
+    """The two sides of `zelda run --against`: every suite with every number."""
+    assert sides.comparison  # noqa: S101 - two sides ran
+    base = sides.batch.base
+    names = {"baseline": base.commit[:12] if base and base.commit else "", "candidate": sides.batch.batch_id}
+    return comparison_view(sides.comparison, sides.gate, **names, changes=sides.changes.steering)
+
+
+def print_sides(sides: CiReport, *, whole: bool) -> None:
+    """Print how they ended as the comment on a pull request says it; first every number if the `whole` is wanted."""
+    view, console = sides_view(sides), terminal.open_console(sys.stdout)
+    if whole:
+        pages.print_comparison(console, replace(view, gate=Section("", ())))
+    pages.print_verdict(console, ci_view(replace(sides, subject="")), changed_row(sides.changes.steering), view.gate)
+
+
+def run_files(results_dir: Path, run_id: str) -> RunFiles:
+    """The files of a run, with paths as the user would type them."""
+    logs = map(run_folder.log_name, ("setup", "build", "test"))
+    names = (run_folder.RESULT, run_folder.TRANSCRIPT, run_folder.PATCH, *logs)
+    paths = (results_dir / RUNS / run_id / name for name in names)
+    return RunFiles(*(typed_path(path) if path.exists() else None for path in paths))
+
+
+def ask_about_isolation(invocation: Invocation, *, asks: bool = True) -> None:
+    """Remember which weak level the user accepts: the option's, or at a terminal the answer; a run refuses others."""
+    given, environ = invocation.order.overrides.get("acceptIsolation"), invocation.settings.environ
+    level: str | None = given.value if given and given.kind == "option" else accepted_isolation(environ)
+    if asks and os.isatty(0) and os.isatty(2) and (weak := invocation.weak_isolation()):
+        echo(sentence(weak.meaning, MAX_MEANING), err=True)
+        if click.confirm(f"Accept isolation level {weak.level} on this machine from now on?", err=True):
+            level = weak.level
+    if level and level != accepted_isolation(environ):
+        try:
+            file = accept_isolation(environ, level)
+        except OSError as problem:
+            raise ConfigError(f"The answer cannot be kept: {problem.strerror}.", code="ANSWER_LOST") from problem
+        echo(f"Isolation level {level} is accepted on this machine: {file} remembers it.", err=True)
+
 
 FORMATS = {"json": "results.json", "junit": "results.xml"}
 HTML = "html"
@@ -95,7 +176,7 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--report",
-            type=click.Path(path_type=Path, dir_okay=False),
+            type=FILE,
             metavar="FILE",
             help="Also write an HTML report: verdicts, numbers, transcripts, two sides beside each other.",
         ),
@@ -125,10 +206,8 @@ class RunReport:
     def progress(self) -> AbstractContextManager[Emit]:
         """A listener that shows what goes on, and each suite's report as soon as it is over."""
         printed, quiet = self.reporting.printed, self.reporting.detail is Detail.QUIET
-        console, suites = (
-            terminal.open_console(sys.stderr if printed else sys.stdout),
-            None if printed else self._suites,
-        )
+        console = terminal.open_console(sys.stderr if printed else sys.stdout)
+        suites = None if printed else self._suites
         return terminal.progress(console, suites=suites, quiet=quiet, steps=self.reporting.steps)
 
     def show(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> int:
@@ -161,10 +240,10 @@ class RunReport:
                 print_closing(console, view, detail)
                 if batch.base and batch.arms:
                     echo(f"\n{cut_short(batch)}")
-            elif detail is Detail.LINES:
-                print_troubles(console, view)
-        if is_compared and not printed:
-            print_sides(report, whole=detail is Detail.FULL)
+            else:
+                if detail is Detail.LINES:
+                    print_troubles(console, view)
+                print_sides(report, whole=detail is Detail.FULL)
         for kind, file in self._files:
             if kind == HTML:
                 write_html(file, report, [RunHistory(self.results_dir)])
