@@ -26,7 +26,6 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.settling import settled
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.checks import check_view
 from zelda_ci.report.terminal.pages import print_checks
 from zelda_ci.report.text import inert, sentence
 
@@ -48,12 +47,12 @@ def check(order: RunOrder, *, project: Path, as_json: bool) -> int:
     """
     invocation = app.Invocation(app.load(project, order.names), order, read_environment(os.environ))
     reporters.ask_about_isolation(invocation)
-    with terminal.progress(terminal.open_console(sys.stderr if as_json else sys.stdout)) as emit:
+    with terminal.Progress(terminal.open_console(sys.stderr if as_json else sys.stdout)) as emit:
         found = invocation.check(emit)
     if as_json:
         reporters.print_json(found)
     else:
-        print_checks(terminal.open_console(sys.stdout), check_view(found))
+        print_checks(terminal.open_console(sys.stdout), found)
     return found.exit_code
 
 

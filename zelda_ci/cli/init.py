@@ -51,7 +51,7 @@ def init(*, project: Path, yes: bool, force: bool, no_check: bool) -> None:
     asks, settings = not yes and os.isatty(0), read_environment(os.environ)
     found = _settled(surveyed(project, settings), settings, asks=asks and project == Path())
     root, kept = found.root, scaffold.kept_config(found.root)
-    commands = [CommandLine(key, proposal.command, proposal.source) for key, proposal in found.proposals().items()]
+    commands = found.commands()
     suite = _first_suite(found, asks=asks and not suite_files(root, kept.test_dir))
     config = scaffold.draft(root, CONFIG_FILE, _config_text(found, commands, is_tried=False))
     # Without anybody to ask, and without a word about it, nothing that exists is passed over.
@@ -123,7 +123,7 @@ def _try(
     try:
         invocation = app.Invocation(app.load(found.root, names), RunOrder(names, working_tree=True), settings)
         reporters.ask_about_isolation(invocation, asks=asks)
-        with terminal.progress(terminal.open_console(sys.stdout)) as emit:
+        with terminal.Progress(terminal.open_console(sys.stdout)) as emit:
             report = invocation.check(emit, only_commands=True)
         checks = {check.subject: check for check in report.checks}
         if any(line.key not in checks for line in commands):

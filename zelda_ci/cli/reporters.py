@@ -31,12 +31,11 @@ from zelda_ci.report import terminal
 from zelda_ci.report.builders.arms import cut_short
 from zelda_ci.report.builders.comparison import changed_row, comparison_view
 from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
-from zelda_ci.report.builders.summary import report_view
 from zelda_ci.report.comment.view import ci_view
-from zelda_ci.report.model import ComparisonView, Detail, HistoryView, RunFiles, Section
+from zelda_ci.report.model import ComparisonView, Detail, RunFiles, Section, Table
 from zelda_ci.report.terminal import pages
 from zelda_ci.report.terminal.pages import print_closing, print_troubles
-from zelda_ci.report.terminal.suites import FinishedSuites
+from zelda_ci.report.terminal.progress import FinishedSuites
 from zelda_ci.report.text import json_text, sentence
 from zelda_ci.report.told import CiReport
 from zelda_ci.storage import run_folder
@@ -56,14 +55,14 @@ def print_json(record: Record) -> None:
     echo_raw(json_of(record))
 
 
-def print_table(record: Record, view: HistoryView, *, as_json: bool) -> None:
+def print_table(record: Record, table: Table, *, as_json: bool) -> None:
     """Print a record for programs, or its table, and remarks on it where they are no part of what programs read."""
     if as_json:
         print_json(record)
         return
     console = terminal.open_console(sys.stdout)
     remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
-    pages.print_history(console, remarks, view, one_line=terminal.is_plain(console))
+    pages.print_table(console, remarks, table, unbroken=terminal.is_plain(console))
 
 
 def print_gate(gate: GateResult) -> None:
@@ -208,7 +207,7 @@ class RunReport:
         printed, quiet = self.reporting.printed, self.reporting.detail is Detail.QUIET
         console = terminal.open_console(sys.stderr if printed else sys.stdout)
         suites = None if printed else self._suites
-        return terminal.progress(console, suites=suites, quiet=quiet, steps=self.reporting.steps)
+        return terminal.Progress(console, suites=suites, quiet=quiet, steps=self.reporting.steps)
 
     def show(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> int:
         """Compare what is to be compared, and report all; the exit code that it means.
@@ -234,15 +233,14 @@ class RunReport:
         if printed:
             print_gate(gate)
         else:
-            view = report_view(batch, {run.run_id: self._files_of(run.run_id) for run in batch.runs}, gate)
             self._suites.print_rest(console, batch.runs)
             if not is_compared:
-                print_closing(console, view, detail)
+                print_closing(console, batch, gate, self._files_of, detail)
                 if batch.base and batch.arms:
                     echo(f"\n{cut_short(batch)}")
             else:
                 if detail is Detail.LINES:
-                    print_troubles(console, view)
+                    print_troubles(console, batch.runs, self._files_of)
                 print_sides(report, whole=detail is Detail.FULL)
         for kind, file in self._files:
             if kind == HTML:

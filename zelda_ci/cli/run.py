@@ -27,7 +27,6 @@ from zelda_ci.domain.run import BatchResult, empty_batch
 from zelda_ci.domain.shards import ShardOf, ShardPart, shard_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, StorageError, ZeldaError
-from zelda_ci.github.revisions import tree_in
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.parts import FOLDER, parts_in, write_part
@@ -35,7 +34,6 @@ from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.pipeline.shards import PlanFacts, bring_in, counted_trials, fitting, make_plan, order_of, stored_in, told
 from zelda_ci.redact import Redactor
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.arms import forecast_lines, forecast_table
 from zelda_ci.report.terminal.pages import print_forecast
 from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons
@@ -73,7 +71,8 @@ def _only_changed(invocation: Invocation, ref: str | None) -> Invocation | None:
         return invocation
     settings, order = invocation.settings, invocation.order
     redact = Redactor(settings.secrets())
-    choices = changed_since(ref, invocation.loaded, invocation.chosen, settings.environ, redact, order)
+    wanted = (ref, invocation.loaded, invocation.chosen, settings.environ, redact, order)
+    choices = anyio.run(changed_since, *wanted)
     for line in (*reasons(choices, runs=True), *reasons(choices, runs=False)):
         echo(sentence(line), err=True)
     kept = [choice.suite for choice in choices if choice.runs]
@@ -165,8 +164,8 @@ def merge(*, folder: Path, project: Path, reporting: Reporting) -> int:
     report = RunReport(reporting, loaded.results_dir, loaded.root.name)
     parts = fitting(parts_in(folder))
     planned, found = parts[0].part.plan.commit, anyio.run(read_commit, loaded.root, os.environ)
-    if planned and found and found[0] != planned:
-        message = f"The parts are of the commit {planned[:12]}, and {found[0][:12]} is checked out."
+    if planned and found and found.sha != planned:
+        message = f"The parts are of the commit {planned[:12]}, and {found.sha[:12]} is checked out."
         hint = "Check out the same commit where the parts are merged, or give their folder alone."
         raise StorageError(message, hint=hint, code="OTHER_COMMIT")
     return report.show(bring_in(parts, loaded.results_dir), stored_in(parts))
@@ -184,8 +183,8 @@ def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty
         order, replayed = whole.order, whole.order.replay is not None
         facts = PlanFacts(
             suites=() if is_empty else whole.masked,
-            commit=found and found[0],
-            tree=found and tree_in(found[1]),
+            commit=found and found.sha,
+            tree=found and found.tree,
             base=order.against.ref if order.against else None,
             sides=2 if order.against else 0,
             stored=order.stored,
@@ -331,7 +330,7 @@ def run(  # noqa: PLR0913 - its options
                 reporters.print_json(forecast)
             else:
                 console = terminal.open_console(sys.stdout)
-                print_forecast(console, forecast_table(forecast), [*forecast_lines(forecast)])
+                print_forecast(console, forecast)
             return 0, batch
         with report.progress() as emit:
             counted = invocation.with_stored()

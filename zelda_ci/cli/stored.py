@@ -34,13 +34,12 @@ from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.comparison import comparison_view
-from zelda_ci.report.builders.coverage import coverage_view
-from zelda_ci.report.builders.history import history_view
+from zelda_ci.report.builders.coverage import coverage_table
+from zelda_ci.report.builders.history import history_table
 from zelda_ci.report.builders.nights import nights_view
-from zelda_ci.report.builders.summary import stored_run_view
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
 from zelda_ci.report.model import Detail
-from zelda_ci.report.terminal.layout import print_lines
+from zelda_ci.report.terminal.page import print_lines
 from zelda_ci.report.terminal.pages import print_comparison, print_run
 from zelda_ci.report.told import CiReport
 from zelda_ci.selection.evidence import coverage as covered
@@ -76,7 +75,7 @@ def list_runs(
     chosen = (run for run in history.runs if not suites or run.suite in suites)
     recent = [run for run in chosen if since is None or run.started_at >= since]
     listed = history.replace(runs=tuple(recent[:limit]))
-    reporters.print_table(listed, history_view(listed, of=len(history.runs)), as_json=as_json)
+    reporters.print_table(listed, history_table(listed, of=len(history.runs)), as_json=as_json)
 
 
 @click.command(
@@ -105,9 +104,9 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
         raise ConfigError(message, hint=f"Give one of its runs: {', '.join(run_ids)}.", code="USAGE")
     console = terminal.open_console(sys.stdout)
     if transcript:
-        print_lines(console, transcript_lines(history.transcript(run_id)))
+        print_lines(console, transcript_lines(history.run(run_id).transcript()))
     elif patch:
-        stored = history.patch(run_id)
+        stored = history.run(run_id).patch()
         if not stored:
             echo(f"The session of {run_id} left no patch: it changed no file.", err=True)
         elif sys.stdout.isatty():
@@ -123,7 +122,7 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
     elif as_json:
         reporters.print_json(history.result(run_id))
     else:
-        print_run(console, stored_run_view(history.result(run_id), reporters.run_files(results_dir, run_id)))
+        print_run(console, history.result(run_id), reporters.run_files(results_dir, run_id))
 
 
 @click.command(
@@ -166,9 +165,9 @@ def compare(*, base: str | None, head: str, project: Path, allow_mixed: bool, as
         reporters.print_json(compared.comparison)
     elif markdown:
         with one_at_a_time("zelda_ci.report.markdown"):
-            from zelda_ci.report.markdown import render_comparison  # noqa: PLC0415 - jinja2 takes its time
+            from zelda_ci.report.markdown import render  # noqa: PLC0415 - jinja2 takes its time
 
-        echo_raw(render_comparison(view), nl=False)
+        echo_raw(render("comparison.md.j2", view=view), nl=False)
     elif made:
         reporters.print_sides(report, whole=True)
     else:
@@ -339,7 +338,7 @@ def coverage(*, source: Path | None, project: Path, suites: tuple[str, ...], as_
         stored = [run for run in history.overview().runs if not suites or run.suite in suites]
         runs = [history.result(run.run_id) for run in stored[:MAX_RUNS]]
     found = covered(runs)
-    reporters.print_table(found, coverage_view(found), as_json=as_json)
+    reporters.print_table(found, coverage_table(found), as_json=as_json)
 
 
 @click.command(

@@ -6,7 +6,8 @@ from zelda_ci.domain.details import FulfillmentDetails
 from zelda_ci.domain.numbers import duration
 from zelda_ci.domain.session import Retried, SessionTranscript
 from zelda_ci.domain.trials import Side
-from zelda_ci.report.builders.run import run_view
+from zelda_ci.report.builders.correctness import run_problem
+from zelda_ci.report.builders.run import run_sections
 from zelda_ci.report.html.conversation import target
 from zelda_ci.report.html.suite import SuiteSession, SuiteSessions
 from zelda_ci.report.html.texts import patched_files
@@ -21,19 +22,18 @@ def session_page(
     suite: SuiteSessions, session: SuiteSession, transcript: SessionTranscript | None, patch: bytes, left_out: str
 ) -> dict[str, Any]:
     """The page, for its templates; `left_out` says what of the session is not shown."""
-    view = run_view(session.run, NO_FILES, several=True)
     details = session.run.details(FulfillmentDetails)
     alike = suite.head if session.side is Side.HEAD else suite.base
     place = alike.index(session)
     return {
         "session": session,
         "suite": suite,
-        "problem": view.problem,
+        "problem": run_problem(session.run, NO_FILES),
         # What failed first.
         "criteria": sorted(
             details.criteria if details else (), key=lambda one: ORDER.index(session.verdict_of(one).tone)
         ),
-        "sections": [section for section in view.sections if section.title != CRITERIA],
+        "sections": [section for section in run_sections(session.run) if section.title != CRITERIA],
         "lanes": time_line(transcript) if transcript and transcript.turns else {},
         "length": duration(_length(transcript)) if transcript else "",
         "before": alike[place - 1] if place else None,
