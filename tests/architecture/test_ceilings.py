@@ -32,7 +32,7 @@ CEILINGS = {
     "zelda_ci/report": 7377,
     "zelda_ci/sandbox": 2964,
     "zelda_ci/selection": 542,
-    "zelda_ci/storage": 1551,
+    "zelda_ci/storage": 1274,
     "zelda_ci/test_output": 2198,
     "zelda_ci/workspace": 4292,
     "scripts": 2496,
