@@ -16,8 +16,8 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1434,
-    "zelda_ci/ci": 5779,
-    "zelda_ci/cli": 2851,
+    "zelda_ci/ci": 5780,
+    "zelda_ci/cli": 2249,
     "zelda_ci/compare": 2420,
     "zelda_ci/config": 2491,
     "zelda_ci/domain": 3879,
@@ -32,7 +32,7 @@ CEILINGS = {
     "zelda_ci/report": 7377,
     "zelda_ci/sandbox": 2964,
     "zelda_ci/selection": 542,
-    "zelda_ci/storage": 1551,
+    "zelda_ci/storage": 1274,
     "zelda_ci/test_output": 2198,
     "zelda_ci/workspace": 4292,
     "scripts": 2496,
