@@ -29,6 +29,7 @@ from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.anchors import cited_fragment, suite_address
+from zelda_ci.report.builders.comparison import changed_files
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
 from zelda_ci.report.builders.gate import MAX_CRITERION_LENGTH, THE_BASE, fallen, finding
 from zelda_ci.report.builders.phrases import TOOL, change_words, joined, key, line, listed, name, quoted, tool_words
@@ -268,14 +269,11 @@ def _tools(suite: SuiteStanding) -> Iterator[Line]:
 
 def _steering(report: CiReport, suite: SuiteStanding) -> Iterator[Line]:
     """The files of the pull request that the suite may feel, those of a tool that it no longer used first."""
-    files = []
-    for change in steering_of(report, suite):
-        path = visible(change.path, MAX_PATH_LENGTH)
-        if change.is_gone:
-            files.append(line("{} (removed)", Cell(path, whole=True)))
-        else:
-            address = _address(report, change.path, f"#L{change.line}" if change.line else "")
-            files.append((Cell(f"{path}, line {change.line}" if change.line else path, url=address),))
+    files = [
+        Cell(place, url=None if change.is_gone else _address(report, change.path, change.line, change.line))
+        for change in steering_of(report, suite)
+        for place in changed_files([change])
+    ]
     # On a laptop all that changed stands above.
     if files and report.tested:
         yield line("This pull request changes {}.", listed(files, MAX_SOURCES, "file"))
@@ -295,7 +293,7 @@ def _citations(report: CiReport, suite: SuiteStanding, evidence: Sequence[Citati
     for cited in evidence[:MAX_SOURCES]:
         found = _PLACE.fullmatch(cited.where)
         if found and not _touched(suite, found[1]):
-            url = _address(report, found[1], f"#L{found[2]}" + (f"-L{found[3]}" if found[3] else ""))
+            url = _address(report, found[1], found[2], found[3] or found[2])
         else:
             fragment = cited_fragment(report, suite.suite, cited) if report.links.report else ""
             url = f"{report.links.report}{fragment}" if fragment else None
@@ -309,8 +307,9 @@ def _touched(suite: SuiteStanding, path: str) -> bool:
     return not changes or any(it is None or it.truncated or path in it.files for it in changes)
 
 
-def _address(report: CiReport, path: str, lines: str) -> str | None:
-    """Of a file as it was tested; what leads out of the commit's tree is no file of it."""
+def _address(report: CiReport, path: str, first: int | str | None, last: int | str | None) -> str | None:
+    """Of lines of a file as it was tested; what leads out of the commit's tree is no file of it."""
     files = report.links.files
+    lines = f"#L{first}{f'-L{last}' if last != first else ''}" if first else ""
     is_inside = not {"", ".", ".."} & set(path.split("/"))
     return f"{files}/{quote(path, errors='replace')}{lines}" if files and is_inside else None
