@@ -7,7 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from zelda_ci.report.model import Cell, CiView, Phrase, Tone
+from zelda_ci.report.model import Cell, CiView, Tone
 from zelda_ci.report.text import address, code, escape_markdown, html, sentence
 
 # GitHub takes 65,536; the marker lines come on top.
@@ -43,9 +43,9 @@ def environment() -> Environment:
         autoescape=False,  # noqa: S701 - that is for HTML; `finalize` escapes for Markdown
     )
     made.filters |= {
-        "line": lambda line: SafeMarkdown("".join(map(_phrase, line)).strip()),
-        "shown": _shown,
-        "bold": _bold,
+        "line": _line,
+        "cell": lambda cell: SafeMarkdown(_cell(cell, bold=cell.tone is Tone.BAD)),
+        "shown": lambda cells, between=", ": SafeMarkdown(between.join(filter(None, map(_cell, cells)))),
         "html": lambda text: SafeMarkdown(html(text)),
         "link": lambda url, text: SafeMarkdown(_cell(Cell(text, url=url)) if url else ""),
         "code": lambda text: SafeMarkdown(code(text)),
@@ -100,33 +100,21 @@ def size(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-def _shown(cells: Iterable[Cell], between: str = ", ") -> SafeMarkdown:
-    """Cells side by side; names that are to be copied as code."""
-    return SafeMarkdown(between.join(text for cell in cells if (text := _cell(cell))))
+def _line(pieces: Iterable[Cell]) -> SafeMarkdown:
+    """Pieces of a sentence; blanks at their ends are kept."""
+    shown = ""
+    for piece in pieces:
+        before, after = (" " * edge.isspace() for edge in (piece.text[:1], piece.text[-1:]))
+        shown += f"{before}{_cell(piece)}{after}" if piece.text.strip() else before
+    return SafeMarkdown(shown.strip())
 
 
-def _bold(cell: Cell) -> SafeMarkdown:
-    """A cell of a table, bold where it is bad news."""
-    text = _cell(cell)
-    return SafeMarkdown(_strong(text) if text and cell.tone is Tone.BAD else text)
-
-
-def _phrase(phrase: Phrase) -> str:
-    """A piece of a line; blanks at its ends are kept."""
-    shown = _cell(phrase)
-    if not shown:
-        return " " * bool(phrase.text)
-    before, after = (" " * edge.isspace() for edge in (phrase.text[0], phrase.text[-1]))
-    return f"{before}{_strong(shown) if phrase.bold else shown}{after}"
-
-
-def _strong(markdown: str) -> str:
-    # Stars beside punctuation may be no markup, and stay stars.
-    is_plain = markdown[0].isalnum() and markdown[-1].isalnum()
-    return f"**{markdown}**" if is_plain else f"<strong>{markdown}</strong>"
-
-
-def _cell(cell: Cell | Phrase) -> str:
+def _cell(cell: Cell, *, bold: bool = False) -> str:
+    """Names that are to be copied as code."""
     inside = code(cell.text) if cell.whole else escape_markdown(cell.text)
     url = address(cell.url or "") if inside else ""
-    return f"[{inside}]({url})" if url else inside
+    shown = f"[{inside}]({url})" if url else inside
+    if not shown or not (bold or cell.bold):
+        return shown
+    # Stars beside punctuation may be no markup, and stay stars.
+    return f"**{shown}**" if shown[0].isalnum() and shown[-1].isalnum() else f"<strong>{shown}</strong>"

@@ -340,7 +340,7 @@ def test_a_refused_settings_file_is_red_and_speaks_for_what_is_in_it() -> None:
     assert (view.headline, view.failed) == (f"{SETTINGS} is not loaded, 1 suite without it", True)
     assert lead(red) == (
         f"{SETTINGS} is not loaded: model: Expected string; 1 hook has no effect. "
-        "The check is red although nothing is proven to be worse: a settings file or plugin is not loaded."
+        "The check is red because a settings file or plugin is not loaded."
     )
     assert '<failure type="notLoaded"' in render_junit(red)
     (remark,) = annotations(red)

@@ -20,7 +20,7 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.domain.steering import SteeringChange
-from zelda_ci.report.builders.gate import TESTS, gate_sentence, uncounted_sentences
+from zelda_ci.report.builders.gate import KINDS, TESTS, gate_sentence, uncounted_sentences
 from zelda_ci.report.builders.phrases import interval_words, passed, points
 from zelda_ci.report.model import Cell, Column, ComparisonView, Row, Section, SuiteComparisonView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible, written
@@ -180,7 +180,7 @@ def comparison_view(
     if any(row.baseline and row.candidate and row.change is None for rows in deltas for row in rows):
         words = "`--allow-mixed` shows these changes too; they never turn the check red"
         sure.append(Row("Mixed", (Cell(words, Tone.WARN),)))
-    against = [Row(it.kind.capitalize(), (Cell(gate_sentence(it), Tone.BAD),)) for it in gate.reasons]
+    against = [Row(KINDS[it.kind].capitalize(), (Cell(gate_sentence(it), Tone.BAD),)) for it in gate.reasons]
     against = against or [Row("Passed", (Cell("no reason to fail the check", Tone.GOOD),))]
     against += [Row("Not counted", (Cell(text, Tone.WARN),)) for text in uncounted_sentences(gate)]
     return ComparisonView(

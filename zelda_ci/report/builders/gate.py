@@ -21,11 +21,19 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.report.builders.phrases import change_words, interval_words, line, passed, points, quoted
-from zelda_ci.report.model import Line, Phrase, plain
+from zelda_ci.report.model import Cell, Line, plain
 from zelda_ci.report.text import sentence, written
 from zelda_ci.report.words import ENDINGS
 
 TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test"}
+# Kinds of findings as people call them.
+KINDS = {
+    "regression": "worse",
+    "evaluation": "fails by itself",
+    "incomplete": "not judged",
+    "budget": "not run",
+    "notLoaded": "not loaded",
+}
 # Why a failure does not turn the check red.
 BECAUSE = {
     Uncounted.NO_BASE: "nothing to compare with",
@@ -33,7 +41,7 @@ BECAUSE = {
     Uncounted.ON_BASE: "fails on the base, too",
 }
 MAX_CRITERION_LENGTH = 160
-THE_BASE = Phrase("the base")
+THE_BASE = Cell("the base")
 
 
 def gate_sentences(gate: GateResult) -> list[str]:
@@ -61,7 +69,7 @@ def gate_sentence(reason: GateReason) -> str:
     return found if isinstance(reason, NotLoaded) else f"{sentence(reason.suite or 'all suites')}: {found}"
 
 
-def finding(reason: GateReason, base: Phrase = THE_BASE) -> Line:
+def finding(reason: GateReason, base: Cell = THE_BASE) -> Line:
     """What the gate found, without its suite and without a full stop: in the same words wherever it is told."""
     often = ""
     if isinstance(reason, NotJudged | CriterionFailed | CommandsFailed) and reason.of > 1:
@@ -96,7 +104,7 @@ def finding(reason: GateReason, base: Phrase = THE_BASE) -> Line:
             assert_never(reason)
 
 
-def fallen(delta: CriterionDelta, base: Phrase = THE_BASE) -> Line:
+def fallen(delta: CriterionDelta, base: Cell = THE_BASE) -> Line:
     """A criterion that is met less often than on the base, and how sure that is."""
     old, new = delta.baseline, delta.candidate
     assert old is not None  # noqa: S101 - a criterion is worse only where both sides have it

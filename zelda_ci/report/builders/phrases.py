@@ -10,43 +10,43 @@ from zelda_ci.domain.comparison import MeasureDelta, TrialStatistics
 from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.outcome import Outcome, correctness_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.report.model import Line, Phrase
+from zelda_ci.report.model import Cell, Line
 from zelda_ci.report.text import sentence, visible, written
 
 MAX_NAMED = 3
 MAX_NAME_LENGTH = 60
 
 
-def line(words: str, *parts: str | Phrase | Line) -> Line:
+def line(words: str, *parts: str | Cell | Line) -> Line:
     """Our own words, with what comes from elsewhere, as one line, or is more than words in the place of each `{}`."""
     first, *rest = words.split("{}")
-    pieces = [Phrase(first)]
+    pieces = [Cell(first)]
     for part, following in zip(parts, rest, strict=True):
-        pieces += [Phrase(sentence(part))] if isinstance(part, str) else [part] if isinstance(part, Phrase) else part
-        pieces.append(Phrase(following))
+        pieces += [Cell(sentence(part))] if isinstance(part, str) else [part] if isinstance(part, Cell) else part
+        pieces.append(Cell(following))
     return tuple(piece for piece in pieces if piece.text)
 
 
-def name(suite: str) -> Phrase:
+def name(suite: str) -> Cell:
     """A suite's, in bold."""
-    return Phrase(visible(suite, MAX_NAME_LENGTH), bold=True)
+    return Cell(visible(suite, MAX_NAME_LENGTH), bold=True)
 
 
-def key(setting: str) -> Phrase:
+def key(setting: str) -> Cell:
     """A key of the configuration, or another name that is typed as it is."""
-    return Phrase(visible(setting, MAX_NAME_LENGTH), whole=True)
+    return Cell(visible(setting, MAX_NAME_LENGTH), whole=True)
 
 
-def listed(items: Sequence[Phrase | Line], most: int = MAX_NAMED, noun: str = "") -> Line:
+def listed(items: Sequence[Cell | Line], most: int = MAX_NAMED, noun: str = "") -> Line:
     """`a, b and c`, or `a, b, c and 3 more`, of which the noun says what they are."""
     shown = [*items[:most]]
     if more := len(items) - len(shown):
-        shown.append(Phrase(numbers.format_count(more, f"more {noun}") if noun else f"{numbers.whole(more)} more"))
+        shown.append(Cell(numbers.format_count(more, f"more {noun}") if noun else f"{numbers.whole(more)} more"))
     *first, last = shown
     return line("{} and {}", joined(first, ", "), last) if first else line("{}", last)
 
 
-def joined(lines: Iterable[Phrase | Line], between: str) -> Line:
+def joined(lines: Iterable[Cell | Line], between: str) -> Line:
     """Several lines as one."""
     lines = tuple(lines)
     return line(between.join("{}" for _ in lines), *lines)

@@ -144,12 +144,6 @@ class SuiteStanding:
         return self.compared is not None and self.compared.verdict is Verdict.NEW
 
     @property
-    def single(self) -> bool:
-        """Whether a side has one session only, which proves no change."""
-        sides = (self.compared.baseline, self.compared.candidate) if self.compared else ()
-        return any(side is not None and side.valid == 1 for side in sides)
-
-    @property
     def fail_on(self) -> Collection[str] | None:
         """What its gate asks for; absent where none of its runs is at hand."""
         return self.runs[-1].config.gate.fail_on if self.runs else None

@@ -11,9 +11,8 @@ from zelda_ci.domain.outcome import Outcome
 from zelda_ci.report.builders.gate import gate_sentence, gate_sentences, uncounted_sentences
 from zelda_ci.report.builders.phrases import change_words, quoted
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, standings
-from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes
+from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes, steering_of
 from zelda_ci.report.comment.headline import measured
-from zelda_ci.report.comment.sources import steering_of
 from zelda_ci.report.comment.table import standing_words
 from zelda_ci.report.text import sentence, visible
 from zelda_ci.report.told import CiReport
@@ -99,17 +98,14 @@ def log_lines(report: CiReport) -> Iterator[str]:
 
 def closing_line(report: CiReport) -> str:
     """Why the step ends with the code that it ends with."""
-    code = f"Exit code {report.outcome.exit_code}."
-    match report.outcome:
-        case Outcome.MEASURED:
-            return measured(report.batch.runs)
-        case Outcome.PASSED:
-            return "The gate passes."
-        case Outcome.FAILED:
-            return f"The gate does not pass: {numbers.format_count(len(report.gate.reasons), 'finding')}. {code}"
-        case Outcome.INCOMPLETE:
-            return f"INCOMPLETE: not everything could be judged, so this is no pass. {code}"
-        case Outcome.BROKEN:
-            return f"Some runs are broken and say nothing of the files they were to test. {code}"
-        case Outcome.INTERRUPTED:
-            return f"The run was cancelled; its results so far are saved. {code}"
+    findings = numbers.format_count(len(report.gate.reasons), "finding")
+    words = {
+        Outcome.MEASURED: measured(report.batch.runs),
+        Outcome.PASSED: "The gate passes.",
+        Outcome.FAILED: f"The gate does not pass: {findings}.",
+        Outcome.INCOMPLETE: "INCOMPLETE: not everything could be judged, so this is no pass.",
+        Outcome.BROKEN: "Some runs are broken and say nothing of the files they were to test.",
+        Outcome.INTERRUPTED: "The run was cancelled; its results so far are saved.",
+    }
+    code = f" Exit code {report.outcome.exit_code}." * report.is_red
+    return f"{words[report.outcome]}{code}"

@@ -6,6 +6,7 @@ A criterion that is no longer met lowers scores and moves cost and turns, too. T
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+from urllib.parse import quote
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import (
@@ -22,16 +23,17 @@ from zelda_ci.domain.comparison import (
     Uncounted,
     Verdict,
 )
-from zelda_ci.domain.details import CriterionJudgement
+from zelda_ci.domain.details import Citation, CriterionJudgement
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
-from zelda_ci.report.builders.anchors import suite_address
+from zelda_ci.domain.steering import SteeringChange
+from zelda_ci.report.builders.anchors import cited_fragment, suite_address
+from zelda_ci.report.builders.comparison import changed_files
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
 from zelda_ci.report.builders.gate import MAX_CRITERION_LENGTH, THE_BASE, fallen, finding
-from zelda_ci.report.builders.phrases import change_words, joined, key, line, listed, name, quoted
+from zelda_ci.report.builders.phrases import TOOL, change_words, joined, key, line, listed, name, quoted, tool_words
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
-from zelda_ci.report.comment.sources import citations, steering, tools
-from zelda_ci.report.model import NO_FILES, Line, Phrase, Problem, plain
+from zelda_ci.report.model import NO_FILES, Cell, Line, Problem, plain
 from zelda_ci.report.text import sentence, visible
 from zelda_ci.report.told import CiReport
 
@@ -43,6 +45,8 @@ EXPLAINED = {SuiteVerdict.WORSE, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.UNCLEA
 FALLEN = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.INCONCLUSIVE)
 # What failed commands say better than the numbers that follow from them.
 OF_COMMANDS = {Measure.FUNCTIONAL_CORRECTNESS, Measure.TESTS}
+MAX_SOURCES = 2
+MAX_PATH_LENGTH = 100
 _Delta = TypeVar("_Delta", bound=Delta)
 
 
@@ -69,7 +73,7 @@ class Cause:
         found = next(accepted, None) if self.criterion and not self.is_red else None
         if found is None:
             return ()
-        link = line(" ({})", Phrase("comment", url=found.url)) if found.url else ()
+        link = line(" ({})", Cell("comment", url=found.url)) if found.url else ()
         because = sentence(found.because, MAX_REASON_LENGTH)
         return line("Noted: accepted by {} because {}{}.", key(f"@{found.by}"), because, link)
 
@@ -100,11 +104,11 @@ def _box(report: CiReport, cause: Cause, *, with_sources: bool) -> tuple[Line, .
     suite = cause.suite
     lines = [line("{}: {}", name(suite.suite), cause.words), cause.why, cause.note]
     if with_sources and suite.standing in EXPLAINED and not cause.files:
-        lines.append(joined([*tools(suite), *steering(report, suite)], " "))
+        lines.append(joined([*_tools(suite), *_steering(report, suite)], " "))
     *others, last = filter(None, lines)
     address = suite_address(report, suite.suite)
     url, words = (address, "Report") if address else (report.links.transcripts, "Transcripts")
-    return (*others, line("{} {}", last, Phrase(words, url=url)) if url else last)
+    return (*others, line("{} {}", last, Cell(words, url=url)) if url else last)
 
 
 def _of_suite(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
@@ -132,7 +136,7 @@ def _criteria(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
         return
     red = {_criterion_of(reason) for reason in suite.reasons}
     branch = report.baseline.branch
-    base = Phrase(visible(branch, 80), whole=True) if branch else THE_BASE
+    base = Cell(visible(branch, 80), whole=True) if branch else THE_BASE
     for delta in _firmest(delta for delta in compared.criteria if delta.effect == "worse"):
         words, why = line("{}.", fallen(delta, base)), _judged(report, suite, delta.candidate_judgement)
         yield Cause(suite, words, why, is_red=delta.criterion in red, criterion=delta.criterion)
@@ -157,7 +161,7 @@ def _judged(report: CiReport, suite: SuiteStanding, judgement: CriterionJudgemen
     if judgement is None:
         return ()
     reason = sentence(judgement.reasoning, MAX_REASON_LENGTH)
-    return line("{}{}", reason, citations(report, suite, judgement.evidence))
+    return line("{}{}", reason, _citations(report, suite, judgement.evidence))
 
 
 def _failing(report: CiReport, suite: SuiteStanding, known: set[str]) -> Iterator[Cause]:
@@ -240,3 +244,69 @@ def _untested(suite: SuiteStanding) -> Iterator[Cause]:
         yield Cause(suite, line("{}", problem.sentence), line("{}", problem.advice), is_red=True)
     if not problems:
         yield Cause(suite, line("no session of it could be counted."), is_red=True)
+
+
+# --- what may have done it, and where it can be looked up ------------------------------------------------------------
+
+
+def _tools(suite: SuiteStanding) -> Iterator[Line]:
+    """Skills, sub-agents and MCP tools that were used before and are not now, or that the judge misses now."""
+    if suite.compared is None:
+        return
+    delta = suite.compared.tools
+    unused = [it.tool for it in delta.no_longer_used if TOOL.fullmatch(it.tool) or it.tool.startswith("mcp__")]
+    missed = [it.tool for it in delta.newly_missed if it.tool not in unused]
+    for words, names in (
+        ("It no longer used {}.", unused),
+        ("It did not use {}, although it should have.", missed),
+    ):
+        shown = [line(f"{kind} {{}}", Cell(visible(called, 80), bold=True)) for kind, called in map(tool_words, names)]
+        if shown:
+            yield line(words, listed(shown, MAX_SOURCES, "tool"))
+
+
+def _steering(report: CiReport, suite: SuiteStanding) -> Iterator[Line]:
+    """The files of the pull request that the suite may feel, those of a tool that it no longer used first."""
+    files = [
+        Cell(place, url=None if change.is_gone else _address(report, change.path, change.line, change.line))
+        for change in steering_of(report, suite)
+        for place in changed_files([change])
+    ]
+    # On a laptop all that changed stands above.
+    if files and report.tested:
+        yield line("This pull request changes {}.", listed(files, MAX_SOURCES, "file"))
+
+
+def steering_of(report: CiReport, suite: SuiteStanding) -> Sequence[SteeringChange]:
+    """The same as data; the first is the likeliest."""
+    delta = suite.compared.tools if suite.compared else None
+    named = {tool_words(it.tool)[1] for it in (*delta.no_longer_used, *delta.newly_missed)} if delta else set()
+    found = [change for change in report.changes.steering if change.concerns(suite.suite)]
+    return sorted(found, key=lambda change: not named & {*change.path.removesuffix(".md").split("/")})
+
+
+def _citations(report: CiReport, suite: SuiteStanding, evidence: Sequence[Citation]) -> Line:
+    """Where it can be looked up: a file that the session did not touch in the tested commit, all else in the report."""
+    places = []
+    for cited in evidence[:MAX_SOURCES]:
+        if cited.kind == "file" and cited.first_line and not _touched(suite, cited.path):
+            url = _address(report, cited.path, cited.first_line, cited.last_line or cited.first_line)
+        else:
+            fragment = cited_fragment(report, suite.suite, cited) if report.links.report else ""
+            url = f"{report.links.report}{fragment}" if fragment else None
+        places.append(Cell(visible(cited.where, MAX_PATH_LENGTH), url=url))
+    return line(" ({})", joined(places, ", ")) if places else ()
+
+
+def _touched(suite: SuiteStanding, path: str) -> bool:
+    """Whether a session may have written the file, so that the commit has another text of it, or none."""
+    changes = [run.changes for run in suite.runs]
+    return not changes or any(it is None or it.truncated or path in it.files for it in changes)
+
+
+def _address(report: CiReport, path: str, first: int | None, last: int | None) -> str | None:
+    """Of lines of a file as it was tested; what leads out of the commit's tree is no file of it."""
+    files = report.links.files
+    lines = f"#L{first}{f'-L{last}' if last != first else ''}" if first else ""
+    is_inside = not {"", ".", ".."} & set(path.split("/"))
+    return f"{files}/{quote(path, errors='replace')}{lines}" if files and is_inside else None

@@ -11,7 +11,7 @@ from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import trials_alone
 from zelda_ci.report.builders.correctness import failure_problem
-from zelda_ci.report.builders.gate import gate_sentence, uncounted_words
+from zelda_ci.report.builders.gate import KINDS, gate_sentence, uncounted_words
 from zelda_ci.report.builders.phrases import age_words, pool_words, quoted
 from zelda_ci.report.builders.standings import SuiteStanding
 from zelda_ci.report.builders.usage import cost, used
@@ -26,14 +26,6 @@ MAX_REASONING_LENGTH = 500
 MAX_QUOTE_LENGTH = 160
 MAX_CITATIONS = 2
 MAX_ROWS = 100
-# Kinds of findings as people call them.
-KINDS = {
-    "regression": "worse",
-    "evaluation": "fails by itself",
-    "incomplete": "not judged",
-    "budget": "not run",
-    "notLoaded": "not loaded",
-}
 
 
 def details(report: CiReport, suites: Sequence[SuiteStanding], notes: Sequence[Line]) -> Iterator[Details]:
@@ -58,12 +50,11 @@ def _gate(gate: GateResult) -> Iterator[tuple[str, list[Row]]]:
     red = [_finding(reason) for reason in gate.reasons]
     yield f"Why the check is red: {numbers.format_count(len(red), 'finding')} of the gate", red
     uncounted = [_finding(each.reason, uncounted_words(each)) for each in gate.uncounted]
-    yield f"Fails, and is no reason to be red: {numbers.whole(len(uncounted))}", uncounted
-    accepted = [
+    uncounted += [
         _finding(each.reason, f"accepted by @{each.acceptance.by} because {each.acceptance.because}")
         for each in gate.accepted
     ]
-    yield f"Accepted, so no reason to be red: {numbers.whole(len(accepted))}", accepted
+    yield f"Fails, and is no reason to be red: {numbers.whole(len(uncounted))}", uncounted
 
 
 def _finding(reason: GateReason, because: str = "") -> Row:

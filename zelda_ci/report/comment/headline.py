@@ -22,7 +22,7 @@ from zelda_ci.report.builders.phrases import (
 )
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, tested, untested_words
 from zelda_ci.report.comment.effect import ineffective
-from zelda_ci.report.model import Line, Phrase
+from zelda_ci.report.model import Cell, Line
 from zelda_ci.report.told import CiReport
 
 V = SuiteVerdict
@@ -162,14 +162,10 @@ def _red(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     """Why the check is red: for what the first line says, and for what it does not."""
     expected = [each for each in of(suites, V.WORSE) if each.reasons] + of(suites, V.NOT_TESTED)
     expected += of(suites, V.FAILS) if report.comparison is None else []
-    others = [*_other_reasons(report, suites, {each.suite for each in expected})]
-    if expected:
-        because = line(", and because {}", joined(others, ", and because ")) if others else ()
-        yield line("The check is red for this{}.", because)
-    elif others:
-        nothing_worse = report.comparison is not None and not _worse_together(report) and not of(suites, V.WORSE)
-        although = "although nothing is proven to be worse:" if nothing_worse else "because"
-        yield line(f"The check is red {although} {{}}.", joined(others, ", and "))
+    others = _other_reasons(report, suites, {each.suite for each in expected})
+    because = [*([line("for this")] if expected else []), *(line("because {}", other) for other in others)]
+    if because:
+        yield line("The check is red {}.", joined(because, ", and "))
 
 
 def _other_reasons(report: CiReport, suites: Sequence[SuiteStanding], expected: set[str]) -> Iterator[Line]:
@@ -195,8 +191,7 @@ def _green(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
         elif any(each.fail_on for each in worse):
             yield line("The check is green: {} does not ask for regressions.", key("gate.failOn"))
     elif perhaps := of(suites, V.PERHAPS_WORSE, V.UNCLEAR):
-        once = any(each.single for each in of(perhaps, V.PERHAPS_WORSE))
-        single = ", and one session on a side proves no change" * once
+        single = ", and one session on a side proves no change" * bool(of(perhaps, V.PERHAPS_WORSE))
         yield line(f"The check is green: nothing is proven to be worse{single}.")
     elif of(suites, V.ACCEPTED):
         logins = dict.fromkeys(f"@{each.acceptance.by}" for each in report.gate.accepted)
@@ -219,7 +214,7 @@ def _open_gates(suites: Sequence[SuiteStanding]) -> Iterator[Line]:
 
 def _weakened(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     """What is gone or changed of that by which the pull request is tested."""
-    removed: list[Phrase | Line] = [
+    removed: list[Cell | Line] = [
         line("{} (failed before)" if _failed_before(report, each.suite) else "{}", name(each.suite))
         for each in of(suites, V.REMOVED)
     ]

@@ -98,10 +98,9 @@ def _row(report: CiReport, alike: Sequence[SuiteStanding]) -> TableRow:
     else:
         word = {V.PASSES: "pass", V.RAN: "ran to the end"}.get(first.standing, first.standing.value)
         label = Cell(f"{numbers.format_count(len(alike), 'suite')} {word}", Tone.DIM, url=report.links.report)
-    criteria, tests = (_sum(list(map(count, alike))) for count in (_criteria, _tests))
-    tools, cost = (
-        _mean([_measured(each, measure) for each in alike]) for measure in (Measure.TOOL_USAGE, Measure.COST)
-    )
+    criteria, tests = (_together([count(each) for each in alike], sum) for count in (_criteria, _tests))
+    of_measures = ([_measured(each, measure) for each in alike] for measure in (Measure.TOOL_USAGE, Measure.COST))
+    tools, cost = (_together(figures, fmean) for figures in of_measures)
     commands = tests.cell(numbers.average) if tests.after is not None else _commands(first)
     cells = (
         criteria.cell(numbers.average),
@@ -130,16 +129,13 @@ def _hidden(each: SuiteStanding) -> str:
     return f", but {found}" if found else ""
 
 
-def _sum(figures: Sequence[Figure]) -> Figure:
+def _together(figures: Sequence[Figure], join: Callable[[Sequence[float]], float]) -> Figure:
+    """A suite's own figure, or what those of several are together."""
     if len(figures) == 1:
         return figures[0]
-    known = [(it.after, it.of or 0.0) for it in figures if it.after is not None]
-    return Figure(sum(after for after, _ in known), of=sum(of for _, of in known)) if known else Figure()
-
-
-def _mean(figures: Sequence[Figure]) -> Figure:
-    known = [it.after for it in figures if it.after is not None]
-    return figures[0] if len(figures) == 1 else Figure(fmean(known)) if known else Figure()
+    known = [it for it in figures if it.after is not None]
+    of = [it.of for it in known if it.of is not None]
+    return Figure(join([it.after or 0.0 for it in known]), of=join(of) if of else None) if known else Figure()
 
 
 def _criteria(each: SuiteStanding) -> Figure:

@@ -14,7 +14,7 @@ from zelda_ci.report.comment.causes import boxes, causes
 from zelda_ci.report.comment.folds import commit_name, details, number_range
 from zelda_ci.report.comment.headline import headline, lead
 from zelda_ci.report.comment.table import moved_table
-from zelda_ci.report.model import CiView, Line, Phrase
+from zelda_ci.report.model import Cell, CiView, Line
 from zelda_ci.report.text import sentence
 from zelda_ci.report.told import CiReport
 
@@ -86,7 +86,7 @@ def _compared(report: CiReport, comparison: Comparison) -> Iterator[Line]:
         facts += [age_words(age)] if age > timedelta(days=1) else []
         words = ", ".join(facts)
         name = commit_name(origin.branch, origin.commit)
-        against = Phrase(name, whole=True) if name else "the results that the workflow names"
+        against = Cell(name, whole=True) if name else "the results that the workflow names"
         yield line("Compared with {} ({})." if words else "Compared with {}{}.", against, words)
     here = [suite.candidate.valid for suite in suites if suite.candidate and suite.candidate.valid]
     whose = origin.branch or "the base"
@@ -112,12 +112,12 @@ def _footer(report: CiReport) -> Line:
     """The commit that a reviewer knows, and where everything is."""
     links = report.links
     head = report.head or report.tested or next((run.source.commit for run in report.batch.runs if run.source), None)
-    tested = line("Tested {}", Phrase(commit_name(None, head), whole=True, url=links.commit)) if head else ()
+    tested = line("Tested {}", Cell(commit_name(None, head), whole=True, url=links.commit)) if head else ()
     places = (
         ("report", links.report),
         ("transcripts and patches", links.transcripts),
         ("results", links.artifact),
         ("workflow run", links.run),
     )
-    found = [tested, *((Phrase(words, url=url),) for words, url in places if url)]
+    found = [tested, *((Cell(words, url=url),) for words, url in places if url)]
     return joined(filter(None, found), " \u00b7 ")
