@@ -17,7 +17,7 @@ from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.plugins import IS_MOD, SWITCHED_OFF
 from zelda_ci.execution.manifest.scan import scan_folder
-from zelda_ci.pipeline.detect import ProjectKind, kinds, listing, packages, reader
+from zelda_ci.pipeline.detect import ProjectKind, look, packages
 from zelda_ci.redact import Redactor
 
 SILENT = "Correct it: in a session Claude Code says nothing of it."
@@ -92,11 +92,10 @@ class Survey:
 def survey(folder: Path, redact: Redactor) -> Survey:
     """Look at a folder."""
     root = folder.resolve()
-    top, files, place = listing(root, *NEW_ONES)
+    top, files, place, found = look(root, *NEW_ONES)
     offered = scan_folder(top, root, redact, refusals)
     known = find_root(root.parent) if root != top else root
     above = known if known != root and is_project(known) else None
-    found = kinds(files, reader(top), place)
     return Survey(root, top, place, above, tuple(files), found, offered.items, offered.refused)
 
 
