@@ -62,9 +62,8 @@ def only_changed(invocation: Invocation, ref: str | None) -> Invocation | None:
     if ref is None:
         return invocation
     settings, order = invocation.settings, invocation.order
-    redact = Redactor(settings.secrets())
-    wanted = (ref, invocation.loaded, invocation.chosen, settings.environ, redact, order)
-    choices = anyio.run(changed_since, *wanted)
+    given = (invocation.loaded, invocation.chosen, settings.environ, Redactor(settings.secrets()), order)
+    choices = anyio.run(changed_since, ref, *given)
     for line in (*reasons(choices, runs=True), *reasons(choices, runs=False)):
         echo(sentence(line), err=True)
     kept = [choice.suite for choice in choices if choice.runs]

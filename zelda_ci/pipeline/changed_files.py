@@ -54,17 +54,15 @@ async def read_changes(git: Git, before: str, after: str, folder: str, dirty: It
 
 async def read_tree(tested: TestedFiles, imported: Collection[str], redact: Redactor) -> TreeDigests:
     """What a session finds, in digests; `imported` are files that CLAUDE.md files import, committed or not."""
-    known, texts, project = (
-        {printable(it.path): it for it in tested.files},
-        _Texts(tested.git),
-        ProjectFiles(tested.folder),
-    )
+    known, texts = {printable(file.path): file for file in tested.files}, _Texts(tested.git)
     steers: dict[str, Steers] | None = None
     reached = await _reach(texts, known, tested.folder)
     if reached.problem is None:
         steers = {file.path: "drawn" for file in tested.files if file.path in imported}
         for path, file in known.items():
-            if (side := _side(path, file, texts)) and (how := how_it_steers(path, side, reached, project)):
+            if (side := _side(path, file, texts)) and (
+                how := how_it_steers(path, side, reached, ProjectFiles(tested.folder))
+            ):
                 steers[file.path] = how
     steering = [file for file in tested.files if file.path in (steers or ())]
     await texts.load(filter(_has_text, steering))
@@ -89,16 +87,14 @@ async def _reach(texts: "_Texts", files: Mapping[str, TreeFile], folder: str, go
     targets, recipes = [{path: texts.of(files[path]) or "" for path in paths} for paths in (links, runners)]
     graph = Graph(RepositoryFiles(dict.fromkeys((*gone, *files)), targets, folder), recipes)
     seen, steering = set[str](), {path for path in files if graph.steers(path) and _has_text(files[path])}
-    waiting, is_felt = steering, True
+    waiting, is_felt, needed = steering, True, {path for path in steering if path.endswith((".md", ".json"))}
     while waiting:
         seen |= waiting
         if len(seen) > MAX_FILES:
             return ChangeSet(problem=f"more than {MAX_FILES:,} files steer, or are named by those that do")
         await texts.load(files[path] for path in waiting)
         found = {path: texts.of(files[path]) for path in sorted(waiting)}
-        if lost := [
-            path for path, it in found.items() if it is None and path in steering and path.endswith((".md", ".json"))
-        ]:
+        if lost := sorted(path for path in waiting & needed if found[path] is None):
             return ChangeSet(problem=f"{lost[0]} could not be read")
         for path, text in found.items():
             if text:

@@ -45,6 +45,11 @@ class ProjectKind:
     test: str = ""
 
     @property
+    def program(self) -> str:
+        """What has to be there to set it up."""
+        return next((word for word in self.setup.split() if "=" not in word), "")
+
+    @property
     def programs(self) -> tuple[str, ...]:
         """Folders in which the setup command installs programs that commands expect on PATH."""
         return (".venv/bin",) if self.language == "Python" and self.setup else ()

@@ -36,11 +36,7 @@ def _detected(root: Path, path: str) -> ProjectKind | None:
     """The kind of a project whose lock file says how it is set up, where the program for that is in `path`."""
     *_, found = look(Path(os.path.realpath(root)))
     # Without a lock file nobody knows what would be installed: that is for people to decide.
-    return next((it for it in found if it.setup and it.lock and shutil.which(_program(it.setup), path=path)), None)
-
-
-def _program(command: str) -> str:
-    return next(word for word in command.split() if "=" not in word)
+    return next((it for it in found if it.setup and it.lock and shutil.which(it.program, path=path)), None)
 
 
 def _says_nothing(suite: LoadedSuite, key: str = SETUP) -> bool:

@@ -49,12 +49,10 @@ class Survey:
     def commands(self) -> list[CommandLine]:
         """The commands to try, each with the file that suggests it."""
         # A Makefile may know what the manifest does not.
-        tested = next((kind for kind in self.kinds if kind.test), None)
-        found = [
-            *(("setupCommand", kind.setup, kind.lock or kind.manifest) for kind in self.kinds[:1]),
-            *(("buildCommand", kind.build, kind.manifest) for kind in self.kinds[:1]),
-            *([("testCommand", tested.test, tested.manifest)] if tested else ()),
-        ]
+        main, tested = self.kinds[:1], [kind for kind in self.kinds if kind.test][:1]
+        found = [("setupCommand", kind.setup, kind.lock or kind.manifest) for kind in main]
+        found += [("buildCommand", kind.build, kind.manifest) for kind in main]
+        found += [("testCommand", kind.test, kind.manifest) for kind in tested]
         return [CommandLine(key, command, seen_from(self.folder, file)) for key, command, file in found if command]
 
     @property
