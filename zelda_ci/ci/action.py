@@ -25,10 +25,9 @@ from zelda_ci.ci import (
 from zelda_ci.ci.base import Overruled, overrule, read_base
 from zelda_ci.ci.base_arm import bring
 from zelda_ci.ci.base_source import at_submodule, source_of
-from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.evaluate import PushPlan
 from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
+from zelda_ci.ci.evidence import Evidence
 from zelda_ci.ci.inputs import Mode
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
@@ -51,7 +50,7 @@ from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.pipeline.shards import PlanFacts, make_plan, order_of, with_trials
+from zelda_ci.pipeline.shards import PlanFacts, make_plan, order_of
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.report.markdown import render_fork_notice
 from zelda_ci.report.text import sentence
@@ -151,8 +150,9 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
 
     given = environment(environ, settings)
     invocation = Invocation(loaded, order, given)
-    planned = _plan(case, invocation, chosen.baseline if chosen else None)
-    invocation = invocation.ordering(replace(invocation.order, stored=planned.stored or {}))
+    evidence = _evidence(case, invocation, chosen.baseline if chosen else None)
+    names = evidence.new if evidence.known else settings.suites
+    invocation = invocation.ordering(replace(order, names=names, stored=evidence.stored))
     case = replace(case, settings=settings, root=loaded.root, results_dir=loaded.results_dir, notes=notes)
     case = replace(
         case,
@@ -162,34 +162,37 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
         planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
     )
     if settings.is_sharded:
-        return _share(case, invocation, planned, emit)
-    return evaluate.evaluate(case, _runner(case, invocation, planned, emit), planned)
+        return _share(case, invocation, evidence, emit)
+
+    def run() -> BatchResult:
+        is_all_known = evidence.known and not evidence.new
+        return empty_batch(case.now()) if is_all_known else _run(case, invocation, emit)
+
+    return evaluate.evaluate(case, run, evidence)
 
 
-def _share(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Emit) -> int:
+def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Emit) -> int:
     """What this job does of a run that several share: plan it, run a shard of it, or put the parts together."""
-    settings, shard = case.settings, case.settings.shard
-    if planned.baseline is None and not settings.baseline:
-        planned = replace(planned, baseline=baseline.resolve_baseline(case, case.decision.target, case.run_id))
+    settings, shard, order = case.settings, case.settings.shard, invocation.order
     environ = invocation.settings.environ
-    if planned.known:
-        invocation = invocation.ordering(replace(invocation.order, names=planned.new))
-    has_none, order = bool(planned.known) and not planned.new, invocation.order
+    found = anyio.run(read_commit, settings.project, environ)
     facts = PlanFacts(
-        suites=() if has_none else invocation.masked,
+        suites=() if evidence.known and not evidence.new else invocation.masked,
         commit=case.commit,
-        tree=_tree_of(settings, environ),
+        tree=tree_in(found[1]) if found else None,
         base=case.decision.base,
-        sides=0 if planned.stored is None else 2,
+        sides=0 if evidence.limits is None else 2,
         stored=order.stored,
-        trial_seconds=trial_seconds(planned.trials, replayed=order.replay is not None),
+        trial_seconds=trial_seconds(
+            (*evidence.trials_of_base, *evidence.pool, *evidence.earlier), replayed=order.replay is not None
+        ),
     )
     is_night = nightly.is_nightly(case)
     if settings.mode is Mode.PLAN:
         # One job adds the row of a night to the history.
-        return sharding.publish_plan(case, make_plan(facts, 1 if is_night else settings.shards, at_most=True), planned)
+        return sharding.publish_plan(case, make_plan(facts, 1 if is_night else settings.shards, at_most=True), evidence)
     if settings.mode is Mode.MERGE or shard is None:
-        return sharding.merge(case, partial(make_plan, facts), planned)
+        return sharding.merge(case, partial(make_plan, facts), evidence)
     if is_night and shard.shards > 1:
         hint = "Let a job with mode: plan say how many there are, or set nightly: off."
         raise ConfigError("A nightly run is not shared by several jobs.", hint=hint, code="NIGHT_SHARED")
@@ -197,63 +200,42 @@ def _share(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Emi
     own = order_of(order, plan, shard.number)
 
     def run(kept: Sequence[RunResult]) -> BatchResult:
-        part = invocation.ordering(replace(own, stored=with_trials(own.stored, kept)))
-        return _runner(case, part, replace(planned, known={}), emit)()
+        stored = evidence.replace(earlier=(*evidence.earlier, *kept)).stored
+        return _run(case, invocation.ordering(replace(own, stored=stored)), emit)
 
     return sharding.hand_in(case, shard, plan, system_name(environ), run if own.names else None)
 
 
-def _tree_of(settings: ActionSettings, environ: Mapping[str, str]) -> str | None:
-    found = anyio.run(read_commit, settings.project, environ)
-    return tree_in(found[1]) if found else None
-
-
-def _runner(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Emit) -> Callable[[], BatchResult]:
-    """What runs the suites: a night all, as often as any night; a push what is new; everything else what was asked."""
-
-    def run() -> BatchResult:
-        if nightly.is_nightly(case) and planned.baseline:
-            # A number of trials has no budget of its own: that of the plan in its place holds.
-            budget = money.budget(invocation.suites)
-            budget = money.budget(invocation.suites)
-            trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")})
-            overrides = trials.above(invocation.order.overrides)
-            return invocation.ordering(replace(invocation.order, overrides=overrides, budget_usd=budget)).run(emit)
-        if not planned.known:
-            return invocation.run(emit)
-        if not planned.new:
-            return empty_batch(case.now())
-        return invocation.ordering(replace(invocation.order, names=planned.new)).run(emit)
-
-    return run
-
-
-def _plan(case: CiContext, invocation: Invocation, found: BatchBaseline | None) -> PushPlan:
-    """What is stored and counts; of a push to the base branch, which suites need not run for it."""
-    settings = case.settings
-    if case.pinned:
-        return sharding.restored(case.pinned)
+def _run(case: CiContext, invocation: Invocation, emit: Emit) -> BatchResult:
+    """Run what was ordered; in a night as often as in any night."""
     if nightly.is_nightly(case):
-        return PushPlan(baseline.resolve_baseline(case, case.decision.target, case.run_id))
-    suites = invocation.suites
-    is_adaptive = any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites)
-    if invocation.order.against and is_adaptive:
-        found = found or baseline.resolve_baseline(case, case.decision.target, case.run_id)
-        return evaluate.count_stored(
-            case, found, invocation.fingerprints(), {suite.name: suite.pool for suite in suites}
-        )
+        # A number of trials has no budget of its own: that of the plan in its place holds.
+        budget = money.budget(invocation.suites)
+        trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")})
+        overrides = trials.above(invocation.order.overrides)
+        invocation = invocation.ordering(replace(invocation.order, overrides=overrides, budget_usd=budget))
+    return invocation.run(emit)
+
+
+def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -> Evidence:
+    """What is stored and counts; of a push to the base branch, which suites need not run for it."""
+    settings, suites = case.settings, invocation.suites
+    if case.pinned:
+        return case.pinned.evidence
+    found = found or baseline.resolve_baseline(case, case.decision.target, case.run_id)
+    if nightly.is_nightly(case) or settings.baseline:
+        return found
+    if invocation.order.against and any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites):
+        expected = invocation.fingerprints()
+        found = baseline.with_earlier(case, found, expected, base=case.decision.base)
+        return found.replace(limits={suite.name: suite.pool for suite in suites})
     is_push = case.decision.is_of_base and settings.context.event_name == "push"
-    if found or not is_push or settings.run_all or settings.baseline or not settings.compare:
-        return PushPlan(found)
-    stored = baseline.resolve_baseline(case, case.decision.target, case.run_id)
-    if not stored.pool.trials:
-        return PushPlan(stored)
-    fingerprints = invocation.fingerprints()
-    wanted = {suite.name: trials_alone(suite.trials) for suite in suites}
-    planned = PushPlan(stored, fingerprints, stored.known(fingerprints, wanted))
-    for note in planned.notes:
-        case.log.say(note)
-    return planned
+    if is_push and not settings.run_all and settings.compare and found.pool:
+        wanted = {suite.name: trials_alone(suite.trials) for suite in suites}
+        found = found.knowing(invocation.fingerprints(), wanted)
+        for note in found.notes:
+            case.log.say(note)
+    return found
 
 
 def _against(case: CiContext, environ: Mapping[str, str]) -> BaseOrder | None:

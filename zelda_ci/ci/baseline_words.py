@@ -21,7 +21,6 @@ NOT_PERMITTED = {"GITHUB_NOT_PERMITTED", "GITHUB_NOT_FOUND"}
 
 CANCELLED = BaselineOrigin(state=BaselineState.OFF, sentence="Nothing was compared: the run was cancelled.")
 SWITCHED_OFF = BaselineOrigin(state=BaselineState.OFF, sentence="Nothing was compared: the input baseline is none.")
-NOT_ASKED_FOR = BaselineOrigin(state=BaselineState.OFF, sentence="")
 NO_TOKEN = BaselineOrigin(
     state=BaselineState.NOT_PERMITTED,
     sentence="No token was given, so that the stored results of the base branch could not be read.",
@@ -103,11 +102,6 @@ def side_by_side(branch: str, commit: str, head: int, base: int) -> BaselineOrig
     return BaselineOrigin(
         state=BaselineState.FOUND, sentence=sentence, branch=branch, wanted=commit, commit=commit, behind=0
     )
-
-
-def from_file(name: str) -> str:
-    """The sentence for a baseline that the workflow names."""
-    return f"Compared with the file {name}."
 
 
 def of_other_suites(origin: BaselineOrigin) -> BaselineOrigin:

@@ -5,13 +5,12 @@ seconds only, so this is the last that is done, and as small as it can be.
 """
 
 from zelda_ci.ci import baseline_words as words
-from zelda_ci.ci.baseline import pool_to_store
+from zelda_ci.ci.baseline import pull_request_of
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.earlier_runs import pull_request_of
 from zelda_ci.ci.event import number
 from zelda_ci.ci.outputs import json_of, provenance
 from zelda_ci.ci.stored_artifacts import MAX_MEMBER_BYTES, POOL, PROVENANCE, RESULTS
-from zelda_ci.ci.storing import upload
+from zelda_ci.ci.storing import pool_to_store, upload
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.errors import GitHubError
 from zelda_ci.storage.codec import encode_pool
@@ -30,7 +29,7 @@ def store_trials(case: CiContext, result: CiResult) -> None:
         return
     origin = provenance(case, batch, case.decision.target.commit if case.decision.target else None)
     members = {PROVENANCE: json_of(origin), RESULTS: json_of(batch)}
-    if result.knows_earlier:
+    if result.evidence.knows_earlier:
         members[POOL] = encode_pool(pool_to_store(case, result), MAX_MEMBER_BYTES)
     try:
         uploaded = upload(case, members, service=case.hurried_artifacts)

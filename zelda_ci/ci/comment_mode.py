@@ -9,25 +9,20 @@ from dataclasses import replace
 from typing import Any
 
 from zelda_ci.ci import baseline, publish
-from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.acceptances import apply_acceptances
-from zelda_ci.ci.baseline import BatchBaseline, of_chosen
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.evaluate import compare_beside
+from zelda_ci.ci.evaluate import compare
 from zelda_ci.ci.event import BaselineTarget, number, text
+from zelda_ci.ci.evidence import NOTHING
 from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, is_results_name, read_stored
 from zelda_ci.domain.ci import Provenance
-from zelda_ci.domain.run import RunResult, StoredTrials
-from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import Api
 from zelda_ci.github.comments import CommentOrder
 from zelda_ci.github.revisions import merge_base, of_workflow_run
 from zelda_ci.github.schemas import Artifact
-from zelda_ci.pipeline.comparing import compare_sides
 from zelda_ci.report.comment.view import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_comment
-from zelda_ci.storage.references import SideReference
 
 # Of one run: whoever opened the pull request may have stored any number, and each would be a comment.
 MAX_JOBS = 10
@@ -64,7 +59,13 @@ def comment(case: CiContext) -> int:
 
 def _report(case: CiContext, api: Api, result: CiResult, pull_request: int) -> None:
     origin = case.evaluated
-    _compare(case, result, _target(api, origin, pull_request) if origin else BaselineTarget(""))
+    target = _target(api, origin, pull_request) if origin else BaselineTarget("")
+    target = replace(target, branch=case.settings.baseline_branch or target.branch)
+    found = baseline.resolve_baseline(case, target if case.settings.compare else None, _run_id(case))
+    earlier = result.evidence.earlier
+    limits = {run.suite: run.config.pool for run in (*earlier, *result.batch.runs)}
+    result.evidence = found.replace(earlier=earlier, limits=limits)
+    compare(case, result)
     apply_acceptances(case, result, pull_request)
     summary = render_comment(ci_view(publish.report_of(case, result)))
     publish.warn(case.log, publish.summarise(case.settings.context, summary))
@@ -105,11 +106,10 @@ def _check(case: CiContext, origin: Provenance) -> None:
 
 
 def _findings(case: CiContext, told: StoredResults, artifact: Artifact) -> CiResult:
-    result = CiResult(told.batch, words.NOT_ASKED_FOR, artifact_id=artifact.id, run_id=_run_id(case))
-    # Those of earlier runs of the pull request, which the check has counted, too.
-    result.earlier = tuple(run for run in told.pool.trials if run.side is Side.HEAD)
-    result.refused = case.evaluated.refused if case.evaluated else ()
-    result.earlier_base = tuple(run for run in told.pool.trials if run.side is Side.BASE)
+    # Trials of earlier runs of the pull request count, as they did in the check.
+    earlier = NOTHING.replace(earlier=told.pool.trials)
+    result = CiResult(told.batch, NOTHING.origin, earlier, artifact_id=artifact.id, run_id=_run_id(case))
+    result.refused = told.provenance.refused
     own = case.settings.context.repository_id
     if number(case.settings.event, "workflow_run", "head_repository", "id") != own:
         result.notes.append(FOREIGN)
@@ -134,36 +134,6 @@ def _candidates(api: Api, branch: str, origin: Provenance) -> Iterator[str]:
         # knows whether it is.
         if problem.code not in UNKNOWN_COMMIT:
             raise
-
-
-def _compare(case: CiContext, result: CiResult, target: BaselineTarget) -> None:
-    chosen_target = replace(target, branch=case.settings.baseline_branch or target.branch)
-    stored = baseline.resolve_baseline(case, chosen_target if case.settings.compare else None, _run_id(case))
-    if result.head and result.batch.is_planned_by_looks:
-        compare_beside(case, result, stored, _counted(case, result, stored))
-        return
-    stored = of_chosen(case, stored, result.batch).against(result.batch.runs, case.now())
-    result.baseline, result.stored = stored.origin, stored.results
-    case.log.say(stored.origin.sentence)
-    result.notes += words.worth_a_note(stored.origin)
-    if stored.results:
-        sides = SideReference("the baseline", stored.results.runs), SideReference("the pull request", result.head)
-        result.compared = compare_sides(*sides, {})
-
-
-def _counted(case: CiContext, result: CiResult, stored: BatchBaseline) -> dict[str, StoredTrials]:
-    """By suite, what counts beside the run's own trials, as in the job that made them."""
-    heads = {run.suite: run for run in result.head if run.fingerprint}
-    settings = {name: run.config.pool for name, run in heads.items()}
-    found = baseline.stored_for(case, stored, baseline.heads_of(heads.values()), settings)
-
-    def of(runs: tuple[RunResult, ...], suite: str) -> tuple[RunResult, ...]:
-        return tuple(run for run in runs if run.suite == suite)
-
-    return {
-        name: found.get(name, StoredTrials()).replace(head=of(result.earlier, name), base=of(result.earlier_base, name))
-        for name in dict.fromkeys(run.suite for run in (*result.head, *result.earlier_base))
-    }
 
 
 def _order(case: CiContext, result: CiResult) -> CommentOrder:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.evidence import Evidence
 from zelda_ci.ci.inputs import Nightly
 from zelda_ci.ci.publish import comment_key
 from zelda_ci.compare.drift import night_of, watch, with_night
@@ -27,7 +27,7 @@ def is_nightly(case: CiContext) -> bool:
     return is_scheduled and settings.nightly is not Nightly.OFF and settings.compare and settings.baseline is None
 
 
-def keep_watch(case: CiContext, result: CiResult, stored: BatchBaseline) -> None:
+def keep_watch(case: CiContext, result: CiResult, stored: Evidence) -> None:
     """Add the row of this night, and tell what it shows."""
     if stored.damage:
         note = words.not_readable(stored.damage, older=len(stored.nights.nights))

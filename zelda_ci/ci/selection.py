@@ -9,9 +9,9 @@ import anyio
 
 from zelda_ci.ci import baseline, publish, refused
 from zelda_ci.ci.base import BaseSource, fetch_files
-from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import path_in
+from zelda_ci.ci.evidence import Evidence
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.domain.kinds import may_steer
@@ -32,7 +32,7 @@ class ChosenSuites:
     """The suites of a pull request with whether they run, and the baseline that was looked at for that."""
 
     choices: tuple[SuiteChoice, ...]
-    baseline: BatchBaseline | None
+    baseline: Evidence | None
     """Absent where the changes alone decided."""
     steering: tuple[SteeringChange, ...] = ()
     """Of the pull request, as far as its changes are known."""
@@ -75,7 +75,7 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     choices = choose(changes, known, project)
     if not trials_may_tell(choices, changes, project):
         return _chosen(choices, None, steering_changes(changes, known, project), changes)
-    stored = baseline.given(case) or baseline.resolve_baseline(case, case.decision.target, case.run_id)
+    stored = baseline.resolve_baseline(case, case.decision.target, case.run_id)
     trials = stored.trials_of_base
     known = evidence(suites, prefix, trials if stored.origin.commit or _is_of(trials, base) else (), source.environ)
     choices = choose(changes, known, project)
@@ -89,7 +89,7 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
 
 def _chosen(
     choices: tuple[SuiteChoice, ...],
-    stored: BatchBaseline | None,
+    stored: Evidence | None,
     steering: tuple[SteeringChange, ...],
     changes: ChangeSet,
 ) -> ChosenSuites:

@@ -3,14 +3,11 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 
-from zelda_ci.ci import baseline, evaluate, publish, storing
-from zelda_ci.ci import baseline_words as words
-from zelda_ci.ci.baseline import BatchBaseline
+from zelda_ci.ci import evaluate, publish, storing
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.evaluate import PushPlan
+from zelda_ci.ci.evidence import Evidence, PinnedPlan
 from zelda_ci.ci.outputs import Files, json_of, provenance, write
 from zelda_ci.ci.stored_artifacts import PROVENANCE
 from zelda_ci.ci.stored_parts import PLAN, kept_trials, part_name, plan_name, received
@@ -18,36 +15,25 @@ from zelda_ci.compare.shards import difference
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, batch_outcome
-from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
-from zelda_ci.domain.shards import (
-    PinnedPlan,
-    ShardOf,
-    ShardPart,
-    ShardPlan,
-)
+from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials, empty_batch
+from zelda_ci.domain.shards import ShardOf, ShardPart, ShardPlan
+from zelda_ci.domain.trials import Side
 from zelda_ci.errors import EXIT_INTERRUPTED, StorageError, ZeldaError
 from zelda_ci.pipeline.parts import PartFile, part_members
-from zelda_ci.pipeline.shards import (
-    bring_in,
-    counted_in,
-    counted_trials,
-    fitting,
-    told,
-    with_trials,
-)
+from zelda_ci.pipeline.shards import bring_in, counted_in, fitting, told
 from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.storage import codec
 
 # --- the plan --------------------------------------------------------------------------------------------------------
 
 
-def publish_plan(case: CiContext, plan: ShardPlan, planned: PushPlan) -> int:
+def publish_plan(case: CiContext, plan: ShardPlan, evidence: Evidence) -> int:
     """Store the plan with what it rests on, and hand its hash over to the jobs that follow.
 
     Raises:
         GitHubError: GitHub does not take it.
     """
-    data = codec.encode(_pinned(case, plan, planned))
+    data = codec.encode(PinnedPlan(plan=plan, origin=_origin(case), evidence=evidence))
     storing.upload_as(case, plan_name(case.settings), {PLAN: data, PROVENANCE: json_of(_origin(case))}, case.artifacts)
     lines = [*told(plan)] if plan.suites else ["No suite has to run."]
     for line in lines:
@@ -61,46 +47,6 @@ def publish_plan(case: CiContext, plan: ShardPlan, planned: PushPlan) -> int:
     publish.warn(case.log, publish.summarise(case.settings.context, _listed("Zelda: the plan", lines)))
     publish.warn(case.log, publish.hand_over(case.settings.context, outputs))
     return 0
-
-
-def _pinned(case: CiContext, plan: ShardPlan, planned: PushPlan) -> PinnedPlan:
-    found = planned.baseline or BatchBaseline(words.SWITCHED_OFF, None)
-    trials: dict[str, RunResult] = {}
-
-    def keys(runs: Iterable[RunResult]) -> tuple[str, ...]:
-        named = {f"{run.batch_id}/{run.run_id}": run for run in runs}
-        trials.update(named)
-        return tuple(named)
-
-    counted = {name: each.each(keys) for name, each in (planned.stored or {}).items()}
-    pool = keys(found.pool.trials)
-    return PinnedPlan(
-        plan=plan,
-        origin=_origin(case),
-        baseline=found.origin,
-        results=found.results,
-        references=dict(found.references),
-        nights=found.nights,
-        damage=found.damage,
-        pool=pool,
-        counted=None if planned.stored is None else counted,
-        trials=trials,
-        fingerprints=dict(planned.fingerprints),
-        known=dict(planned.known),
-        knows_earlier=planned.knows_earlier,
-        remarks=planned.remarks,
-    )
-
-
-def restored(pinned: PinnedPlan) -> PushPlan:
-    """What the job that planned had found out."""
-
-    def runs(keys: Iterable[str]) -> tuple[RunResult, ...]:
-        return tuple(pinned.trials[key] for key in keys)
-
-    stored = None if pinned.counted is None else {name: each.each(runs) for name, each in pinned.counted.items()}
-    found = baseline.restored(pinned)
-    return PushPlan(found, pinned.fingerprints, pinned.known, stored, pinned.knows_earlier, pinned.remarks)
 
 
 def agreed(ours: ShardPlan, case: CiContext) -> ShardPlan:
@@ -147,7 +93,13 @@ def hand_in(
     with evaluate.undisturbed():
         write(files.results, json_of(batch))
         origin = provenance(case, batch, plan.base)
-        counted = counted_trials(with_trials({}, kept), plan.names_of(shard.number))
+        counted = {
+            name: StoredTrials(
+                head=tuple(run for run in kept if run.suite == name and run.side is Side.HEAD),
+                base=tuple(run for run in kept if run.suite == name and run.side is Side.BASE),
+            )
+            for name in {run.suite for run in kept} & {*plan.names_of(shard.number)}
+        }
         part = ShardPart(shard=shard.number, plan=plan, platform=platform, origin=origin, counted=counted)
         # A cancelled job has seconds left: its trials are what counts.
         with_files = case.settings.include_transcripts and not batch.interrupted
@@ -193,13 +145,13 @@ def _about_the_part(shard: ShardOf, plan: ShardPlan, batch: BatchResult) -> list
 # --- the merge -------------------------------------------------------------------------------------------------------
 
 
-def merge(case: CiContext, plan_for: Callable[[int], ShardPlan], planned: PushPlan) -> int:
+def merge(case: CiContext, plan_for: Callable[[int], ShardPlan], evidence: Evidence) -> int:
     """Put the parts of all shards together and tell them as one run; returns its exit code.
 
     Args:
         case: The run.
         plan_for: The plan for a number of shards, as this job sees it.
-        planned: What was found out before anything ran.
+        evidence: What is stored and counts.
 
     Raises:
         ZeldaError: A part is missing, doubled or foreign, or its results cannot be written. An earlier comment says so.
@@ -218,9 +170,7 @@ def merge(case: CiContext, plan_for: Callable[[int], ShardPlan], planned: PushPl
         return bring_in(parts, case.results_dir) if parts else empty_batch(case.now())
 
     kept = tuple(trial for part in parts for trial in counted_in(part))
-    if planned.stored is None:
-        return evaluate.evaluate(case, run, replace(planned, further=kept))
-    return evaluate.evaluate(case, run, replace(planned, stored=with_trials(planned.stored, kept)))
+    return evaluate.evaluate(case, run, evidence.replace(earlier=(*evidence.earlier, *kept)))
 
 
 def _fitting(case: CiContext, plan_for: Callable[[int], ShardPlan]) -> tuple[PartFile, ...]:

@@ -7,14 +7,15 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 
+from zelda_ci.ci.baseline import pull_request_of
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.earlier_runs import pull_request_of
+from zelda_ci.ci.evidence import PinnedPlan
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.ci.stored_artifacts import artifacts_of_run, identity_of
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.compare.shards import digest_of
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.shards import PinnedPlan, ShardOf, ShardPlan
+from zelda_ci.domain.shards import ShardOf, ShardPlan
 from zelda_ci.errors import GitHubError, StorageError
 from zelda_ci.github.api import Api
 from zelda_ci.github.archives import read_members

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from zelda_ci.ci import baseline
+from zelda_ci.ci.baseline import heads_of, pull_request_of
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.earlier_runs import pull_request_of
 from zelda_ci.ci.inputs import CommentWhen
 from zelda_ci.ci.outputs import JUNIT, REPORT, Files, json_of, provenance, result_members, transcript_members, write
 from zelda_ci.ci.publish import report_of
@@ -24,6 +23,7 @@ from zelda_ci.ci.stored_artifacts import (
     is_results_name,
 )
 from zelda_ci.domain.ci import Provenance
+from zelda_ci.domain.run import Pool
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.artifacts import ArtifactService, Uploaded
 from zelda_ci.pipeline.html_report import write_html
@@ -55,9 +55,9 @@ def store_results(case: CiContext, files: Files, result: CiResult) -> None:
     """Upload what later runs read; where GitHub does not take it, the files are in the workspace still."""
     origin = _origin(case, result)
     write(files.provenance, json_of(origin))
-    trials = {POOL: encode_pool(baseline.pool_to_store(case, result), MAX_MEMBER_BYTES)}
+    trials = {POOL: encode_pool(pool_to_store(case, result), MAX_MEMBER_BYTES)}
     write(files.pool, trials[POOL])
-    if pull_request_of(case) and not result.knows_earlier:
+    if pull_request_of(case) and not result.evidence.knows_earlier:
         # It does not carry the trials of those before it, which therefore have to be read as well.
         del trials[POOL]
     if case.decision.is_of_base and result.nights.nights:
@@ -77,6 +77,19 @@ def store_results(case: CiContext, files: Files, result: CiResult) -> None:
     # Only the title of a comment has to say of which job it is.
     is_told = case.settings.comment is not CommentWhen.OFF
     result.told_apart_by = case.job if is_told and _has_siblings(case) else ""
+
+
+def pool_to_store(case: CiContext, result: CiResult) -> Pool:
+    """What goes into the artifact beside the results.
+
+    For the base branch, all trusted trials and the states of all suites; for a pull request, its own earlier trials.
+    """
+    found, runs = result.evidence, result.batch.runs
+    if not case.decision.is_of_base:
+        return Pool(trials=(*found.heads, *found.bases))
+    made = {(run.batch_id, run.run_id) for run in runs}
+    carried = tuple(run for run in found.pool if (run.batch_id, run.run_id) not in made)
+    return Pool(suites={**found.fingerprints, **heads_of(runs)}, trials=carried)
 
 
 def _has_siblings(case: CiContext) -> bool:
