@@ -1,5 +1,6 @@
 """The entry of `zelda ci`: settings and the event in, exit code out."""
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,9 +23,7 @@ from zelda_ci.ci import (
     sharding,
     stored_parts,
 )
-from zelda_ci.ci.base import Overruled, overrule, read_base
-from zelda_ci.ci.base_arm import bring
-from zelda_ci.ci.base_source import at_submodule, source_of
+from zelda_ci.ci.base import BaseSource, Overruled, overrule
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
@@ -51,7 +50,7 @@ from zelda_ci.pipeline import money
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import PlanFacts, make_plan, order_of
-from zelda_ci.redact import Redactor, Secret
+from zelda_ci.redact import Secret
 from zelda_ci.report.markdown import render_fork_notice
 from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons
@@ -120,16 +119,19 @@ def _evaluate_requested(
 
 
 def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
-    settings = case.settings
+    settings, decision = case.settings, case.decision
     _need_files(settings.project)
     loaded = project.load(settings.project)
-    case = replace(at_submodule(case, environ), pinned=stored_parts.pinned_plan(case))
-    overruled = _with_rights(loaded, case, environ)
-    loaded, notes = project.active(overruled.project, is_ci=True), overruled.notes
-    source = source_of(case, environ)
-    found = refused.newly_refused(case.decision.base, source, loaded.root, settings, case.log)
-    case = replace(case, refused=found)
-    chosen = selection.choose_suites(case, loaded, source)
+    if decision.nested:
+        decision.nested.check()
+    with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
+        source, base = _base(case, environ, Path(name))
+        case = replace(case, decision=replace(decision, base=base), pinned=stored_parts.pinned_plan(case))
+        overruled = _with_rights(loaded, case, source)
+        loaded, notes = project.active(overruled.project, is_ci=True), overruled.notes
+        found = refused.newly_refused(base, source, loaded.root, case.log)
+        case = replace(case, refused=found)
+        chosen = selection.choose_suites(case, loaded, source)
     if chosen:
         for line in (*reasons(chosen.choices, runs=True), *chosen.notes):
             case.log.say(sentence(line))
@@ -137,6 +139,8 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
             return selection.report_nothing(replace(case, notes=notes), chosen)
         if chosen.notes:
             settings, notes = replace(settings, suites=chosen.names), (*notes, *chosen.notes)
+    # Beside the head runs the commit into which it is merged, unless something else is to be compared with, or nothing.
+    beside = base and decision.target and not settings.baseline and not source.is_foreign
     order = RunOrder(
         names=settings.suites,
         overrides=settings.overrides,
@@ -144,7 +148,7 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
         replay=settings.replay,
         overruled=overruled.findings,
         conclusion_seconds=CONCLUSION_SECONDS,
-        against=_against(case, environ),
+        against=BaseOrder(base, source.bring) if base and beside else None,
         needs_base=False,
     )
 
@@ -238,23 +242,29 @@ def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -
     return found
 
 
-def _against(case: CiContext, environ: Mapping[str, str]) -> BaseOrder | None:
-    """The commit into which a pull request is merged, unless something else is to be compared with, or nothing."""
-    settings, commit = case.settings, case.decision.base
-    source = source_of(case, environ)
-    if commit is None or settings.baseline or case.decision.target is None or source.is_foreign:
-        return None
-    return BaseOrder(commit, bring(source))
+def _base(case: CiContext, environ: Mapping[str, str], folder: Path) -> tuple[BaseSource, str | None]:
+    """Where the base is had, and its commit: of a project in a submodule, the one that the base names for that.
+
+    Where the base has no such submodule, it has nothing of the project.
+
+    Raises:
+        ConfigError: The base commit cannot be had.
+        WorkspaceError: There is no git, or it did not end.
+    """
+    base, nested = case.decision.base, case.decision.nested
+    source = BaseSource(case.settings, nested, environ, folder)
+    if not (base and nested and nested.named):
+        return source, base
+    around = BaseSource(case.settings, replace(nested, named=None), environ, folder)
+    named = anyio.run(around.submodule_at, base, nested.path)
+    return (source, named) if named else (around, base)
 
 
-def _with_rights(loaded: LoadedProject, case: CiContext, environ: Mapping[str, str]) -> Overruled:
+def _with_rights(loaded: LoadedProject, case: CiContext, source: BaseSource) -> Overruled:
     """The project with no more rights than the base of a pull request gives, and what is to be told of it."""
-    commit = case.decision.base
-    if commit is None:
+    if case.decision.base is None:
         return Overruled(loaded, {}, ())
-    source = source_of(case, environ)
-    redact = Redactor(case.settings.secrets())
-    overruled = overrule(loaded, source.top, read_base(commit, source, loaded, redact), redact)
+    overruled = overrule(loaded, source, case.decision.base)
     for note in overruled.notes:
         # A new suite is nothing to be warned of.
         severity: Severity = "warning" if any(overruled.findings.values()) else "notice"
@@ -345,6 +355,7 @@ def _skip(settings: ActionSettings, decision: Decision, environ: Mapping[str, st
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {decision.sentence}\n"
     found: tuple[NotLoaded, ...] = ()
     if decision.base:
-        source = source_of(_case(settings, decision, decision.base, environ, log), environ)
-        found = refused.newly_refused(decision.base, source, find_root(settings.project), settings, log)
+        with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
+            source = BaseSource(settings, decision.nested, environ, Path(name))
+            found = refused.newly_refused(decision.base, source, find_root(settings.project), log)
     return refused.report_skipped(settings, log, refused.with_refused(notice, found), found)

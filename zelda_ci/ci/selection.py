@@ -1,6 +1,5 @@
 """Which suites a pull request can concern: what it changes, read by git, and what stored trials of the base felt."""
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,23 +7,20 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.ci import baseline, publish, refused
-from zelda_ci.ci.base import BaseSource, fetch_files
+from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import path_in
 from zelda_ci.ci.evidence import Evidence
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
-from zelda_ci.domain.kinds import may_steer
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.errors import ZeldaError
 from zelda_ci.pipeline.changed_files import read_changes, unknown
 from zelda_ci.pipeline.selecting import evidence, project_files
-from zelda_ci.redact import Redactor
 from zelda_ci.report.markdown import render_nothing_to_run
 from zelda_ci.selection.choice import SuiteChoice, choose, reasons, run_if_either, steering_changes, trials_may_tell
 from zelda_ci.selection.effects import ChangeSet
-from zelda_ci.workspace.git import Git, prepare
 
 
 @dataclass(frozen=True)
@@ -110,26 +106,21 @@ def _is_of(trials: Sequence[RunResult], commit: str) -> bool:
 
 def _changes(case: CiContext, source: BaseSource, before: str, prefix: str) -> ChangeSet:
     """What differs between the state that results are compared with and the checkout; if unknown, everything runs."""
-    redact = Redactor(case.settings.secrets())
+
+    async def read() -> ChangeSet:
+        git = await source.at(before)
+        if git is source.git:
+            return await read_changes(git, before, "HEAD", prefix)
+        head = (await source.git("rev-parse", "--verify", "HEAD^{commit}")).decode().strip()
+        objects = await source.git("rev-parse", "--path-format=absolute", "--git-path", "objects")
+        both = git.within(git.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=objects.decode().rstrip("\n"))
+        return await read_changes(both, before, head, prefix)
+
     try:
-        with tempfile.TemporaryDirectory(prefix="zelda-changes-") as name:
-            return anyio.run(_read, prepare(Path(name), source.environ, redact), before, source, prefix)
+        return anyio.run(read)
     except ZeldaError as problem:
         case.log.say(f"What the pull request changes is not known: {problem.message}")
         return unknown(f"what changed since {before[:7]} is not known")
-
-
-async def _read(git: Git, before: str, source: BaseSource, prefix: str) -> ChangeSet:
-    here = git.within(source.top)
-    if (await here.attempt("rev-parse", "-q", "--verify", f"{before}^{{tree}}")).exit_code == 0:
-        return await read_changes(here, before, "HEAD", prefix)
-    head = (await here("rev-parse", "--verify", "HEAD^{commit}")).decode().strip()
-    objects = (await here("rev-parse", "--path-format=absolute", "--git-path", "objects")).decode().rstrip("\n")
-    fetched = await fetch_files(git, before, source, git.cwd / "fetched", lambda path: may_steer(str(path)))
-    if fetched is None:
-        return unknown(f"{before[:7]}, which results are compared with, could not be fetched")
-    both = fetched.within(fetched.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=objects)
-    return await read_changes(both, before, head, prefix)
 
 
 def report_nothing(case: CiContext, chosen: ChosenSuites) -> int:
