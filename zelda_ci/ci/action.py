@@ -21,7 +21,6 @@ from zelda_ci.ci import (
     refused,
     selection,
     sharding,
-    stored_parts,
 )
 from zelda_ci.ci.base import BaseSource, Overruled, overrule
 from zelda_ci.ci.context import CiContext
@@ -126,7 +125,7 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
         decision.nested.check()
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
         source, base = _base(case, environ, Path(name))
-        case = replace(case, decision=replace(decision, base=base), pinned=stored_parts.pinned_plan(case))
+        case = replace(case, decision=replace(decision, base=base), pinned=sharding.pinned_plan(case))
         overruled = _with_rights(loaded, case, source)
         loaded, notes = project.active(overruled.project, is_ci=True), overruled.notes
         found = refused.newly_refused(base, source, loaded.root, case.log)

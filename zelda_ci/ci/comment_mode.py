@@ -67,11 +67,11 @@ def _report(case: CiContext, api: Api, result: CiResult, pull_request: int) -> N
     result.evidence = found.replace(earlier=earlier, limits=limits)
     compare(case, result)
     apply_acceptances(case, result, pull_request)
-    summary = render_comment(ci_view(publish.report_of(case, result)))
-    publish.warn(case.log, publish.summarise(case.settings.context, summary))
+    summary = render_comment(ci_view(result.report(case)))
+    publish.tell(case.log, case.settings.context, summary)
     publish.publish_to(case, api, result, pull_request, _order(case, result))
     if result.comment_url:
-        publish.warn(case.log, publish.hand_over(case.settings.context, {"comment-url": result.comment_url}))
+        publish.tell(case.log, case.settings.context, outputs={"comment-url": result.comment_url})
 
 
 def _api(case: CiContext) -> Api:

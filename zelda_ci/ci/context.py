@@ -8,6 +8,7 @@ from pathlib import Path
 from zelda_ci.ci.event import Decision
 from zelda_ci.ci.evidence import NOTHING, Evidence, PinnedPlan
 from zelda_ci.ci.settings import ActionSettings
+from zelda_ci.ci.stored_artifacts import identity_of
 from zelda_ci.compare.gate import accept, gate, recorded_settings
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
 from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult, NotLoaded
@@ -68,6 +69,11 @@ class CiContext:
     @property
     def run_id(self) -> int:
         return self.settings.context.run_id
+
+    @property
+    def artifact(self) -> str:
+        """The artifact with the results of this attempt, whose name nothing else has."""
+        return identity_of(self.settings).stored_as(self.settings.context.run_attempt)
 
 
 @dataclass

@@ -144,7 +144,7 @@ class _Talk:
             self._post(ANSWER, problem, key=f"{reply_key(self.asked.id)}-run")
         self.show("+1" if answer.is_done else "confused")
         context = self.case.settings.context
-        publish.warn(self.case.log, publish.hand_over(context, {"comment-url": url, **answer.outputs}))
+        publish.tell(self.case.log, context, outputs={"comment-url": url, **answer.outputs})
         self.case.log.say(f"Answered: {url}")
 
     def refuse(self) -> None:

@@ -4,7 +4,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from zelda_ci.ci import baseline, cancelled, nightly, publish, storing
+from zelda_ci.ci import baseline, nightly, publish, storing
 from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.acceptances import apply_acceptances, pull_request_in
 from zelda_ci.ci.context import CiContext, CiResult
@@ -58,7 +58,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
     with undisturbed():
         publish.publish_results(case, files, result)
         if result.cancelled and result.artifact_id is None:
-            _attempt(case, result, lambda: cancelled.store_trials(case, result))
+            _attempt(case, result, lambda: storing.store_trials(case, result))
     _until_cancelled(case, result, lambda: publish.comment(case, result))
     with undisturbed():
         publish.finish(case, files, result)

@@ -1,27 +1,22 @@
 """A run in CI as step outputs and as files below `.zelda/ci/`."""
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import fmean
 
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.event import number
 from zelda_ci.ci.inputs import Mode
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.ci.stored_artifacts import NIGHTS, POOL, PROVENANCE, RESULTS
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.files.ownership import make_folder
-from zelda_ci.pipeline.parts import FILES, run_files
 from zelda_ci.report.text import json_text
-from zelda_ci.storage import run_folder
 
 
 def step_outputs(result: CiResult) -> dict[str, str]:
@@ -147,49 +142,3 @@ def write(path: Path, data: bytes) -> None:
 def json_of(record: Record) -> bytes:
     """As people and programs read it."""
     return (json_text(record.model_dump_json(by_alias=True, exclude_none=True, indent=2)) + "\n").encode()
-
-
-def provenance(case: CiContext, batch: BatchResult, base_commit: str | None) -> Provenance:
-    """Where the results come from."""
-    context, decision = case.settings.context, case.decision
-    return Provenance(
-        repository=context.repository,
-        repository_id=context.repository_id,
-        sha=case.commit,
-        head_sha=decision.head_sha or case.commit,
-        base_sha=base_commit,
-        base_branch=decision.target.branch if decision.target else None,
-        event=context.event_name,
-        run_id=context.run_id,
-        run_attempt=context.run_attempt,
-        pull_request=decision.pull_request or number(case.settings.event, "pull_request", "number"),
-        workflow=context.workflow or None,
-        job=context.job or None,
-        artifact=case.settings.artifact_name,
-        folder=case.settings.folder,
-        batch_id=batch.batch_id,
-        complete=_is_complete(batch),
-        created_at=case.now(),
-        refused=case.refused,
-    )
-
-
-def _is_complete(batch: BatchResult) -> bool:
-    """Whether the results may be a baseline: nothing was cut short, something is valid, all of it was judged."""
-    valid = batch.planned == 0 or any(run.status.is_valid for run in batch.runs)
-    judged = all(run_outcome(run) is not Outcome.INCOMPLETE for run in batch.runs)
-    return valid and judged and not batch.interrupted and not batch.ended
-
-
-def result_members(
-    files: Files, batch: BatchResult, origin: Provenance, trials: Mapping[str, bytes]
-) -> Mapping[str, Path | bytes]:
-    """What a later run reads, by path within the artifact; what makes it a baseline comes from us, not from disk."""
-    contents: dict[str, Path | bytes] = {PROVENANCE: json_of(origin), RESULTS: json_of(batch), **trials}
-    return contents | ({COMPARISON: files.comparison} if files.comparison.is_file() else {})
-
-
-def transcript_members(case: CiContext, batch: BatchResult, origin: Provenance) -> Mapping[str, Path | bytes]:
-    """What people read: of every run its result, transcript, patch, logs and images; nothing where nothing ran."""
-    found = dict(run_files(case.results_dir, batch.runs, (run_folder.RESULT, *FILES)))
-    return {PROVENANCE: json_of(origin), **found} if found else {}

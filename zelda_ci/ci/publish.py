@@ -1,7 +1,7 @@
 """A run is told where people and programs look: summary, outputs, annotations, JUnit XML, comment, log."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -42,14 +42,14 @@ ONE_COMMENT = (
 
 def publish_results(case: CiContext, files: Files, result: CiResult) -> None:
     """Everything that needs nobody far away."""
-    report = report_of(case, result)
+    report = result.report(case)
     try:
         write(files.junit, render_junit(report).encode())
     except ZeldaError as problem:
         result.notes.append(f"{NO_JUNIT}: {problem.message}")
         case.log.report("warning", problem.user_message, title="No JUnit XML")
-    report = report_of(case, result)
-    warn(case.log, record(case, files, result))
+    report = result.report(case)
+    record(case, files, result, case.log)
     case.log.say(ci_view(report).sentence)
     for line in log_lines(report):
         case.log.say(line)
@@ -73,34 +73,47 @@ def _show_output(case: CiContext, result: CiResult) -> None:
         case.log.say(f"{len(failed) - MAX_OUTPUTS} more runs have failed commands: the summary has their output.")
 
 
-def record(case: CiContext, files: Files, result: CiResult) -> list[str]:
-    """Summary and outputs in the place of those recorded before: whenever the step is killed, its last ones are there.
-
-    Returns:
-        What could not be written.
-    """
+def record(case: CiContext, files: Files, result: CiResult, log: Log | None = None) -> None:
+    """Write summary and outputs in the place of those before: whenever the step is killed, its last ones are there."""
     context = case.settings.context
-    markdown = render_comment(ci_view(report_of(case, result)))
-    outputs = {**step_outputs(result), **_paths(context, files)}
+    paths = {"results-path": files.results, "comparison-path": files.comparison, "junit-path": files.junit}
+    outputs = step_outputs(result) | {
+        name: _relative(path, context.workspace) for name, path in paths.items() if path.is_file()
+    }
     if result.comment_url:
         outputs["comment-url"] = result.comment_url
-    return [*summarise(context, markdown, anew=True), *hand_over(context, outputs)]
+    tell(log, context, render_comment(ci_view(result.report(case))), outputs, anew=True)
 
 
-def summarise(context: Context, markdown: str, *, anew: bool = False) -> list[str]:
-    """Write to the summary; returns why that was not possible, which costs nothing else."""
-    summary = StepSummary(context.command_files.get("STEP_SUMMARY"))
-    try:
-        (summary.replace if anew else summary.write)(markdown)
-    except OSError as problem:
-        return [f"The summary could not be written: {problem.strerror or problem}."]
-    return []
+def tell(
+    log: Log | None,
+    context: Context,
+    markdown: str = "",
+    outputs: Mapping[str, str] | None = None,
+    *,
+    anew: bool = False,
+) -> None:
+    """Write to the step's summary, and outputs for later steps, of which the last of a name counts.
 
+    What cannot be written costs nothing else, and a warning in the log.
+    """
+    files = context.command_files
+    summary, output = StepSummary(files.get("STEP_SUMMARY")), OutputFile(files.get("OUTPUT"))
 
-def warn(log: Log, problems: Iterable[str]) -> None:
-    """Of what costs nothing else."""
-    for problem in problems:
-        log.report("warning", problem, title="Zelda")
+    def summarise() -> None:
+        if markdown:
+            (summary.replace if anew else summary.write)(markdown)
+
+    def hand_over() -> None:
+        for name, value in (outputs or {}).items():
+            output.write(name, value)
+
+    for what, act in (("summary", summarise), ("outputs", hand_over)):
+        try:
+            act()
+        except OSError as problem:
+            if log:
+                log.report("warning", f"The {what} could not be written: {problem.strerror or problem}.", title="Zelda")
 
 
 def comment(case: CiContext, result: CiResult) -> None:
@@ -140,7 +153,7 @@ def publish_to(case: CiContext, api: Api, result: CiResult, number: int, order: 
     Raises:
         GitHubError: It does not.
     """
-    view, when = ci_view(report_of(case, result)), case.settings.comment
+    view, when = ci_view(result.report(case)), case.settings.comment
     if when is CommentWhen.OFF or not (_is_due(when, view) or _has_comment(case, api, number)):
         return
     published = _publish(case, api, number, order, render_comment(view))
@@ -166,12 +179,7 @@ def refused(case: CiContext, result: CiResult, problem: GitHubError) -> None:
 def finish(case: CiContext, files: Files, result: CiResult) -> None:
     """What is known only now, and why the step ends as it does."""
     record(case, files, result)
-    case.log.say(closing_line(report_of(case, result)))
-
-
-def report_of(case: CiContext, result: CiResult) -> CiReport:
-    """What is known so far, in one piece."""
-    return result.report(case)
+    case.log.say(closing_line(result.report(case)))
 
 
 def _has_comment(case: CiContext, api: Api, number: int) -> bool:
@@ -219,26 +227,10 @@ def _is_due(when: CommentWhen, view: CiView) -> bool:
             return False
 
 
-def _paths(context: Context, files: Files) -> dict[str, str]:
-    paths = {"results-path": files.results, "comparison-path": files.comparison, "junit-path": files.junit}
-    return {name: _relative(path, context.workspace) for name, path in paths.items() if path.is_file()}
-
-
 def _relative(path: Path, workspace: Path) -> str:
     """As later steps find it: in this step's container the workspace has another path than in theirs."""
     real, top = path.resolve(), workspace.resolve()
     return real.relative_to(top).as_posix() if real.is_relative_to(top) else str(path)
-
-
-def hand_over(context: Context, outputs: Mapping[str, str]) -> list[str]:
-    """Write outputs for later steps, the last of a name counts; returns why that was not possible."""
-    file = OutputFile(context.command_files.get("OUTPUT"))
-    try:
-        for name, value in outputs.items():
-            file.write(name, value)
-    except OSError as problem:
-        return [f"The outputs could not be written: {problem.strerror or problem}."]
-    return []
 
 
 def _annotate(case: CiContext, report: CiReport) -> set[str]:

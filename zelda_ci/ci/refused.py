@@ -51,7 +51,6 @@ def report_skipped(settings: ActionSettings, log: Log, text: str, refused: tuple
     """Tell why no session ran, and what is refused all the same; returns the exit code."""
     for each in refused:
         log.annotate(Annotation("error", f"{gate_sentence(each)}.", "Zelda: not loaded", each.file, 1))
-    publish.warn(log, publish.summarise(settings.context, text))
     outputs = skipped_outputs(settings) | ({"verdict": "failed"} if refused else {})
-    publish.warn(log, publish.hand_over(settings.context, outputs))
+    publish.tell(log, settings.context, text, outputs)
     return 1 if refused else 0

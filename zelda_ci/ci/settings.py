@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from zelda_ci.ci import inputs
-from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Input, Inputs, Mode, Nightly
+from zelda_ci.ci.inputs import CommentWhen, Inputs, Mode, Nightly
 from zelda_ci.config.environment import EnvironmentSettings, find_credential, key_problem, read_environment
-from zelda_ci.domain.shards import MAX_SHARDS, ShardOf, shard_of
+from zelda_ci.domain.shards import ShardOf
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
-from zelda_ci.overrides import Overrides, read, words
+from zelda_ci.overrides import Overrides, read
 from zelda_ci.redact import Secret
-
-__all__ = ["INPUTS", "OUTPUTS", "ActionSettings", "Context", "Input", "read_action_settings"]
 
 REQUIRED = ("GITHUB_EVENT_NAME", "GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_SHA", "GITHUB_WORKSPACE")
 MAX_EVENT_BYTES = 30_000_000
@@ -157,42 +155,73 @@ def read_action_settings(environ: Mapping[str, str], read_file: Read) -> ActionS
 def _settings(
     step_inputs: Inputs, context: Context, event: Mapping[str, Any], environ: Mapping[str, str]
 ) -> ActionSettings:
-    places = _SettingSources(step_inputs, context.workspace)
-    comment_id = step_inputs.take("comment-id", inputs.label) or ""
+    value = step_inputs.value
+
+    def place(name: str, base: Path, wrong: Callable[[Path], str]) -> Path | None:
+        """The path that an input names, which must lie in the workspace, links followed."""
+        if not (path_text := step_inputs.text(name)):
+            return None
+        path = base / path_text
+        problem = wrong(path) if _is_inside(path, context.workspace) else "it must lie in the workspace"
+        if problem:
+            step_inputs.reject(name, problem, path_text)
+        return path
+
+    def missing(path: Path) -> str:
+        return "" if path.exists() else "there is nothing of that name in the workspace"
+
+    folder = place("working-directory", context.workspace, _no_folder) or context.workspace
+    config = place("config", folder, _no_configuration) or folder
     baseline = step_inputs.text("baseline")
     overrides = read("input", step_inputs.text)
     step_inputs.problems += overrides.problems()
     key = _secret(step_inputs, environ, "anthropic-api-key", "ANTHROPIC_API_KEY")
+    comment_id = value("comment-id")
+    # Jobs that comment apart store apart, too.
+    default = artifact_name(f"{DEFAULT_ARTIFACT}-{comment_id}") if comment_id else DEFAULT_ARTIFACT
     return ActionSettings(
-        mode=step_inputs.choose("mode", Mode) or Mode.AUTO,
-        suites=step_inputs.take("suites", words) or (),
-        run_all_label=step_inputs.take("run-all-label", inputs.label) or "",
-        project=places.project(),
+        mode=value("mode"),
+        suites=value("suites"),
+        run_all_label=value("run-all-label"),
+        project=config if config.is_dir() else config.parent,
         anthropic_api_key=key,
         portkey_api_key=_secret(step_inputs, environ, "portkey-api-key", "PORTKEY_API_KEY"),
         github_token=_secret(step_inputs, environ, "github-token", "GITHUB_TOKEN"),
         overrides=overrides,
-        jobs=step_inputs.take("jobs", inputs.whole(1, 64)) or 1,
-        baseline_branch=step_inputs.take("baseline-branch", inputs.branch),
-        baseline=None if baseline in {"auto", "none"} else places.inside("baseline", exists=True),
+        jobs=value("jobs"),
+        baseline_branch=value("baseline-branch"),
+        baseline=None if baseline in {"auto", "none"} else place("baseline", folder, missing),
         compare=baseline != "none",
-        artifact_name=step_inputs.take("artifact-name", inputs.artifact_name) or _artifact(comment_id),
-        retention_days=step_inputs.take("retention-days", inputs.whole(1, 400)),
-        comment=step_inputs.choose("comment", CommentWhen) or CommentWhen.ALWAYS,
+        artifact_name=value("artifact-name") or default,
+        retention_days=value("retention-days"),
+        comment=value("comment"),
         comment_id=comment_id,
-        junit_path=places.inside("junit-path", exists=False),
-        include_transcripts=step_inputs.take("include-transcripts", inputs.boolean) is not False,
-        run_all=step_inputs.take("run-all", inputs.boolean) is True,
-        nightly=step_inputs.choose("nightly", Nightly) or Nightly.WATCH,
-        replay=places.inside("replay", exists=True),
+        junit_path=place("junit-path", folder, lambda _: ""),
+        include_transcripts=value("include-transcripts"),
+        run_all=value("run-all"),
+        nightly=value("nightly"),
+        replay=place("replay", folder, missing),
         context=context,
         event=event,
-        workflow=step_inputs.take("workflow", inputs.workflow) or INPUTS["workflow"].default,
-        shards=step_inputs.take("shards", inputs.whole(1, MAX_SHARDS)) or 1,
-        shard=step_inputs.take("shard", shard_of),
-        plan=step_inputs.take("plan", inputs.digest) or "",
+        workflow=value("workflow"),
+        shards=value("shards"),
+        shard=value("shard"),
+        plan=value("plan"),
         has_credential=key is not None or _has_credential(environ),
     )
+
+
+def _no_folder(path: Path) -> str:
+    return "" if path.is_dir() else "it is no folder of the workspace (is there a checkout step before this one?)"
+
+
+def _no_configuration(path: Path) -> str:
+    is_one = path.is_dir() or (path.name == CONFIG_FILE and path.is_file())
+    return "" if is_one else f"allowed are the path of a {CONFIG_FILE} that exists, and its folder"
+
+
+def _is_inside(path: Path, workspace: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(workspace))
 
 
 def _has_credential(environ: Mapping[str, str]) -> bool:
@@ -203,11 +232,6 @@ def _has_credential(environ: Mapping[str, str]) -> bool:
         return False
 
 
-def _artifact(comment_id: str) -> str:
-    """Jobs that comment apart store apart, too."""
-    return artifact_name(f"{DEFAULT_ARTIFACT}-{comment_id}") if comment_id else DEFAULT_ARTIFACT
-
-
 def _secret(step_inputs: Inputs, environ: Mapping[str, str], name: str, fallback: str) -> Secret | None:
     value = step_inputs.text(name) or environ.get(fallback, "").strip()
     problem = key_problem(value) if value else None
@@ -215,55 +239,6 @@ def _secret(step_inputs: Inputs, environ: Mapping[str, str], name: str, fallback
         step_inputs.reject(name, f"it {problem}; store the secret again", "")
         return None
     return Secret(value) if value else None
-
-
-@dataclass(frozen=True)
-class _SettingSources:
-    """Paths in inputs: relative to the working directory, and inside the workspace, links followed."""
-
-    inputs: Inputs
-    workspace: Path
-
-    def project(self) -> Path:
-        folder = self._folder()
-        path_text = self.inputs.text("config")
-        if not path_text:
-            return folder
-        path = folder / path_text
-        if not self._is_inside(path):
-            self.inputs.reject("config", "it must lie in the workspace", path_text)
-        elif path.is_dir():
-            return path
-        elif path.name != CONFIG_FILE or not path.is_file():
-            self.inputs.reject(
-                "config", f"allowed are the path of a {CONFIG_FILE} that exists, and its folder", path_text
-            )
-        return path.parent
-
-    def inside(self, name: str, *, exists: bool) -> Path | None:
-        """The path that an input names."""
-        path_text = self.inputs.text(name)
-        if not path_text:
-            return None
-        path = self._folder() / path_text
-        if not self._is_inside(path):
-            self.inputs.reject(name, "it must lie in the workspace", path_text)
-        elif exists and not path.exists():
-            self.inputs.reject(name, "there is nothing of that name in the workspace", path_text)
-        return path
-
-    def _folder(self) -> Path:
-        path_text = self.inputs.text("working-directory")
-        folder = self.workspace / path_text
-        wrong = None if self._is_inside(folder) else "it must lie in the workspace"
-        if wrong is None and not folder.is_dir():
-            wrong = "it is no folder of the workspace (is there a checkout step before this one?)"
-        if wrong and not any(problem.startswith("The input working-directory") for problem in self.inputs.problems):
-            self.inputs.reject("working-directory", wrong, path_text)
-        return folder
-
-    def _is_inside(self, path: Path) -> bool:
-        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.workspace))
 
 
 def _event(environ: Mapping[str, str], read_file: Read, problems: list[str]) -> Mapping[str, Any]:
