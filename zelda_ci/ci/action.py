@@ -37,11 +37,11 @@ from zelda_ci.config.selection import select
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
-from zelda_ci.errors import ConfigError, GitHubError
+from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.github.revisions import merge_parents, tree_in, tree_of
+from zelda_ci.github.revisions import merge_parents, tree_in
 from zelda_ci.github.workflow_commands import Log, Severity
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.overrides import Given, Overrides
@@ -82,7 +82,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     """
     settings = read_action_settings(environ, Path.read_bytes)
     log.mask(settings.secrets())
-    checkout = _checkout(settings, environ, log)
+    checkout = _checkout(settings, environ)
     decision = decide(settings, checkout)
     log.say(decision.sentence)
     match decision.activity:
@@ -108,7 +108,7 @@ def _evaluate_requested(
     emit: Emit,
 ) -> int:
     """Run what a comment asks for, if it still may."""
-    wanted = conversation.requested(_quick_api(settings, log), settings)
+    wanted = conversation.requested(_api(settings, _http(QUESTION_SECONDS), _mask(log)), settings)
     if wanted is None:
         return _skip(settings, replace(decision, sentence="The comment asks for no run of this job."), environ, log)
     chosen, commit = wanted
@@ -279,11 +279,8 @@ def _need_files(project: Path) -> None:
 
 
 def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Mapping[str, str], log: Log) -> CiContext:
+    mask = _mask(log)
     http = _http(TIMEOUT_SECONDS)
-
-    def mask(value: str) -> None:
-        log.mask([Secret(value)])
-
     return CiContext(
         settings=settings,
         decision=decision,
@@ -296,6 +293,10 @@ def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Ma
         log=log,
         now=lambda: datetime.now(UTC),
     )
+
+
+def _mask(log: Log) -> Callable[[str], None]:
+    return lambda value: log.mask([Secret(value)])
 
 
 def _http(patience_seconds: float) -> "Http":
@@ -319,34 +320,12 @@ def _api(settings: ActionSettings, http: "Http", mask: Callable[[str], None]) ->
     )
 
 
-def _checkout(settings: ActionSettings, environ: Mapping[str, str], log: Log) -> Checkout:
+def _checkout(settings: ActionSettings, environ: Mapping[str, str]) -> Checkout:
     inner = anyio.run(nested.find, settings, environ)
-    place = settings.context.workspace if inner else settings.project
-    project = anyio.run(read_commit, place, environ)
-    head = anyio.run(read_commit, settings.context.workspace, environ) or project
-    if head is None:
-        return Checkout()
-
-    def tree_of(commit: str) -> str | None:
-        known = anyio.run(read_commit, place, environ, commit)
-        return tree_in(known[1]) if known else _told_tree(settings, commit, log)
-
-    return Checkout(head[0], merge_parents(head[1]), project[0] if project else None, tree_of, inner)
-
-
-def _quick_api(settings: ActionSettings, log: Log) -> Api | None:
-    """For what is asked before anything else."""
-    return _api(settings, _http(QUESTION_SECONDS), lambda value: log.mask([Secret(value)]))
-
-
-def _told_tree(settings: ActionSettings, commit: str, log: Log) -> str | None:
-    """The tree of a commit that a clone of depth 1 lacks, from GitHub."""
-    api = _quick_api(settings, log)
-    try:
-        return tree_of(api, commit) if api else None
-    except GitHubError as problem:
-        log.say(f"The files of the commit {commit[:7]} are not known: {problem.message}")
-        return None
+    workspace = settings.context.workspace
+    project = anyio.run(read_commit, workspace if inner else settings.project, environ)
+    head = anyio.run(read_commit, workspace, environ) or project
+    return Checkout(head[0], merge_parents(head[1]), project[0] if project else None, inner) if head else Checkout()
 
 
 def _skip(settings: ActionSettings, decision: Decision, environ: Mapping[str, str], log: Log) -> int:

@@ -171,11 +171,7 @@ class BaseSource:
                 target.symlink_to(os.fsdecode(texts[blob]))
 
     async def bring(self, git: Git, commit: str) -> str:
-        """Fetch the whole of a commit, for trials beside those of the pull request.
-
-        Raises:
-            WorkspaceError: It cannot be had.
-        """
+        """Fetch the whole of a commit, for trials beside those of the pull request."""
         networking, reason = self._networked(git), "the repository has no address that could be asked"
         for address in await self._addresses(git):
             refspec = f"+{commit}:refs/zelda/base"

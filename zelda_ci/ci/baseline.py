@@ -126,11 +126,7 @@ def _from_file(path: Path) -> Evidence:
 
 
 def _commit(case: CiContext, api: Api, target: BaselineTarget) -> str | None:
-    """The commit that is wanted; where GitHub knows of none, the newest of the branch is the next best.
-
-    Raises:
-        GitHubError: A request failed.
-    """
+    """The commit that is wanted; where GitHub knows of none, the newest of the branch is the next best."""
     if target.commit or target.meeting is None:
         return target.commit
     try:
@@ -329,6 +325,8 @@ def with_earlier(
     except GitHubError as problem:
         case.log.say(f"{words.EARLIER_UNKNOWN} {problem.message}")
         return found.replace(remarks=(*found.remarks, words.EARLIER_UNKNOWN))
+    if lost:
+        case.log.say(lost)
     now, here = case.now(), {(run.batch_id, run.run_id) for run in made}
     usable = {(run.batch_id, run.run_id): run for run in stored if is_usable(run) and run.finished_at <= now}
     counted = [
@@ -348,11 +346,7 @@ def _counted(trials: Sequence[RunResult], head: Fingerprint, base: str | None) -
 
 
 def earlier_results(case: CiContext) -> list[StoredResults]:
-    """What earlier runs and attempts of the same pull request stored; nothing for a fork, whose author chooses it.
-
-    Raises:
-        GitHubError: A request failed.
-    """
+    """What earlier runs and attempts of the same pull request stored; nothing for a fork, whose author chooses it."""
     context, job = case.settings.context, identity_of(case.settings)
     if case.api is None or pull_request_of(case) is None:
         return []
@@ -387,11 +381,7 @@ def _distrust_of_earlier(case: CiContext, stored: StoredResults, run: WorkflowRu
 
 
 def lost_attempts(case: CiContext) -> str:
-    """A sentence where earlier attempts of this run have left nothing that could count; empty otherwise.
-
-    Raises:
-        GitHubError: A request failed.
-    """
+    """A sentence where earlier attempts of this run have left nothing that could count; empty otherwise."""
     attempt = case.settings.context.run_attempt
     if case.api is None or pull_request_of(case) is None or attempt == 1:
         return ""

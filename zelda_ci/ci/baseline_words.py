@@ -47,11 +47,6 @@ def _facts(first: str, distance: str, age: timedelta | None, workflow: str | Non
     return ", ".join(fact for fact in (first, distance, "" if age is None else age_words(age), by) if fact)
 
 
-def worth_a_note(origin: BaselineOrigin) -> list[str]:
-    """The sentence, where the baseline is not what everybody expects it to be."""
-    return [origin.sentence] if origin.stands_for or origin.workflow else []
-
-
 def with_pool(origin: BaselineOrigin, pool: PoolSummary, now: datetime) -> BaselineOrigin:
     """A baseline whose stored trials are of several runs: which, in words."""
     return origin.replace(sentence=f"{origin.sentence}; {pool_words(pool, now)}", pool=pool)
@@ -119,16 +114,13 @@ def never_stored(branch: str, base_commit: str) -> BaselineOrigin:
     return BaselineOrigin(state=BaselineState.NONE_YET, sentence=sentence, branch=branch, wanted=base_commit)
 
 
-def all_expired(branch: str, base_commit: str | None) -> BaselineOrigin:
-    """GitHub deletes artifacts after some weeks."""
-    sentence = f"no baseline: what {branch} stored has expired (run the workflow there again, or raise retention-days)"
-    return BaselineOrigin(state=BaselineState.EXPIRED, sentence=sentence, branch=branch, wanted=base_commit)
-
-
 def refused(branch: str, base_commit: str, commit: str, error: ZeldaError) -> BaselineOrigin:
     """There were results, and none could be used; `error` is about the nearest."""
     if error.code == "ARTIFACT_EXPIRED":
-        return all_expired(branch, base_commit)
+        sentence = (
+            f"no baseline: what {branch} stored has expired (run the workflow there again, or raise retention-days)"
+        )
+        return BaselineOrigin(state=BaselineState.EXPIRED, sentence=sentence, branch=branch, wanted=base_commit)
     first, _, rest = error.message.rstrip(".").partition(" ")
     # A name such as GitHub keeps its letters.
     reason = f"{first.lower() if first.istitle() else first} {rest}"
@@ -138,13 +130,13 @@ def refused(branch: str, base_commit: str, commit: str, error: ZeldaError) -> Ba
 
 def not_readable(branch: str, base_commit: str | None, error: GitHubError) -> BaselineOrigin:
     """GitHub did not tell; its own words are left out of a text that a bot will post."""
+    state = BaselineState.NOT_PERMITTED
     if error.status == WRONG_TOKEN:
-        sentence = "no baseline: the token is wrong or no longer valid (github-token)"
-        return BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence, branch=branch, wanted=base_commit)
-    if error.code in NOT_PERMITTED:
-        sentence = "no baseline: the token may not read artifacts (permissions: actions: read, contents: read)"
-        return BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence, branch=branch, wanted=base_commit)
-    limited = error.code == "GITHUB_RATE_LIMITED"
-    reason = "GitHub limits how often it may be asked" if limited else "GitHub could not be asked"
-    state = BaselineState.UNREACHABLE
+        reason = "the token is wrong or no longer valid (github-token)"
+    elif error.code in NOT_PERMITTED:
+        reason = "the token may not read artifacts (permissions: actions: read, contents: read)"
+    else:
+        limited = error.code == "GITHUB_RATE_LIMITED"
+        reason = "GitHub limits how often it may be asked" if limited else "GitHub could not be asked"
+        state = BaselineState.UNREACHABLE
     return BaselineOrigin(state=state, sentence=f"no baseline: {reason}", branch=branch, wanted=base_commit)

@@ -30,7 +30,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
     Raises:
         ZeldaError: Nothing could be run, or its results could not be written.
     """
-    files = Files.of(case)
+    files = Files(case)
     files.clear()
     batch = emptying(case, run)
     for note in batch.notes:
@@ -91,7 +91,8 @@ def compare(case: CiContext, result: CiResult, files: Files | None = None) -> No
             found = found.against(batch.runs, case.now())
         if nightly.is_nightly(case):
             nightly.keep_watch(case, result, found)
-        result.notes += words.worth_a_note(found.origin)
+        # Where the baseline is not what everybody expects it to be.
+        result.notes += [found.origin.sentence] if found.origin.stands_for or found.origin.workflow else []
         if found.results and batch.runs:
             sides = SideReference("the baseline", found.results.runs), SideReference("this run", result.head)
             result.compared = compare_sides(*sides, {})

@@ -21,11 +21,7 @@ class NestedRepository:
     """The commit that the repository around it names in its place: it is a submodule."""
 
     def check(self) -> None:
-        """Refuse a submodule at another commit than the one that is asked for with the workspace's.
-
-        Raises:
-            ConfigError: It is at another one.
-        """
+        """Refuse a submodule at another commit than the one that is asked for with the workspace's."""
         if self.named and self.head != self.named:
             found = self.head[:7] if self.head else "no commit"
             raise ConfigError(

@@ -1,7 +1,6 @@
 """A run in CI as step outputs and as files below `.zelda/ci/`."""
 
 from collections import defaultdict
-from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import fmean
 
@@ -12,7 +11,7 @@ from zelda_ci.ci.stored_artifacts import NIGHTS, POOL, PROVENANCE, RESULTS
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.run import BatchResult
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.files.ownership import make_folder
@@ -21,9 +20,10 @@ from zelda_ci.report.text import json_text
 
 def step_outputs(result: CiResult) -> dict[str, str]:
     """The figures among the action's outputs; one that is not known is left out."""
+    score = mean_score(result.batch)
     outputs = {
         "verdict": verdict(result),
-        "score": _one_decimal(mean_score(result.batch)),
+        "score": None if score is None else f"{score:.1f}",
         "cost-usd": f"{result.batch.cost_usd:.4f}",
         "artifact-id": str(result.artifact_id) if result.artifact_id else None,
         "transcripts-artifact-id": str(result.transcripts_id) if result.transcripts_id else None,
@@ -63,18 +63,9 @@ def mean_score(batch: BatchResult) -> float | None:
         return None
     by_suite = defaultdict(list)
     for run in batch.runs:
-        if (mean := _scored(run)) is not None:
-            by_suite[run.suite].append(mean)
-    return fmean(fmean(means) for means in by_suite.values()) if by_suite else None
-
-
-def _scored(run: RunResult) -> float | None:
-    scores = [result.score for result in run.evaluations.values() if result.score is not None]
-    return fmean(scores) if scores else None
-
-
-def _one_decimal(value: float | None) -> str | None:
-    return None if value is None else f"{value:.1f}"
+        if scores := [each.score for each in run.evaluations.values() if each.score is not None]:
+            by_suite[run.suite].append(fmean(scores))
+    return fmean(map(fmean, by_suite.values())) if by_suite else None
 
 
 COMPARISON = "comparison.json"
@@ -83,57 +74,30 @@ JUNIT = "junit.xml"
 FOLDER = "ci"
 
 
-@dataclass(frozen=True)
 class Files:
     """Where everything lies; a file that was not written does not exist."""
 
-    results: Path
-    pool: Path
-    nights: Path
-    provenance: Path
-    comparison: Path
-    report: Path
-    junit: Path
-
-    @classmethod
-    def of(cls, case: CiContext) -> "Files":
-        """In the project's results, and the JUnit XML where the workflow wants it.
-
-        Raises:
-            StorageError: A link leads to their place.
-        """
+    def __init__(self, case: CiContext) -> None:
+        """In the project's results, and the JUnit XML where the workflow wants it."""
         folder = case.results_dir / FOLDER
-        junit = case.settings.junit_path or folder / JUNIT
-        for path in (folder / RESULTS, junit):
+        names = (RESULTS, POOL, NIGHTS, PROVENANCE, COMPARISON, REPORT)
+        self.results, self.pool, self.nights, self.provenance, self.comparison, self.report = (
+            folder / name for name in names
+        )
+        self.junit = case.settings.junit_path or folder / JUNIT
+        for path in (self.results, self.junit):
             with storage_errors(path):
                 untrusted.refuse_links(path.parent)
-        return cls(
-            results=folder / RESULTS,
-            pool=folder / POOL,
-            nights=folder / NIGHTS,
-            provenance=folder / PROVENANCE,
-            comparison=folder / COMPARISON,
-            report=folder / REPORT,
-            junit=junit,
-        )
 
     def clear(self) -> None:
-        """Remove what an earlier step left: a file that is there is of this run.
-
-        Raises:
-            StorageError: It cannot be removed.
-        """
-        for path in astuple(self):
+        """Remove what an earlier step left: a file that is there is of this run."""
+        for path in vars(self).values():
             with storage_errors(path):
                 path.unlink(missing_ok=True)
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file whole, with the folders that it needs.
-
-    Raises:
-        StorageError: There was no room or no permission.
-    """
+    """Write a file whole, with the folders that it needs."""
     with storage_errors(path):
         make_folder(path.parent)
     write_whole(path, [data], durable=False)

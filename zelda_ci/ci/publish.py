@@ -4,15 +4,15 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 from zelda_ci.ci.baseline_words import WRONG_TOKEN
 from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.event import text
 from zelda_ci.ci.inputs import CommentWhen
 from zelda_ci.ci.outputs import Files, step_outputs, write
-from zelda_ci.ci.settings import Context
+from zelda_ci.ci.settings import command_files
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.files import untrusted
@@ -82,12 +82,12 @@ def record(case: CiContext, files: Files, result: CiResult, log: Log | None = No
     }
     if result.comment_url:
         outputs["comment-url"] = result.comment_url
-    tell(log, context, render_comment(ci_view(result.report(case))), outputs, anew=True)
+    tell(log, context.command_files, render_comment(ci_view(result.report(case))), outputs, anew=True)
 
 
 def tell(
     log: Log | None,
-    context: Context,
+    files: Mapping[str, Path],
     markdown: str = "",
     outputs: Mapping[str, str] | None = None,
     *,
@@ -97,7 +97,6 @@ def tell(
 
     What cannot be written costs nothing else, and a warning in the log.
     """
-    files = context.command_files
     summary, output = StepSummary(files.get("STEP_SUMMARY")), OutputFile(files.get("OUTPUT"))
 
     def summarise() -> None:
@@ -148,11 +147,7 @@ def replace_comment(case: CiContext, body: str) -> None:
 
 
 def publish_to(case: CiContext, api: Api, result: CiResult, number: int, order: CommentOrder) -> None:
-    """Make the pull request's comment tell what was found, if it wants to hear of it or has heard of it before.
-
-    Raises:
-        GitHubError: It does not.
-    """
+    """Make the pull request's comment tell what was found, if it wants to hear of it or has heard of it before."""
     view, when = ci_view(result.report(case)), case.settings.comment
     if when is CommentWhen.OFF or not (_is_due(when, view) or _has_comment(case, api, number)):
         return
@@ -163,8 +158,6 @@ def publish_to(case: CiContext, api: Api, result: CiResult, number: int, order: 
         result.notes.append(f"{NO_COMMENT}: another job of this run has written it")
         return
     case.log.say(f"Comment on pull request {number}: {published.action}. {published.url or ''}".strip())
-    if published.left_over:
-        case.log.say(f"Further comments of Zelda's that could not be removed: {published.left_over}.")
 
 
 def refused(case: CiContext, result: CiResult, problem: GitHubError) -> None:
@@ -201,30 +194,18 @@ def _order(case: CiContext, made_at: datetime) -> CommentOrder:
 
 def comment_key(case: CiContext) -> str:
     """What tells comments apart: the workflow that evaluated, its job, and what its author says."""
-    parts = (_workflow(case), case.job, case.settings.comment_id)
+    settings, workflow = case.settings, case.settings.context.workflow
+    if case.decision.activity == "comment":
+        workflow = text(settings.event, "workflow_run", "path").partition("@")[0] or workflow
+    elif settings.context.event_name == "issue_comment":
+        # What a comment asks for is told where the pull request's own workflow tells its results.
+        workflow = f".github/workflows/{settings.workflow}"
+    parts = (workflow, case.job, settings.comment_id)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _workflow(case: CiContext) -> str:
-    """The workflow that evaluated: of another workflow's results, that other one."""
-    run = case.settings.event.get("workflow_run") if case.decision.activity == "comment" else None
-    path = run.get("path") if isinstance(run, Mapping) else None
-    if case.settings.context.event_name == "issue_comment":
-        # What a comment asks for is told where the pull request's own workflow tells its results.
-        path = f".github/workflows/{case.settings.workflow}"
-    return path.partition("@")[0] if isinstance(path, str) else case.settings.context.workflow
-
-
 def _is_due(when: CommentWhen, view: CiView) -> bool:
-    match when:
-        case CommentWhen.ALWAYS:
-            return True
-        case CommentWhen.CHANGES:
-            return view.changed or view.failed
-        case CommentWhen.FAILURES:
-            return view.failed
-        case CommentWhen.OFF:
-            return False
+    return when is CommentWhen.ALWAYS or view.failed or (when is CommentWhen.CHANGES and view.changed)
 
 
 def _relative(path: Path, workspace: Path) -> str:
@@ -258,15 +239,5 @@ def _suite_files(project: Path, batch: BatchResult) -> Iterator[tuple[str, str]]
 
 def give_up(environ: Mapping[str, str], log: Log, why: str, verdict: str) -> None:
     """Say in summary and outputs, too, that there are no results; the settings may be what is wrong."""
-    summary, outputs = (
-        Path(environ[name]) if environ.get(name) else None for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
-    )
-    text = "\n\n".join(escape_markdown(sentence(line)) for line in why.splitlines())
-    for tell in (
-        partial(StepSummary(summary).write, f"### Zelda could not do its work\n\n{text}\n"),
-        partial(OutputFile(outputs).write, "verdict", verdict),
-    ):
-        try:
-            tell()
-        except OSError as problem:
-            log.say(f"The runner's files could not be written: {problem.strerror or problem}.")
+    lines = "\n\n".join(escape_markdown(sentence(line)) for line in why.splitlines())
+    tell(log, command_files(environ), f"### Zelda could not do its work\n\n{lines}\n", {"verdict": verdict})

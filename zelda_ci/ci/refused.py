@@ -52,5 +52,5 @@ def report_skipped(settings: ActionSettings, log: Log, text: str, refused: tuple
     for each in refused:
         log.annotate(Annotation("error", f"{gate_sentence(each)}.", "Zelda: not loaded", each.file, 1))
     outputs = skipped_outputs(settings) | ({"verdict": "failed"} if refused else {})
-    publish.tell(log, settings.context, text, outputs)
+    publish.tell(log, settings.context.command_files, text, outputs)
     return 1 if refused else 0

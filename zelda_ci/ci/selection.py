@@ -9,7 +9,7 @@ import anyio
 from zelda_ci.ci import baseline, publish, refused
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import path_in
+from zelda_ci.ci.event import path_in, text
 from zelda_ci.ci.evidence import Evidence
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
@@ -56,7 +56,9 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     # What a pull request changes of a foreign repository is known to nobody, so all suites run.
     if base is None or source.is_foreign:
         return None
-    has_label = settings.run_all_label in _labels(case)
+    labels = path_in(settings.event, "pull_request", "labels")
+    names = [text(label, "name") for label in labels if isinstance(label, Mapping)] if isinstance(labels, list) else []
+    has_label = settings.run_all_label in names
     if has_label and not settings.run_all:
         case.log.say(f"All suites run: the pull request has the label {settings.run_all_label}.")
     suites = select(loaded.suites, settings.suites, ())
@@ -64,39 +66,24 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     prefix = "" if below == Path() else below.as_posix()
     project = project_files(loaded, prefix)
     changes = _changes(case, source, base, prefix)
-    known = evidence(suites, prefix, (), source.environ)
+    known, stored = evidence(suites, prefix, (), source.environ), None
+    choices = choose(changes, known, project)
     if settings.run_all or has_label:
         choices = tuple(SuiteChoice(it.resolved.name, runs=True, reason="all were asked for") for it in suites)
-        return _chosen(choices, None, steering_changes(changes, known, project), changes)
-    choices = choose(changes, known, project)
-    if not trials_may_tell(choices, changes, project):
-        return _chosen(choices, None, steering_changes(changes, known, project), changes)
-    stored = baseline.resolve_baseline(case, case.decision.target, case.run_id)
-    trials = stored.trials_of_base
-    known = evidence(suites, prefix, trials if stored.origin.commit or _is_of(trials, base) else (), source.environ)
-    choices = choose(changes, known, project)
+    elif trials_may_tell(choices, changes, project):
+        stored = baseline.resolve_baseline(case, case.decision.target, case.run_id)
+        trials = stored.trials_of_base
+        of_base = trials if stored.origin.commit or _is_of(trials, base) else ()
+        known = evidence(suites, prefix, of_base, source.environ)
+        choices = choose(changes, known, project)
+        if (before := stored.origin.commit or base) != base:
+            # What has changed since the last commit with results counts, too: trials tell of that commit. But alone it
+            # would hide what takes back a change that the base has made since.
+            choices = run_if_either(choices, choose(_changes(case, source, before, prefix), known, project))
     steering = steering_changes(changes, known, project)
-    if (before := stored.origin.commit or base) != base:
-        # What has changed since the last commit with results counts, too: trials tell of that commit. But alone it
-        # would hide what takes back a change that the base has made since.
-        choices = run_if_either(choices, choose(_changes(case, source, before, prefix), known, project))
-    return _chosen(choices, stored, steering, changes)
-
-
-def _chosen(
-    choices: tuple[SuiteChoice, ...],
-    stored: Evidence | None,
-    steering: tuple[SteeringChange, ...],
-    changes: ChangeSet,
-) -> ChosenSuites:
-    known = {it.path for it in steering}
-    return ChosenSuites(choices, stored, steering, tuple(it.path for it in changes.files if it.path not in known))
-
-
-def _labels(case: CiContext) -> list[str]:
-    labels = path_in(case.settings.event, "pull_request", "labels")
-    names = (label.get("name") for label in labels if isinstance(label, Mapping)) if isinstance(labels, list) else ()
-    return [name for name in names if isinstance(name, str)]
+    paths = {it.path for it in steering}
+    others = tuple(it.path for it in changes.files if it.path not in paths)
+    return ChosenSuites(choices, stored, steering, others)
 
 
 def _is_of(trials: Sequence[RunResult], commit: str) -> bool:
@@ -126,8 +113,8 @@ def _changes(case: CiContext, source: BaseSource, before: str, prefix: str) -> C
 def report_nothing(case: CiContext, chosen: ChosenSuites) -> int:
     """Say that no session runs; nothing is stored that could become a baseline. Red only for what is not loaded."""
     case.log.report("notice", "No session runs: nothing here can change a result.", title="Zelda")
-    text = render_nothing_to_run((*chosen.notes, *case.notes), case.settings.run_all_label)
-    text = refused.with_refused(text, case.refused)
-    code = refused.report_skipped(case.settings, case.log, text, case.refused)
-    publish.replace_comment(case, text)
+    markdown = render_nothing_to_run((*chosen.notes, *case.notes), case.settings.run_all_label)
+    markdown = refused.with_refused(markdown, case.refused)
+    code = refused.report_skipped(case.settings, case.log, markdown, case.refused)
+    publish.replace_comment(case, markdown)
     return code

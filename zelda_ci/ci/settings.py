@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -262,6 +262,7 @@ def _context(environ: Mapping[str, str], event: Mapping[str, Any], problems: lis
     if repository.count("/") != 1:
         problems.append("GITHUB_REPOSITORY is not of the form owner/name.")
     ref = environ.get("GITHUB_REF", "")
+    workflow = environ.get("GITHUB_WORKFLOW_REF", "").partition("@")[0].removeprefix(f"{repository}/")
     repository_event = event.get("repository")
     repository_id = str(repository_event.get("id", "")) if isinstance(repository_event, dict) else ""
     return Context(
@@ -276,26 +277,21 @@ def _context(environ: Mapping[str, str], event: Mapping[str, Any], problems: lis
         ref_type=environ.get("GITHUB_REF_TYPE") or ("tag" if ref.startswith("refs/tags/") else "branch"),
         run_id=_number("GITHUB_RUN_ID", environ["GITHUB_RUN_ID"], problems),
         run_attempt=_number("GITHUB_RUN_ATTEMPT", environ.get("GITHUB_RUN_ATTEMPT") or "1", problems),
-        workflow=_workflow(environ, repository),
+        workflow=workflow or environ.get("GITHUB_WORKFLOW", ""),
         job=environ.get("GITHUB_JOB", ""),
         actor=environ.get("GITHUB_ACTOR", ""),
         server_url=server,
         api_url=environ.get("GITHUB_API_URL", "").rstrip("/") or "https://api.github.com",
         graphql_url=environ.get("GITHUB_GRAPHQL_URL", "").rstrip("/") or "https://api.github.com/graphql",
         workspace=Path(environ["GITHUB_WORKSPACE"]),
-        command_files=dict(_command_files(environ)),
+        command_files=command_files(environ),
     )
 
 
-def _workflow(environ: Mapping[str, str], repository: str) -> str:
-    path, _, _ = environ.get("GITHUB_WORKFLOW_REF", "").partition("@")
-    return path.removeprefix(f"{repository}/") or environ.get("GITHUB_WORKFLOW", "")
-
-
-def _command_files(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    for name in ("OUTPUT", "ENV", "PATH", "STATE", "STEP_SUMMARY"):
-        if path := environ.get(f"GITHUB_{name}"):
-            yield name, Path(path)
+def command_files(environ: Mapping[str, str]) -> dict[str, Path]:
+    """Files in which a step speaks to the runner, by name, as far as there are any."""
+    names = ("OUTPUT", "ENV", "PATH", "STATE", "STEP_SUMMARY")
+    return {name: Path(path) for name in names if (path := environ.get(f"GITHUB_{name}"))}
 
 
 def _number(name: str, value: str, problems: list[str]) -> int:
@@ -309,9 +305,6 @@ def environment(environ: Mapping[str, str], settings: ActionSettings) -> Environ
     """What runs get to know of the environment: all but the inputs, and the credentials in place of the variables.
 
     The token is there to be masked.
-
-    Raises:
-        ConfigError: Variables that cannot be used.
     """
     variables = {name: value for name, value in environ.items() if not name.startswith("INPUT_")}
     credentials = {

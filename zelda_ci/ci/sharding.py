@@ -39,11 +39,7 @@ PLAN_MEMBERS = 10
 
 
 def publish_plan(case: CiContext, plan: ShardPlan, evidence: Evidence) -> int:
-    """Store the plan with what it rests on, and hand its hash over to the jobs that follow.
-
-    Raises:
-        GitHubError: GitHub does not take it.
-    """
+    """Store the plan with what it rests on, and hand its hash over to the jobs that follow."""
     origin = provenance(case, empty_batch(case.now()), case.decision.base)
     data = codec.encode(PinnedPlan(plan=plan, origin=origin, evidence=evidence))
     upload(case, _name(case, "plan", origin.run_attempt), {PLAN: data, PROVENANCE: json_of(origin)})
@@ -58,11 +54,7 @@ def publish_plan(case: CiContext, plan: ShardPlan, evidence: Evidence) -> int:
 
 
 def pinned_plan(case: CiContext) -> PinnedPlan | None:
-    """The plan whose hash the workflow hands on; absent where it hands on none.
-
-    Raises:
-        ZeldaError: It is not there, or is another one.
-    """
+    """The plan whose hash the workflow hands on; absent where it hands on none."""
     wanted = case.settings.plan
     if not wanted:
         return None
@@ -86,11 +78,7 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
 
 
 def agreed(ours: ShardPlan, case: CiContext) -> ShardPlan:
-    """The plan that was handed on, if what this job sees leads to the same one.
-
-    Raises:
-        StorageError: It does not.
-    """
+    """The plan that was handed on, if what this job sees leads to the same one."""
     if case.pinned is None or ours == case.pinned.plan:
         return ours
     why = difference(case.pinned.plan, ours)
@@ -120,7 +108,7 @@ def hand_in(
         ZeldaError: Nothing could be run, or the part could not be stored.
     """
     case.log.say([*told(plan)][shard.number - 1])
-    files = Files.of(case)
+    files = Files(case)
     files.clear()
     kept = _kept_trials(case, shard, plan) if run else ()
     if kept:
@@ -173,11 +161,7 @@ def hand_in(
 
 
 def _kept_trials(case: CiContext, shard: ShardOf, plan: ShardPlan) -> tuple[RunResult, ...]:
-    """What this shard has made of a pull request in an earlier attempt: nobody gets rid of a trial by running again.
-
-    Raises:
-        GitHubError: A request failed.
-    """
+    """What this shard has made of a pull request in an earlier attempt: nobody gets rid of a trial by running again."""
     if pull_request_of(case) is None or case.settings.context.run_attempt == 1:
         return ()
     for artifact in _artifacts(case, re.escape(shard.file_stem)):
@@ -239,8 +223,8 @@ def _received(case: CiContext) -> list[PartFile]:
     """
     found, problems = [], []
     parts = _artifacts(case, r"shard-[0-9]+-of-[0-9]+")
-    newest = {artifact.name.rpartition(".")[0]: artifact for artifact in reversed(parts)}
-    for artifact in newest.values():
+    newest = {artifact.name.rpartition(".")[0]: artifact.name for artifact in reversed(parts)}
+    for artifact in (each for each in parts if each.name in newest.values()):
         try:
             part = read_part(_downloaded(case, artifact), artifact.name)
         except (StorageError, GitHubError) as problem:
@@ -254,31 +238,15 @@ def _received(case: CiContext) -> list[PartFile]:
 
 
 def _distrust(case: CiContext, artifact: Artifact, part: PartFile) -> Iterator[str]:
-    """Why a part is not one of this run, though it lies among its artifacts."""
-    origin, context, plan = part.part.origin, case.settings.context, part.part.plan
-    shard = ShardOf(number=part.part.shard, shards=plan.shards)
-    if origin is None:
-        yield "it was made outside of a workflow"
-        return
-    if artifact.name != _name(case, shard.file_stem, origin.run_attempt):
-        yield f"it holds the part of shard {shard}, attempt {origin.run_attempt}"
-    facts: Mapping[str, tuple[object, object]] = {
-        "repository": (origin.repository_id, context.repository_id),
-        "run": (origin.run_id, case.run_id),
-        "commit": (origin.sha, case.commit),
-        "pull request's head": (origin.head_sha, case.decision.head_sha or case.commit),
-        "folder": (origin.folder, case.settings.folder),
-    }
-    for what, (said, wanted) in facts.items():
-        if said != wanted:
-            yield f"it is of another {what}"
+    """Why a part is not what its artifact, which GitHub says is of this run, should hold; the plan says the rest."""
+    plan, shard = part.part.plan, ShardOf(number=part.part.shard, shards=part.part.plan.shards)
+    if artifact.name != _name(case, shard.file_stem, part.attempt):
+        yield f"it holds the part of shard {shard}, attempt {part.attempt}"
     if any(each.stored for each in part.part.counted.values()):
         yield "it brings trials of the base of its own"
     settings = {suite.name: suite.settings for suite in plan.suites_of(shard.number)}
     if any(digest_of(run.config) != settings.get(run.suite) for run in counted_in(part)):
         yield "the trials that it has counted ran with other settings"
-    if origin.run_attempt > context.run_attempt:
-        yield f"it says that it is of attempt {origin.run_attempt}, which is still to come"
 
 
 # --- artifacts -------------------------------------------------------------------------------------------------------
@@ -306,4 +274,4 @@ def _tell(case: CiContext, title: str, lines: Sequence[str], outputs: Mapping[st
     for line in lines:
         case.log.say(line)
     summary = f"### {title}\n\n" + "".join(f"- {escape_markdown(line)}\n" for line in lines)
-    publish.tell(case.log, case.settings.context, summary, outputs)
+    publish.tell(case.log, case.settings.context.command_files, summary, outputs)

@@ -217,10 +217,6 @@ def read_stored(api: Api, artifact: Artifact) -> StoredResults:
 
 
 def refuse(reason: str | None) -> None:
-    """End the look at an artifact, where there is a reason to.
-
-    Raises:
-        ArtifactError: With the reason.
-    """
+    """End the look at an artifact, where there is a reason to."""
     if reason:
         raise ArtifactError(reason, code="BASELINE_REFUSED")

@@ -221,11 +221,7 @@ def upload(
     contents: Mapping[str, Path | bytes],
     service: Callable[[], ArtifactService] | None = None,
 ) -> int:
-    """Store contents, or what lies at places, by path within an artifact; returns its id.
-
-    Raises:
-        GitHubError: GitHub does not take it.
-    """
+    """Store contents, or what lies at places, by path within an artifact; returns its id."""
     uploaded = (service or case.artifacts)().upload(name, contents, retention_days=retention_days(case))
     case.log.say(f"Stored as the artifact {name} ({uploaded.size:,} bytes).")
     return uploaded.id

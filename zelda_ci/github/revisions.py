@@ -95,19 +95,6 @@ def tree_in(commit_object: bytes) -> str | None:
     return name.decode("ascii", "replace") if kind == b"tree" else None
 
 
-class _TreeName(Described):
-    sha: str
-
-
-class _GitCommit(Described):
-    tree: _TreeName
-
-
-def tree_of(api: Api, commit: str) -> str:
-    """The tree of a commit that GitHub knows."""
-    return understand(_GitCommit, api.get(f"git/commits/{commit}")).tree.sha
-
-
 def _named(api: Api, triggering: _WorkflowRunEvent) -> Iterator[PullRequest]:
     """The payload does not tell whether they are open, and may name some of other repositories."""
     for named in triggering.run.pull_requests or ():
@@ -199,8 +186,11 @@ def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRu
     """
     path = f"actions/workflows/{quote(workflow, safe='')}/runs"
     sha = pull_request.head.sha
-    listed = api.pages(path, key="workflow_runs", limit=1, event="pull_request", head_sha=sha)
-    runs = (understand(WorkflowRun, each) for each in listed)
+    runs = (
+        understand(WorkflowRun, each)
+        for event in ("pull_request", "pull_request_target")
+        for each in api.pages(path, key="workflow_runs", limit=1, event=event, head_sha=sha)
+    )
     # Another repository may have a pull request with the very same head.
     own = (run for run in runs if _id(run.head_repository) == _id(pull_request.head.repo))
     return max(own, key=lambda run: run.id, default=None)
