@@ -16,18 +16,18 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1434,
-    "zelda_ci/ci": 5806,
+    "zelda_ci/ci": 4849,
     "zelda_ci/cli": 2858,
     "zelda_ci/compare": 2420,
     "zelda_ci/config": 2491,
-    "zelda_ci/domain": 3870,
+    "zelda_ci/domain": 3838,
     "zelda_ci/execution": 3782,
     "zelda_ci/files": 915,
-    "zelda_ci/github": 2279,
+    "zelda_ci/github": 2269,
     "zelda_ci/judge": 1735,
     "zelda_ci/metrics": 2303,
     "zelda_ci/model_proxy": 4242,
-    "zelda_ci/pipeline": 6142,
+    "zelda_ci/pipeline": 6132,
     "zelda_ci/process": 646,
     "zelda_ci/report": 8133,
     "zelda_ci/sandbox": 2964,
@@ -42,11 +42,11 @@ CEILINGS = {
     "tests/architecture": 942,
     "tests/golden": 1413,
     "tests/hostile": 3378,
-    "tests/integration": 19175,
-    "tests/scenarios": 3486,
+    "tests/integration": 19184,
+    "tests/scenarios": 3468,
     "tests/slow": 506,
     "tests/support": 7144,
-    "tests/unit": 18952,
+    "tests/unit": 18934,
 }
 
 

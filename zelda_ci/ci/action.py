@@ -32,9 +32,7 @@ from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config import project
 from zelda_ci.config.files import find_root
-from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
-from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import ConfigError
@@ -60,8 +58,6 @@ if TYPE_CHECKING:
     from zelda_ci.github.http import Http
 
 TIMEOUT_SECONDS = 300.0
-# Patience with what is asked first.
-QUESTION_SECONDS = 30.0
 
 # The runner kills a cancelled step 10 seconds after its first signal.
 CONCLUSION_SECONDS = 2.0
@@ -72,11 +68,6 @@ HURRY_SECONDS = 4.0
 def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     """Do what the event asks for; returns the exit code.
 
-    Args:
-        environ: The environment of the step.
-        log: Where the runner listens.
-        emit: Who watches the runs.
-
     Raises:
         ZeldaError: The step cannot be used as it is, nothing could be run, or results could not be written.
     """
@@ -85,48 +76,44 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     checkout = _checkout(settings, environ)
     decision = decide(settings, checkout)
     log.say(decision.sentence)
+    found = _case(settings, decision, checkout.head or settings.context.sha, environ, log)
     match decision.activity:
         case "skip":
-            return _skip(settings, decision, environ, log)
+            return _skip(found)
         case "comment":
-            return comment_mode.comment(_case(settings, decision, decision.head_sha, environ, log))
+            return comment_mode.comment(replace(found, commit=decision.head_sha))
         case "converse":
-            return conversation.converse(_case(settings, decision, settings.context.sha, environ, log))
-        case "request":
-            return _evaluate_requested(settings, checkout, decision, environ, log, emit)
+            return conversation.converse(found)
         case "run":
-            case = _case(settings, decision, checkout.head or settings.context.sha, environ, log)
-            return _evaluate(case, environ, emit)
+            return _evaluate(found, emit)
+        case "request":
+            wanted = conversation.requested(found.api, settings)
+            if wanted is None:
+                decision = replace(decision, sentence="The comment asks for no run of this job.")
+                return _skip(replace(found, decision=decision))
+            settings, commit = wanted
+            decision = decide_requested(settings, checkout, commit)
+            log.say(decision.sentence)
+            return _evaluate(replace(found, settings=settings, decision=decision, commit=commit), emit)
 
 
-def _evaluate_requested(
-    settings: ActionSettings,
-    checkout: Checkout,
-    decision: Decision,
-    environ: Mapping[str, str],
-    log: Log,
-    emit: Emit,
-) -> int:
-    """Run what a comment asks for, if it still may."""
-    wanted = conversation.requested(_api(settings, _http(QUESTION_SECONDS), _mask(log)), settings)
-    if wanted is None:
-        return _skip(settings, replace(decision, sentence="The comment asks for no run of this job."), environ, log)
-    chosen, commit = wanted
-    decided = decide_requested(chosen, checkout, commit)
-    log.say(decided.sentence)
-    return _evaluate(_case(chosen, decided, commit, environ, log), environ, emit)
-
-
-def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
+def _evaluate(case: CiContext, emit: Emit) -> int:
     settings, decision = case.settings, case.decision
-    _need_files(settings.project)
+    if not any(settings.project.iterdir()):
+        # GitHub's workspace is there before anything is in it: suites would be looked for in vain.
+        hint = "A step with actions/checkout must come before this one; its `path` goes into working-directory."
+        raise ConfigError("There is nothing in the workspace.", hint=hint, code="WORKSPACE_EMPTY")
     loaded = project.load(settings.project)
     if decision.nested:
         decision.nested.check()
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
-        source, base = _base(case, environ, Path(name))
+        source, base = _base(case, Path(name))
         case = replace(case, decision=replace(decision, base=base), pinned=sharding.pinned_plan(case))
-        overruled = _with_rights(loaded, case, source)
+        overruled = overrule(loaded, source, base) if base else Overruled(loaded, {}, ())
+        for note in overruled.notes:
+            # A new suite is nothing to be warned of.
+            severity: Severity = "warning" if any(overruled.findings.values()) else "notice"
+            case.log.report(severity, note, title="Whose settings count")
         loaded, notes = project.active(overruled.project, is_ci=True), overruled.notes
         found = refused.newly_refused(base, source, loaded.root, case.log)
         case = replace(case, refused=found)
@@ -151,17 +138,18 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
         needs_base=False,
     )
 
-    given = environment(environ, settings)
-    invocation = Invocation(loaded, order, given)
+    invocation = Invocation(loaded, order, environment(case.environ, settings))
     evidence = _evidence(case, invocation, chosen.baseline if chosen else None)
     names = evidence.new if evidence.known else settings.suites
     invocation = invocation.ordering(replace(order, names=names, stored=evidence.stored))
-    case = replace(case, settings=settings, root=loaded.root, results_dir=loaded.results_dir, notes=notes)
+    changes = overruled.changes
     case = replace(
         case,
-        changes=replace(overruled.changes, steering=chosen.steering, others=chosen.others)
-        if chosen
-        else overruled.changes,
+        settings=settings,
+        root=loaded.root,
+        results_dir=loaded.results_dir,
+        notes=notes,
+        changes=replace(changes, steering=chosen.steering, others=chosen.others) if chosen else changes,
         planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
     )
     if settings.is_sharded:
@@ -241,7 +229,7 @@ def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -
     return found
 
 
-def _base(case: CiContext, environ: Mapping[str, str], folder: Path) -> tuple[BaseSource, str | None]:
+def _base(case: CiContext, folder: Path) -> tuple[BaseSource, str | None]:
     """Where the base is had, and its commit: of a project in a submodule, the one that the base names for that.
 
     Where the base has no such submodule, it has nothing of the project.
@@ -251,40 +239,25 @@ def _base(case: CiContext, environ: Mapping[str, str], folder: Path) -> tuple[Ba
         WorkspaceError: There is no git, or it did not end.
     """
     base, nested = case.decision.base, case.decision.nested
-    source = BaseSource(case.settings, nested, environ, folder)
+    source = BaseSource(case.settings, nested, case.environ, folder)
     if not (base and nested and nested.named):
         return source, base
-    around = BaseSource(case.settings, replace(nested, named=None), environ, folder)
+    around = BaseSource(case.settings, replace(nested, named=None), case.environ, folder)
     named = anyio.run(around.submodule_at, base, nested.path)
     return (source, named) if named else (around, base)
 
 
-def _with_rights(loaded: LoadedProject, case: CiContext, source: BaseSource) -> Overruled:
-    """The project with no more rights than the base of a pull request gives, and what is to be told of it."""
-    if case.decision.base is None:
-        return Overruled(loaded, {}, ())
-    overruled = overrule(loaded, source, case.decision.base)
-    for note in overruled.notes:
-        # A new suite is nothing to be warned of.
-        severity: Severity = "warning" if any(overruled.findings.values()) else "notice"
-        case.log.report(severity, note, title="Whose settings count")
-    return overruled
-
-
-def _need_files(project: Path) -> None:
-    """Before suites are looked for in vain: GitHub's workspace is there before anything is in it."""
-    if not any(project.iterdir()):
-        hint = "A step with actions/checkout must come before this one; its `path` goes into working-directory."
-        raise ConfigError("There is nothing in the workspace.", hint=hint, code="WORKSPACE_EMPTY")
-
-
 def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Mapping[str, str], log: Log) -> CiContext:
-    mask = _mask(log)
     http = _http(TIMEOUT_SECONDS)
+
+    def mask(value: str) -> None:
+        log.mask([Secret(value)])
+
     return CiContext(
         settings=settings,
         decision=decision,
         commit=commit,
+        environ=environ,
         api=_api(settings, http, mask),
         artifacts=lambda: ArtifactService.open(environ, http, mask=mask),
         hurried_artifacts=lambda: ArtifactService.open(environ, _http(HURRY_SECONDS), mask=mask),
@@ -293,10 +266,6 @@ def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Ma
         log=log,
         now=lambda: datetime.now(UTC),
     )
-
-
-def _mask(log: Log) -> Callable[[str], None]:
-    return lambda value: log.mask([Secret(value)])
 
 
 def _http(patience_seconds: float) -> "Http":
@@ -328,12 +297,11 @@ def _checkout(settings: ActionSettings, environ: Mapping[str, str]) -> Checkout:
     return Checkout(head[0], merge_parents(head[1]), project[0] if project else None, inner) if head else Checkout()
 
 
-def _skip(settings: ActionSettings, decision: Decision, environ: Mapping[str, str], log: Log) -> int:
+def _skip(case: CiContext) -> int:
+    settings, decision, log = case.settings, case.decision, case.log
     log.report("notice", decision.sentence, title="Zelda did not run")
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {decision.sentence}\n"
-    found: tuple[NotLoaded, ...] = ()
-    if decision.base:
-        with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
-            source = BaseSource(settings, decision.nested, environ, Path(name))
-            found = refused.newly_refused(decision.base, source, find_root(settings.project), log)
-    return refused.report_skipped(settings, log, refused.with_refused(notice, found), found)
+    with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
+        source = BaseSource(settings, decision.nested, case.environ, Path(name))
+        found = refused.newly_refused(decision.base, source, find_root(settings.project), log)
+    return refused.report_skipped(replace(case, refused=found), notice)

@@ -49,14 +49,7 @@ class BaseSource:
     def __init__(
         self, settings: ActionSettings, nested: NestedRepository | None, environ: Mapping[str, str], folder: Path
     ) -> None:
-        """Nothing is read yet.
-
-        Args:
-            settings: Of the step.
-            nested: Where the project lies in another repository than the event's.
-            environ: Of the step.
-            folder: An empty one, for what is fetched.
-        """
+        """Read nothing yet; `folder` is an empty one, for what is fetched."""
         self.settings, self.nested, self.environ, self._folder = settings, nested, environ, folder.resolve()
         self.redact = Redactor(settings.secrets())
         # Whether the repository of the project is none of which the base names a commit.
@@ -72,10 +65,6 @@ class BaseSource:
 
     async def at(self, commit: str, also: Collection[str] = ()) -> Git:
         """Return git in a repository that has a commit, its folders, and of its files those that anybody reads.
-
-        Args:
-            commit: Its full name.
-            also: Paths of more files that are read.
 
         Raises:
             ConfigError: It cannot be had.
@@ -103,18 +92,21 @@ class BaseSource:
         raise self._missing(commit)
 
     def _missing(self, commit: str) -> ConfigError:
-        what = f"and {commit[:7]} could not be read."
-        hint = (
-            "Give actions/checkout `fetch-depth: 2`. Or let the step fetch it: with github-token, and contents: read."
-        )
         if self.nested and self.nested.named:
-            what = f"which names the commit {commit[:7]} of the submodule {self.nested.path}: it could not be read."
-            hint = (
-                "Give actions/checkout `submodules: recursive` and `fetch-depth: 0`, or a github-token that may read "
-                "the submodule's repository."
+            return ConfigError(
+                "On a pull request, rights come from the commit that it is merged into. It names the commit "
+                f"{commit[:7]} of the submodule {self.nested.path}, which could not be read.",
+                hint="Give actions/checkout `submodules: recursive` and `fetch-depth: 0`, or a github-token that may "
+                "read the submodule's repository.",
+                code="BASE_UNREADABLE",
             )
-        message = f"On a pull request, rights come from the commit that it is merged into, {what}"
-        return ConfigError(message, hint=hint, code="BASE_UNREADABLE")
+        return ConfigError(
+            f"On a pull request, rights come from the commit that it is merged into, and {commit[:7]} could not be "
+            "read.",
+            hint="Give actions/checkout `fetch-depth: 2`. Or let the step fetch it: with github-token, and "
+            "contents: read.",
+            code="BASE_UNREADABLE",
+        )
 
     def _networked(self, git: Git) -> Git:
         """Git that may ask servers, with the token for GitHub's own address and no other.

@@ -157,13 +157,7 @@ def _of_default_branch(case: CiContext, api: Api, search: Search, missing: Basel
 
 
 def find_baseline(api: Api, search: Search, now: datetime) -> Evidence:
-    """The results to compare with. A missing baseline is a normal state: the origin says so, nothing is raised.
-
-    Args:
-        api: Of the repository that is searched; the token needs `actions: read` and `contents: read`.
-        search: Which results would fit.
-        now: For the age.
-    """
+    """The results to compare with. A missing baseline is a normal state: the origin says so, nothing is raised."""
     try:
         return _find(api, search, now)
     except GitHubError as error:
@@ -186,7 +180,7 @@ def _find(api: Api, search: Search, now: datetime) -> Evidence:
         while by_commit and (commit := next(line, None)):
             yield from by_commit.pop(commit, ())
 
-    for runs in _runs_of_workflows(api, search.branch, TRUSTED_EVENTS, search.repository_id, own):
+    for runs in runs_of(api, search.branch, TRUSTED_EVENTS, search.repository_id, own):
         stored = islice(_stored(api, in_line(runs), search.job), MAX_TRIED)
         for candidate in stored:
             try:
@@ -204,15 +198,6 @@ def _find(api: Api, search: Search, now: datetime) -> Evidence:
 
 def _run(api: Api, run_id: int) -> WorkflowRun:
     return understand(WorkflowRun, api.get(f"actions/runs/{run_id}"))
-
-
-def _runs_of_workflows(
-    api: Api, branch: str, events: Sequence[str], repository_id: int, own: WorkflowRun
-) -> Iterator[list[WorkflowRun]]:
-    """A branch's runs of the own workflow, then those of all others, which are only asked for if need be."""
-    for workflow in (own.workflow_id, None):
-        listed = runs_of(api, branch, events, repository_id, workflow)
-        yield [run for run in listed if (run.workflow_id == own.workflow_id) == (workflow is not None)]
 
 
 def _stored(api: Api, runs: Iterable[WorkflowRun], job: JobIdentity) -> Iterator[Candidate]:
@@ -355,7 +340,7 @@ def earlier_results(case: CiContext) -> list[StoredResults]:
         return []
     found: list[StoredResults] = []
     # Also those of newer runs: who runs an old one again must not get rid of what came after it.
-    for runs in _runs_of_workflows(case.api, own.head_branch, (own.event,), context.repository_id, own):
+    for runs in runs_of(case.api, own.head_branch, (own.event,), context.repository_id, own):
         for candidate in _stored(case.api, runs, job):
             if candidate.artifact.expired:
                 continue

@@ -1,6 +1,6 @@
 """What the story of a run in CI is told with, and what it has found so far."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +30,8 @@ class CiContext:
     decision: Decision
     commit: str
     """What was tested, as GitHub knows it."""
+    environ: Mapping[str, str]
+    """Of the step."""
     api: Api | None
     """Absent without a token."""
     artifacts: Callable[[], ArtifactService]

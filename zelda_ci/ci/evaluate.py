@@ -22,11 +22,6 @@ from zelda_ci.storage.references import SideReference
 def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence) -> int:
     """Run the suites, compare, store and report; returns the exit code.
 
-    Args:
-        case: What is known before.
-        run: Runs the suites.
-        evidence: What is stored and counts.
-
     Raises:
         ZeldaError: Nothing could be run, or its results could not be written.
     """

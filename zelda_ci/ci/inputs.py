@@ -55,6 +55,11 @@ class Input:
     """Its value where it is not given."""
     secret: bool = False
 
+    @property
+    def is_setting(self) -> bool:
+        """Whether it is a setting of that name, whose text nothing else reads."""
+        return self.parse is not str
+
 
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 

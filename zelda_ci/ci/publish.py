@@ -20,7 +20,7 @@ from zelda_ci.github import workflow_commands
 from zelda_ci.github.api import Api
 from zelda_ci.github.comments import CommentOrder, read_thread
 from zelda_ci.github.revisions import of_commit
-from zelda_ci.github.workflow_commands import Log, OutputFile, StepSummary
+from zelda_ci.github.workflow_commands import Annotation, Log, OutputFile, StepSummary
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.comment.annotations import annotations, closing_line, log_lines
 from zelda_ci.report.comment.view import NO_JUNIT, ci_view
@@ -176,8 +176,7 @@ def finish(case: CiContext, files: Files, result: CiResult) -> None:
 
 
 def _has_comment(case: CiContext, api: Api, number: int) -> bool:
-    """Whether a comment of an earlier run is there."""
-    # What it says may have ceased to be true.
+    """Whether a comment of an earlier run is there, which may have ceased to be true."""
     return bool(read_thread(api, number).marked(comment_key(case)))
 
 
@@ -218,13 +217,8 @@ def _annotate(case: CiContext, report: CiReport) -> set[str]:
     """Remark on the suites' files; returns the severities that there are."""
     prefix = _relative(case.root, case.settings.context.workspace)
     texts = dict(_suite_files(case.root, report.batch))
-    suite_annotations = annotations(report, prefix="" if prefix == "." else prefix, texts=texts)
-    remarks = (
-        workflow_commands.Annotation(
-            annotation.level, annotation.message, annotation.title, annotation.file or "", annotation.line
-        )
-        for annotation in suite_annotations
-    )
+    found = annotations(report, prefix="" if prefix == "." else prefix, texts=texts)
+    remarks = (Annotation(it.level, it.message, it.title, it.file or "", it.line) for it in found)
     worst = list(workflow_commands.worst(remarks))
     for remark in worst:
         case.log.annotate(remark)

@@ -1,12 +1,11 @@
 """Settings files and plugins that a pull request's head does not load and its base did: no session is needed."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from zelda_ci.ci import publish
 from zelda_ci.ci.base import BaseSource
+from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.outputs import skipped_outputs
-from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.errors import ZeldaError
 from zelda_ci.github.workflow_commands import Annotation, Log
@@ -16,14 +15,7 @@ from zelda_ci.report.markdown import render_not_loaded
 
 
 def newly_refused(base: str | None, source: BaseSource, root: Path, log: Log) -> tuple[NotLoaded, ...]:
-    """Return what is refused of the checked-out files and not of those of the base.
-
-    Args:
-        base: The commit that the pull request is merged into; absent for other events.
-        source: Where the base can be had.
-        root: Of the project, where sessions would work.
-        log: Is told where that cannot be known.
-    """
+    """Return what is refused of the checked-out files and not of those of the base."""
     if base is None or source.is_foreign:
         return ()
     try:
@@ -42,15 +34,13 @@ def newly_refused(base: str | None, source: BaseSource, root: Path, log: Log) ->
     return tuple(NotLoaded(file=each.file, effect=each.effect) for each in new)
 
 
-def with_refused(text: str, refused: Iterable[NotLoaded]) -> str:
-    """Put what is refused before a Markdown text about something else."""
-    return f"{render_not_loaded(map(gate_sentence, refused))}{text}"
-
-
-def report_skipped(settings: ActionSettings, log: Log, text: str, refused: tuple[NotLoaded, ...]) -> int:
-    """Tell why no session ran, and what is refused all the same; returns the exit code."""
-    for each in refused:
-        log.annotate(Annotation("error", f"{gate_sentence(each)}.", "Zelda: not loaded", each.file, 1))
-    outputs = skipped_outputs(settings) | ({"verdict": "failed"} if refused else {})
-    publish.tell(log, settings.context.command_files, text, outputs)
-    return 1 if refused else 0
+def report_skipped(case: CiContext, text: str, *, in_comment: bool = False) -> int:
+    """Tell why no session ran, behind what is refused all the same; returns the exit code."""
+    text = f"{render_not_loaded(map(gate_sentence, case.refused))}{text}"
+    for each in case.refused:
+        case.log.annotate(Annotation("error", f"{gate_sentence(each)}.", "Zelda: not loaded", each.file, 1))
+    outputs = skipped_outputs(case.settings) | ({"verdict": "failed"} if case.refused else {})
+    publish.tell(case.log, case.settings.context.command_files, text, outputs)
+    if in_comment:
+        publish.replace_comment(case, text)
+    return 1 if case.refused else 0

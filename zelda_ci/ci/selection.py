@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 
-from zelda_ci.ci import baseline, publish, refused
+from zelda_ci.ci import baseline, refused
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import path_in, text
@@ -114,7 +114,4 @@ def report_nothing(case: CiContext, chosen: ChosenSuites) -> int:
     """Say that no session runs; nothing is stored that could become a baseline. Red only for what is not loaded."""
     case.log.report("notice", "No session runs: nothing here can change a result.", title="Zelda")
     markdown = render_nothing_to_run((*chosen.notes, *case.notes), case.settings.run_all_label)
-    markdown = refused.with_refused(markdown, case.refused)
-    code = refused.report_skipped(case.settings, case.log, markdown, case.refused)
-    publish.replace_comment(case, markdown)
-    return code
+    return refused.report_skipped(case, markdown, in_comment=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zelda_ci.ci import inputs
-from zelda_ci.ci.inputs import CommentWhen, Inputs, Mode, Nightly
+from zelda_ci.ci.inputs import INPUTS, CommentWhen, Inputs, Mode, Nightly
 from zelda_ci.config.environment import EnvironmentSettings, find_credential, key_problem, read_environment
 from zelda_ci.domain.shards import ShardOf
 from zelda_ci.errors import ConfigError
@@ -118,10 +118,6 @@ class ActionSettings:
 def read_action_settings(environ: Mapping[str, str], read_file: Read) -> ActionSettings:
     """Read everything once.
 
-    Args:
-        environ: The environment of the step.
-        read_file: Reads the event's file; raises OSError where it cannot.
-
     Raises:
         ConfigError: This is no step of a workflow, or values are wrong: all of them are named at once.
     """
@@ -176,37 +172,23 @@ def _settings(
     overrides = read("input", step_inputs.text)
     step_inputs.problems += overrides.problems()
     key = _secret(step_inputs, environ, "anthropic-api-key", "ANTHROPIC_API_KEY")
-    comment_id = value("comment-id")
+    given = {name.replace("-", "_"): value(name) for name, row in INPUTS.items() if row.is_setting}
     # Jobs that comment apart store apart, too.
-    default = artifact_name(f"{DEFAULT_ARTIFACT}-{comment_id}") if comment_id else DEFAULT_ARTIFACT
+    named = f"{DEFAULT_ARTIFACT}-{given['comment_id']}" if given["comment_id"] else DEFAULT_ARTIFACT
+    given["artifact_name"] = given["artifact_name"] or artifact_name(named)
     return ActionSettings(
-        mode=value("mode"),
-        suites=value("suites"),
-        run_all_label=value("run-all-label"),
+        **given,
         project=config if config.is_dir() else config.parent,
         anthropic_api_key=key,
         portkey_api_key=_secret(step_inputs, environ, "portkey-api-key", "PORTKEY_API_KEY"),
         github_token=_secret(step_inputs, environ, "github-token", "GITHUB_TOKEN"),
         overrides=overrides,
-        jobs=value("jobs"),
-        baseline_branch=value("baseline-branch"),
         baseline=None if baseline in {"auto", "none"} else place("baseline", folder, missing),
         compare=baseline != "none",
-        artifact_name=value("artifact-name") or default,
-        retention_days=value("retention-days"),
-        comment=value("comment"),
-        comment_id=comment_id,
         junit_path=place("junit-path", folder, lambda _: ""),
-        include_transcripts=value("include-transcripts"),
-        run_all=value("run-all"),
-        nightly=value("nightly"),
         replay=place("replay", folder, missing),
         context=context,
         event=event,
-        workflow=value("workflow"),
-        shards=value("shards"),
-        shard=value("shard"),
-        plan=value("plan"),
         has_credential=key is not None or _has_credential(environ),
     )
 

@@ -69,8 +69,9 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
         data = members.get(PLAN, b"")
         if hashlib.sha256(data).hexdigest() == wanted:
             return codec.decode(PinnedPlan, data, PLAN)
+    name = f"{identity_of(case.settings).stem}.plan"
     raise StorageError(
-        f"No artifact {identity_of(case.settings).stem}.plan of this run holds the plan with the hash {wanted[:12]}.",
+        f"No artifact {name} of this run holds the plan with the hash {wanted[:12]}.",
         hint="Hand on the output plan of the job with mode: plan, and give all jobs the same artifact-name and "
         "comment-id. If the artifact was deleted, run all jobs again.",
         code="PLAN_MISSING",
@@ -97,12 +98,7 @@ def hand_in(
 ) -> int:
     """Run the suites of a shard and store its part; the exit code says only whether that could be done.
 
-    Args:
-        case: The run.
-        shard: This one.
-        plan: Of all.
-        platform: On which it runs.
-        run: Runs its suites, given the trials of earlier attempts; absent where it has none.
+    `run` is given the trials of earlier attempts, and absent where the shard has no suite.
 
     Raises:
         ZeldaError: Nothing could be run, or the part could not be stored.
@@ -178,11 +174,6 @@ def _kept_trials(case: CiContext, shard: ShardOf, plan: ShardPlan) -> tuple[RunR
 
 def merge(case: CiContext, plan_for: Callable[[int], ShardPlan], evidence: Evidence) -> int:
     """Put the parts of all shards together and tell them as one run; returns its exit code.
-
-    Args:
-        case: The run.
-        plan_for: The plan for a number of shards, as this job sees it.
-        evidence: What is stored and counts.
 
     Raises:
         ZeldaError: A part is missing, doubled or foreign, or its results cannot be written. An earlier comment says so.
