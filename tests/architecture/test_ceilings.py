@@ -16,7 +16,7 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1434,
-    "zelda_ci/ci": 4849,
+    "zelda_ci/ci": 4850,
     "zelda_ci/cli": 2858,
     "zelda_ci/compare": 2420,
     "zelda_ci/config": 2491,
