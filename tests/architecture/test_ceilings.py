@@ -16,18 +16,18 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1423,
-    "zelda_ci/ci": 5780,
+    "zelda_ci/ci": 4826,
     "zelda_ci/cli": 2244,
     "zelda_ci/compare": 2420,
     "zelda_ci/config": 2483,
-    "zelda_ci/domain": 3925,
+    "zelda_ci/domain": 3893,
     "zelda_ci/execution": 3775,
     "zelda_ci/files": 921,
     "zelda_ci/github": 1725,
     "zelda_ci/judge": 1735,
     "zelda_ci/metrics": 2270,
     "zelda_ci/model_proxy": 4277,
-    "zelda_ci/pipeline": 5648,
+    "zelda_ci/pipeline": 5638,
     "zelda_ci/process": 646,
     "zelda_ci/report": 6290,
     "zelda_ci/sandbox": 2964,
@@ -42,11 +42,11 @@ CEILINGS = {
     "tests/architecture": 940,
     "tests/golden": 1414,
     "tests/hostile": 3389,
-    "tests/integration": 19162,
-    "tests/scenarios": 3484,
+    "tests/integration": 19171,
+    "tests/scenarios": 3466,
     "tests/slow": 506,
     "tests/support": 7133,
-    "tests/unit": 18819,
+    "tests/unit": 18801,
 }
 
 
