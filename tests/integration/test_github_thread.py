@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.github_clients import Sleeper, api_of, patient_http
 from tests.support.github_server import (
-    Comment,
     Failure,
     GitHubServer,
     Pull,
@@ -153,23 +152,6 @@ def test_a_partial_answer_is_not_believed(github: GitHubServer, pull: Pull, answ
         tell(github)
     assert caught.value.code == "GITHUB_REFUSED"
     assert shown(pull) == ["old"]
-
-
-def test_a_thread_too_long_to_read_is_no_thread_without_our_comment(
-    github: GitHubServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(comments, "MAX_PAGES", 1)  # 50 pages of 100 comments take the server of the tests a minute
-    pull = github.repository.add_pull(head_sha=HEAD)
-    for number in range(100):
-        github.repository.add_comment(1, f"before {number}")
-    github.repository.add_comment(1, OLD, author=github.login)
-    with pytest.raises(GitHubError) as caught:
-        tell(github)
-    assert caught.value.code == "GITHUB_TOO_LARGE"
-    assert len(pull.comments) == 101
-    # Where our comment is early, the rest does not matter.
-    pull.comments.insert(0, Comment(OLD, github.login, id=1))
-    assert tell(github).action == "updated"
 
 
 # Around it

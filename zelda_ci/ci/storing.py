@@ -126,7 +126,7 @@ def _upload_report(case: CiContext, report: Path) -> Uploaded:
     name = f"{identity_of(case.settings).stored_as(case.settings.context.run_attempt)}.{REPORT}"
     days = retention_days(case)
     try:
-        return _stored(case, name, case.artifacts().upload_page(name, report, retention_days=days))
+        return _stored(case, name, case.artifacts().upload(name, report, retention_days=days))
     except GitHubError as problem:
         if problem.status != ARCHIVES_ONLY:
             raise

@@ -2,29 +2,26 @@
 
 import hashlib
 import logging
-import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urljoin, urlsplit
 
 import orjson
 import requests
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, InvalidHeader
+from urllib3.util import Retry
 
 from zelda_ci import __version__
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.redact import EMPTY, Redactor, SafeText, Secret
 
 MAX_ATTEMPTS = 5
-MAX_PAUSE_SECONDS = 30.0
-LIMIT_PAUSE = 4.0
 # GitHub asks for a minute at least where it names no time.
 SECONDARY_PAUSE = 60.0
 CONNECT_TIMEOUT = 10.0
@@ -68,12 +65,8 @@ class HttpRequest:
 
     @property
     def asked(self) -> str:
-        """Method and address without the query, for messages."""
-        try:
-            parts = urlsplit(self.url)
-        except ValueError:
-            return f"{self.method} of an impossible address"
-        return f"{self.method} {parts.hostname}{parts.path[:100]}"
+        """Method and address, without what may be secret in it, for messages."""
+        return f"{self.method} {self.url.partition('?')[0].rpartition('//')[2].rpartition('@')[2][:120]}"
 
     def brief(self, text: str) -> SafeText:
         """Words of the server for the middle of a sentence: one short printable line, without the token sent to it."""
@@ -230,29 +223,24 @@ class Http:
         return Answer(request, response.status_code, headers, bytes(body))
 
 
+# Why an attempt brought no answer: the words, whether the server never had the request, whether another ends the same.
+FAILURES: tuple[tuple[type[Exception], str, bool, bool], ...] = (
+    (requests.exceptions.SSLError, "its certificate is not trusted", True, True),
+    (requests.exceptions.ProxyError, "the proxy of the runner does not let it through", False, False),
+    (requests.ConnectTimeout, "it could not be connected to in time", True, False),
+    (requests.Timeout, "it timed out", False, False),
+    (TimeoutError, "it took too long", False, False),
+    # Such as a Location that is no address, which requests looks at even where it does not follow.
+    (ValueError, "it is not proper HTTP", False, True),
+    (Exception, "the connection broke off", False, False),
+)
+
+
 def _unanswered(problem: Exception, request: HttpRequest) -> tuple[GitHubError, bool]:
     """Why an attempt brought no answer, and whether there should be another."""
-    why, unsent, final = "the connection broke off", False, False
-    match problem:
-        case requests.exceptions.SSLError():
-            why, unsent, final = "its certificate is not trusted", True, True
-        case requests.exceptions.ProxyError():
-            why = "the proxy of the runner does not let it through"
-        case requests.ConnectTimeout():
-            why, unsent = "it could not be connected to in time", True
-        case requests.Timeout():
-            why = "it timed out"
-        case requests.ConnectionError() if "NewConnectionError" in repr(problem) or "NameResolution" in repr(problem):
-            why, unsent = "nothing listens there", True
-        case requests.RequestException() if isinstance(problem, ValueError):
-            why, unsent, final = "it cannot be sent like this", True, True
-        case ValueError():
-            # Such as a Location that is no address, which requests looks at even where it does not follow.
-            why, final = f"it is not proper HTTP ({type(problem).__name__})", True
-        case TimeoutError():
-            why = "it took too long"
-        case _:
-            pass
+    _, why, unsent, final = next(row for row in FAILURES if isinstance(problem, row[0]))
+    if type(problem) is requests.ConnectionError and re.search("NewConnection|NameResolution", repr(problem)):
+        why, unsent = "nothing listens there", True
     if not unsent and not request.is_repeatable:
         return _lost(request, why), False
     hint = None if final else "Check the network and the proxy settings of the runner."
@@ -300,34 +288,19 @@ def _permission_hint(wanted: str) -> str:
 
 
 def pause(answer: Answer | None, attempts: int, now: float) -> float:
-    """Seconds before the next attempt: as the server says, else longer each time.
-
-    Args:
-        answer: What the last attempt brought, if anything.
-        attempts: How many there were.
-        now: Unix time, for limits that end at a certain time.
-    """
+    """Seconds before the next attempt, after so many, by Unix time: as the server says, else longer each time."""
     backoff = 2.0 ** (attempts - 1)
-    if answer and (stated := _seconds_in(answer.headers.get("retry-after", ""), now)) is not None:
-        return stated
-    if answer is None or not answer.is_limited:
-        return min(MAX_PAUSE_SECONDS, backoff)
+    if answer is None:
+        return backoff
+    # Seconds or a date, or anything, since it is a server's.
+    with suppress(InvalidHeader, ValueError, OverflowError):
+        return Retry().parse_retry_after(answer.headers.get("retry-after", ""))
+    if not answer.is_limited:
+        return backoff
     if answer.resets_at is not None:
         # A second more, since clocks differ.
         return max(0.0, answer.resets_at - now) + 1
-    if answer.status == 403 or RATE_LIMIT_WORDS in answer.said.lower():
-        return SECONDARY_PAUSE * backoff
-    return min(MAX_PAUSE_SECONDS, LIMIT_PAUSE * backoff)
-
-
-def _seconds_in(retry_after: str, now: float) -> float | None:
-    """Seconds or a date; absent where it is neither, since it is a server's and may be anything."""
-    is_number = retry_after.isascii() and retry_after.isdecimal() and len(retry_after) < 16
-    try:
-        seconds = float(retry_after) if is_number else parsedate_to_datetime(retry_after).timestamp() - now
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
+    return SECONDARY_PAUSE * backoff
 
 
 # What an error of GraphQL holds in its type, code or message, the gravest first.
@@ -372,17 +345,10 @@ class Api:
         """The value at a path; parameters of None are left out."""
         return self._send("GET", path, params=params).json()
 
-    def pages(
-        self, path: str, *, key: str | None = None, limit: int = 10, whole: bool = False, **params: Any
-    ) -> Iterator[Any]:
-        """The items of a list, asked for by the hundred as they are needed.
+    def pages(self, path: str, *, key: str | None = None, limit: int = 10, **params: Any) -> Iterator[Any]:
+        """The items of a list, asked for by the hundred as they are needed, up to so many pages.
 
-        Args:
-            path: As everywhere.
-            key: Where the list stands in the answer; absent where the answer is the list.
-            limit: Most pages to ask for.
-            whole: Whether a list that is longer is an error at its end, `GITHUB_TOO_LARGE`.
-            params: As of `get`.
+        The list is under `key` in the answer, or the answer itself.
         """
         url, query = path, {"per_page": 100, **params}
         for _ in range(limit):
@@ -398,8 +364,6 @@ class Api:
                 return
             # It has the parameters in it.
             url, query = self._own(following), {}
-        if whole:
-            raise GitHubError(f"The list {path} is longer than {limit} pages.", code="GITHUB_TOO_LARGE")
 
     def post(self, path: str, body: Any) -> Any:
         """Create something; `GITHUB_ANSWER_LOST` where it may or may not have been created."""
@@ -429,12 +393,7 @@ class Api:
         raise GitHubError(message, code=code, status=answer.status, detail=detail)
 
     def download(self, artifact_id: int, *, digest: str | None, max_bytes: int) -> bytes:
-        """The archive of an artifact.
-
-        Args:
-            artifact_id: Of the REST API.
-            digest: As the API tells it (`sha256:...`); absent for artifacts of old clients, which are not verified.
-            max_bytes: Most that the archive may have.
+        """The archive of an artifact, whose digest the API tells (`sha256:...`) unless an old client stored it.
 
         Raises:
             ArtifactError: `ARTIFACT_EXPIRED`, `ARTIFACT_TOO_LARGE` or `ARTIFACT_INVALID` (other than its digest).

@@ -82,9 +82,6 @@ def length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-# Of 100 comments each.
-MAX_PAGES = 50
-
 # Who the token of a workflow is to the REST API.
 ACTIONS_BOT = "github-actions[bot]"
 
@@ -146,20 +143,10 @@ class Thread:
     """Those that we wrote and nobody minimised."""
     of_people: tuple[ListedComment, ...]
     """Those that users wrote, and no program."""
-    is_whole: bool
-    """Whether there are no comments beyond those that were read."""
 
     def marked(self, key: str) -> list[Comment]:
-        """Our comments for a key.
-
-        Raises:
-            GitHubError: There are none among those that were read, but not all were.
-        """
-        ours: list[Comment] = [comment for comment in self.comments if is_marked(comment.body, key)]
-        if not ours and not self.is_whole:
-            message = f"The pull request has more than {MAX_PAGES * 100} comments: whether one is ours is not known."
-            raise GitHubError(message, code="GITHUB_TOO_LARGE")
-        return ours
+        """Our comments for a key."""
+        return [comment for comment in self.comments if is_marked(comment.body, key)]
 
 
 def read_thread(api: Api, number: int) -> Thread:
@@ -170,19 +157,18 @@ def read_thread(api: Api, number: int) -> Thread:
     """
     owner, _, name = api.repository.partition("/")
     found: list[ListedComment] = []
-    head_sha, cursor = "", None
-    for _ in range(MAX_PAGES):
+    cursor = None
+    while True:
         page = understand(_Page, api.graphql(QUERY, owner=owner, name=name, number=number, cursor=cursor))
-        head_sha, cursor = page.head_sha, page.end if page.more else None
         found += page.comments
-        if page.more and cursor is None:
-            raise GitHubError("An answer of GitHub does not say how it goes on.", code="GITHUB_REFUSED")
-        if cursor is None:
+        if not page.more:
             break
+        if page.end in {None, cursor}:
+            raise GitHubError("An answer of GitHub does not say how it goes on.", code="GITHUB_REFUSED")
+        cursor = page.end
     found.sort(key=lambda comment: comment.id)
     ours = tuple(comment for comment in found if comment.ours and not comment.minimised)
-    people = tuple(comment for comment in found if comment.user and comment.user.kind == "User")
-    return Thread(head_sha, ours, people, cursor is None)
+    return Thread(page.head_sha, ours, tuple(each for each in found if each.user and each.user.kind == "User"))
 
 
 def comment_in(answer: Any) -> Comment:

@@ -9,7 +9,7 @@ from zelda_ci.github.comments import is_marked, marker, own_login, visible_text
 from zelda_ci.github.schemas import Described, User, understand
 
 # Of 100 issues each, of those that one author has open.
-MAX_PAGES = 10
+MAX_PAGES = 100
 MAX_TITLE_LENGTH = 256
 
 
@@ -31,16 +31,10 @@ class Issue(Described):
 def find_issues(api: Api, key: str, author: str | None) -> list[Issue]:
     """The open issues that have the mark of `key` and were written by us, the oldest first; usually one.
 
-    Args:
-        api: Of the repository; the token needs `issues: write`, or to read a public one nothing.
-        key: Tells apart the issues of several jobs.
-        author: Who wrote it, as far as an earlier run was told; otherwise whoever the token is.
-
-    Raises:
-        GitHubError: GitHub did not tell.
+    We are the author whom an earlier run was told, otherwise whoever the token is.
     """
     me = author or own_login(api)
-    listed = api.pages("issues", limit=MAX_PAGES, whole=True, state="open", creator=me)
+    listed = api.pages("issues", limit=MAX_PAGES, state="open", creator=me)
     issues = (understand(Issue, each) for each in listed)
     # Anybody can write the mark into an issue; nobody else can be its author.
     ours = (issue for issue in issues if issue.author == me and is_marked(issue.body or "", key))
