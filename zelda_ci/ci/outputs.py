@@ -18,7 +18,6 @@ from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
-from zelda_ci.files.ownership import make_folder
 from zelda_ci.pipeline.parts import FILES, run_files
 from zelda_ci.report.text import json_text
 from zelda_ci.storage import run_folder
@@ -139,8 +138,6 @@ def write(path: Path, data: bytes) -> None:
     Raises:
         StorageError: There was no room or no permission.
     """
-    with storage_errors(path):
-        make_folder(path.parent)
     write_whole(path, [data], durable=False)
 
 

@@ -62,11 +62,8 @@ class ResultStore:
         Raises:
             StorageError: There was no room or no permission.
         """
-        target = self._runs / run_id / log_name(step)
-        with storage_errors(target):
-            ownership.make_folder(target.parent)
         # Not flushed to the disk: a log is worth less than the second that takes on a busy machine.
-        write_whole(target, [output.encode()], durable=False)
+        write_whole(self._runs / run_id / log_name(step), [output.encode()], durable=False)
 
     def unfinished(self) -> Generator[InterruptedRun, None, None]:
         """Runs that were killed, one at a time, each locked for us until the next is asked for.
