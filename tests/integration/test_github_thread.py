@@ -112,7 +112,7 @@ def test_a_limit_that_lasts_is_told_as_one_and_nothing_is_written(github: GitHub
         ([graphql_error("NOT_FOUND", "Could not resolve to a PullRequest.")], "GITHUB_NOT_FOUND"),
         ([answered(401, {"message": "Bad credentials"}, on=GRAPHQL)], "GITHUB_NOT_PERMITTED"),
         ([graphql_error("FORBIDDEN", "Resource not accessible by integration")], "GITHUB_NOT_PERMITTED"),
-        ([graphql_error(None, "Field 'fullDatabaseId' doesn't exist on type 'IssueComment'")], "GITHUB_NOT_OFFERED"),
+        ([graphql_error(None, "Field 'fullDatabaseId' doesn't exist on type 'IssueComment'")], "GITHUB_REFUSED"),
         ([answered(502, on=GRAPHQL)] * 9, "GITHUB_UNREACHABLE"),
         ([graphql_error(None, "Something went wrong while executing your query.")], "GITHUB_REFUSED"),
         ([answered(200, b"<html>", on=GRAPHQL)], "GITHUB_REFUSED"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote, urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 import orjson
 import requests
@@ -24,13 +24,11 @@ from zelda_ci.redact import EMPTY, Redactor, SafeText, Secret
 MAX_ATTEMPTS = 5
 # GitHub asks for a minute at least where it names no time.
 SECONDARY_PAUSE = 60.0
-CONNECT_TIMEOUT = 10.0
 DOWNLOAD_SECONDS = 60.0
-LARGE_BODY = CHUNK = 1 << 16
+CHUNK = 1 << 16
 MAX_DETAIL_LENGTH = 300
 MAX_HOPS = 3
 
-RATE_LIMIT_WORDS = "rate limit"
 QUOTA_WORDS = "insufficient usage"
 # Answers of a server that may be well again in a moment, whether or not it carried the request out.
 PASSING = frozenset({408, 500, 502, 503, 504})
@@ -78,7 +76,7 @@ class HttpRequest:
 
 @dataclass(frozen=True)
 class Answer:
-    """A whole answer; `headers` have lower-case names."""
+    """A whole answer."""
 
     request: HttpRequest
     status: int
@@ -122,16 +120,12 @@ class Answer:
     @property
     def is_limited(self) -> bool:
         """Whether the server says "too much", and not "never"; GraphQL says it with status 200."""
-        match self.status:
-            case 429:
-                return True
-            case 403:
-                signs = "retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"
-                return signs or RATE_LIMIT_WORDS in self.said.lower()
-            case 200 if b'"errors"' in self.body:
-                is_typed = any(error.get("type") == "RATE_LIMITED" for error in self.errors)
-                return is_typed or any(RATE_LIMIT_WORDS in str(error.get("message")).lower() for error in self.errors)
-        return False
+        if self.status == 403 and ("retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"):
+            return True
+        if self.status == 403 or (self.status == 200 and b'"errors"' in self.body):
+            is_typed = any(error.get("type") == "RATE_LIMITED" for error in self.errors)
+            return is_typed or "rate limit" in self.said.lower()
+        return self.status == 429
 
     @property
     def resets_at(self) -> int | None:
@@ -142,12 +136,9 @@ class Answer:
 
 
 class Http:
-    """Sends requests; one instance per process, since its patience is shared by all of them.
+    """Sends requests; one instance per process, since all of them share its patience.
 
-    Args:
-        sleep: Waits; tests hand in one that does not.
-        clock: Unix time.
-        patience_seconds: How long all waiting and all failed attempts may take together, and any single attempt.
+    That is how long all waiting and all failed attempts may take together, and any single attempt.
     """
 
     def __init__(
@@ -196,8 +187,6 @@ class Http:
             attempt += 1
 
     def _attempt(self, request: HttpRequest) -> Answer:
-        # A body must be sent within the time to connect, however large it is.
-        connect = request.timeout if len(request.data or b"") > LARGE_BODY else min(CONNECT_TIMEOUT, request.timeout)
         deadline = time.monotonic() + self._patience
         with self._session.request(
             request.method,
@@ -206,7 +195,7 @@ class Http:
             headers={"User-Agent": f"zelda-ci/{__version__}", **request.headers},
             json=request.json if request.data is None else None,
             data=request.data,
-            timeout=(min(connect, self._patience), min(request.timeout, self._patience)),
+            timeout=min(request.timeout, self._patience),
             stream=True,
             allow_redirects=False,
         ) as response:
@@ -219,8 +208,7 @@ class Http:
                     raise GitHubError(message, code="GITHUB_TOO_LARGE")
                 if time.monotonic() > deadline:
                     raise TimeoutError
-        headers = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(request, response.status_code, headers, bytes(body))
+        return Answer(request, response.status_code, response.headers, bytes(body))
 
 
 # Why an attempt brought no answer: the words, whether the server never had the request, whether another ends the same.
@@ -307,8 +295,6 @@ def pause(answer: Answer | None, attempts: int, now: float) -> float:
 GRAPHQL_CODES = {
     "FORBIDDEN": "GITHUB_NOT_PERMITTED",
     "INSUFFICIENT_SCOPES": "GITHUB_NOT_PERMITTED",
-    "undefinedField": "GITHUB_NOT_OFFERED",
-    "doesn't exist on type": "GITHUB_NOT_OFFERED",
     "NOT_FOUND": "GITHUB_NOT_FOUND",
 }
 
@@ -316,15 +302,8 @@ GRAPHQL_CODES = {
 class Api:
     """Asks about one repository; a path is relative to it unless it begins with `/`.
 
-    All methods raise `GitHubError` with the codes of `Http.send`.
-
-    Args:
-        http: Sends.
-        base_url: `GITHUB_API_URL`.
-        graphql_url: `GITHUB_GRAPHQL_URL`.
-        token: Sent to these two only.
-        repository: `owner/name`.
-        mask: Told the signatures of signed addresses, for `::add-mask::`.
+    All methods raise `GitHubError` with the codes of `Http.send`. The token is sent to the two addresses only; `mask`
+    is given the signatures of others, for `::add-mask::`.
     """
 
     def __init__(
@@ -376,13 +355,9 @@ class Api:
         self._send("DELETE", path)
 
     def graphql(self, query: str, **variables: Any) -> Any:
-        """The `data` of an answer without errors; queries are repeated like GET, mutations are not.
-
-        Data beside an error is a part of what was asked for, and counts as none. Besides the codes of `Http.send`, the
-        error may have `GITHUB_NOT_OFFERED`: this server has no such field.
-        """
-        body, repeatable = {"query": query, "variables": variables}, not query.lstrip().startswith("mutation")
-        answer = self._http.send(HttpRequest("POST", self._graphql, self._headers(), json=body, repeatable=repeatable))
+        """The `data` of the answer to a query; data beside an error is only a part of it, and counts as none."""
+        body = {"query": query, "variables": variables}
+        answer = self._http.send(HttpRequest("POST", self._graphql, self._headers(), json=body, repeatable=True))
         reply = answer.json()
         if isinstance(reply, dict) and reply.get("errors") in (None, []):
             return reply.get("data")
@@ -441,14 +416,12 @@ class Api:
         url = path
         if not path.startswith(self._base):
             url = f"{self._base}{path if path.startswith('/') else f'/repos/{self.repository}/{path}'}"
-        # Truth is lower-case on the wire.
-        query = {key: str(value).lower() if isinstance(value, bool) else value for key, value in (params or {}).items()}
         for _ in range(MAX_HOPS):
-            answer = self._http.send(HttpRequest(method, url, self._headers(), query, json))
+            answer = self._http.send(HttpRequest(method, url, self._headers(), params, json))
             # What is found elsewhere (302) is the caller's; what moved for good or for now is asked for there.
             if answer.status not in MOVED or "location" not in answer.headers or (not follow and answer.status == 302):
                 return answer
-            url, query = self._own(answer.headers["location"]), {}
+            url, params = self._own(answer.headers["location"]), None
         raise GitHubError(f"{method} {urlsplit(url).path} is redirected in circles.", code="GITHUB_REFUSED")
 
     def _headers(self) -> dict[str, str]:
@@ -469,9 +442,5 @@ class Api:
 
 def signatures(url: str) -> tuple[str, ...]:
     """The secret part of a signed address, in the spellings a log may show."""
-    try:
-        query = parse_qs(urlsplit(url).query)
-    except ValueError:
-        return ()
-    plain = [*query.get("sig", []), *query.get("token", [])]
-    return tuple(dict.fromkeys(form for sig in plain for form in (sig, quote(sig, safe=""), unquote(sig))))
+    found = re.findall(r"[?&](?:sig|token)=([^&#]+)", url)
+    return tuple(dict.fromkeys(form for signature in found for form in (unquote(signature), signature)))

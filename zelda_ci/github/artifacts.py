@@ -3,8 +3,8 @@
 import base64
 import hashlib
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ import orjson
 
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import QUOTA_WORDS, Http, HttpRequest, signatures
-from zelda_ci.github.archives import is_artifact_name, packed
+from zelda_ci.github.archives import packed
 from zelda_ci.github.schemas import Described, understand
 from zelda_ci.redact import Secret
 
@@ -103,18 +103,19 @@ class ArtifactService:
             retention_days: How long it is kept; absent or beyond what the repository allows: as long as that.
 
         Raises:
-            ArtifactError: `ARTIFACT_QUOTA`, `ARTIFACT_EXISTS`, `ARTIFACT_NAME_INVALID`, `ARTIFACT_EMPTY`,
-                `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
+            ArtifactError: `ARTIFACT_QUOTA`, `ARTIFACT_EXISTS`, `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
             GitHubError: As `Http.send`; with status 400 where the service takes archives only.
         """
-        if not is_artifact_name(name):
-            raise ArtifactError(f"An artifact cannot be called {name!a}.", code="ARTIFACT_NAME_INVALID")
         mime_type = "text/html" if isinstance(content, Path) else "application/zip"
         request: dict[str, Any] = {"name": name, "version": VERSION, "mime_type": mime_type}
         if retention_days is not None:
             days = min(max(retention_days, 1), self._longest_days or retention_days)
             request["expires_at"] = f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"
-        with _opened(content) if isinstance(content, Path) else packed(content) as file:
+        try:
+            opened = content.open("rb") if isinstance(content, Path) else packed(content)
+        except OSError as exc:
+            raise ArtifactError(f"{content} cannot be read: {exc.strerror or exc}.") from exc
+        with opened as file:
             try:
                 url = self._create(name, request)
                 for signature in signatures(url):
@@ -220,13 +221,3 @@ def _backend(token: str) -> dict[str, str]:
                     return {"workflow_run_backend_id": run, "workflow_job_run_backend_id": job}
     message = "The token for artifacts (ACTIONS_RUNTIME_TOKEN) is not one of GitHub's."
     raise ArtifactError(message, code="ARTIFACTS_UNAVAILABLE")
-
-
-@contextmanager
-def _opened(page: Path) -> Iterator[IO[bytes]]:
-    try:
-        content = page.open("rb")
-    except OSError as exc:
-        raise ArtifactError(f"{page.name} cannot be read: {exc.strerror or exc}.") from exc
-    with content:
-        yield content

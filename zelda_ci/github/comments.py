@@ -23,19 +23,14 @@ _ORDER = re.compile(
 
 @dataclass(frozen=True)
 class CommentOrder:
-    """Which run a comment tells of.
-
-    Attributes:
-        run_id: Of the run whose results it tells.
-        run_attempt: Grows when the run is run again.
-        head_sha: The pull request's head that was tested. Empty where that is not known, as in a merge queue.
-        made_at: When the results were made, in seconds since 1970: an old run that is run again has the newer ones.
-    """
+    """Which run a comment tells of."""
 
     run_id: int
     run_attempt: int
     head_sha: str
+    """The pull request's head that was tested. Empty where that is not known, as in a merge queue."""
     made_at: int = 0
+    """When the results were made, in seconds since 1970: an old run that is run again has the newer ones."""
 
     def is_after(self, other: Self) -> bool:
         """Whether this run's results count and the other's do not; those for another head count for nothing."""
@@ -187,11 +182,7 @@ def own_login(api: Api) -> str:
 
 
 def read_comment(api: Api, comment_id: int) -> Comment | None:
-    """One comment as it is now; absent where it was deleted.
-
-    Raises:
-        GitHubError: GitHub did not tell.
-    """
+    """One comment as it is now; absent where it was deleted."""
     try:
         return comment_in(api.get(f"issues/comments/{comment_id}"))
     except GitHubError as error:
@@ -201,11 +192,7 @@ def read_comment(api: Api, comment_id: int) -> Comment | None:
 
 
 def permission_of(api: Api, login: str) -> str:
-    """What somebody may do in the repository: `admin`, `write`, `read` or `none`; `maintain` counts as `write`.
-
-    Raises:
-        GitHubError: GitHub did not tell.
-    """
+    """What somebody may do in the repository: `admin`, `write`, `read` or `none`; `maintain` counts as `write`."""
     try:
         return understand(_Permission, api.get(f"collaborators/{quote(login, safe='')}/permission")).permission
     except GitHubError as error:

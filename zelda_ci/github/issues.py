@@ -43,16 +43,12 @@ def find_issues(api: Api, key: str, author: str | None) -> list[Issue]:
 
 
 def open_issue(api: Api, key: str, title: str, body: str) -> Issue:
-    """Open it.
-
-    Raises:
-        GitHubError: `GITHUB_NOT_PERMITTED`, or what else hindered.
-    """
+    """Open an issue with the mark of `key`."""
     return understand(Issue, api.post("issues", _text(key, title, body)))
 
 
 def update_issue(api: Api, issue: Issue, key: str, title: str, body: str) -> bool:
-    """Make it say something else; whether it did not say so already. Errors as of `open_issue`."""
+    """Make it say something else; whether it did not say so already."""
     text = _text(key, title, body)
     if (issue.title, visible_text(issue.body or "")) == (text["title"], visible_text(text["body"])):
         return False
@@ -61,7 +57,7 @@ def update_issue(api: Api, issue: Issue, key: str, title: str, body: str) -> boo
 
 
 def close_issue(api: Api, issue: Issue, key: str, body: str) -> None:
-    """Say why it is over, and close it. Errors as of `open_issue`."""
+    """Say why it is over, and close it."""
     text = _text(key, issue.title, body)
     api.patch(f"issues/{issue.number}", {"body": text["body"], "state": "closed", "state_reason": "completed"})
 

@@ -17,14 +17,9 @@ EVENTS = frozenset({"pull_request", "pull_request_target"})
 def of_workflow_run(api: Api, event: Mapping[str, Any], hinted: int | None) -> int | None:
     """The open pull request that a finished run was for, or None where it moved on, was closed or is not clear.
 
-    GitHub names none for a fork's run, and for others some that merely have its branch or commit. So those of branch
-    and commit are candidates only: head commit and head repository decide.
-
-    Args:
-        api: Of the repository in which the event happened.
-        event: The payload of a `workflow_run` event.
-        hinted: A number from the run's artifact, which the author of a pull request can choose; it decides only among
-            several that have the same head.
+    Those that GitHub lists for branch and commit are candidates only: head commit and head repository decide. The
+    hint comes from the run's artifact, which the author of a pull request can choose; it decides only among several
+    that have the same head.
 
     Raises:
         GitHubError: A request failed, or the payload is of another event.

@@ -13,11 +13,7 @@ COMPARISONS = "comparisons"
 
 
 def keep(results_dir: Path, comparison: StoredComparison) -> None:
-    """Store what a comparison rests on.
-
-    Raises:
-        StorageError: There was no room or no permission.
-    """
+    """Store what a comparison rests on."""
     target = results_dir / COMPARISONS / f"{comparison.batch.batch_id}.json"
     write_whole(target, [codec.encode(comparison)], durable=False)
 

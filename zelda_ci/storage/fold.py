@@ -38,12 +38,7 @@ def transcript_of(
     The blocks of one response share a message id and a thread: they become one turn, at the place of the first.
     Results join their calls; a result without a call stays an entry of its own, a call without a result has no output.
     Of several init and result messages the last tells most: servers have connected, and costs add up over them.
-
-    Args:
-        run: Which run it is, and how it ended.
-        prompt: What it was asked to do.
-        records: In the order in which they came.
-        wall_seconds: How long it took; without, it lasted until the last record.
+    A session without a time lasted until its last record.
     """
     log = _Log()
     for record in records:

@@ -69,7 +69,7 @@ class RunFolder:
     """
 
     def __init__(self, path: Path, journal: int) -> None:
-        self.path = path
+        self.path, self.run_id = path, path.name
         self._journal = journal
         self._torn = False
 
@@ -97,29 +97,16 @@ class RunFolder:
         return None
 
     @property
-    def run_id(self) -> str:
-        return self.path.name
-
-    @property
-    def result_file(self) -> Path:
-        """Appears when the run is over."""
-        return self.path / RESULT
-
-    @property
     def patch_file(self) -> Path:
         """File of the session's changes; written by the workspace."""
         return self.path / PATCH
 
     def keep_manifest(self, manifest: ToolsManifest) -> None:
-        """Write down what the project offered; once the session is over, with what its model was told.
-
-        Raises:
-            StorageError: It could not be written.
-        """
+        """Write down what the project offered; once the session is over, with what its model was told."""
         write_whole(self.path / MANIFEST, [codec.encode(manifest, indent=2)], durable=False)
 
     def keep_steering(self, lines: Mapping[str, Sequence[str]]) -> None:
-        """Write down a digest of each line of the files that steer; errors as for `keep_manifest`."""
+        """Write down a digest of each line of the files that steer."""
         write_whole(self.path / STEERING, [orjson.dumps(lines)], durable=False)
 
     def announce(self, provisional: RunResult, prompt: SafeText) -> None:
@@ -173,7 +160,7 @@ class RunFolder:
     def interrupted_run(self) -> "InterruptedRun | None":
         """Rest of a killed run; what it left beside a result, or before any record, is removed."""
         announced, journal = self.path / PROVISIONAL, os.fstat(self._journal)
-        if self.result_file.is_file():
+        if (self.path / RESULT).is_file():
             self._tidy()
         elif announced.exists():
             try:
