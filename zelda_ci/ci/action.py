@@ -206,6 +206,7 @@ def _tree_of(settings: ActionSettings, environ: Mapping[str, str]) -> str | None
 def _runner(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Emit) -> Callable[[], BatchResult]:
     """What runs the suites: a night all, as often as any night; a push what is new; everything else what was asked."""
 
+    @case.log.group("Runs")
     def run() -> BatchResult:
         if nightly.is_nightly(case) and planned.baseline:
             # A number of trials has no budget of its own: that of the plan in its place holds.
