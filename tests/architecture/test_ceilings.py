@@ -29,7 +29,7 @@ CEILINGS = {
     "zelda_ci/model_proxy": 4242,
     "zelda_ci/pipeline": 6142,
     "zelda_ci/process": 646,
-    "zelda_ci/report": 7377,
+    "zelda_ci/report": 7305,
     "zelda_ci/sandbox": 2964,
     "zelda_ci/selection": 582,
     "zelda_ci/storage": 1551,

@@ -11,7 +11,8 @@ TAB = 4
 
 def visible(text: str, limit: int = 200) -> str:
     """One line in which nothing acts and nothing hides; what is left out of the middle is marked."""
-    return one_line(_clipped(text, limit))
+    half = limit // 2
+    return one_line(text if len(text) <= limit else f"{text[:half]}…{text[-half:]}")
 
 
 def sentence(text: str, limit: int = 600) -> str:
@@ -53,13 +54,6 @@ def json_text(text: str) -> str:
 def _json_code(char: str) -> str:
     units = char.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
-
-
-def _clipped(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    return f"{text[:half]}…{text[-half:]}"
 
 
 def one_line(text: str) -> str:
