@@ -12,7 +12,7 @@ from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.nights import Drift, NightlyHistory
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
-from zelda_ci.github.issues import KeptIssue, close_issue, find_issues, open_issue, update_issue
+from zelda_ci.github.issues import Issue, close_issue, find_issues, open_issue, update_issue
 from zelda_ci.report.builders import nights as words
 from zelda_ci.report.markdown import render_drifts, render_title
 
@@ -89,7 +89,7 @@ class _DriftIssue:
         marked = (drift if drift.accepted else drift.replace(issue=issue.number) for drift in drifts)
         return self._now.replace(drifts=tuple(marked), author=issue.author)
 
-    def _write(self, found: KeptIssue | None, told: Sequence[Drift]) -> KeptIssue:
+    def _write(self, found: Issue | None, told: Sequence[Drift]) -> Issue:
         title, body = render_title(words.issue_title(told)), self._body(told)
         if found is None:
             issue = open_issue(self._api, self._key, title, body)
@@ -99,7 +99,7 @@ class _DriftIssue:
         self._say(f"Issue {found.number} was {'updated' if is_new else 'left as it is'}: {found.url}")
         return found
 
-    def _end(self, ours: Sequence[KeptIssue]) -> None:
+    def _end(self, ours: Sequence[Issue]) -> None:
         gone = [drift for drift in self._before.drifts if not drift.accepted]
         ending = words.OVER if self._before.nights else words.LOST
         for issue in ours:

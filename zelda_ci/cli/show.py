@@ -50,9 +50,9 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
         message = f"A batch of {len(run_ids)} runs has no single transcript or patch."
         raise ConfigError(message, hint=hint, code="USAGE")
     if transcript:
-        print_lines(terminal.open_console(sys.stdout), transcript_lines(history.transcript(run_id)))
+        print_lines(terminal.open_console(sys.stdout), transcript_lines(history.run(run_id).transcript()))
     elif patch:
-        _show_patch(history.patch(run_id), run_id)
+        _show_patch(history.run(run_id).patch(), run_id)
     elif others:
         batch = batch_of([history.result(each) for each in run_ids])
         made = kept_comparison(results_dir, batch.batch_id)
