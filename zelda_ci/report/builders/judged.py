@@ -144,17 +144,12 @@ def _rules(details: ToolUsageDetails) -> Row:
         RuleVerdict.NOT_APPLICABLE: ("not applicable", Tone.DIM),
         RuleVerdict.NOT_JUDGED: ("not judged", Tone.WARN),
     }
-    by_verdict = {verdict: [rule for rule in details.rules if rule.verdict is verdict] for verdict in words}
-    counts = [
-        Cell(f"{numbers.whole(len(rules))} {words[verdict][0]}", words[verdict][1])
-        for verdict, rules in by_verdict.items()
-        if rules
-    ]
-    lines = [
-        _remark(rule.rule, rule, words[verdict][1])
-        for verdict in (RuleVerdict.BROKEN, RuleVerdict.NOT_JUDGED)
-        for rule in by_verdict[verdict]
-    ]
+    counts, lines = [], []
+    for verdict, (word, tone) in words.items():
+        if rules := [rule for rule in details.rules if rule.verdict is verdict]:
+            counts.append(Cell(f"{numbers.whole(len(rules))} {word}", tone))
+        if verdict in {RuleVerdict.BROKEN, RuleVerdict.NOT_JUDGED}:
+            lines += [_remark(rule.rule, rule, tone) for rule in rules]
     return Row("Rules", tuple(counts), first(lines, MAX_LINES))
 
 

@@ -56,11 +56,10 @@ def print_closing(console: Console, batch: BatchResult, gate: GateResult, files_
         badge = page.badge(summary.closing_outcome(batch, gate))
         page.beside(Text(" ") + badge + "  ", [*summary.closing_line(batch, gate)])
     else:
+        if detail is Detail.LINES:
+            print_troubles(console, batch.runs, files_of)
         page.line()
-        if detail is not Detail.FULL:
-            _troubles(page, batch.runs, files_of)
         if batch.runs:
-            page.blank()
             page.table(summary.suite_table(batch), indent=4)
         _section(page, Section("Summary", tuple(summary.closing_rows(batch, gate))))
     page.show()
@@ -69,8 +68,15 @@ def print_closing(console: Console, batch: BatchResult, gate: GateResult, files_
 def print_troubles(console: Console, runs: Sequence[RunResult], files_of: FilesOf) -> None:
     """Print what went wrong, each problem once."""
     page = Page(console)
-    page.line()
-    _troubles(page, runs, files_of)
+    for problem, affected in summary.troubles(runs, files_of):
+        if not page.lines:
+            page.line()
+            page.title("What went wrong")
+        mark = page.mark(run_outcome(affected[0]))
+        page.beside(Text("    ") + mark + " ", (Cell(summary.affected_names(affected, runs)),))
+        unmet = unmet_rows(affected[0])
+        page.rows((*unmet, *_problem_rows(replace(problem, sentence="") if unmet else problem)), indent=6)
+        page.quote(problem.output, indent=12)
     page.show()
 
 
@@ -128,18 +134,6 @@ def _problem_rows(problem: Problem) -> list[Row]:
     return [Row(label, (Cell(text, whole=label == "Look"),)) for label, text in texts.items() if text]
 
 
-def _troubles(page: Page, runs: Sequence[RunResult], files_of: FilesOf) -> None:
-    found = summary.troubles(runs, files_of)
-    if found:
-        page.title("What went wrong")
-    for problem, affected in found:
-        mark = page.mark(run_outcome(affected[0]))
-        page.beside(Text("    ") + mark + " ", (Cell(summary.affected_names(affected, runs)),))
-        unmet = unmet_rows(affected[0])
-        page.rows((*unmet, *_problem_rows(replace(problem, sentence="") if unmet else problem)), indent=6)
-        page.quote(problem.output, indent=12)
-
-
 # --- checks, forecasts, tables ----------------------------------------------------------------------------------
 
 CHECKS: dict[Status, Cell] = {
@@ -179,13 +173,12 @@ def print_checks(console: Console, report: CheckReport) -> None:
             page.beside("    ", (message,), lines=(*output, *hint))
     page.blank()
     spent = numbers.brief_money(sum(check.cost_usd for check in report.checks))
-    facts_of_all = f"({numbers.duration(report.seconds)}, {spent})"
-    warnings = numbers.format_count(len(report.warnings), "warning") if report.warnings else "everything is there"
-    closing = Cell(f"A run can begin: {warnings} {facts_of_all}.", Tone.GOOD)
-    if report.failures:
-        errors = numbers.format_count(len(report.failures), "error")
-        closing = Cell(f"{errors}: no run can begin like this {facts_of_all}.", Tone.BAD)
-    page.beside("  ", (closing,))
+    errors, warnings = len(report.failures), len(report.warnings)
+    known = numbers.format_count(warnings, "warning") if warnings else "everything is there"
+    words, tone = f"A run can begin: {known}", Tone.GOOD
+    if errors:
+        words, tone = f"{numbers.format_count(errors, 'error')}: no run can begin like this", Tone.BAD
+    page.beside("  ", (Cell(f"{words} ({numbers.duration(report.seconds)}, {spent}).", tone),))
     page.show()
 
 

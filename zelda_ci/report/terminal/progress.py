@@ -181,12 +181,7 @@ def _step(record: SessionRecord) -> str:
 
 
 class FinishedSuites:
-    """Prints each suite as soon as its last trial is over, while others are still under way.
-
-    Args:
-        detail: How much of it.
-        files_of: Where the files of a run lie, by its id.
-    """
+    """Prints each suite as soon as its last trial is over, while others are still under way."""
 
     def __init__(self, detail: Detail, files_of: FilesOf) -> None:
         self._detail, self._files_of = detail, files_of
@@ -335,10 +330,9 @@ class Progress:
 
     def _warn(self, event: events.Warned, label: str) -> None:
         page, about = self._page(), f"{label}: " if label else ""
-        mark = page.write("warning ", STYLES[Tone.WARN])
-        page.beside(Text(" ") + mark, (Cell(about + sentence(event.message)),))
-        for line in event.output.splitlines():
-            page.beside("         ", (Cell(visible(line, MAX_LINE_LENGTH), Tone.DIM),))
+        mark = Text(" ") + page.write("warning ", STYLES[Tone.WARN])
+        lines = (Cell(visible(line, MAX_LINE_LENGTH), Tone.DIM) for line in event.output.splitlines())
+        page.beside(mark, (Cell(about + sentence(event.message)),), lines=lines)
         page.show()
 
     def _finish(self, result: RunResult, label: str) -> None:
