@@ -11,7 +11,8 @@ TAB = 4
 
 def visible(text: str, limit: int = 200) -> str:
     """One line in which nothing acts and nothing hides; what is left out of the middle is marked."""
-    return one_line(_clipped(text, limit))
+    half = limit // 2
+    return one_line(text if len(text) <= limit else f"{text[:half]}…{text[-half:]}")
 
 
 def sentence(text: str, limit: int = 600) -> str:
@@ -47,19 +48,8 @@ def json_text(text: str) -> str:
     """
     if text.isascii() and "\x7f" not in text:
         return text
-    return "".join(_json_code(char) if char > "~" and acts(char) else char for char in text)
-
-
-def _json_code(char: str) -> str:
-    units = char.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
-
-
-def _clipped(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    return f"{text[:half]}…{text[-half:]}"
+    units = {char: char.encode("utf-16-be", "surrogatepass") for char in set(text) if char > "~" and acts(char)}
+    return text.translate({ord(char): "\\u" + code.hex(" ", 2).replace(" ", "\\u") for char, code in units.items()})
 
 
 def one_line(text: str, keep: str = "") -> str:
@@ -131,16 +121,13 @@ SPLIT = "\u200b"
 def plain_title(text: str, limit: int) -> str:
     """One line that GitHub shows as it is: no code, no mention, no link to a commit or an issue."""
     title = sentence(text, limit).replace("`", "'")
-    return _TITLE_HASH.sub(_without_commit, _TITLE_LINKING.sub(rf"\g<0>{SPLIT}", title))
+    # Seven hexadecimal digits in a row are enough for a link.
+    title = _TITLE_LINKING.sub(rf"\g<0>{SPLIT}", title)
+    return _TITLE_HASH.sub(lambda match: SPLIT.join(re.findall(".{1,6}", match[0])), title)
 
 
 _TITLE_LINKING = re.compile(r"@|#(?=\w)|:(?=[\w/+-])|\bwww(?=\.)|\bGH(?=-\d)", re.IGNORECASE)
 _TITLE_HASH = re.compile(r"\b[0-9a-f]{7,64}\b", re.IGNORECASE)
-
-
-def _without_commit(match: re.Match[str]) -> str:
-    """Seven hexadecimal digits in a row are enough for a link."""
-    return SPLIT.join(match[0][start : start + 6] for start in range(0, len(match[0]), 6))
 
 
 def html(text: str) -> str:
@@ -161,12 +148,10 @@ def address(url: str) -> str | None:
 
 
 def _entities(text: str) -> str:
-    return "".join(map(_entity, text))
-
-
-def _entity(char: str) -> str:
-    plain = char.isalnum() or char in " ,.:;()/-" or not char.isascii()
-    return char if plain else f"&#{ord(char)};"
+    plain = " ,.:;()/-"
+    return "".join(
+        char if char.isalnum() or char in plain or not char.isascii() else f"&#{ord(char)};" for char in text
+    )
 
 
 def _unlinked(text: str, escape: Callable[[str], str], as_code: Callable[[str], str]) -> str:

@@ -110,13 +110,6 @@ def command_ending(details: CorrectnessDetails) -> str:
     return f"the {name} {'timed out' if command and command.timed_out else 'failed'}"
 
 
-def failed_steps(run: RunResult) -> tuple[str, ...]:
-    """Steps whose command failed: setup, build, test."""
-    details = run.details(CorrectnessDetails)
-    commands = {"setup": run.setup, "build": details and details.build, "test": details and details.test}
-    return tuple(step for step, command in commands.items() if command and command.exit_code != 0)
-
-
 ADVICE = {
     "build": "Read what the build printed, then the patch: see whether the tested commit builds with buildCommand.",
     "tests": "Read what the tests printed, then the patch: see whether they pass on the tested commit.",

@@ -42,7 +42,7 @@ def _cells(run: StoredRun) -> Iterator[Cell]:
     values = ((measure, (run.numbers or {}).get(measure)) for measure in LISTED)
     for text in (
         *(None if score is None else numbers.format_score(score) for score in scores),
-        cost and cost.replace("about ", "~").replace("less than ", "<"),
+        cost,
         None if run.turns is None else numbers.whole(run.turns),
         *(None if value is None else amount(measure, value) for measure, value in values),
     ):

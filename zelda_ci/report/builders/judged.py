@@ -16,7 +16,6 @@ from zelda_ci.domain.details import (
 )
 from zelda_ci.domain.kinds import KINDS
 from zelda_ci.domain.manifest import ManifestEntry
-from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.outcome import failed_criteria
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.usage import cost
@@ -97,9 +96,9 @@ STEERING = ("Skill(", "Agent(", "mcp__")
 
 def tool_usage_rows(run: RunResult) -> Iterator[Row]:
     """What of the project's skills, sub-agents, MCP tools and rules was used, missed or broken."""
-    result, details = run.evaluations.get(Metric.TOOL_USAGE), run.details(ToolUsageDetails)
+    details = run.details(ToolUsageDetails)
     # No row where the project offers nothing, or nobody looked.
-    if result is None or details is None or not details.manifest:
+    if details is None or not details.manifest:
         return
     yield Row("Called", tuple(_called(details.uses)))
     for label, remarks, more in (
@@ -119,9 +118,6 @@ def tool_usage_rows(run: RunResult) -> Iterator[Row]:
         yield Row("Not loaded", (count,), first(lines, MAX_LINES))
     if noted := [_entry(entry, entry.note) for entry in details.manifest if entry.loaded and entry.note]:
         yield Row("Loaded, but", (), first(noted, MAX_LINES))
-    if result.score is not None:
-        judge = [Cell(f"judged by {details.judge.model}", Tone.DIM)] if details.judge else []
-        yield Row("Assessment", (Cell(sentence(result.reasoning)), *judge))
     if details.notes:
         yield Row("Notes", (), tuple(Cell(sentence(note, MAX_TEXT_LENGTH), Tone.DIM) for note in details.notes))
 
@@ -148,17 +144,12 @@ def _rules(details: ToolUsageDetails) -> Row:
         RuleVerdict.NOT_APPLICABLE: ("not applicable", Tone.DIM),
         RuleVerdict.NOT_JUDGED: ("not judged", Tone.WARN),
     }
-    by_verdict = {verdict: [rule for rule in details.rules if rule.verdict is verdict] for verdict in words}
-    counts = [
-        Cell(f"{numbers.whole(len(rules))} {words[verdict][0]}", words[verdict][1])
-        for verdict, rules in by_verdict.items()
-        if rules
-    ]
-    lines = [
-        _remark(rule.rule, rule, words[verdict][1])
-        for verdict in (RuleVerdict.BROKEN, RuleVerdict.NOT_JUDGED)
-        for rule in by_verdict[verdict]
-    ]
+    counts, lines = [], []
+    for verdict, (word, tone) in words.items():
+        if rules := [rule for rule in details.rules if rule.verdict is verdict]:
+            counts.append(Cell(f"{numbers.whole(len(rules))} {word}", tone))
+        if verdict in {RuleVerdict.BROKEN, RuleVerdict.NOT_JUDGED}:
+            lines += [_remark(rule.rule, rule, tone) for rule in rules]
     return Row("Rules", tuple(counts), first(lines, MAX_LINES))
 
 

@@ -9,7 +9,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.workspace import ChangeSummary, IsolationReport
-from zelda_ci.report.builders.correctness import command_cells, command_ending, correctness_rows, failed_steps
+from zelda_ci.report.builders.correctness import command_cells, command_ending, correctness_rows
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.judged import criterion_rows, judge_rows, tool_usage_rows
 from zelda_ci.report.builders.phrases import measured_words
@@ -35,7 +35,7 @@ def run_sections(run: RunResult) -> tuple[Section, ...]:
 
 def run_facts(run: RunResult) -> tuple[Cell, ...]:
     """How it ended, and the three numbers that everybody asks for."""
-    outcome, uses = run_outcome(run), spent([run])
+    outcome = run_outcome(run)
     ending = Cell(_ending(run, outcome), Tone.NEUTRAL if outcome <= Outcome.PASSED else OUTCOMES[outcome].tone)
     if found := hidden_findings([run]):
         words = f"passes, but {found}" if outcome is Outcome.PASSED else f"{ending.text}; {found}"
@@ -43,7 +43,7 @@ def run_facts(run: RunResult) -> tuple[Cell, ...]:
     details = run.details(EfficiencyDetails)
     facts = [
         numbers.format_count(details.turns, "turn") if details else "",
-        cost(uses) if uses else "",
+        cost(spent([run])),
         numbers.duration(wall_seconds(run)),
         "replayed" if run.replayed else "",
     ]
@@ -58,8 +58,12 @@ def wall_seconds(run: RunResult) -> float:
 def file_rows(run: RunResult, files: RunFiles) -> Iterator[Row]:
     """The paths to copy; of the commands' output only that of the steps that failed."""
     paths = {"Result": files.result, "Transcript": files.transcript, "Patch": files.patch}
-    logs = {"setup": files.setup_log, "build": files.build_log, "test": files.test_log}
-    paths |= {f"{step.capitalize()} log": logs[step] for step in failed_steps(run)}
+    details = run.details(CorrectnessDetails)
+    commands = run.setup, *((details.build, details.test) if details else (None, None))
+    logs = {"Setup log": files.setup_log, "Build log": files.build_log, "Test log": files.test_log}
+    for (name, log), command in zip(logs.items(), commands, strict=True):
+        if command and command.exit_code != 0:
+            paths[name] = log
     return (Row(name, (Cell(path, Tone.DIM, whole=True),)) for name, path in paths.items() if path)
 
 
@@ -119,16 +123,15 @@ def _isolation(report: IsolationReport) -> Iterator[Row]:
     overruled = [f"{it.setting} ({it.file})" for it in report.findings if it not in let_in]
     settings = numbers.format_count(len(overruled), "setting")
     protected = numbers.format_count(len(report.protected), "protected file")
-    for label, summary, names in (
-        ("Let in", sentence(let_in[0].effect) if let_in else "", [it.file for it in let_in]),
-        ("Overruled", f"{settings} of the project did not take effect", overruled),
-        ("Protected", f"{protected} changed by the session, and restored", report.protected),
+    ignored, more = [f"{change.kind}: {change.path}" for change in report.ignored.changes], report.ignored.more
+    changed = f"the session changed {numbers.format_count(len(ignored) + more, 'file')} that git ignores"
+    for label, tone, summary, names, unlisted in (
+        ("Let in", Tone.WARN, sentence(let_in[0].effect) if let_in else "", [it.file for it in let_in], 0),
+        ("Overruled", Tone.WARN, f"{settings} of the project did not take effect", overruled, 0),
+        ("Protected", Tone.WARN, f"{protected} changed by the session, and restored", report.protected, 0),
+        ("Ignored", Tone.DIM, f"{changed}; build and tests ran without these changes", ignored, more),
+        ("Kept", Tone.DIM, "files that git ignores, as the session left them", report.ignored.kept, 0),
     ):
         if names:
-            yield Row(label, (Cell(summary, Tone.WARN),), first([Cell(name, Tone.DIM) for name in names], MAX_LISTED))
-    if count := len(report.ignored.changes) + report.ignored.more:
-        changed = f"the session changed {numbers.format_count(count, 'file')} that git ignores"
-        yield Row("Ignored", (Cell(f"{changed}; build and tests ran without these changes", Tone.DIM),))
-    if report.ignored.kept:
-        kept = first([Cell(name, Tone.DIM) for name in report.ignored.kept], MAX_LISTED)
-        yield Row("Kept", (Cell("files that git ignores, as the session left them", Tone.DIM),), kept)
+            lines = first([Cell(name, Tone.DIM) for name in names], MAX_LISTED, unlisted=unlisted)
+            yield Row(label, (Cell(summary, tone),), lines)

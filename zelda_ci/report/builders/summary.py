@@ -54,9 +54,8 @@ def suite_facts(runs: Sequence[RunResult]) -> tuple[Cell, ...]:
         ended = Cell(f"{count} measured")
     found = hidden_findings(runs) if max(outcomes) <= Outcome.PASSED else ""
     hidden = [Cell(f"but {found}", Tone.WARN)] if found else []
-    sums = [cost(uses)] if (uses := spent(runs)) else []
-    sums.append(numbers.duration(sum(map(wall_seconds, runs))))
-    return (ended, *hidden, *(Cell(each, Tone.DIM) for each in sums))
+    sums = cost(spent(runs)), numbers.duration(sum(map(wall_seconds, runs)))
+    return (ended, *hidden, *(Cell(each, Tone.DIM) for each in sums if each))
 
 
 def spread(runs: Sequence[RunResult]) -> Section | None:
@@ -122,8 +121,7 @@ def suite_table(batch: BatchResult) -> Table:
         outcomes, both = [run_outcome(run) for run in runs], (*runs, *beside.get(suite, ()))
         passed = f"{sum(outcome <= Outcome.PASSED for outcome in outcomes)} of {len(runs)}"
         values = [numbers.format_score(fmean(scores)) if (scores := _scores(runs, each)) else "-" for each in listed]
-        values.append(cost(uses) if (uses := spent(both)) else "-")
-        values.append(numbers.duration(sum(map(wall_seconds, both))))
+        values += cost(spent(both)) or "-", numbers.duration(sum(map(wall_seconds, both)))
         cells = (Cell(value, Tone.DIM if value == "-" else Tone.NEUTRAL) for value in values)
         of_trials = Cell(passed if has_trials(runs) else "")
         lines.append(TableRow((OUTCOMES[max(outcomes)].verdict, Cell(suite), of_trials, *cells)))
@@ -145,9 +143,8 @@ def closing_line(batch: BatchResult, gate: GateResult) -> Iterator[Cell]:
     yield from (cell for cell in _tally(_suite_outcomes(batch), "suite") if cell.tone is not Tone.DIM)
     yield from _not_started(batch, f": {batch.ended}" if batch.ended else "")
     if batch.runs:
-        if uses := spent((*batch.runs, *batch.base_runs)):
-            yield Cell(cost(uses))
-        yield Cell(_elapsed(batch))
+        totals = cost(spent((*batch.runs, *batch.base_runs))), _elapsed(batch)
+        yield from (Cell(total) for total in totals if total)
     yield from (Cell(text, Tone.BAD, whole=True) for text in gate_sentences(gate))
     yield Cell(f"exit code {closing_outcome(batch, gate).exit_code}", Tone.DIM)
     if batch.runs:

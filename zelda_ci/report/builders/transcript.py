@@ -1,7 +1,7 @@
-"""A transcript and a patch as lines for a terminal."""
+"""A transcript and a patch as lines for a terminal, which spells out what acts in them."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from zelda_ci.domain.numbers import duration, format_count
 from zelda_ci.domain.session import (
@@ -11,13 +11,12 @@ from zelda_ci.domain.session import (
     Noticed,
     Retried,
     SessionTranscript,
-    ToolCall,
     ToolReturned,
     Turn,
     UserSaid,
 )
 from zelda_ci.report.model import Cell, Tone
-from zelda_ci.report.text import clock, in_workspace, sentence, text_lines, visible
+from zelda_ci.report.text import clock, in_workspace, sentence, text_lines
 from zelda_ci.report.words import ENDINGS
 
 PATCH_TAB = 8
@@ -26,23 +25,21 @@ OUTPUT = "    | "
 
 
 def patch_lines(patch: bytes) -> Iterator[Cell]:
-    """Lines in their colours, in which nothing acts on a terminal."""
+    """Lines of a patch in their colours."""
     in_hunk = False
-    for raw in patch.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n"):
-        in_hunk = raw.startswith("@@") or (in_hunk and not raw.startswith("diff --git "))
-        line = raw.expandtabs(PATCH_TAB)
-        yield Cell(visible(line, len(line)), PATCH_TONES.get(raw[:1], Tone.NEUTRAL) if in_hunk else Tone.DIM)
+    for line in patch.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n"):
+        in_hunk = line.startswith("@@") or (in_hunk and not line.startswith("diff --git "))
+        yield Cell(line.expandtabs(PATCH_TAB), PATCH_TONES.get(line[:1], Tone.NEUTRAL) if in_hunk else Tone.DIM)
 
 
 def transcript_lines(transcript: SessionTranscript) -> Iterator[Cell]:
-    """Finished lines, in which nothing of the session can act; none of its words are left out."""
-    yield Cell(f"Session of {visible(transcript.run_id)}", Tone.GOOD)
+    """A session as lines; none of its words are left out."""
+    yield Cell(f"Session of {transcript.run_id}", Tone.GOOD)
     if started := transcript.started:
-        facts = (f"Claude Code {started.cli_version}", started.model, started.permission_mode)
-        yield Cell(", ".join(map(visible, facts)), Tone.DIM)
+        yield Cell(f"Claude Code {started.cli_version}, {started.model}, {started.permission_mode}", Tone.DIM)
         for kind, names in (("skills", started.skills), ("agents", started.agents)):
             if names:
-                yield Cell(f"{kind}: {', '.join(map(visible, names))}", Tone.DIM)
+                yield Cell(f"{kind}: {', '.join(names)}", Tone.DIM)
     yield from map(_server, transcript.mcp_servers)
     yield from (Cell(""), Cell("prompt", Tone.GOOD), *_lines(transcript.prompt, "  "))
     for entry in transcript.entries:
@@ -64,25 +61,23 @@ def aside(entry: ToolReturned | UserSaid | Retried | Denied | HookRan | Noticed)
     """Of everything but a turn: whose it is or what happened, its text, and how grave it is."""
     match entry:
         case ToolReturned():
-            who = "a tool returned whose call is not known"
-            return who, entry.output, Tone.BAD if entry.is_error else Tone.WARN
+            return "a tool returned whose call is not known", entry.output, Tone.BAD if entry.is_error else Tone.WARN
         case UserSaid():
             return "to the model", entry.text, Tone.DIM
         case Retried():
             answer = f"HTTP {entry.status}" if entry.status else "a broken connection"
             return f"request repeated after {answer}", entry.error, Tone.WARN
         case Denied():
-            return f"denied: {visible(entry.tool)}", entry.reason, Tone.BAD
+            return f"denied: {entry.tool}", entry.reason, Tone.BAD
         case HookRan():
-            who = f"hook {visible(entry.name)} on {visible(entry.event)}: {visible(entry.outcome)}"
+            who = f"hook {entry.name} on {entry.event}: {entry.outcome}"
             return who, entry.output, Tone.DIM if entry.outcome == "success" else Tone.WARN
         case Noticed():
-            return visible(entry.kind), entry.text, Tone.DIM
+            return entry.kind, entry.text, Tone.DIM
 
 
 def _server(server: McpServerState) -> Cell:
-    words = f"MCP server {visible(server.name)}: {visible(server.status)}"
-    is_connected = server.status == "connected"
+    words, is_connected = f"MCP server {server.name}: {server.status}", server.status == "connected"
     if server.error and not is_connected:
         words += f", {sentence(server.error, 300)}"
     if server.connected_at is not None:
@@ -93,28 +88,22 @@ def _server(server: McpServerState) -> Cell:
 
 def _turn(turn: Turn) -> Iterator[Cell]:
     thread = ", sub-agent" if turn.parent_tool_call_id else ""
-    author = "Claude Code itself" if turn.synthetic else visible(turn.model)
+    author = "Claude Code itself" if turn.synthetic else turn.model
     yield Cell(f"[{clock(turn.at)}] turn {turn.index}{thread}, {author}", Tone.GOOD)
-    if turn.thinking:
-        yield from _lines(turn.thinking, "  ", Tone.DIM)
-    if turn.text:
-        yield from _lines(turn.text, "  ")
+    yield from _lines(turn.thinking, "  ", Tone.DIM) if turn.thinking else ()
+    yield from _lines(turn.text, "  ") if turn.text else ()
     for call in turn.tool_calls:
-        yield from _call(call)
+        yield Cell(f"  > {call.name}", Tone.WARN)
+        for key, value in call.input.items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            first, *rest = text_lines(in_workspace(text))
+            yield Cell(f"      {key}: {first}")
+            yield from (Cell(f"        {line}") for line in rest)
+        if call.output is None:
+            yield Cell(f"{OUTPUT}(it never returned)", Tone.WARN)
+        else:
+            yield from _lines(call.output, OUTPUT, Tone.BAD if call.is_error else Tone.DIM)
 
 
-def _call(call: ToolCall) -> Iterator[Cell]:
-    yield Cell(f"  > {visible(call.name)}", Tone.WARN)
-    for key, value in call.input.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        first, *rest = text_lines(in_workspace(text)) or [""]
-        yield Cell(f"      {visible(key)}: {first}")
-        yield from (Cell(f"        {line}") for line in rest)
-    if call.output is None:
-        yield Cell(f"{OUTPUT}(it never returned)", Tone.WARN)
-    else:
-        yield from _lines(call.output, OUTPUT, Tone.BAD if call.is_error else Tone.DIM)
-
-
-def _lines(text: str, prefix: str, tone: Tone = Tone.NEUTRAL) -> Iterable[Cell]:
+def _lines(text: str, prefix: str, tone: Tone = Tone.NEUTRAL) -> Iterator[Cell]:
     return (Cell(f"{prefix}{line}".rstrip(), tone) for line in text_lines(text))

@@ -27,8 +27,9 @@ def spent(runs: Iterable[RunResult]) -> list[Used]:
 
 
 def cost(uses: Sequence[Used]) -> str:
-    """Cost of several together."""
-    return numbers.money(sum(use.cost_usd for use in uses), exact=all(use.cost_known for use in uses))
+    """Cost of several together; empty where there are none."""
+    total, is_known = sum(use.cost_usd for use in uses), all(use.cost_known for use in uses)
+    return numbers.money(total, exact=is_known) if uses else ""
 
 
 def use_rows(run: RunResult, use: Used) -> Iterator[Row]:
@@ -36,13 +37,9 @@ def use_rows(run: RunResult, use: Used) -> Iterator[Row]:
     targets, limit = run.config.efficiency_targets, run.config.execution.max_turns
     details = use if isinstance(use, EfficiencyDetails) else None
     tokens = use.usage
-    kinds = {
-        "in": tokens.input_tokens,
-        "out": tokens.output_tokens,
-        "cache read": tokens.cache_read_tokens,
-        "cache write": tokens.cache_write_tokens,
-    }
-    split = [Cell(f"{numbers.whole(number)} {kind}", Tone.DIM) for kind, number in kinds.items() if number]
+    counts = (tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens)
+    kinds = zip(counts, ("in", "out", "cache read", "cache write"), strict=True)
+    split = [Cell(f"{numbers.whole(count)} {kind}", Tone.DIM) for count, kind in kinds if count]
     total = Cell(numbers.whole(tokens.total))
     yield Row("Tokens", (total, *split, *_target(tokens.total, targets.tokens, numbers.whole)))
     guessed = [] if use.cost_known else [Cell("no list price known", Tone.WARN)]
@@ -67,13 +64,13 @@ def use_rows(run: RunResult, use: Used) -> Iterator[Row]:
         tools = [Cell(f"{name} {numbers.whole(times)}", Tone.DIM) for name, times in ranked]
         calls = numbers.format_count(sum(details.tool_calls.values()), "call")
         yield Row("Tools", (Cell(calls), *first(tools, MAX_TOOLS)))
-    counts = (
+    troubles = (
         (details.tool_errors if details else 0, "failed tool call", "failed tool calls"),
         (details.denied_calls if details else 0, "denied call", "denied calls"),
         (details.api_retries if details else run.api.retries, "API retry", "API retries"),
         (sum(run.api.errors.values()), "API error", "API errors"),
     )
-    errors = tuple(Cell(numbers.format_count(*counted), Tone.WARN) for counted in counts if counted[0])
+    errors = tuple(Cell(numbers.format_count(*counted), Tone.WARN) for counted in troubles if counted[0])
     yield Row("Errors", errors or (Cell("none", Tone.DIM),))
 
 

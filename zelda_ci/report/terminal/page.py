@@ -77,7 +77,7 @@ class Page:
 
     def show(self) -> None:
         """Print what was collected, each line as it is: the terminal itself wraps what is longer than it is wide."""
-        if self.console.is_terminal:
+        if self.lines and self.console.is_terminal:
             self.console.print(Text("\n").join(self.lines), soft_wrap=True, markup=False, emoji=False, highlight=False)
         else:
             # At once, so that a list of ten thousand runs takes no time to lay out.

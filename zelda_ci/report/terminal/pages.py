@@ -13,24 +13,12 @@ from zelda_ci.domain.check import CheckReport, Status
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.report.builders import summary
 from zelda_ci.report.builders.arms import forecast_lines, forecast_table
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.judged import unmet_rows
 from zelda_ci.report.builders.run import file_rows, run_facts, run_sections
-from zelda_ci.report.builders.summary import (
-    FilesOf,
-    about_run,
-    affected_names,
-    by_name,
-    closing_line,
-    closing_outcome,
-    closing_rows,
-    has_trials,
-    spread,
-    suite_facts,
-    suite_table,
-    troubles,
-)
+from zelda_ci.report.builders.summary import FilesOf
 from zelda_ci.report.model import (
     Cell,
     CiView,
@@ -40,7 +28,6 @@ from zelda_ci.report.model import (
     Row,
     RunFiles,
     Section,
-    SuiteComparisonView,
     Table,
     Tone,
     plain,
@@ -55,34 +42,41 @@ from zelda_ci.report.words import first
 def print_report(console: Console, batch: BatchResult, gate: GateResult, files_of: FilesOf) -> None:
     """Print every suite in full, then the summary."""
     page = Page(console)
-    page.line()
-    for runs in by_name(batch.runs).values():
-        page.blank()
+    for runs in summary.by_name(batch.runs).values():
+        page.line()
         print_suite(page, runs, files_of)
-    page.blank()
-    _summary(page, batch, gate)
     page.show()
+    print_closing(console, batch, gate, files_of, Detail.FULL)
 
 
 def print_closing(console: Console, batch: BatchResult, gate: GateResult, files_of: FilesOf, detail: Detail) -> None:
     """Print what comes after the suites: what went wrong and the summary, or one line where that is wanted."""
     page = Page(console)
     if detail is Detail.QUIET:
-        badge = page.badge(closing_outcome(batch, gate))
-        page.beside(Text(" ") + badge + "  ", [*closing_line(batch, gate)])
+        badge = page.badge(summary.closing_outcome(batch, gate))
+        page.beside(Text(" ") + badge + "  ", [*summary.closing_line(batch, gate)])
     else:
+        if detail is Detail.LINES:
+            print_troubles(console, batch.runs, files_of)
         page.line()
-        if detail is not Detail.FULL:
-            _troubles(page, batch.runs, files_of)
-        _summary(page, batch, gate)
+        if batch.runs:
+            page.table(summary.suite_table(batch), indent=4)
+        _section(page, Section("Summary", tuple(summary.closing_rows(batch, gate))))
     page.show()
 
 
 def print_troubles(console: Console, runs: Sequence[RunResult], files_of: FilesOf) -> None:
     """Print what went wrong, each problem once."""
     page = Page(console)
-    page.line()
-    _troubles(page, runs, files_of)
+    for problem, affected in summary.troubles(runs, files_of):
+        if not page.lines:
+            page.line()
+            page.title("What went wrong")
+        mark = page.mark(run_outcome(affected[0]))
+        page.beside(Text("    ") + mark + " ", (Cell(summary.affected_names(affected, runs)),))
+        unmet = unmet_rows(affected[0])
+        page.rows((*unmet, *_problem_rows(replace(problem, sentence="") if unmet else problem)), indent=6)
+        page.quote(problem.output, indent=12)
     page.show()
 
 
@@ -90,7 +84,7 @@ def print_run(console: Console, run: RunResult, files: RunFiles) -> None:
     """Print one stored run in full, whichever trial it was."""
     page = Page(console)
     page.line()
-    _run(page, run, files, (*run_sections(run), about_run(run)))
+    _run(page, run, files, (*run_sections(run), summary.about_run(run)))
     page.show()
 
 
@@ -101,11 +95,11 @@ def print_head(page: Page, outcome: Outcome, suite: str, facts: Sequence[Cell]) 
 
 def print_suite(page: Page, runs: Sequence[RunResult], files_of: FilesOf) -> None:
     """A suite in full: its only run, or how its trials spread, and each in a line; `zelda show` has every detail."""
-    if not has_trials(runs):
+    if not summary.has_trials(runs):
         _run(page, runs[0], files_of(runs[0].run_id), run_sections(runs[0]))
         return
-    print_head(page, max(map(run_outcome, runs)), runs[0].suite, suite_facts(runs))
-    if found := spread(runs):
+    print_head(page, max(map(run_outcome, runs)), runs[0].suite, summary.suite_facts(runs))
+    if found := summary.spread(runs):
         _section(page, found)
     page.title("Trials")
     last_sentence = ""
@@ -138,25 +132,6 @@ def _section(page: Page, section: Section) -> None:
 def _problem_rows(problem: Problem) -> list[Row]:
     texts = {"Why": problem.sentence, "Next": problem.advice, "Look": problem.look or ""}
     return [Row(label, (Cell(text, whole=label == "Look"),)) for label, text in texts.items() if text]
-
-
-def _troubles(page: Page, runs: Sequence[RunResult], files_of: FilesOf) -> None:
-    found = troubles(runs, files_of)
-    if found:
-        page.title("What went wrong")
-    for problem, affected in found:
-        mark = page.mark(run_outcome(affected[0]))
-        page.beside(Text("    ") + mark + " ", (Cell(affected_names(affected, runs)),))
-        unmet = unmet_rows(affected[0])
-        page.rows((*unmet, *_problem_rows(replace(problem, sentence="") if unmet else problem)), indent=6)
-        page.quote(problem.output, indent=12)
-
-
-def _summary(page: Page, batch: BatchResult, gate: GateResult) -> None:
-    if batch.runs:
-        page.blank()
-        page.table(suite_table(batch), indent=4)
-    _section(page, Section("Summary", tuple(closing_rows(batch, gate))))
 
 
 # --- checks, forecasts, tables ----------------------------------------------------------------------------------
@@ -198,13 +173,12 @@ def print_checks(console: Console, report: CheckReport) -> None:
             page.beside("    ", (message,), lines=(*output, *hint))
     page.blank()
     spent = numbers.brief_money(sum(check.cost_usd for check in report.checks))
-    facts_of_all = f"({numbers.duration(report.seconds)}, {spent})"
-    warnings = numbers.format_count(len(report.warnings), "warning") if report.warnings else "everything is there"
-    closing = Cell(f"A run can begin: {warnings} {facts_of_all}.", Tone.GOOD)
-    if report.failures:
-        errors = numbers.format_count(len(report.failures), "error")
-        closing = Cell(f"{errors}: no run can begin like this {facts_of_all}.", Tone.BAD)
-    page.beside("  ", (closing,))
+    errors, warnings = len(report.failures), len(report.warnings)
+    known = numbers.format_count(warnings, "warning") if warnings else "everything is there"
+    words, tone = f"A run can begin: {known}", Tone.GOOD
+    if errors:
+        words, tone = f"{numbers.format_count(errors, 'error')}: no run can begin like this", Tone.BAD
+    page.beside("  ", (Cell(f"{words} ({numbers.duration(report.seconds)}, {spent}).", tone),))
     page.show()
 
 
@@ -267,23 +241,19 @@ def print_comparison(console: Console, view: ComparisonView) -> None:
     page.rows(view.sides, indent=4)
     for suite in view.suites:
         page.blank()
-        _comparison_suite(page, suite)
+        page.beside(Text(" ") + page.write(suite.name, TITLE) + "  ", (suite.verdict, *suite.facts))
+        for remark in suite.remarks:
+            page.beside("    ", (remark,))
+        for table in (suite.measures, suite.criteria):
+            if table.lines:
+                page.blank()
+                page.table(table, indent=4)
+        if suite.tools:
+            page.blank()
+            page.rows(suite.tools, indent=4)
     if view.overall.lines:
         page.title("All suites")
         page.table(view.overall, indent=4)
     for section in (view.certainty, view.gate):
         _section(page, section)
     page.show()
-
-
-def _comparison_suite(page: Page, suite: SuiteComparisonView) -> None:
-    page.beside(Text(" ") + page.write(suite.name, TITLE) + "  ", (suite.verdict, *suite.facts))
-    for remark in suite.remarks:
-        page.beside("    ", (remark,))
-    for table in (suite.measures, suite.criteria):
-        if table.lines:
-            page.blank()
-            page.table(table, indent=4)
-    if suite.tools:
-        page.blank()
-        page.rows(suite.tools, indent=4)

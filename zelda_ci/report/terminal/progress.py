@@ -13,24 +13,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from zelda_ci import events
 from zelda_ci.domain import numbers
 from zelda_ci.domain.arms import MoreTrials, SuiteArms
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
 from zelda_ci.domain.trials import DoneReason, Side, trials_alone
-from zelda_ci.events import (
-    BatchStarted,
-    Checking,
-    Event,
-    Phase,
-    PhaseStarted,
-    RoundStarted,
-    RunFinished,
-    RunStarted,
-    SessionProgressed,
-    Warned,
-)
 from zelda_ci.report.builders.arms import forecast_lines, more_trials, suite_done
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import run_facts
@@ -90,16 +79,12 @@ class Activity:
                 pass
         self.doing = next(reversed(self.open_calls.values()), "") or doing or self.doing
 
-    def seconds_left(self, now: float) -> float | None:
-        """What is left of what was expected; nothing where nothing was."""
-        return None if self.expected is None else max(self.expected - (now - self.since), 0.0)
-
     def facts(self, now: float) -> tuple[Cell, ...]:
         """Phase, time so far, and in the session its turns, its cost and what it is at."""
         facts = [clock(now - self.since)]
         if self.turns:
             facts += [numbers.format_count(self.turns, "turn"), numbers.money(self.cost_usd)]
-        if self.doing and self.phase == Phase.SESSION:
+        if self.doing and self.phase == events.Phase.SESSION:
             facts.append(self.doing)
         return (Cell(self.phase or "starting"), *(Cell(fact, Tone.DIM) for fact in facts))
 
@@ -116,62 +101,51 @@ class ProgressState:
     waiting: dict[str, float | None] = field(default_factory=dict)
     """What runs that have not begun are expected to take, in seconds, by label."""
 
-    def record(self, event: Event, now: float) -> None:
+    def record(self, event: events.Event, now: float) -> None:
         """Note an event; `now` is seconds of any steady clock."""
         match event:
-            case BatchStarted() | RoundStarted():
-                self.jobs = event.jobs if isinstance(event, BatchStarted) else self.jobs
+            case events.BatchStarted() | events.RoundStarted():
+                self.jobs = event.jobs if isinstance(event, events.BatchStarted) else self.jobs
                 self.planned += len(event.runs)
                 self.waiting |= zip(event.runs, event.expected_seconds, strict=False)
-            case Checking():
+            case events.Checking():
                 self.running.pop(CHECK, None)
                 if event.about:
                     self.running[CHECK] = Activity(CHECK, now, phase=event.about)
-            case RunStarted():
+            case events.RunStarted():
                 self.running[event.run_id] = Activity(event.label, now, self.waiting.pop(event.label, None))
-            case PhaseStarted():
+            case events.PhaseStarted():
                 self._of(event.run_id, now).phase = str(event.phase)
-            case SessionProgressed():
+            case events.SessionProgressed():
                 activity = self._of(event.run_id, now)
                 self.cost_usd += event.cost_usd - activity.cost_usd
                 activity.turns, activity.cost_usd = event.turns, event.cost_usd
                 activity.record(event.record)
-            case RunFinished():
+            case events.RunFinished():
                 self.finished += 1
                 self.cost_usd += event.result.judge.cost_usd if event.result.judge else 0.0
                 self.running.pop(event.result.run_id, None)
             case _:
                 pass
 
-    def label(self, event: Event) -> str:
+    def label(self, event: events.Event) -> str:
         """The label of the run that an event is about, its id where that is not known; empty where it is about none."""
-        run_id = event.result.run_id if isinstance(event, RunFinished) else getattr(event, "run_id", None)
+        run_id = event.result.run_id if isinstance(event, events.RunFinished) else getattr(event, "run_id", None)
         return self.running[run_id].label if run_id in self.running else run_id or ""
 
-    def plan(self) -> str:
-        """Like `8 runs, 2 at a time`."""
-        side_by_side = f", {self.jobs} at a time" if min(self.jobs, self.planned) > 1 else ""
-        left = self.seconds_left(0.0)
-        estimate = f", about {rough_duration(left)}" if left else ""
-        return numbers.format_count(self.planned, "run") + side_by_side + estimate
-
-    def progress(self, now: float) -> str:
-        """Like `3 of 8 done, $0.1234 so far, about 4 min left`."""
-        left = self.seconds_left(now)
-        estimate = f", about {rough_duration(left)} left" if left else ""
-        return f"{self.finished} of {self.planned} done, {numbers.money(self.cost_usd)} so far{estimate}"
-
-    def seconds_left(self, now: float) -> float | None:
-        """Until the last run is over, as stored runs of the same suites lead to expect; nothing where one has none."""
-        under_way = [activity.seconds_left(now) for activity in self.running.values()]
-        known = [seconds for seconds in (*under_way, *self.waiting.values()) if seconds is not None]
-        if not known or len(known) < len(under_way) + len(self.waiting):
-            return None
-        slots = [*known[: len(under_way)], *[0.0] * (self.jobs - len(under_way))]
-        for seconds in known[len(under_way) :]:
+    def estimate(self, now: float, end: str = "") -> str:
+        """Like `, about 4 min left` for all runs, as stored runs of the same suites lead to expect; else empty."""
+        slots = [0.0] * max(self.jobs - len(self.running), 0)
+        for activity in self.running.values():
+            if activity.expected is None:
+                return ""
+            slots.append(max(activity.expected - (now - activity.since), 0.0))
+        for seconds in self.waiting.values():
+            if seconds is None:
+                return ""
             slots.sort()
             slots[0] += seconds
-        return max(slots)
+        return f", about {rough_duration(max(slots))}{end}" if max(slots) else ""
 
     def _of(self, run_id: str, now: float) -> Activity:
         return self.running.setdefault(run_id, Activity(run_id, now))
@@ -207,49 +181,38 @@ def _step(record: SessionRecord) -> str:
 
 
 class FinishedSuites:
-    """Prints each suite as soon as its last trial is over, while others are still under way.
-
-    Args:
-        detail: How much of it.
-        files_of: Where the files of a run lie, by its id.
-    """
+    """Prints each suite as soon as its last trial is over, while others are still under way."""
 
     def __init__(self, detail: Detail, files_of: FilesOf) -> None:
         self._detail, self._files_of = detail, files_of
-        self._runs: dict[str, list[RunResult]] = {}
+        self.runs: dict[str, list[RunResult]] = {}
         self._printed: set[str] = set()
 
     def take(self, console: Console, result: RunResult) -> None:
         """Note a run that is over; of an adaptive plan, it may not be the last."""
         if result.side is Side.HEAD:
-            runs = self._runs.setdefault(result.suite, [])
+            runs = self.runs.setdefault(result.suite, [])
             runs.append(result)
             if result.look is None and len(runs) >= trials_alone(result.config.trials):
                 self.print_rest(console, runs)
 
-    def done(self, console: Console, suite: str) -> None:
-        """Print a suite that gets no further trial."""
-        self.print_rest(console, self._runs.get(suite, ()))
-
     def print_rest(self, console: Console, runs: Sequence[RunResult]) -> None:
         """Print suites that were not printed yet, be it that not every trial was carried out."""
         for suite, unordered in by_name(runs).items():
-            if suite not in self._printed:
-                self._printed.add(suite)
-                self._print(console, suite, sorted(unordered, key=lambda run: run.trial))
-
-    def _print(self, console: Console, suite: str, runs: Sequence[RunResult]) -> None:
-        page, outcome = Page(console), max(map(run_outcome, runs))
-        if self._detail is Detail.FULL:
-            page.line()
-            print_suite(page, runs, self._files_of)
-            page.line()
-        elif self._detail is Detail.LINES or outcome > Outcome.PASSED:
-            print_head(page, outcome, suite, suite_facts(runs))
-            problems = [problem for run in runs if (problem := run_problem(run, NO_FILES))]
-            for reason in dict.fromkeys(problem.sentence for problem in problems):
-                page.beside("   ", (Cell(reason, Tone.DIM),))
-        if page.lines:
+            page, outcome = Page(console), max(map(run_outcome, unordered))
+            ordered = sorted(unordered, key=lambda run: run.trial)
+            if suite in self._printed:
+                continue
+            self._printed.add(suite)
+            if self._detail is Detail.FULL:
+                page.line()
+                print_suite(page, ordered, self._files_of)
+                page.line()
+            elif self._detail is Detail.LINES or outcome > Outcome.PASSED:
+                print_head(page, outcome, suite, suite_facts(ordered))
+                problems = [problem for run in ordered if (problem := run_problem(run, NO_FILES))]
+                for reason in dict.fromkeys(problem.sentence for problem in problems):
+                    page.beside("   ", (Cell(reason, Tone.DIM),))
             page.show()
 
 
@@ -323,28 +286,31 @@ class Progress:
         with suppress(OSError, ValueError):
             self._stack.close()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         """Note the event, and print what is worth a line."""
         with self._lock:
             label = self._state.label(event)
             self._state.record(event, time.monotonic())
         match event:
-            case Warned():
+            case events.Warned():
                 self._warn(event, label)
-            case RunFinished():
+            case events.RunFinished():
                 self._finish(event.result, label)
             case SuiteArms() if self._suites and not (self._quiet and event.reason in USUAL_ENDS):
-                self._suites.done(self._console, event.suite)
+                self._suites.print_rest(self._console, self._suites.runs.get(event.suite, ()))
                 self._say("", Cell(f"{event.suite}: {suite_done(event)}", Tone.DIM))
             case _:
                 if not self._quiet:
                     self._follow(event, label)
 
-    def _follow(self, event: Event, label: str) -> None:
+    def _follow(self, event: events.Event, label: str) -> None:
         match event:
-            case BatchStarted():
+            case events.BatchStarted():
                 if self._plain:
-                    self._say("", Cell(self._state.plan()))
+                    state = self._state
+                    beside = f", {state.jobs} at a time" if min(state.jobs, state.planned) > 1 else ""
+                    plan = f"{numbers.format_count(state.planned, 'run')}{beside}{state.estimate(0.0)}"
+                    self._say("", Cell(plan))
                 if event.isolation:
                     self._say("", Cell(sentence(event.isolation), Tone.DIM))
                 for line in forecast_lines(event.forecast) if event.forecast else ():
@@ -353,22 +319,21 @@ class Progress:
                 self._say(event.suite, Cell(more_trials(event)))
             case SuiteArms() if self._plain:
                 self._say(event.suite, Cell(suite_done(event)))
-            case Checking(about=str(about)) if self._plain:
+            case events.Checking(about=str(about)) if self._plain:
                 self._say(CHECK, Cell(sentence(about)))
-            case PhaseStarted() if self._plain:
+            case events.PhaseStarted() if self._plain:
                 self._heard[event.run_id] = time.monotonic()
                 self._say(label, Cell(str(event.phase)))
-            case SessionProgressed() if self._steps and (words := _step(event.record)):
+            case events.SessionProgressed() if self._steps and (words := _step(event.record)):
                 self._say(label, Cell(words, Tone.DIM))
             case _:
                 pass
 
-    def _warn(self, event: Warned, label: str) -> None:
+    def _warn(self, event: events.Warned, label: str) -> None:
         page, about = self._page(), f"{label}: " if label else ""
-        mark = page.write("warning ", STYLES[Tone.WARN])
-        page.beside(Text(" ") + mark, (Cell(about + sentence(event.message)),))
-        for line in event.output.splitlines():
-            page.beside("         ", (Cell(visible(line, MAX_LINE_LENGTH), Tone.DIM),))
+        mark = Text(" ") + page.write("warning ", STYLES[Tone.WARN])
+        lines = (Cell(visible(line, MAX_LINE_LENGTH), Tone.DIM) for line in event.output.splitlines())
+        page.beside(mark, (Cell(about + sentence(event.message)),), lines=lines)
         page.show()
 
     def _finish(self, result: RunResult, label: str) -> None:
@@ -421,10 +386,11 @@ class Progress:
                         break
                     line = line + "  " + text
                 page.lines.append(line)
-            hidden = len(state.running) - len(shown)
-            if state.planned > 1 or state.seconds_left(now):
+            left, hidden = state.estimate(now, " left"), len(state.running) - len(shown)
+            if state.planned > 1 or left:
+                done = f"{state.finished} of {state.planned} done, {numbers.money(state.cost_usd)} so far{left}"
                 more = f", {hidden} more under way" if hidden else ""
-                page.lines.append(Text("   ") + page.write(state.progress(now) + more, DIM))
+                page.lines.append(Text("   ") + page.write(done + more, DIM))
             for line in page.lines:
                 line.truncate(page.width - 1, overflow="crop")
             return Text("\n").join(page.lines)
