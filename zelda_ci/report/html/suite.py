@@ -17,7 +17,6 @@ from zelda_ci.report.builders.correctness import FAIL, PASS
 from zelda_ci.report.builders.figures import figure_table
 from zelda_ci.report.builders.judged import IGNORED
 from zelda_ci.report.builders.judged import VERDICTS as CRITERION_VERDICTS
-from zelda_ci.report.builders.run import run_facts
 from zelda_ci.report.builders.standings import SuiteStanding
 from zelda_ci.report.comment.table import TONES, outcome_cell, standing_words, trial_table
 from zelda_ci.report.html.texts import Span, plain
@@ -48,11 +47,6 @@ class SuiteSession:
     def verdict(self) -> Cell:
         """The same in a word."""
         return OUTCOMES[self.outcome].verdict
-
-    @property
-    def facts(self) -> tuple[Cell, ...]:
-        """The numbers that everybody asks for."""
-        return run_facts(self.run)
 
     @property
     def criteria(self) -> Sequence[CriterionJudgement]:
