@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from zelda_ci.domain.run import RunResult, Versions
+from zelda_ci.domain.run import Failure, RunResult, Versions
 from zelda_ci.domain.session import (
     AssistantSaid,
     Denied,
@@ -32,7 +32,7 @@ from zelda_ci.domain.session import (
 )
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.redact import Redactor, SafeText
-from zelda_ci.storage.fold import assemble
+from zelda_ci.storage.fold import transcript_of
 
 safe = Redactor()
 MODEL = safe("claude-sonnet-5-5")
@@ -163,15 +163,8 @@ def transcript(
     happened: Iterable[SessionRecord], *, status: SessionStatus = SessionStatus.COMPLETED, seconds: float = 10.0
 ) -> SessionTranscript:
     """The transcript of records."""
-    return assemble(
-        happened,
-        run_id="example-2026-02-13T14-30-00",
-        prompt=safe("Do it."),
-        started_at=START,
-        status=status,
-        reason=None if status is SessionStatus.COMPLETED else safe("It did not."),
-        wall_seconds=seconds,
-    )
+    failure = None if status is SessionStatus.COMPLETED else Failure(code="X", message=safe("It did not."))
+    return transcript_of(result(status=status, failure=failure), safe("Do it."), tuple(happened), seconds)
 
 
 def suite(name: str = "example", **settings: Any) -> ResolvedSuite:

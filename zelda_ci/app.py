@@ -52,7 +52,7 @@ from zelda_ci.sandbox import daemons, levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.storage import references
 from zelda_ci.storage.checks import CheckMemory
-from zelda_ci.storage.history import FinishedRun, RunHistory, expected_seconds
+from zelda_ci.storage.history import RunHistory, expected_seconds
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.workspaces import Workspaces
@@ -351,7 +351,7 @@ def rejudge(
     judging = judge_factory(loaded.suites[0].resolved, loaded.layer.origin("gatewayUrl"), overrides, settings, emit)
     stored = RunHistory(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
-    runs = [FinishedRun(stored.folder(run_id)) for run_id in run_ids]
+    runs = [stored.run(run_id) for run_id in run_ids]
     check = check and settings.environ.get("ZELDA_NO_CHECK") != "1"
     return _in_event_loop(partial(rejudge_each, runs, judging, overrides, emit, check=check))
 

@@ -1,6 +1,5 @@
 """What happened, as it happens. Frozen events to a callable; taking every sink away changes no result."""
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,8 +7,6 @@ from enum import StrEnum
 from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionRecord
-
-log = logging.getLogger(__name__)
 
 
 class Phase(StrEnum):

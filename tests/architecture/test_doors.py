@@ -14,7 +14,7 @@ SENDERS = {
     "model_proxy/live.py": 1,  # the key, to the API
     "model_proxy/platforms.py": 3,  # the keys that sign, and the token beside them, to Amazon
     "github/api.py": 1,  # the workflow's token, to GitHub
-    "github/artifact_protocol.py": 1,  # the job's token, to GitHub's artifact service
+    "github/artifacts.py": 1,  # the job's token, to GitHub's artifact service
     "ci/base.py": 1,  # the workflow's token, to GitHub's git
     "github/workflow_commands.py": 1,  # every secret, to the runner, which masks it
     "redact.py": 1,  # to look for its spellings in texts

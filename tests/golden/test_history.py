@@ -21,12 +21,12 @@ from zelda_ci.domain.history import History, SkippedRun, at_a_glance
 from zelda_ci.domain.run import RunResult, batch_of
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.comparison import comparison_view
-from zelda_ci.report.builders.history import history_view
+from zelda_ci.report.builders.history import history_table
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
-from zelda_ci.report.markdown import render_comparison
+from zelda_ci.report.markdown import render
 from zelda_ci.report.model import ComparisonView
-from zelda_ci.report.terminal.layout import print_lines
-from zelda_ci.report.terminal.pages import print_comparison, print_history
+from zelda_ci.report.terminal.page import print_lines
+from zelda_ci.report.terminal.pages import print_comparison, print_table
 
 EXPECTED = Path(__file__).parent / "expected_history"
 
@@ -131,7 +131,7 @@ PATCH += b"@@ -1,2 +1,2 @@ def f():\n \tsame\n-old \x1b[2J\n+new \xff\n+--- no h
 
 
 def listing(console: Console) -> None:
-    print_history(console, console, history_view(listed(), of=9), one_line=False)
+    print_table(console, console, history_table(listed(), of=9), unbroken=False)
 
 
 def comparison(name: str) -> Print:
@@ -145,7 +145,7 @@ PAGES: dict[str, Print] = {
 SHOWN = [("list", 60), ("compare-trials", 60)]
 SHOWN += [("compare-single", 100), ("compare-same", 100)]
 ONCE: dict[str, Print] = {
-    "list-nothing": lambda console: print_history(console, console, history_view(History(), of=0), one_line=False),
+    "list-nothing": lambda console: print_table(console, console, history_table(History(), of=0), unbroken=False),
     "compare-colour": comparison("trials"),
     "transcript-colour": lambda console: print_lines(console, transcript_lines(TRANSCRIPT)),
     "patch-colour": lambda console: print_lines(console, patch_lines(PATCH)),
@@ -174,7 +174,7 @@ def test_a_run_id_is_never_cut(width: int) -> None:
 
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_a_comparison_is_markdown_too(name: str) -> None:
-    expect(f"compare-{name}", render_comparison(COMPARISONS[name]()), "md")
+    expect(f"compare-{name}", render("comparison.md.j2", view=COMPARISONS[name]()), "md")
 
 
 def test_every_expected_file_is_compared() -> None:

@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,9 @@ from rich.console import Console
 
 from tests.golden.batches import CASES, Case, files
 from tests.golden.ci_reports import REPORTS
+from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.report.builders.comparison import changed_row, comparison_view
-from zelda_ci.report.builders.summary import report_view
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.model import Detail
 from zelda_ci.report.terminal.pages import print_closing, print_report, print_verdict
@@ -38,8 +39,9 @@ def printed(show: Print, width: int, *, colour: bool = False, encoding: str = "u
 
 
 def rendered(batch: BatchResult, width: int, *, colour: bool = False, encoding: str = "utf-8") -> str:
-    view = report_view(batch, files(batch))
-    return printed(lambda console: print_report(console, view), width, colour=colour, encoding=encoding)
+    files_of = files(batch).__getitem__
+    show = partial(print_report, batch=batch, gate=GateResult(), files_of=files_of)
+    return printed(show, width, colour=colour, encoding=encoding)
 
 
 def expect_file(file: Path, text: str) -> None:
@@ -79,8 +81,9 @@ ENDED = ("not-correct", "trials")
 @pytest.mark.parametrize("name", ENDED)
 def test_a_run_ends_with_what_went_wrong(name: str) -> None:
     made = next(case.make for case in CASES if case.name == name)()
-    view = report_view(made, files(made))
-    compare(f"{name}-end-80", printed(lambda console: print_closing(console, view, Detail.LINES), 80))
+    files_of = files(made).__getitem__
+    show = partial(print_closing, batch=made, gate=GateResult(), files_of=files_of, detail=Detail.LINES)
+    compare(f"{name}-end-80", printed(show, 80))
 
 
 def test_two_sides_end_as_the_comment_does() -> None:

@@ -41,14 +41,17 @@ def survey(levels: Sequence[str]) -> Broken:
 
 
 def table(found: Broken) -> str:
-    """As Markdown: yes or no, with the network open / closed where these differ."""
+    """As Markdown, what does not work everywhere: yes or no, with the network open / closed where these differ."""
     names = [f"{level} {kind}" for level in LEVELS for kind in ("user", "root") if f"{level} {kind}" in found]
     lines = [
         "| what | " + " | ".join(name.replace(" ", "<br>") for name in names) + " |",
         "|---|" + ":-:|" * len(names),
     ]
-    rows = [f"| {a.what} | " + " | ".join(_cell(a.id, found[name]) for name in names) + " |" for a in EVERYDAY]
-    return "\n".join([*lines, *rows])
+    for action in EVERYDAY:
+        cells = [_cell(action.id, found[name]) for name in names]
+        if {*cells} != {"yes"}:
+            lines.append(f"| {action.what} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def _cell(action: str, failed: Mapping[str, Sequence[str]]) -> str:

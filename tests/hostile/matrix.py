@@ -101,19 +101,27 @@ def survey(chosen: Iterable[Column]) -> Found:
 
 
 def table(found: Found) -> str:
-    """As Markdown: X where an action succeeded, by the session's hand / as a build command where these differ."""
+    """As Markdown: X where an action succeeded, by the session's hand / as a build command where these differ.
+
+    Actions that fail even where nothing isolates, since Zelda's own care suffices, follow as a sentence.
+    """
     names = [f"{level} {kind}" for level in LEVELS for kind in ("user", "root") if f"{level} {kind}" in found]
     lines = ["| id | action | " + " | ".join(name.replace(" ", "<br>") for name in names) + " |"]
     lines.append("|---|---|" + ":-:|" * len(names))
+    harmless = []
     for letter, meaning in CLASSES.items():
         lines.append(f"| **{letter}** | **{meaning}** |" + " |" * len(names))
-        lines += [
-            f"| {a.id} | {a.what} | " + " | ".join(_cell(a, found[name]) for name in names) + " |"
-            for a in sorted(CORPUS, key=lambda action: action.id)
-            if a.id.startswith(letter) and not a.heavy
-        ]
+        for action in sorted(CORPUS, key=lambda action: action.id):
+            if not action.id.startswith(letter) or action.heavy:
+                continue
+            cells = [_cell(action, found[name]) for name in names]
+            if {*cells[1:]} == {"-"}:
+                harmless.append(f"{action.id} ({action.what})")
+            else:
+                lines.append(f"| {action.id} | {action.what} | " + " | ".join(cells) + " |")
     counts = [_count(found[name]) for name in names]
-    return "\n".join([*lines, "| | **succeeded** | " + " | ".join(counts) + " |"])
+    lines.append("| | **succeeded** | " + " | ".join(counts) + " |")
+    return "\n".join([*lines, "", f"Failed at every level, also at `none`: {', '.join(harmless)}."])
 
 
 def _cell(action: Action, measured: Mapping[str, Sequence[str]]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from tests.support.github_clients import patient_http
 from tests.support.patience import PATIENCE
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.schemas import HttpRequest
+from zelda_ci.github.api import HttpRequest
 
 GARBAGE = {
     "another protocol": b"SSH-2.0-OpenSSH_9.2\r\n",

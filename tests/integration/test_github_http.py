@@ -20,8 +20,7 @@ from tests.support.github_server import (
     truncated,
 )
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.http import Http
-from zelda_ci.github.schemas import ApiResponse, HttpRequest
+from zelda_ci.github.api import Answer, Http, HttpRequest
 
 SIGNED = "sig=c2VjcmV0&token=abc"
 
@@ -49,11 +48,11 @@ def headers(github: GitHubServer) -> dict[str, str]:
     }
 
 
-def get(github: GitHubServer, http: Http, path: str = "/rate_limit", **more: float) -> ApiResponse:
+def get(github: GitHubServer, http: Http, path: str = "/rate_limit", **more: float) -> Answer:
     return http.send(HttpRequest("GET", f"{github.api_url}{path}", headers(github), **more))  # type: ignore[arg-type]
 
 
-def post(github: GitHubServer, http: Http, **more: float) -> ApiResponse:
+def post(github: GitHubServer, http: Http, **more: float) -> Answer:
     url = f"{github.api_url}/repos/octo/zelda/issues/1/comments"
     return http.send(HttpRequest("POST", url, headers(github), json={"body": "hello"}, **more))  # type: ignore[arg-type]
 
@@ -106,7 +105,7 @@ def test_a_dead_server_is_tried_again_and_then_told(dead_port: int, method: str)
 def test_an_address_that_is_none_is_told_without_trying_again(url: str) -> None:
     sleeper = Sleeper()
     with pytest.raises(GitHubError):
-        patient_http(sleeper).send(HttpRequest("GET", url, {}))
+        patient_http(sleeper).send(HttpRequest("GET", url))
     assert sleeper.seconds == 0
 
 

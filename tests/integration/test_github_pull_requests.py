@@ -28,7 +28,8 @@ def event(
 ) -> dict[str, Any]:
     """The part of a `workflow_run` event that is read; `named` are its `pull_requests`."""
     repository = {"id": head.id, "owner": {"login": head.owner}} if head else None
-    run = {"head_sha": sha, "head_branch": branch, "head_repository": repository, "pull_requests": named}
+    of = {"id": 1, "workflow_id": 1, "event": "pull_request"}
+    run = {**of, "head_sha": sha, "head_branch": branch, "head_repository": repository, "pull_requests": named}
     return {"repository": {"id": github.repository.id}, "workflow_run": run}
 
 

@@ -192,9 +192,9 @@ def test_a_thread_tells_who_wrote_what_and_what_was_edited(github: GitHubServer,
     repository.add_comment(1, "four", author="dev", minimized="SPAM")
     repository.add_comment(1, OLD, author=github.login).edit(OLD)
     thread = comments.read_thread(api_of(github), 1)
-    people = [(each.author, each.body, each.is_edited) for each in thread.of_people]
+    people = [(each.author, each.body, each.edited_at is not None) for each in thread.of_people]
     assert people == [("mallory", "two", True), ("dev", "four", False)]
-    assert [(each.body, each.is_edited) for each in thread.comments] == [(OLD, False), (OLD, True)]
+    assert [(each.body, each.edited_at is not None) for each in thread.comments] == [(OLD, False), (OLD, True)]
 
 
 def test_a_comment_that_is_gone_is_none_and_a_permission_is_asked_for_by_name(github: GitHubServer, pull: Pull) -> None:

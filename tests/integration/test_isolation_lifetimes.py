@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 from tests.integration.test_isolation_levels import project
+from tests.support import needs
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, wait_until
 from zelda_ci.domain.workspace import Workspace
+from zelda_ci.sandbox.programs import WORLD
 from zelda_ci.workspace.workspaces import Workspaces
 
 __all__ = ["project"]
@@ -48,3 +50,19 @@ def test_exit_codes_come_through_and_at_its_deadline_a_command_may_end_in_good_o
         return [(await workspaces.run_command(workspace, line, PATIENCE)).exit_code for line in lines]
 
     assert project.work(work, isolation={"level": project.level}) == [7, 137, 143, 127]
+
+
+SLOW_FORKS = """
+import os, runpy, sys, time
+fork = os.fork
+os.fork = lambda: (child := fork()) and (time.sleep(0.2) or child)
+runpy.run_path(sys.argv.pop(1), run_name="__main__")
+"""
+
+
+def test_a_world_is_made_however_late_those_who_wait_for_it_are() -> None:
+    needs.level("full")
+    options = ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", "sh", "-c", "echo $0; exit 7", "inside"]
+    argv = [sys.executable, "-I", "-S", "-c", SLOW_FORKS, str(WORLD), *options]
+    ended = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "inside\n", "")

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.support.github_server import GitHubServer, Run
-from zelda_ci.github.api import Api, no_mask
+from zelda_ci.github.api import Api, Http
 from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.github.http import Http
 from zelda_ci.redact import Secret
 
 
@@ -31,7 +30,7 @@ def patient_http(sleeper: Sleeper | None = None, *, patience_seconds: float = 30
     return Http(sleep=sleeper.sleep, clock=sleeper.clock, patience_seconds=patience_seconds)
 
 
-def api_of(github: GitHubServer, http: Http | None = None, *, mask: Callable[[str], None] = no_mask) -> Api:
+def api_of(github: GitHubServer, http: Http | None = None, *, mask: Callable[[str], None] = lambda _: None) -> Api:
     return Api(
         http or patient_http(),
         base_url=github.api_url,
@@ -43,4 +42,4 @@ def api_of(github: GitHubServer, http: Http | None = None, *, mask: Callable[[st
 
 
 def artifacts_of(github: GitHubServer, run: Run, *, job: str = "job", http: Http | None = None) -> ArtifactService:
-    return ArtifactService.open(github.environment(run, job=job), http or patient_http())
+    return ArtifactService(github.environment(run, job=job), http or patient_http())

@@ -17,13 +17,14 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from tests.builders import MODEL, START, suite
+from tests.builders import MODEL, result, suite
 from tests.support.cited import cite
 from tests.support.projects import ENVIRON
 from tests.support.steered import workspace_in, write
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
+from zelda_ci.domain.run import Failure
 from zelda_ci.domain.session import (
     ApiUsage,
     AssistantSaid,
@@ -44,7 +45,7 @@ from zelda_ci.domain.session import (
 )
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.redact import Redactor, SafeText
-from zelda_ci.storage.fold import assemble
+from zelda_ci.storage.fold import transcript_of
 from zelda_ci.workspace.changes import DIFF, store_patch
 
 FOLDER = Path(__file__).parents[1] / "data" / "judge_cases"
@@ -233,15 +234,11 @@ def build(case: JudgeCase, folder: Path, **settings: Any) -> BuiltCase:
     _git(tree, "commit", "--quiet", "--allow-empty", "--message=start")
     _leave(tree, case.final)
     script = _Script(case)
-    transcript = assemble(
-        script.records(),
-        run_id=f"{case.name}-2026-02-13T14-30-00",
-        prompt=safe(case.task),
-        started_at=START,
-        status=case.status,
-        reason=None if case.status is SessionStatus.COMPLETED else safe("It did not end by itself."),
-        wall_seconds=60.0,
-    )
+    failure = Failure(code="X", message=safe("It did not end by itself."))
+    run = result(f"{case.name}-2026-02-13T14-30-00", status=case.status, failure=failure)
+    if case.status is SessionStatus.COMPLETED:
+        run = run.replace(failure=None)
+    transcript = transcript_of(run, safe(case.task), tuple(script.records()), 60.0)
     numbers = {turn.message_id: turn.index for turn in transcript.turns}
     names = {name: numbers[safe(message)] for name, message in script.names.items()}
     resolved = suite(

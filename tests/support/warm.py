@@ -42,7 +42,7 @@ PRELOADED = (
     "zelda_ci.app",
     "zelda_ci.ci.action",
     "zelda_ci.cli.boundary",
-    "zelda_ci.github.http",
+    "zelda_ci.github.api",
     "zelda_ci.judge.anthropic_judge",
     "zelda_ci.model_proxy.live",
     "zelda_ci.model_proxy.server",

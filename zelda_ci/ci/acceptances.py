@@ -24,7 +24,7 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
-from zelda_ci.github.comments import Comment, Thread, marker, permission_of, read_thread
+from zelda_ci.github.comments import Comment, ListedComment, Thread, marker, permission_of, read_thread
 from zelda_ci.redact import Redactor
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.text import sentence
@@ -127,10 +127,10 @@ class _Conversation:
             )
 
 
-def _record(reply: Comment) -> AcceptanceRecord | None:
+def _record(reply: ListedComment) -> AcceptanceRecord | None:
     """The record in one of our comments; nothing where it has none, or somebody has touched it."""
     first, _, rest = reply.body.replace("\r\n", "\n").partition("\n")
-    match = None if reply.is_edited else _RECORD.fullmatch(rest.partition("\n")[0])
+    match = None if reply.edited_at else _RECORD.fullmatch(rest.partition("\n")[0])
     if match is None:
         return None
     try:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio
 
@@ -42,11 +41,10 @@ from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import ConfigError, GitHubError
 from zelda_ci.events import Emit
-from zelda_ci.github.api import Api
+from zelda_ci.github.api import Api, Http
 from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.github.revisions import merge_parents, tree_in, tree_of
+from zelda_ci.github.revisions import tree_of
 from zelda_ci.github.workflow_commands import Log, Severity
-from zelda_ci.imports import one_at_a_time
 from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.fingerprints import system_name
@@ -58,9 +56,6 @@ from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.git import read_commit
-
-if TYPE_CHECKING:
-    from zelda_ci.github.http import Http
 
 TIMEOUT_SECONDS = 300.0
 # Patience with what is asked first.
@@ -205,7 +200,7 @@ def _share(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Emi
 
 def _tree_of(settings: ActionSettings, environ: Mapping[str, str]) -> str | None:
     found = anyio.run(read_commit, settings.project, environ)
-    return tree_in(found[1]) if found else None
+    return found.tree if found else None
 
 
 def _runner(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Emit) -> Callable[[], BatchResult]:
@@ -288,7 +283,7 @@ def _need_files(project: Path) -> None:
 
 
 def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Mapping[str, str], log: Log) -> CiContext:
-    http = _http(TIMEOUT_SECONDS)
+    http = Http(patience_seconds=TIMEOUT_SECONDS)
 
     def mask(value: str) -> None:
         log.mask([Secret(value)])
@@ -298,8 +293,8 @@ def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Ma
         decision=decision,
         commit=commit,
         api=_api(settings, http, mask),
-        artifacts=lambda: ArtifactService.open(environ, http, mask=mask),
-        hurried_artifacts=lambda: ArtifactService.open(environ, _http(HURRY_SECONDS), mask=mask),
+        artifacts=lambda: ArtifactService(environ, http, mask=mask),
+        hurried_artifacts=lambda: ArtifactService(environ, Http(patience_seconds=HURRY_SECONDS), mask=mask),
         root=settings.project,
         results_dir=settings.project / ".zelda",
         log=log,
@@ -307,14 +302,7 @@ def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Ma
     )
 
 
-def _http(patience_seconds: float) -> "Http":
-    with one_at_a_time("requests"):
-        from zelda_ci.github.http import Http  # noqa: PLC0415 - a command that never asks GitHub need not wait for it
-
-    return Http(patience_seconds=patience_seconds)
-
-
-def _api(settings: ActionSettings, http: "Http", mask: Callable[[str], None]) -> Api | None:
+def _api(settings: ActionSettings, http: Http, mask: Callable[[str], None]) -> Api | None:
     context = settings.context
     if settings.github_token is None:
         return None
@@ -338,14 +326,14 @@ def _checkout(settings: ActionSettings, environ: Mapping[str, str], log: Log) ->
 
     def tree_of(commit: str) -> str | None:
         known = anyio.run(read_commit, place, environ, commit)
-        return tree_in(known[1]) if known else _told_tree(settings, commit, log)
+        return known.tree if known else _told_tree(settings, commit, log)
 
-    return Checkout(head[0], merge_parents(head[1]), project[0] if project else None, tree_of, inner)
+    return Checkout(head.sha, head.parents, project.sha if project else None, tree_of, inner)
 
 
 def _quick_api(settings: ActionSettings, log: Log) -> Api | None:
     """For what is asked before anything else."""
-    return _api(settings, _http(QUESTION_SECONDS), lambda value: log.mask([Secret(value)]))
+    return _api(settings, Http(patience_seconds=QUESTION_SECONDS), lambda value: log.mask([Secret(value)]))
 
 
 def _told_tree(settings: ActionSettings, commit: str, log: Log) -> str | None:

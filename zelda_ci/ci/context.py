@@ -166,7 +166,7 @@ class CiResult:
             planned=case.planned,
             cancelled=self.cancelled or self.batch.interrupted,
             project=case.folder,
-            nights=self.nights if self.is_nightly else None,
+            nightly=self.is_nightly,
             notes=tuple(self.notes),
         )
 

@@ -49,7 +49,7 @@ async def find(settings: ActionSettings, environ: Mapping[str, str]) -> NestedRe
         return None
     path = top.relative_to(workspace).as_posix()
     inner = await read_commit(top, environ)
-    head = inner[0] if inner else None
+    head = inner.sha if inner else None
     named = await submodule_commit(workspace, environ, "HEAD", path)
     if named is None and await _are_the_same(settings, environ, workspace, top):
         return None
@@ -79,4 +79,4 @@ async def _are_the_same(settings: ActionSettings, environ: Mapping[str, str], wo
         return True
     heads = [await read_commit(each, environ) for each in (top, workspace)]
     others = zip((workspace, top), heads, strict=True)
-    return any([head and await ask(place, environ, "cat-file", "-e", head[0]) is not None for place, head in others])
+    return any([head and await ask(place, environ, "cat-file", "-e", head.sha) is not None for place, head in others])

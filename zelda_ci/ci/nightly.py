@@ -12,9 +12,9 @@ from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.nights import Drift, NightlyHistory
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
-from zelda_ci.github.issues import KeptIssue, close_issue, find_issues, open_issue, update_issue
+from zelda_ci.github.issues import Issue, close_issue, find_issues, open_issue, update_issue
 from zelda_ci.report.builders import nights as words
-from zelda_ci.report.markdown import render_drifts, render_title
+from zelda_ci.report.markdown import render_drifts
 
 # Whoever could not read the history tonight may tomorrow: what it knows is not gone.
 NOT_READ = frozenset({BaselineState.UNREACHABLE, BaselineState.NOT_PERMITTED, BaselineState.INVALID})
@@ -84,13 +84,13 @@ class _DriftIssue:
             return self._now.replace(drifts=tuple(drifts))
         issue = self._write(ours[0] if ours else None, told)
         for spare in ours[1:]:
-            kept = words.drift_issue((), (), str, issue.url, ending=words.KEPT_ELSEWHERE, place="the older issue")
+            kept = words.drift_issue((), (), url=issue.url, ending=words.KEPT_ELSEWHERE, place="the older issue")
             close_issue(self._api, spare, self._key, render_drifts(kept))
         marked = (drift if drift.accepted else drift.replace(issue=issue.number) for drift in drifts)
         return self._now.replace(drifts=tuple(marked), author=issue.author)
 
-    def _write(self, found: KeptIssue | None, told: Sequence[Drift]) -> KeptIssue:
-        title, body = render_title(words.issue_title(told)), self._body(told)
+    def _write(self, found: Issue | None, told: Sequence[Drift]) -> Issue:
+        title, body = words.issue_title(told), self._body(told)
         if found is None:
             issue = open_issue(self._api, self._key, title, body)
             self._say(f"Issue {issue.number} was opened: {issue.url}")
@@ -99,7 +99,7 @@ class _DriftIssue:
         self._say(f"Issue {found.number} was {'updated' if is_new else 'left as it is'}: {found.url}")
         return found
 
-    def _end(self, ours: Sequence[KeptIssue]) -> None:
+    def _end(self, ours: Sequence[Issue]) -> None:
         gone = [drift for drift in self._before.drifts if not drift.accepted]
         ending = words.OVER if self._before.nights else words.LOST
         for issue in ours:
@@ -108,8 +108,8 @@ class _DriftIssue:
 
     def _body(self, drifts: Sequence[Drift], ending: str = "") -> str:
         context = self._case.settings.context
-        here = context.url_of(context.run_id)
-        return render_drifts(words.drift_issue(drifts, self._now.nights, context.url_of, here, ending=ending))
+        told = {"url_of": context.url_of, "url": context.url_of(context.run_id), "ending": ending}
+        return render_drifts(words.drift_issue(drifts, self._now.nights, **told))
 
     def _say(self, text: str) -> None:
         self._case.log.say(text)

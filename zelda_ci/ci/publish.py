@@ -16,11 +16,10 @@ from zelda_ci.ci.settings import Context
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.files import untrusted
-from zelda_ci.github import workflow_commands
 from zelda_ci.github.api import Api
 from zelda_ci.github.comments import CommentOrder, read_thread
 from zelda_ci.github.revisions import of_commit
-from zelda_ci.github.workflow_commands import Log, OutputFile, StepSummary
+from zelda_ci.github.workflow_commands import Annotation, Log, worst, write_output, write_summary
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.comment.annotations import annotations, closing_line, log_lines
 from zelda_ci.report.comment.view import NO_JUNIT, ci_view
@@ -89,9 +88,8 @@ def record(case: CiContext, files: Files, result: CiResult) -> list[str]:
 
 def summarise(context: Context, markdown: str, *, anew: bool = False) -> list[str]:
     """Write to the summary; returns why that was not possible, which costs nothing else."""
-    summary = StepSummary(context.command_files.get("STEP_SUMMARY"))
     try:
-        (summary.replace if anew else summary.write)(markdown)
+        write_summary(context.command_files.get("STEP_SUMMARY"), markdown, anew=anew)
     except OSError as problem:
         return [f"The summary could not be written: {problem.strerror or problem}."]
     return []
@@ -232,10 +230,9 @@ def _relative(path: Path, workspace: Path) -> str:
 
 def hand_over(context: Context, outputs: Mapping[str, str]) -> list[str]:
     """Write outputs for later steps, the last of a name counts; returns why that was not possible."""
-    file = OutputFile(context.command_files.get("OUTPUT"))
     try:
         for name, value in outputs.items():
-            file.write(name, value)
+            write_output(context.command_files.get("OUTPUT"), name, value)
     except OSError as problem:
         return [f"The outputs could not be written: {problem.strerror or problem}."]
     return []
@@ -246,16 +243,12 @@ def _annotate(case: CiContext, report: CiReport) -> set[str]:
     prefix = _relative(case.root, case.settings.context.workspace)
     texts = dict(_suite_files(case.root, report.batch))
     suite_annotations = annotations(report, prefix="" if prefix == "." else prefix, texts=texts)
-    remarks = (
-        workflow_commands.Annotation(
-            annotation.level, annotation.message, annotation.title, annotation.file or "", annotation.line
-        )
-        for annotation in suite_annotations
-    )
-    worst = list(workflow_commands.worst(remarks))
-    for remark in worst:
-        case.log.annotate(remark)
-    return {remark.level for remark in worst}
+    remarks = [
+        Annotation(each.level, each.message, each.title, each.file or "", each.line) for each in suite_annotations
+    ]
+    for remark in worst(remarks):
+        case.log.report(*remark)
+    return {remark.level for remark in remarks}
 
 
 def _suite_files(project: Path, batch: BatchResult) -> Iterator[tuple[str, str]]:
@@ -271,8 +264,8 @@ def give_up(environ: Mapping[str, str], log: Log, why: str, verdict: str) -> Non
     )
     text = "\n\n".join(escape_markdown(sentence(line)) for line in why.splitlines())
     for tell in (
-        partial(StepSummary(summary).write, f"### Zelda could not do its work\n\n{text}\n"),
-        partial(OutputFile(outputs).write, "verdict", verdict),
+        partial(write_summary, summary, f"### Zelda could not do its work\n\n{text}\n"),
+        partial(write_output, outputs, "verdict", verdict),
     ):
         try:
             tell()

@@ -14,7 +14,7 @@ from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.kinds import PLUGIN_PARTS, may_steer
 from zelda_ci.domain.manifest import RefusedSetting
 from zelda_ci.errors import ZeldaError
-from zelda_ci.github.workflow_commands import Annotation, Log
+from zelda_ci.github.workflow_commands import Log
 from zelda_ci.pipeline.survey import not_loaded, refused_settings
 from zelda_ci.redact import Redactor
 from zelda_ci.report.builders.gate import gate_sentence
@@ -101,7 +101,7 @@ def with_refused(text: str, refused: Iterable[NotLoaded]) -> str:
 def report_skipped(settings: ActionSettings, log: Log, text: str, refused: tuple[NotLoaded, ...]) -> int:
     """Tell why no session ran, and what is refused all the same; returns the exit code."""
     for each in refused:
-        log.annotate(Annotation("error", f"{gate_sentence(each)}.", "Zelda: not loaded", each.file, 1))
+        log.report("error", f"{gate_sentence(each)}.", "Zelda: not loaded", each.file, 1)
     publish.warn(log, publish.summarise(settings.context, text))
     outputs = skipped_outputs(settings) | ({"verdict": "failed"} if refused else {})
     publish.warn(log, publish.hand_over(settings.context, outputs))

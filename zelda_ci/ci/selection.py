@@ -18,7 +18,7 @@ from zelda_ci.domain.kinds import may_steer
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.errors import ZeldaError
-from zelda_ci.pipeline.changed_files import read_changes, unknown
+from zelda_ci.pipeline.changed_files import read_changes
 from zelda_ci.pipeline.selecting import evidence, project_files
 from zelda_ci.redact import Redactor
 from zelda_ci.report.markdown import render_nothing_to_run
@@ -116,7 +116,7 @@ def _changes(case: CiContext, source: BaseSource, before: str, prefix: str) -> C
             return anyio.run(_read, prepare(Path(name), source.environ, redact), before, source, prefix)
     except ZeldaError as problem:
         case.log.say(f"What the pull request changes is not known: {problem.message}")
-        return unknown(f"what changed since {before[:7]} is not known")
+        return ChangeSet(problem=f"what changed since {before[:7]} is not known")
 
 
 async def _read(git: Git, before: str, source: BaseSource, prefix: str) -> ChangeSet:
@@ -127,7 +127,7 @@ async def _read(git: Git, before: str, source: BaseSource, prefix: str) -> Chang
     objects = (await here("rev-parse", "--path-format=absolute", "--git-path", "objects")).decode().rstrip("\n")
     fetched = await fetch_files(git, before, source, git.cwd / "fetched", lambda path: may_steer(str(path)))
     if fetched is None:
-        return unknown(f"{before[:7]}, which results are compared with, could not be fetched")
+        return ChangeSet(problem=f"{before[:7]}, which results are compared with, could not be fetched")
     both = fetched.within(fetched.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=objects)
     return await read_changes(both, before, head, prefix)
 

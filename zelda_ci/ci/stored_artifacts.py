@@ -15,7 +15,7 @@ from zelda_ci.domain.run import BatchResult, Pool, RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, StorageError
 from zelda_ci.github.api import Api
-from zelda_ci.github.archives import read_members
+from zelda_ci.github.archives import MemberReader
 from zelda_ci.github.schemas import Artifact, WorkflowRun, understand
 from zelda_ci.storage import codec
 
@@ -189,12 +189,8 @@ def read_stored(api: Api, artifact: Artifact) -> StoredResults:
         GitHubError: GitHub did not give it.
     """
     blob = api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
-    members = read_members(
-        blob,
-        (PROVENANCE, RESULTS, POOL, NIGHTS),
-        max_member_bytes=MAX_MEMBER_BYTES,
-        max_total_bytes=4 * MAX_MEMBER_BYTES,
-        max_members=MAX_MEMBERS,
+    members = MemberReader(blob, max_members=MAX_MEMBERS).read(
+        (PROVENANCE, RESULTS, POOL, NIGHTS), max_member_bytes=MAX_MEMBER_BYTES, max_total_bytes=4 * MAX_MEMBER_BYTES
     )
     for name in (PROVENANCE, RESULTS):
         refuse(None if name in members else f"it holds no {name}")

@@ -17,7 +17,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.shards import PinnedPlan, ShardOf, ShardPlan
 from zelda_ci.errors import GitHubError, StorageError
 from zelda_ci.github.api import Api
-from zelda_ci.github.archives import read_members
+from zelda_ci.github.archives import MemberReader
 from zelda_ci.github.schemas import Artifact
 from zelda_ci.pipeline.parts import MAX_ARCHIVE_BYTES, MAX_MEMBER_BYTES, PartFile, read_part
 from zelda_ci.pipeline.shards import RUN_AGAIN, counted_in
@@ -49,12 +49,8 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
     stem = f"{identity_of(case.settings).stem}.plan"
     for artifact in _artifacts(case, rf"{re.escape(stem)}\.[0-9]+"):
         blob = _api(case).download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
-        members = read_members(
-            blob,
-            {PLAN},
-            max_member_bytes=MAX_MEMBER_BYTES,
-            max_total_bytes=MAX_MEMBER_BYTES,
-            max_members=PLAN_MEMBERS,
+        members = MemberReader(blob, max_members=PLAN_MEMBERS).read(
+            {PLAN}, max_member_bytes=MAX_MEMBER_BYTES, max_total_bytes=MAX_MEMBER_BYTES
         )
         data = members.get(PLAN, b"")
         if hashlib.sha256(data).hexdigest() == wanted:

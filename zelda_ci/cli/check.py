@@ -11,7 +11,6 @@ from zelda_ci.cli import options, printing
 from zelda_ci.config.environment import read_environment
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.checks import check_view
 from zelda_ci.report.terminal.pages import print_checks
 
 
@@ -42,5 +41,5 @@ def check(order: RunOrder, *, project: Path, as_json: bool) -> int:
     if as_json:
         printing.print_json(found)
     else:
-        print_checks(terminal.open_console(sys.stdout), check_view(found))
+        print_checks(terminal.open_console(sys.stdout), found)
     return found.exit_code

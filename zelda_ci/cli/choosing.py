@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
+
 from zelda_ci import app
 from zelda_ci.app import Invocation
 from zelda_ci.cli import debug_log
@@ -61,7 +63,8 @@ def only_changed(invocation: Invocation, ref: str | None) -> Invocation | None:
         return invocation
     settings, order = invocation.settings, invocation.order
     redact = Redactor(settings.secrets())
-    choices = changed_since(ref, invocation.loaded, invocation.chosen, settings.environ, redact, order)
+    wanted = (ref, invocation.loaded, invocation.chosen, settings.environ, redact, order)
+    choices = anyio.run(changed_since, *wanted)
     for line in (*reasons(choices, runs=True), *reasons(choices, runs=False)):
         echo(sentence(line), err=True)
     kept = [choice.suite for choice in choices if choice.runs]

@@ -1,4 +1,4 @@
-"""`zelda compare`: did the candidate get worse?"""
+"""`zelda compare`: did the head get worse?"""
 
 import sys
 from pathlib import Path
@@ -23,11 +23,11 @@ from zelda_ci.storage.references import LATEST, SideReference, read_side
 
 @click.command(
     epilog="Examples: `zelda compare`; `zelda compare latest:rest-endpoint~1 latest:rest-endpoint`; `zelda compare "
-    "main.json candidate.json --markdown`. Exit codes: 0 the gate passes, 1 it does not, 2 a side cannot be read or "
-    "the candidate is INCOMPLETE."
+    "main.json head.json --markdown`. Exit codes: 0 the gate passes, 1 it does not, 2 a side cannot be read or "
+    "the head is INCOMPLETE."
 )
-@click.argument("baseline", required=False, metavar="[BASELINE]", shell_complete=completion.runs)
-@click.argument("candidate", default=LATEST, metavar="[CANDIDATE]", shell_complete=completion.runs)
+@click.argument("baseline", required=False, metavar="[BASE]", shell_complete=completion.runs)
+@click.argument("candidate", default=LATEST, metavar="[HEAD]", shell_complete=completion.runs)
 @options.project
 @click.option("--allow-mixed", is_flag=True, help="Show deltas even if suites, models or versions differ.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; the gate's findings go to standard error.")
@@ -63,9 +63,9 @@ def compare(
         printing.print_json(compared.comparison)
     elif markdown:
         with one_at_a_time("zelda_ci.report.markdown"):
-            from zelda_ci.report.markdown import render_comparison  # noqa: PLC0415 - jinja2 takes its time
+            from zelda_ci.report.markdown import render  # noqa: PLC0415 - jinja2 takes its time
 
-        echo_raw(render_comparison(view), nl=False)
+        echo_raw(render("comparison.md.j2", view=view), nl=False)
     elif made:
         printing.print_sides(report_of_arms(*made), whole=True)
     else:
@@ -74,10 +74,10 @@ def compare(
         for reason in gate_sentences(compared.gate):
             echo(f"gate: {reason}", err=True)
     if compared.empty:
-        hint = "Run the candidate again; `zelda show` says why its runs failed."
-        raise StorageError("No run of the candidate is valid, so nothing was compared.", hint=hint, code="NO_VALID_RUN")
+        hint = "Run the head again; `zelda show` says why its runs failed."
+        raise StorageError("No run of the head is valid, so nothing was compared.", hint=hint, code="NO_VALID_RUN")
     if compared.broken:
-        hint = "Run the candidate again; `zelda show` says what went wrong."
+        hint = "Run the head again; `zelda show` says what went wrong."
         raise StorageError(f"{', '.join(compared.broken)} could not be evaluated.", hint=hint, code="NOT_EVALUATED")
     return compared.gate.exit_code
 

@@ -7,7 +7,7 @@ import click
 from zelda_ci.cli import options, printing
 from zelda_ci.config.project import results_folder
 from zelda_ci.errors import StorageError
-from zelda_ci.report.builders.coverage import coverage_view
+from zelda_ci.report.builders.coverage import coverage_table
 from zelda_ci.selection.evidence import coverage as covered
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import read_results
@@ -44,4 +44,4 @@ def coverage(*, source: Path | None, project: Path, suites: tuple[str, ...], as_
     if as_json:
         printing.print_json(found)
     else:
-        printing.print_table(coverage_view(found))
+        printing.print_table(coverage_table(found))

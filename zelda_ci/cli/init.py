@@ -97,7 +97,7 @@ def _settled(found: Survey, how: InitOptions) -> Survey:
 def _set_up(found: Survey, how: InitOptions, settings: EnvironmentSettings) -> None:
     """Write what is missing, try the commands, and say what comes next."""
     root = found.root
-    commands = [CommandLine(key, proposal.command, proposal.source) for key, proposal in found.proposals().items()]
+    commands = found.commands()
     kept = scaffold.kept_config(root)
     suite = _first_suite(found, asks=how.asks and not suite_files(root, kept.test_dir))
     config = scaffold.draft(root, CONFIG_FILE, _config_text(found, commands, is_tried=False))

@@ -7,7 +7,7 @@ import click
 
 from zelda_ci.cli import options, printing
 from zelda_ci.config.project import results_folder
-from zelda_ci.report.builders.history import history_view
+from zelda_ci.report.builders.history import history_table
 from zelda_ci.storage.history import RunHistory
 
 
@@ -37,7 +37,7 @@ def list_runs(
     if as_json:
         printing.print_json(listed)
         return
-    printing.print_table(history_view(listed, of=len(history.runs)))
+    printing.print_table(history_table(listed, of=len(history.runs)))
 
 
 list = list_runs  # noqa: A001 - the name by which the table of commands finds it

@@ -19,7 +19,6 @@ from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import empty_batch
 from zelda_ci.domain.shards import ShardOf, ShardPart
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, StorageError
-from zelda_ci.github.revisions import tree_in
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.parts import FOLDER, parts_in, write_part
 from zelda_ci.pipeline.shards import (
@@ -68,7 +67,7 @@ def merge(*, folder: Path, project: Path) -> int:
 def _tested(loaded: LoadedProject, settings: EnvironmentSettings) -> tuple[str | None, str | None]:
     """Commit and tree; outside git neither."""
     found = anyio.run(read_commit, loaded.root, settings.environ)
-    return (found[0], tree_in(found[1])) if found else (None, None)
+    return (found.sha, found.tree) if found else (None, None)
 
 
 def check_shard(reporting: Reporting, excluded: Mapping[str, bool]) -> None:

@@ -17,11 +17,10 @@ from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
 from zelda_ci.pipeline.confinement import WeakIsolation
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.arms import forecast_lines, forecast_table
 from zelda_ci.report.builders.comparison import changed_row, comparison_view
 from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
 from zelda_ci.report.comment.view import ci_view
-from zelda_ci.report.model import ComparisonView, HistoryView, RunFiles, Section
+from zelda_ci.report.model import ComparisonView, RunFiles, Section, Table
 from zelda_ci.report.terminal import pages
 from zelda_ci.report.text import json_text, sentence
 from zelda_ci.report.told import CiReport
@@ -34,7 +33,7 @@ MAX_MEANING = 600
 def progress(*, as_json: bool) -> AbstractContextManager[Emit]:
     """A listener that shows what goes on: live on a terminal, in plain lines elsewhere."""
     console = terminal.open_console(sys.stderr if as_json else sys.stdout)
-    return terminal.progress(console, plain=terminal.is_plain(console))
+    return terminal.Progress(console, plain=terminal.is_plain(console))
 
 
 def json_of(record: Record) -> str:
@@ -47,11 +46,11 @@ def print_json(record: Record) -> None:
     echo_raw(json_of(record))
 
 
-def print_table(view: HistoryView) -> None:
+def print_table(table: Table) -> None:
     """Print a table, and remarks on it where they are no part of what programs read."""
     console = terminal.open_console(sys.stdout)
     remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
-    pages.print_history(console, remarks, view, one_line=terminal.is_plain(console))
+    pages.print_table(console, remarks, table, unbroken=terminal.is_plain(console))
 
 
 def print_forecast(forecast: Forecast, *, as_json: bool) -> None:
@@ -59,8 +58,7 @@ def print_forecast(forecast: Forecast, *, as_json: bool) -> None:
     if as_json:
         print_json(forecast)
     else:
-        table, lines = forecast_table(forecast), [*forecast_lines(forecast)]
-        pages.print_forecast(terminal.open_console(sys.stdout), table, lines)
+        pages.print_forecast(terminal.open_console(sys.stdout), forecast)
 
 
 def print_gate(gate: GateResult) -> None:

@@ -29,7 +29,7 @@ FILE_NAME = "report.html"
     epilog="Examples: `zelda report --open`; `zelda report main.json latest -o report.html`; `zelda report latest~1 "
     "latest`; `zelda report openapi-2026-02-13T14-30-00`."
 )
-@click.argument("runs", nargs=-1, metavar="[RUN]... | BASELINE CANDIDATE", shell_complete=completion.runs)
+@click.argument("runs", nargs=-1, metavar="[RUN]... | BASE HEAD", shell_complete=completion.runs)
 @options.project
 @click.option(
     "-o",

@@ -25,10 +25,9 @@ from zelda_ci.pipeline.comparing import compare_arms, keep_comparison
 from zelda_ci.pipeline.html_report import report_alone, report_of_arms, write_html
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.arms import cut_short
-from zelda_ci.report.builders.summary import report_view
 from zelda_ci.report.model import Detail
 from zelda_ci.report.terminal.pages import print_closing, print_troubles
-from zelda_ci.report.terminal.suites import FinishedSuites
+from zelda_ci.report.terminal.progress import FinishedSuites
 from zelda_ci.report.text import sentence
 from zelda_ci.report.told import CiReport
 from zelda_ci.storage.history import RunHistory
@@ -164,7 +163,7 @@ class RunReport:
     def progress(self) -> AbstractContextManager[Emit]:
         """A listener that shows what goes on, and each suite's report as soon as it is over."""
         console = terminal.open_console(sys.stderr if self.reporting.printed else sys.stdout)
-        return terminal.progress(
+        return terminal.Progress(
             console,
             plain=terminal.is_plain(console),
             suites=None if self.reporting.printed else self._suites,
@@ -199,15 +198,14 @@ class RunReport:
 
     def _print(self, report: CiReport, gate: GateResult) -> None:
         batch, detail, console = report.batch, self.reporting.detail, terminal.open_console(sys.stdout)
-        view = report_view(batch, {run.run_id: self._files_of(run.run_id) for run in batch.runs}, gate)
         self._suites.print_rest(console, batch.runs)
         if report.comparison is None:
-            print_closing(console, view, detail)
+            print_closing(console, batch, gate, self._files_of, detail)
             if batch.base and batch.arms:
                 echo(f"\n{cut_short(batch)}")
             return
         if detail is Detail.LINES:
-            print_troubles(console, view)
+            print_troubles(console, batch.runs, self._files_of)
         print_sides(report, whole=detail is Detail.FULL)
 
     def _keep(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> None:

@@ -1,6 +1,7 @@
 """`zelda show`: one stored run, or a batch of them."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -14,10 +15,9 @@ from zelda_ci.errors import ConfigError
 from zelda_ci.pipeline.comparing import kept_comparison
 from zelda_ci.pipeline.html_report import report_of_arms
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.summary import report_view, stored_run_view
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
-from zelda_ci.report.terminal.layout import print_lines
-from zelda_ci.report.terminal.pages import print_run
+from zelda_ci.report.terminal.page import print_lines
+from zelda_ci.report.terminal.pages import print_report, print_run
 from zelda_ci.storage import references
 from zelda_ci.storage.history import RunHistory
 
@@ -50,9 +50,9 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
         message = f"A batch of {len(run_ids)} runs has no single transcript or patch."
         raise ConfigError(message, hint=hint, code="USAGE")
     if transcript:
-        print_lines(terminal.open_console(sys.stdout), transcript_lines(history.transcript(run_id)))
+        print_lines(terminal.open_console(sys.stdout), transcript_lines(history.run(run_id).transcript()))
     elif patch:
-        _show_patch(history.patch(run_id), run_id)
+        _show_patch(history.run(run_id).patch(), run_id)
     elif others:
         batch = batch_of([history.result(each) for each in run_ids])
         made = kept_comparison(results_dir, batch.batch_id)
@@ -60,16 +60,15 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
         if as_json:
             printing.print_json(batch)
             return
-        files = {each.run_id: printing.run_files(results_dir, each.run_id) for each in batch.runs}
-        view = report_view(batch, files, missed_minimums(batch.runs))
-        terminal.print_report(terminal.open_console(sys.stdout), view)
+        files_of = partial(printing.run_files, results_dir)
+        print_report(terminal.open_console(sys.stdout), batch, missed_minimums(batch.runs), files_of)
         if made:
             printing.print_sides(report_of_arms(*made), whole=False)
     elif as_json:
         printing.print_json(history.result(run_id))
     else:
-        files_of_run = printing.run_files(results_dir, run_id)
-        print_run(terminal.open_console(sys.stdout), stored_run_view(history.result(run_id), files_of_run))
+        files = printing.run_files(results_dir, run_id)
+        print_run(terminal.open_console(sys.stdout), history.result(run_id), files)
 
 
 def _show_patch(patch: bytes, run_id: str) -> None:

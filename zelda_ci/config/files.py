@@ -51,7 +51,7 @@ def upwards(folder: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _walk(top: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
+def walk(top: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
     """`os.walk` without hidden folders and those that are too deep; the names of a folder may be narrowed."""
     for place, below, files in os.walk(top):
         folder = Path(place)
@@ -65,7 +65,7 @@ def _walk(top: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
 def _files(top: Path, *, deep: bool = True) -> list[Path]:
     """Files of a folder and, going deep, of those below that are no projects of their own."""
     found: list[Path] = []
-    for folder, below, names in _walk(top):
+    for folder, below, names in walk(top):
         below[:] = [name for name in below if deep and not os.path.lexists(folder / name / CONFIG_FILE)]
         found += (folder / name for name in names)
     return sorted(found)
@@ -106,7 +106,7 @@ def is_project(folder: Path) -> bool:
 
 def projects(start: Path) -> Iterator[Path]:
     """Folders of projects, at `start` and below."""
-    for folder, below, _ in islice(_walk(start), MAX_FOLDERS):
+    for folder, below, _ in islice(walk(start), MAX_FOLDERS):
         is_one = is_project(folder)
         if is_one:
             yield folder

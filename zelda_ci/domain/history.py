@@ -51,15 +51,14 @@ class History(Document):
 
 def at_a_glance(run: RunResult) -> StoredRun:
     """The short form of a result."""
-    details, judge = run.details(EfficiencyDetails), run.judge.models if run.judge else {}
-    cost_known = details.cost_known if details else all(model.cost_known for model in run.api.models.values())
+    details = run.details(EfficiencyDetails)
     return StoredRun(
         **{name: getattr(run, name) for name in RunOutline.model_fields},
         outcome=run_outcome(run),
         scores={metric: result.score for metric, result in run.evaluations.items() if result.score is not None},
         cost_usd=details.cost_usd if details else run.api.cost_usd if run.api.requests else None,
         judge_cost_usd=run.judge.cost_usd if run.judge else None,
-        cost_known=cost_known and all(model.cost_known for model in judge.values()),
+        cost_known=(details or run.api).cost_known and (run.judge is None or run.judge.cost_known),
         turns=details.turns if details else None,
         numbers={measure: value for measure, value in values(run.evaluations).items() if measure in LISTED} or None,
         commit=run.source.commit if run.source else None,

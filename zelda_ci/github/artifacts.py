@@ -1,32 +1,35 @@
-"""Artifacts of a run, stored the way GitHub's own client stores them (protocol version 4)."""
+"""Artifacts of a run, stored the way GitHub's own client does: Twirp calls (JSON over POST), and blob storage."""
 
+import base64
+import hashlib
+import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
-from urllib.parse import urlsplit
+from typing import IO, Any, TypeVar
+from urllib.parse import quote, urlsplit
+
+import orjson
 
 from zelda_ci.errors import ArtifactError, GitHubError
-from zelda_ci.github import artifact_protocol
-from zelda_ci.github.api import no_mask, signatures
-from zelda_ci.github.archives import artifact_name, is_artifact_name, packed
-from zelda_ci.github.artifact_protocol import Backend, Twirp, TwirpReply, backend_of
-from zelda_ci.github.schemas import QUOTA_WORDS
+from zelda_ci.github.api import QUOTA_WORDS, Http, HttpRequest, signatures
+from zelda_ci.github.archives import is_artifact_name, packed
+from zelda_ci.github.schemas import Described, understand
 from zelda_ci.redact import Secret
 
-if TYPE_CHECKING:
-    # What is slow in it is paid for when something is sent.
-    from zelda_ci.github.http import Http
-
-__all__ = ["ArtifactService", "Uploaded", "artifact_name"]
-
+SERVICE = "github.actions.results.api.v1.ArtifactService"
 VERSION = 7
+CALL_SECONDS = 60.0
 ZIP, HTML = "application/zip", "text/html"
-CONFLICT = 409
-GONE = frozenset({"GITHUB_NOT_FOUND", "GITHUB_GONE"})
-REFUSED_TWICE = frozenset({400, 404, 409, 412})
+GONE, CONFLICT = 404, 409
+REFUSED_TWICE = frozenset({400, GONE, CONFLICT, 412})
+
+BLOCK_BYTES = 8 << 20
+BLOCK_SECONDS = 300.0
+# Of a block's name before base64; all names of a blob must be equally long.
+ID_LENGTH = 48
 
 
 @dataclass(frozen=True)
@@ -41,30 +44,41 @@ class Uploaded:
     """Of the archive, in bytes."""
 
 
+class _Created(Described):
+    signed_upload_url: str
+
+
+class _Finalized(Described):
+    artifact_id: int
+
+
+class _Stored(Described):
+    database_id: int
+    digest: str = ""
+
+
+class _Listed(Described):
+    artifacts: tuple[_Stored, ...] = ()
+
+
+_Answer = TypeVar("_Answer", bound=Described)
+
+
 class ArtifactService:
-    """Stores artifacts in the name of the job that runs us."""
+    """Stores artifacts in the name of the job that runs us.
 
-    def __init__(self, twirp: Twirp, http: "Http", *, longest_days: int | None, mask: Callable[[str], None]) -> None:
-        self._twirp = twirp
-        self._http = http
-        self._longest_days = longest_days
-        self._mask = mask
+    Args:
+        environ: `ACTIONS_RUNTIME_TOKEN`, `ACTIONS_RESULTS_URL`, `GITHUB_SERVER_URL`, `GITHUB_RETENTION_DAYS`.
+        http: Sends.
+        mask: Told the signatures of signed addresses, for `::add-mask::`.
 
-    @classmethod
-    def open(
-        cls, environ: Mapping[str, str], http: "Http", *, mask: Callable[[str], None] = no_mask
-    ) -> "ArtifactService":
-        """The service of this job.
+    Raises:
+        ArtifactError: `ARTIFACTS_UNAVAILABLE` on GitHub Enterprise Server and outside a job.
+    """
 
-        Args:
-            environ: `ACTIONS_RUNTIME_TOKEN`, `ACTIONS_RESULTS_URL`, `GITHUB_SERVER_URL`, `GITHUB_RETENTION_DAYS`.
-            http: Sends.
-            mask: Told the signatures of signed addresses, for `::add-mask::`.
-
-        Raises:
-            ArtifactError: `ARTIFACTS_UNAVAILABLE` on GitHub Enterprise Server and outside a job.
-        """
-        if not _is_cloud(environ.get("GITHUB_SERVER_URL") or "https://github.com"):
+    def __init__(self, environ: Mapping[str, str], http: Http, *, mask: Callable[[str], None] = lambda _: None) -> None:
+        host = (urlsplit(environ.get("GITHUB_SERVER_URL") or "https://github.com").hostname or "").lower()
+        if host != "github.com" and not host.endswith((".ghe.com", ".localhost")):
             raise ArtifactError(
                 "GitHub Enterprise Server does not offer artifacts of this kind.",
                 hint="The results stay in the workspace; a step with actions/upload-artifact@v3 can store them.",
@@ -75,12 +89,14 @@ class ArtifactService:
             message = "There is no artifact service here: ACTIONS_RUNTIME_TOKEN and ACTIONS_RESULTS_URL are not set."
             hint = "GitHub gives them to actions, not to `run` steps: use zelda-ci/zelda-ci/runner in place of one."
             raise ArtifactError(message, hint=hint, code="ARTIFACTS_UNAVAILABLE")
-        origin = f"{results.scheme}://{results.netloc}"
-        twirp = Twirp(http, origin=origin, token=Secret(token), backend=backend_of(token))
-        return cls(twirp, http, longest_days=_number(environ, "GITHUB_RETENTION_DAYS"), mask=mask)
+        self._http, self._mask = http, mask
+        self._service = f"{results.scheme}://{results.netloc}/twirp/{SERVICE}"
+        self._token, self._backend = Secret(token), _backend(token)
+        longest = environ.get("GITHUB_RETENTION_DAYS", "")
+        self._longest_days = int(longest) if longest.isascii() and longest.isdecimal() else 0
 
     def upload(self, name: str, files: Mapping[str, Path | bytes], *, retention_days: int | None) -> Uploaded:
-        """Store files under a name; one of this name that this very job stored before is replaced.
+        """Store files under a name that no other artifact of the run has.
 
         Args:
             name: Of the artifact; see `artifact_name`.
@@ -88,15 +104,16 @@ class ArtifactService:
             retention_days: How long it is kept; absent or beyond what the repository allows: as long as that.
 
         Raises:
-            ArtifactError: `ARTIFACT_QUOTA`, `ARTIFACT_EXISTS` (another job's), `ARTIFACT_NAME_INVALID`,
-                `ARTIFACT_EMPTY`, `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
+            ArtifactError: `ARTIFACT_QUOTA`, `ARTIFACT_EXISTS`, `ARTIFACT_NAME_INVALID`, `ARTIFACT_EMPTY`,
+                `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
             GitHubError: As `Http.send`.
         """
-        with _named(name), packed(files) as archive:
+        _check_name(name)
+        with packed(files) as archive:
             return self._store(name, archive, ZIP, retention_days)
 
     def upload_page(self, name: str, page: Path, *, retention_days: int | None) -> Uploaded:
-        """Store an HTML file as it is, so that a browser opens it; one of this name is replaced.
+        """Store an HTML file as it is, so that a browser opens it.
 
         Args:
             name: Of the artifact, and of the file that a reader saves: it ends in `.html`.
@@ -107,111 +124,131 @@ class ArtifactService:
             ArtifactError: As for `upload`; `ARTIFACT_FAILED` also where the file cannot be read.
             GitHubError: As `Http.send`; with status 400 where the service takes archives only.
         """
-        with _named(name), _opened(page) as content:
+        _check_name(name)
+        try:
+            content = page.open("rb")
+        except OSError as exc:
+            raise ArtifactError(f"{page.name} cannot be read: {exc.strerror or exc}.") from exc
+        with content:
             return self._store(name, content, HTML, retention_days)
 
     def _store(self, name: str, content: IO[bytes], mime_type: str, retention_days: int | None) -> Uploaded:
-        url = self._create(name, mime_type, retention_days).text("signed_upload_url")
-        for signature in signatures(url):
-            self._mask(signature)
-        stored = artifact_protocol.store_blob(self._http, url, content, mime_type)
-        number = self._finish(name, stored)
-        if number is None:
-            raise ArtifactError("GitHub's artifact service did not name the artifact.", code="ARTIFACT_REFUSED")
-        return Uploaded(number, stored.digest, stored.size)
+        request: dict[str, Any] = {"name": name, "version": VERSION, "mime_type": mime_type}
+        if retention_days is not None:
+            days = min(max(retention_days, 1), self._longest_days or retention_days)
+            request["expires_at"] = f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"
+        with _explained():
+            url = self._create(name, request)
+            for signature in signatures(url):
+                self._mask(signature)
+            digest, size = self._send(url, content, mime_type)
+            return Uploaded(self._finish(name, digest, size), digest, size)
 
-    def _finish(self, name: str, stored: artifact_protocol.StoredBlob) -> int | None:
-        request = {"name": name, "size": str(stored.size), "hash": stored.digest}
+    def _create(self, name: str, request: Mapping[str, Any]) -> str:
+        """The signed address of a new artifact."""
+        for attempt in (1, 2):
+            try:
+                return self._demand(_Created, "CreateArtifact", request).signed_upload_url
+            except GitHubError as exc:
+                if exc.status != CONFLICT:
+                    raise
+            # What is finished stays, whoever stored it. What is not is of a request of ours whose answer was lost.
+            if attempt == 2 or self._stored(name):
+                break
+            try:
+                self._call("DeleteArtifact", {"name": name})
+            except GitHubError as exc:
+                if exc.status != GONE:
+                    raise
+        raise ArtifactError(
+            f"An artifact called {name!a} already exists in this run of the workflow.",
+            hint="Give each step, each job of a matrix, and each call of a reusable workflow, a `comment-id` (or "
+            "`artifact-name`) of its own.",
+            code="ARTIFACT_EXISTS",
+            status=CONFLICT,
+        )
+
+    def _finish(self, name: str, digest: str, size: int) -> int:
         try:
-            return self._twirp.demand("FinalizeArtifact", request).number("artifact_id")
+            request = {"name": name, "size": str(size), "hash": digest}
+            return self._demand(_Finalized, "FinalizeArtifact", request).artifact_id
         except GitHubError as exc:
             # A second attempt is refused where the first was heard and its answer lost.
-            artifact = self._newest(name) if exc.status in REFUSED_TWICE else None
-            if artifact is None or artifact.text("digest") != stored.digest:
-                raise
-            return artifact.number("database_id")
+            stored = self._stored(name) if exc.status in REFUSED_TWICE else ()
+            if found := [artifact.database_id for artifact in stored if artifact.digest == digest]:
+                return max(found)
+            raise
 
-    def _create(self, name: str, mime_type: str, retention_days: int | None) -> TwirpReply:
-        request = {"name": name, "version": VERSION, "mime_type": mime_type, **self._expiry(retention_days)}
-        try:
-            return self._twirp.demand("CreateArtifact", request)
-        except GitHubError as exc:
-            if exc.status != CONFLICT:
-                raise
-        newest = self._newest(name)
-        if newest is not None and _owner(newest) != self._twirp.backend:
-            raise _taken(name)
-        # An earlier step's, or from a request of a moment ago whose answer was lost.
-        try:
-            self._twirp.call("DeleteArtifact", {"name": name})
-        except GitHubError as exc:
-            # Gone meanwhile is as good. Anything else would look like another job's artifact afterwards.
-            if exc.code not in GONE:
-                raise
-        try:
-            return self._twirp.demand("CreateArtifact", request)
-        except GitHubError as exc:
-            raise (_taken(name) if exc.status == CONFLICT else exc) from None
+    def _stored(self, name: str) -> tuple[_Stored, ...]:
+        return understand(_Listed, self._call("ListArtifacts", {"name_filter": name})).artifacts
 
-    def _newest(self, name: str) -> TwirpReply | None:
-        artifacts = self._twirp.call("ListArtifacts", {"name_filter": name}).items("artifacts")
-        return max(artifacts, key=lambda item: item.number("database_id") or 0, default=None)
+    def _demand(self, kind: type[_Answer], method: str, request: Mapping[str, Any]) -> _Answer:
+        """A reply that says `ok`: refusals come with HTTP 200, too."""
+        reply = self._call(method, request)
+        if not isinstance(reply, dict) or reply.get("ok") is not True:
+            raise ArtifactError(f"GitHub's artifact service refused {method}.", code="ARTIFACT_REFUSED")
+        return understand(kind, reply)
 
-    def _expiry(self, retention_days: int | None) -> dict[str, str]:
-        if retention_days is None:
-            return {}
-        days = min(max(retention_days, 1), self._longest_days or retention_days)
-        return {"expires_at": f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"}
+    def _call(self, method: str, request: Mapping[str, Any]) -> Any:
+        """The reply to a method; repeated like GET, because the service itself refuses to do a thing twice."""
+        return self._http.send(
+            HttpRequest(
+                "POST",
+                f"{self._service}/{method}",
+                {"Authorization": f"Bearer {self._token.reveal()}"},
+                json={**self._backend, **request},
+                timeout=CALL_SECONDS,
+                repeatable=True,
+                redirects=False,
+            )
+        ).json()
+
+    def _send(self, url: str, content: IO[bytes], mime_type: str) -> tuple[str, int]:
+        """Send a file to a signed address, whose signature is all the authorization there is; its digest and size."""
+        base, digest, size = str(uuid.uuid4()), hashlib.sha256(), 0
+        names: list[str] = []
+        while (block := content.read(BLOCK_BYTES)) or not names:
+            name = base64.b64encode((base + str(len(names)).zfill(ID_LENGTH - len(base))).encode()).decode()
+            self._put(f"{url}&comp=block&blockid={quote(name, safe='')}", block, "application/octet-stream")
+            names.append(name)
+            digest.update(block)
+            size += len(block)
+        blocks = "".join(f"<Latest>{name}</Latest>" for name in names)
+        listed = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{blocks}</BlockList>'.encode()
+        self._put(f"{url}&comp=blocklist", listed, "application/xml", {"x-ms-blob-content-type": mime_type})
+        return f"sha256:{digest.hexdigest()}", size
+
+    def _put(self, url: str, data: bytes, kind: str, more: Mapping[str, str] | None = None) -> None:
+        headers = {"Content-Type": kind, "x-ms-version": "2021-12-02", **(more or {})}
+        self._http.send(HttpRequest("PUT", url, headers, data=data, timeout=BLOCK_SECONDS, redirects=False))
+
+
+def _backend(token: str) -> dict[str, str]:
+    """What the service calls our run and our job, as every request says it; the token's signature is its business."""
+    with suppress(ValueError, AttributeError):
+        payload = f"{token}.".split(".")[1]
+        claims = orjson.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        for scope in str(claims.get("scp", "")).split(" "):
+            match scope.split(":"):
+                case ["Actions.Results", run, job] if run and job:
+                    return {"workflow_run_backend_id": run, "workflow_job_run_backend_id": job}
+    message = "The token for artifacts (ACTIONS_RUNTIME_TOKEN) is not one of GitHub's."
+    raise ArtifactError(message, code="ARTIFACTS_UNAVAILABLE")
+
+
+def _check_name(name: str) -> None:
+    if not is_artifact_name(name):
+        raise ArtifactError(f"An artifact cannot be called {name!a}.", code="ARTIFACT_NAME_INVALID")
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Refuse a name that GitHub does not take, and say what it means that it has no room."""
-    if not is_artifact_name(name):
-        raise ArtifactError(f"An artifact cannot be called {name!a}.", code="ARTIFACT_NAME_INVALID")
+def _explained() -> Iterator[None]:
+    """Say what it means that GitHub has no room."""
     try:
         yield
     except GitHubError as exc:
-        if QUOTA_WORDS in exc.detail.lower():
-            raise _quota(exc) from None
-        raise
-
-
-@contextmanager
-def _opened(page: Path) -> Iterator[IO[bytes]]:
-    try:
-        content = page.open("rb")
-    except OSError as exc:
-        raise ArtifactError(f"{page.name} cannot be read: {exc.strerror or exc}.") from exc
-    with content:
-        yield content
-
-
-def _owner(item: TwirpReply) -> Backend:
-    return Backend(item.text("workflow_run_backend_id"), item.text("workflow_job_run_backend_id"))
-
-
-def _is_cloud(server_url: str) -> bool:
-    host = (urlsplit(server_url).hostname or "").lower()
-    return host == "github.com" or host.endswith((".ghe.com", ".localhost"))
-
-
-def _number(environ: Mapping[str, str], name: str) -> int | None:
-    value = environ.get(name, "")
-    return int(value) if value.isascii() and value.isdecimal() and int(value) > 0 else None
-
-
-def _taken(name: str) -> ArtifactError:
-    return ArtifactError(
-        f"An artifact called {name!a} already exists in this run of the workflow.",
-        hint="Give each job of a matrix, and each call of a reusable workflow, a `comment-id` (or `artifact-name`) of "
-        "its own.",
-        code="ARTIFACT_EXISTS",
-        status=CONFLICT,
-    )
-
-
-def _quota(exc: GitHubError) -> ArtifactError:
-    hint = "Delete old artifacts or shorten their retention; GitHub counts anew every 6 to 12 hours."
-    message = "The storage for artifacts that this account has is used up."
-    return ArtifactError(message, hint=hint, code="ARTIFACT_QUOTA", status=exc.status, detail=exc.detail)
+        if QUOTA_WORDS not in exc.detail.lower():
+            raise
+        hint = "Delete old artifacts or shorten their retention; GitHub counts anew every 6 to 12 hours."
+        message = "The storage for artifacts that this account has is used up."
+        raise ArtifactError(message, hint=hint, code="ARTIFACT_QUOTA", status=exc.status, detail=exc.detail) from None

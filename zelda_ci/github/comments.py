@@ -2,16 +2,15 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import quote
 
-from pydantic import AwareDatetime, Field
+from pydantic import AliasChoices, AliasPath, AwareDatetime, Field
 
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
-from zelda_ci.github.schemas import Described, understand
+from zelda_ci.github.schemas import Described, User, understand
 
 # UTF-16 code units, as GitHub counts.
 MAX_BODY_LENGTH = 65_536
@@ -103,26 +102,39 @@ query($owner: String!, $name: String!, $number: Int!, $cursor: String) {
 }
 """
 
-FORBIDDEN = 403
 
+class Comment(Described):
+    """A comment, by REST or GraphQL; anybody with write access to the repository may have edited its body."""
 
-@dataclass(frozen=True)
-class Comment:
-    """A comment; anybody with write access to the repository may have edited its body."""
-
-    id: int
-    url: str
+    # `databaseId` is an Int of 32 bits, and the ids of comments have outgrown it.
+    id: int = Field(validation_alias=AliasChoices("fullDatabaseId", "id"))
+    url: str = Field(validation_alias=AliasChoices("html_url", "url"))
     body: str
-    author: str | None = None
-    """Absent where it is known to be ours, or nobody's any more."""
-    is_edited: bool = False
-    is_of_person: bool = False
-    """Whether a user wrote it, and no program."""
+    user: User | None = Field(None, validation_alias=AliasChoices("user", "author"))
+    """Absent where the account was deleted."""
 
     @property
-    def without_author(self) -> Self:
-        """As one that is known to be ours."""
-        return replace(self, author=None)
+    def author(self) -> str | None:
+        return self.user.login if self.user else None
+
+
+class ListedComment(Comment):
+    """A comment of a thread."""
+
+    minimised: bool = Field(alias="isMinimized")
+    ours: bool = Field(alias="viewerDidAuthor")
+    edited_at: AwareDatetime | None = Field(None, alias="lastEditedAt")
+
+
+def _pull(*keys: str) -> AliasPath:
+    return AliasPath("repository", "pullRequest", *keys)
+
+
+class _Page(Described):
+    head_sha: str = Field(validation_alias=_pull("headRefOid"))
+    comments: tuple[ListedComment, ...] = Field(validation_alias=_pull("comments", "nodes"))
+    more: bool = Field(validation_alias=_pull("comments", "pageInfo", "hasNextPage"))
+    end: str | None = Field(None, validation_alias=_pull("comments", "pageInfo", "endCursor"))
 
 
 @dataclass(frozen=True)
@@ -130,12 +142,12 @@ class Thread:
     """A pull request's head and its comments, the oldest first."""
 
     head_sha: str
-    comments: tuple[Comment, ...]
+    comments: tuple[ListedComment, ...]
     """Those that we wrote and nobody minimised."""
+    of_people: tuple[ListedComment, ...]
+    """Those that users wrote, and no program."""
     is_whole: bool
     """Whether there are no comments beyond those that were read."""
-    of_people: tuple[Comment, ...] = ()
-    """Those that users wrote."""
 
     def marked(self, key: str) -> list[Comment]:
         """Our comments for a key.
@@ -143,7 +155,7 @@ class Thread:
         Raises:
             GitHubError: There are none among those that were read, but not all were.
         """
-        ours = [comment for comment in self.comments if is_marked(comment.body, key)]
+        ours: list[Comment] = [comment for comment in self.comments if is_marked(comment.body, key)]
         if not ours and not self.is_whole:
             message = f"The pull request has more than {MAX_PAGES * 100} comments: whether one is ours is not known."
             raise GitHubError(message, code="GITHUB_TOO_LARGE")
@@ -156,115 +168,34 @@ def read_thread(api: Api, number: int) -> Thread:
     Raises:
         GitHubError: The thread could not be read, which must not look like one without our comment.
     """
-    pages = list(_pages(api, number))
-    nodes = [node for page in pages for node in page.nodes]
-    ours = (_comment(node).without_author for node in nodes if node.ours and not node.minimised)
-    people = (comment for comment in map(_comment, nodes) if comment.is_of_person)
-    return Thread(pages[-1].head_sha, _by_age(ours), pages[-1].next is None, _by_age(people))
-
-
-class _User(Described):
-    login: str
-    kind: str = Field("User", alias="type")
-
-
-class _Commenter(Described):
-    login: str
-    kind: str = Field(alias="__typename")
-
-
-class _Node(Described):
-    # `databaseId` is an Int of 32 bits, and the ids of comments have outgrown it.
-    id: int = Field(alias="fullDatabaseId")
-    url: str
-    body: str
-    minimised: bool = Field(alias="isMinimized")
-    ours: bool = Field(alias="viewerDidAuthor")
-    user: _Commenter | None = Field(default=None, alias="author")
-    """Absent where the account was deleted."""
-    edited_at: AwareDatetime | None = Field(default=None, alias="lastEditedAt")
-
-    @property
-    def is_edited(self) -> bool:
-        return self.edited_at is not None
-
-
-@dataclass(frozen=True)
-class _Page:
-    head_sha: str
-    nodes: tuple[_Node, ...]
-    next: str | None
-
-
-def _pages(api: Api, number: int) -> Iterator[_Page]:
     owner, _, name = api.repository.partition("/")
-    cursor = None
+    found: list[ListedComment] = []
+    head_sha, cursor = "", None
     for _ in range(MAX_PAGES):
-        page = _page(api.graphql(QUERY, owner=owner, name=name, number=number, cursor=cursor))
-        yield page
-        cursor = page.next
-        if cursor is None:
-            return
-
-
-def _page(data: Any) -> _Page:
-    match data:
-        case {
-            "repository": {
-                "pullRequest": {
-                    "headRefOid": str(head_sha),
-                    "comments": {"nodes": list(nodes), "pageInfo": {"hasNextPage": bool(more), "endCursor": end}},
-                }
-            }
-        }:
-            if more == isinstance(end, str) or not more:
-                return _Page(head_sha, tuple(understand(_Node, node) for node in nodes), end if more else None)
+        page = understand(_Page, api.graphql(QUERY, owner=owner, name=name, number=number, cursor=cursor))
+        head_sha, cursor = page.head_sha, page.end if page.more else None
+        found += page.comments
+        if page.more and cursor is None:
             raise GitHubError("An answer of GitHub does not say how it goes on.", code="GITHUB_REFUSED")
-        case _:
-            raise GitHubError("An answer of GitHub describes no pull request.", code="GITHUB_REFUSED")
-
-
-class _IssueComment(Described):
-    id: int
-    url: str = Field(alias="html_url")
-    body: str = ""
-    user: _User | None = None
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
-
-    @property
-    def is_edited(self) -> bool:
-        # To the second: whoever needs more compares texts.
-        return self.updated_at != self.created_at
+        if cursor is None:
+            break
+    found.sort(key=lambda comment: comment.id)
+    ours = tuple(comment for comment in found if comment.ours and not comment.minimised)
+    people = tuple(comment for comment in found if comment.user and comment.user.kind == "User")
+    return Thread(head_sha, ours, people, cursor is None)
 
 
 def comment_in(answer: Any) -> Comment:
     """The comment that an answer of the REST API describes."""
-    return _comment(understand(_IssueComment, answer))
-
-
-def _comment(source: _Node | _IssueComment) -> Comment:
-    user = source.user
-    return Comment(
-        id=source.id,
-        url=source.url,
-        body=source.body,
-        author=user.login if user else None,
-        is_edited=source.is_edited,
-        is_of_person=user is not None and user.kind == "User",
-    )
-
-
-def _by_age(comments: Iterable[Comment]) -> tuple[Comment, ...]:
-    return tuple(sorted(comments, key=lambda comment: comment.id))
+    return understand(Comment, answer)
 
 
 def own_login(api: Api) -> str:
     """A workflow's token may not ask who it is, and is refused; any other failure says nothing."""
     try:
-        return understand(_User, api.get("/user")).login
+        return understand(User, api.get("/user")).login
     except GitHubError as error:
-        if error.status != FORBIDDEN or error.code != "GITHUB_NOT_PERMITTED":
+        if error.status != 403 or error.code != "GITHUB_NOT_PERMITTED":
             raise
         return ACTIONS_BOT
 
@@ -283,10 +214,6 @@ def read_comment(api: Api, comment_id: int) -> Comment | None:
         return None
 
 
-class _Permission(Described):
-    permission: str
-
-
 def permission_of(api: Api, login: str) -> str:
     """What somebody may do in the repository: `admin`, `write`, `read` or `none`; `maintain` counts as `write`.
 
@@ -294,12 +221,15 @@ def permission_of(api: Api, login: str) -> str:
         GitHubError: GitHub did not tell.
     """
     try:
-        told = api.get(f"collaborators/{quote(login, safe='')}/permission")
+        return understand(_Permission, api.get(f"collaborators/{quote(login, safe='')}/permission")).permission
     except GitHubError as error:
         if error.code != "GITHUB_NOT_FOUND":
             raise
         return "none"
-    return understand(_Permission, told).permission
+
+
+class _Permission(Described):
+    permission: str
 
 
 def react(api: Api, comment_id: int, reaction: str) -> None:

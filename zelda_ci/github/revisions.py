@@ -1,51 +1,17 @@
 """Commits, and the pull request that a run belongs to."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from pydantic import Field
-
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
-from zelda_ci.github.schemas import (
-    BranchHead,
-    Commit,
-    CommitComparison,
-    Described,
-    GitHubRepository,
-    PullRequest,
-    WorkflowRun,
-    understand,
-)
+from zelda_ci.github.schemas import Described, GitHubRepository, PullRequest, WorkflowRun, understand
 
-_PARENT = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})")
-
-
-class _Named(Described):
-    number: int
-    base: BranchHead
-
-
-class _Owner(Described):
-    login: str
-
-
-class _HeadRepository(GitHubRepository):
-    owner: _Owner
-
-
-class _TriggeringRun(Described):
-    head_sha: str
-    head_branch: str | None = None
-    head_repository: _HeadRepository | None = None
-    pull_requests: tuple[_Named | None, ...] | None = None
-
-
-class _WorkflowRunEvent(Described):
-    repository: GitHubRepository
-    run: _TriggeringRun = Field(alias="workflow_run")
+# Of 100 commits each.
+PAGES_OF_ANCESTORS = 3
+# What a workflow that tests pull requests is triggered by.
+EVENTS = frozenset({"pull_request", "pull_request_target"})
 
 
 def of_workflow_run(api: Api, event: Mapping[str, Any], hinted: int | None) -> int | None:
@@ -63,94 +29,64 @@ def of_workflow_run(api: Api, event: Mapping[str, Any], hinted: int | None) -> i
     Raises:
         GitHubError: GitHub did not tell, or the payload is of another event.
     """
-    triggering = understand(_WorkflowRunEvent, event)
-    for source in (_named, _of_branch, _of_commit):
-        fitting = {pull_request.number for pull_request in source(api, triggering) if _fits(pull_request, triggering)}
+    own = understand(GitHubRepository, event.get("repository")).id
+    run = understand(WorkflowRun, event.get("workflow_run"))
+    # The payload does not tell whether they are open, and may name some of other repositories.
+    named = [each.number for each in run.pull_requests or () if each and _id(each.base.repo) == own]
+    owner = run.head_repository.owner if run.head_repository else None
+    sources: tuple[Callable[[], Iterable[Any]], ...] = (
+        lambda: (api.get(f"pulls/{number}") for number in named),
+        lambda: (
+            api.pages("pulls", limit=1, state="open", head=f"{owner.login}:{run.head_branch}")
+            if owner and run.head_branch
+            else ()
+        ),
+        lambda: api.pages(f"commits/{run.head_sha}/pulls", limit=1),
+    )
+    # A deleted fork is no repository on either side.
+    wanted = ("open", run.head_sha, _id(run.head_repository), own)
+    for source in sources:
+        pulls = [understand(PullRequest, each) for each in source()]
+        fitting = {
+            each.number
+            for each in pulls
+            if (each.state, each.head.sha, _id(each.head.repo), _id(each.base.repo)) == wanted
+        }
         if fitting:
-            return _only(fitting, hinted)
+            return hinted if hinted in fitting else _only(fitting)
     return None
 
 
 def of_commit(api: Api, sha: str) -> int | None:
     """The open pull request whose head a commit of this repository is; None where there are several or none."""
-    listed = _understood(api.pages(f"commits/{sha}/pulls", limit=1))
-    matching = (pull for pull in listed if pull.state == "open" and pull.head.sha == sha)
-    return _only({pull.number for pull in matching}, None)
-
-
-def merge_parents(commit_object: bytes) -> tuple[str, ...]:
-    """The parents of a commit, from what `git cat-file commit` prints: of a pull request's merge commit, base and head.
-
-    In a clone of depth 1 this is the only way to them: for git, the commit has no parents there.
-    """
-    header, _, _ = commit_object.partition(b"\n\n")
-    parents = (_PARENT.fullmatch(line) for line in header.split(b"\n"))
-    return tuple(parent[1].decode() for parent in parents if parent)
-
-
-def tree_in(commit_object: bytes) -> str | None:
-    """The tree of a commit, from what `git cat-file commit` prints."""
-    first, _, _ = commit_object.partition(b"\n")
-    kind, _, name = first.partition(b" ")
-    return name.decode("ascii", "replace") if kind == b"tree" else None
-
-
-class _TreeName(Described):
-    sha: str
-
-
-class _GitCommit(Described):
-    tree: _TreeName
-
-
-def tree_of(api: Api, commit: str) -> str:
-    """The tree of a commit that GitHub knows."""
-    return understand(_GitCommit, api.get(f"git/commits/{commit}")).tree.sha
-
-
-def _named(api: Api, triggering: _WorkflowRunEvent) -> Iterator[PullRequest]:
-    """The payload does not tell whether they are open, and may name some of other repositories."""
-    for named in triggering.run.pull_requests or ():
-        if named and _id(named.base.repo) == triggering.repository.id:
-            yield understand(PullRequest, api.get(f"pulls/{named.number}"))
-
-
-def _of_branch(api: Api, triggering: _WorkflowRunEvent) -> Iterator[PullRequest]:
-    repository, branch = triggering.run.head_repository, triggering.run.head_branch
-    if repository and branch:
-        yield from _understood(api.pages("pulls", limit=1, state="open", head=f"{repository.owner.login}:{branch}"))
-
-
-def _of_commit(api: Api, triggering: _WorkflowRunEvent) -> Iterator[PullRequest]:
-    yield from _understood(api.pages(f"commits/{triggering.run.head_sha}/pulls", limit=1))
-
-
-def _understood(listed: Iterable[Any]) -> Iterator[PullRequest]:
-    return (understand(PullRequest, item) for item in listed)
-
-
-def _fits(pull_request: PullRequest, triggering: _WorkflowRunEvent) -> bool:
-    """A deleted fork is no repository on either side."""
-    return (
-        pull_request.state == "open"
-        and pull_request.head.sha == triggering.run.head_sha
-        and _id(pull_request.head.repo) == _id(triggering.run.head_repository)
-        and _id(pull_request.base.repo) == triggering.repository.id
-    )
+    pulls = (understand(PullRequest, each) for each in api.pages(f"commits/{sha}/pulls", limit=1))
+    return _only({pull.number for pull in pulls if pull.state == "open" and pull.head.sha == sha})
 
 
 def _id(repository: GitHubRepository | None) -> int | None:
     return repository.id if repository else None
 
 
-def _only(numbers: set[int], hinted: int | None) -> int | None:
-    if hinted in numbers:
-        return hinted
+def _only(numbers: set[int]) -> int | None:
     return numbers.pop() if len(numbers) == 1 else None
 
 
-# Of 100 commits each.
-PAGES_OF_ANCESTORS = 3
+class _Commit(Described):
+    sha: str
+
+
+class _Comparison(Described):
+    behind_by: int
+    merge_base_commit: _Commit
+
+
+class _GitCommit(Described):
+    tree: _Commit
+
+
+def tree_of(api: Api, commit: str) -> str:
+    """The tree of a commit that GitHub knows."""
+    return understand(_GitCommit, api.get(f"git/commits/{commit}")).tree.sha
 
 
 def ancestors(api: Api, start: str) -> Iterator[str]:
@@ -160,7 +96,7 @@ def ancestors(api: Api, start: str) -> Iterator[str]:
     """
     try:
         for commit in api.pages("commits", limit=PAGES_OF_ANCESTORS, sha=start):
-            yield understand(Commit, commit).sha
+            yield understand(_Commit, commit).sha
     except GitHubError as error:
         if error.code != "GITHUB_NOT_FOUND":
             raise
@@ -180,10 +116,10 @@ def merge_base(api: Api, base: str, head: str) -> str:
     return _compare(api, base, head).merge_base_commit.sha
 
 
-def _compare(api: Api, base: str, head: str) -> CommitComparison:
+def _compare(api: Api, base: str, head: str) -> _Comparison:
     path = f"compare/{quote(base, safe='')}...{quote(head, safe='')}"
     # The changed files come with the first page whatever its size; commits need not.
-    return understand(CommitComparison, api.get(path, per_page=1))
+    return understand(_Comparison, api.get(path, per_page=1))
 
 
 def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRun | None:
@@ -198,11 +134,10 @@ def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRu
         GitHubError: `GITHUB_NOT_FOUND` where there is no such workflow, or what else hindered.
     """
     path = f"actions/workflows/{quote(workflow, safe='')}/runs"
-    sha = pull_request.head.sha
-    listed = api.pages(path, key="workflow_runs", limit=1, event="pull_request", head_sha=sha)
+    listed = api.pages(path, key="workflow_runs", limit=1, head_sha=pull_request.head.sha)
     runs = (understand(WorkflowRun, each) for each in listed)
     # Another repository may have a pull request with the very same head.
-    own = (run for run in runs if _id(run.head_repository) == _id(pull_request.head.repo))
+    own = (run for run in runs if run.event in EVENTS and _id(run.head_repository) == _id(pull_request.head.repo))
     return max(own, key=lambda run: run.id, default=None)
 
 

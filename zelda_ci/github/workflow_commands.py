@@ -8,9 +8,8 @@ import unicodedata
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import BinaryIO, Literal, NamedTuple, TextIO
 
 from zelda_ci.files import untrusted
 from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
@@ -26,10 +25,11 @@ MAX_MESSAGE_LENGTH = 4000
 # The runner compares as people read: what cannot be seen may stand between two signs of a command.
 _DOUBLE_COLON = re.compile(r":(?=[^ -~]*:)")
 _BRACKET = re.compile(r"#([^ -~]*)#([^ -~]*)\[")
+# Categories of characters of which only a blank, or nothing, is printed.
+SHOWN = {"Cc": " ", "Zl": " ", "Zp": " ", "Cf": "", "Cs": "", "Cn": ""}
 
 
-@dataclass(frozen=True)
-class Annotation:
+class Annotation(NamedTuple):
     """A remark on a file; `file` is relative to the workspace."""
 
     level: Severity
@@ -41,10 +41,15 @@ class Annotation:
 
 def command(name: str, message: str = "", **properties: object) -> str:
     """One command in one line; properties without a value are left out."""
-    arguments = ",".join(
-        f"{key}={_property(str(value))}" for key, value in properties.items() if value not in {None, ""}
-    )
+    escaped = {
+        key: _data(str(value)).replace(":", "%3A").replace(",", "%2C") for key, value in properties.items() if value
+    }
+    arguments = ",".join(f"{key}={value}" for key, value in escaped.items())
     return f"::{name}{' ' + arguments if arguments else ''}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def neutralise(line: str) -> str:
@@ -52,25 +57,10 @@ def neutralise(line: str) -> str:
 
     What cannot be seen is taken out first, since the runner may ignore it; line breaks of any kind become blanks.
     """
-    visible = "".join(_shown(char) for char in line)
+    visible = "".join(
+        char if char == "\t" or " " <= char <= "~" else SHOWN.get(unicodedata.category(char), char) for char in line
+    )
     return _BRACKET.sub(r"# \1#\2[", _DOUBLE_COLON.sub(": ", visible))
-
-
-def _shown(char: str) -> str:
-    if char == "\t" or (char.isascii() and char.isprintable()):
-        return char
-    category = unicodedata.category(char)
-    if category in {"Cc", "Zl", "Zp"}:
-        return " "
-    return "" if category in {"Cf", "Cs", "Cn"} else char
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 class Neutral(io.TextIOBase):
@@ -132,15 +122,10 @@ class Log:
             if len(value.strip()) >= MIN_SECRET_LENGTH:
                 self._command("add-mask", value)
 
-    def report(self, severity: Severity, message: str, title: str = "") -> None:
-        """A remark that the run's page shows, too."""
-        self.annotate(Annotation(severity, message, title))
-
-    def annotate(self, remark: Annotation) -> None:
-        """A remark on a file."""
-        message = remark.message[:MAX_MESSAGE_LENGTH]
-        place = {"file": remark.file, "line": remark.line if remark.file else None}
-        self._command(remark.level, message, title=remark.title, **place)
+    def report(self, level: Severity, message: str, title: str = "", file: str = "", line: int | None = None) -> None:
+        """A remark that the run's page shows, too; one on a file also beside its line."""
+        place = {"file": file, "line": line if file else None}
+        self._command(level, message[:MAX_MESSAGE_LENGTH], title=title, **place)
 
     @contextmanager
     def group(self, title: str) -> Iterator[None]:
@@ -181,73 +166,49 @@ MAX_SUMMARY_BYTES = 1_000_000
 CUT = "\n\n(The rest did not fit; the results of this run have everything.)\n"
 
 
-class OutputFile:
-    """GITHUB_OUTPUT: values in here documents whose end nobody can guess."""
+def write_output(path: Path | None, name: str, value: str) -> None:
+    """Add an output to GITHUB_OUTPUT, as a here document whose end nobody can guess; outside a workflow, nothing.
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-
-    def write(self, name: str, value: str) -> None:
-        """Hand over one output. Without a file, as outside a workflow, nothing happens.
-
-        Raises:
-            ValueError: The name is none.
-        """
-        end = f"ghadelimiter_{uuid.uuid4()}"
-        clean = value.replace("\r\n", "\n")
-        if not name or set(name) & set("=\r\n") or "<<" in name or end in clean:
-            raise ValueError(f"{name!r} is no name of an output")
-        _append(self._path, f"{name}<<{end}\n{clean}\n{end}\n".encode("utf-8", "replace"))
+    Raises:
+        ValueError: The name is none.
+    """
+    end = f"ghadelimiter_{uuid.uuid4()}"
+    clean = value.replace("\r\n", "\n")
+    if not name or set(name) & set("=\r\n") or "<<" in name or end in clean:
+        raise ValueError(f"{name!r} is no name of an output")
+    if path is not None:
+        with _opened(path, os.O_APPEND | os.O_CREAT) as file:
+            file.write(f"{name}<<{end}\n{clean}\n{end}\n".encode("utf-8", "replace"))
 
 
-class StepSummary:
-    """GITHUB_STEP_SUMMARY: Markdown on the run's page."""
+def write_summary(path: Path | None, markdown: str, *, anew: bool = False, limit: int = MAX_SUMMARY_BYTES) -> None:
+    """Add Markdown to GITHUB_STEP_SUMMARY, cut between two lines where it is too much: that would be taken as nothing.
 
-    def __init__(self, path: Path | None, limit: int = MAX_SUMMARY_BYTES) -> None:
-        self._path, self._limit = path, limit
-
-    def write(self, markdown: str) -> None:
-        """Add Markdown; what would not fit is cut between two lines, since too much would be taken as nothing."""
-        _append(self._path, _fitting(markdown, self._limit - _size(self._path)))
-
-    def replace(self, markdown: str) -> None:
-        """Write Markdown in the place of what is there; at no time is there nothing."""
-        if self._path is None:
-            return
-        descriptor = untrusted.open_regular(self._path, os.O_WRONLY | os.O_CREAT, 0o644)
-        with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor
-            file.write(_fitting(markdown, self._limit))
+    Args:
+        path: The file; outside a workflow there is none, and nothing happens.
+        markdown: What the run's page shows.
+        anew: Whether it takes the place of what is there; at no time is there nothing.
+        limit: Most bytes that the file may have.
+    """
+    if path is None:
+        return
+    with _opened(path, os.O_CREAT | (0 if anew else os.O_APPEND)) as file:
+        room = limit - (0 if anew else os.fstat(file.fileno()).st_size)
+        data = (markdown.rstrip("\n") + "\n").encode("utf-8", "replace")
+        if len(data) > room:
+            start = data[: max(0, room - len(CUT.encode()))].rpartition(b"\n")[0]
+            data = start + CUT.encode() if start else b""
+        file.write(data)
+        if anew:
             file.truncate()
 
 
 def empty(paths: Iterable[Path]) -> None:
     """Forget what others wrote for the runner in this step's name: a session may have found the files."""
     for path in paths:
-        with suppress(OSError):
-            handle = untrusted.open_regular(path, os.O_WRONLY)
-            try:
-                os.ftruncate(handle, 0)
-            finally:
-                os.close(handle)
+        with suppress(OSError), _opened(path, 0) as file:
+            file.truncate(0)
 
 
-def _fitting(markdown: str, room: int) -> bytes:
-    data = (markdown.rstrip("\n") + "\n").encode("utf-8", "replace")
-    if len(data) <= room:
-        return data
-    start = data[: max(0, room - len(CUT.encode()))].rpartition(b"\n")[0]
-    return start + CUT.encode() if start else b""
-
-
-def _append(path: Path | None, data: bytes) -> None:
-    if path is None:
-        return
-    descriptor = untrusted.open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor
-        file.write(data)
-
-
-def _size(path: Path | None) -> int:
-    with suppress(OSError):
-        return path.stat().st_size if path else 0
-    return 0
+def _opened(path: Path, flags: int) -> BinaryIO:
+    return open(untrusted.open_regular(path, os.O_WRONLY | flags, 0o644), "wb")  # noqa: PTH123  # a descriptor

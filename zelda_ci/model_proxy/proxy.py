@@ -11,7 +11,7 @@ from zelda_ci.errors import ProxyError
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.model_proxy.cassettes.cassette import cassette_file, load
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
-from zelda_ci.model_proxy.cassettes.record import RecordingSource
+from zelda_ci.model_proxy.cassettes.record import recording
 from zelda_ci.model_proxy.cassettes.replay import ReplaySource
 from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.meter import Meter
@@ -140,12 +140,12 @@ class ModelProxy:
             case LiveMode():
                 yield self._started()
             case RecordMode(_, folder):
-                with self._reserved(cassette_file(folder, label)) as file:
-                    recording = RecordingSource(
-                        self._started(), file, label, placeholders, self._redact, self._limits.recording_bytes
-                    )
-                    yield recording
-                    recording.finish()
+                file, most = cassette_file(folder, label), self._limits.recording_bytes
+                with (
+                    self._reserved(file),
+                    recording(self._started(), file, label, placeholders, self._redact, most) as source,
+                ):
+                    yield source
 
     def _started(self) -> AnswerSource:
         if self._live is None:
@@ -153,11 +153,11 @@ class ModelProxy:
         return self._live
 
     @contextmanager
-    def _reserved(self, file: Path) -> Iterator[Path]:
+    def _reserved(self, file: Path) -> Iterator[None]:
         if file in self._recording:
             raise ProxyError(f"two runs would be recorded to {file}", hint="Give the suites different names.")
         self._recording.add(file)
         try:
-            yield file
+            yield
         finally:
             self._recording.discard(file)

@@ -2,31 +2,35 @@
 
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from zelda_ci.domain.fingerprint import Steers
-from zelda_ci.domain.kinds import SKILL_FILE, may_steer
-from zelda_ci.execution.manifest.documents import parse
+from zelda_ci.domain.kinds import may_steer
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
-from zelda_ci.pipeline.digests import digest
-from zelda_ci.pipeline.reach import RECIPES, Graph
+from zelda_ci.pipeline.digests import TreeDigests, digest
+from zelda_ci.pipeline.reach import RECIPES, Graph, described
 from zelda_ci.pipeline.repository_files import RepositoryFiles
-from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, Reach, how_it_steers
+from zelda_ci.redact import Redactor
+from zelda_ci.selection.effects import (
+    ChangeSet,
+    FileChange,
+    FileText,
+    ProjectFiles,
+    Reach,
+    first_difference,
+    how_it_steers,
+)
 from zelda_ci.workspace.git import Git
-from zelda_ci.workspace.store import TreeFile
+from zelda_ci.workspace.history import read_objects, sizes
+from zelda_ci.workspace.store import TestedFiles, TreeFile, tree_files
 
 LINK, SUBMODULE = "120000", "160000"
 # A repository of skills may have thousands; what all of them lead to is no longer looked for then.
 MAX_FILES = 20_000
+# What files that steer lead to, all together: the nearest are looked into.
+MAX_LOOKED_INTO = 2_000
 MAX_BYTES = 64_000_000
-
-
-class Blob(NamedTuple):
-    """A file of a tree, by git's names for mode and content."""
-
-    mode: str
-    name: str
 
 
 async def read_changes(git: Git, before: str, after: str, folder: str, dirty: Iterable[str] = ()) -> ChangeSet:
@@ -41,59 +45,51 @@ async def read_changes(git: Git, before: str, after: str, folder: str, dirty: It
     """
     listing = await git.attempt("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
     tree = await git.attempt("ls-tree", "-r", "-z", "--full-tree", after)
-    if listing.exit_code or listing.truncated or tree.exit_code or tree.truncated:
-        return unknown(f"what changed since {before[:7]} could not be read")
-    raw, files = list(_changes(listing.stdout)), dict(_files(tree.stdout))
-    wanted = {blob for path, *sides in raw if may_steer(path) for blob in sides if blob and _is_file(blob)}
-    texts = await _texts(git, wanted)
-    changes = [
-        FileChange(path, _side(path, before, texts), _side(path, after, texts), _first_line(before, after, texts))
-        for path, before, after in raw
-    ]
+    if any(it.exit_code or it.truncated for it in (listing, tree)):
+        return ChangeSet(problem=f"what changed since {before[:7]} could not be read")
+    raw, texts = list(_changes(listing.stdout)), _Texts(git)
+    await texts.load(it for path, *sides in raw if may_steer(path) for it in sides if it and _has_text(it))
+    changes = []
+    for path, old, new in raw:
+        was, now = [texts.of(side) if side else "" for side in (old, new)]
+        line = (
+            None if new is None or was is None or now is None else first_difference(was.splitlines(), now.splitlines())
+        )
+        changes.append(FileChange(path, _side(path, old, texts), _side(path, new, texts), line))
     changes += [FileChange(path, FileText(kind="other"), FileText(kind="other")) for path in dict.fromkeys(dirty)]
     if not changes:
         return ChangeSet()
+    # What is gone was drawn in by those who still name it.
+    gone = [path for path, _, new in raw if new is None]
     try:
-        # What is gone was drawn in by those who still name it.
-        gone = {path: before for path, before, after in raw if before and after is None}
-        return ChangeSet(tuple(changes), *await reach(git, files, folder, gone))
+        files = {printable(file.path): file for file in tree_files(tree.stdout)}
+        return ChangeSet(tuple(changes), *await _reach(texts, files, folder, gone))
     except _UnreadableSteeringError as problem:
-        return unknown(str(problem))
+        return ChangeSet(problem=str(problem))
 
 
-async def steering_files(git: Git, files: Iterable[TreeFile], folder: str) -> dict[str, Steers] | None:
-    """Of the files of one tree those that steer, and how, by path; nothing where not all of it is known.
-
-    Args:
-        git: In a repository that has their contents.
-        files: All of them.
-        folder: The project's, from the top of the tree.
-    """
-    blobs = {printable(file.path): Blob(file.mode, file.content) for file in files}
-    try:
-        known = ChangeSet((), *await reach(git, blobs, folder, {}))
-    except _UnreadableSteeringError:
-        return None
-    texts = await _texts(git, {blob for path, blob in blobs.items() if may_steer(path) and _is_file(blob)})
-    project = ProjectFiles(folder, config="", test_dir="")
-    found: dict[str, Steers] = {}
-    for file in files:
-        path = printable(file.path)
-        text = _side(path, blobs[path], texts)
-        if text and (how := how_it_steers(path, text, known, project)):
-            found[file.path] = how
-    return found
-
-
-async def line_digests(git: Git, files: Iterable[TreeFile]) -> dict[str, list[str]]:
-    """Of each file a digest of every line, by path; of what is no text one of the whole."""
-    blobs = {printable(file.path): Blob(file.mode, file.content) for file in files}
-    texts = await _texts(git, (blob for blob in blobs.values() if _is_file(blob)))
-    found = {path: _decoded(texts.get(blob.name)) for path, blob in blobs.items()}
-    return {
-        path: [blob.name] if (text := found[path]) is None else [digest(line)[:8] for line in text.splitlines()]
-        for path, blob in blobs.items()
-    }
+async def read_tree(tested: TestedFiles, imported: Collection[str], redact: Redactor) -> TreeDigests:
+    """What a session finds, in digests; `imported` are files that CLAUDE.md files import, committed or not."""
+    known, texts, project = (
+        {printable(it.path): it for it in tested.files},
+        _Texts(tested.git),
+        ProjectFiles(tested.folder),
+    )
+    steers: dict[str, Steers] | None = None
+    with suppress(_UnreadableSteeringError):
+        reached = ChangeSet((), *await _reach(texts, known, tested.folder))
+        steers = {file.path: "drawn" for file in tested.files if file.path in imported}
+        for path, file in known.items():
+            if (side := _side(path, file, texts)) and (how := how_it_steers(path, side, reached, project)):
+                steers[file.path] = how
+    steering = [file for file in tested.files if file.path in (steers or ())]
+    await texts.load(filter(_has_text, steering))
+    lines: dict[str, list[str]] = {}
+    for file in steering:
+        text = texts.of(file)
+        digests = [file.content] if text is None else [digest(line)[:8] for line in text.splitlines()]
+        lines[redact(printable(file.path))] = digests
+    return TreeDigests(tested.files, steers, folder=tested.folder, whole=tested.whole, lines=lines)
 
 
 def printable(path: str) -> str:
@@ -101,138 +97,87 @@ def printable(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def unknown(problem: str) -> ChangeSet:
-    """Changes of which not all are known."""
-    return ChangeSet(problem=problem)
-
-
 class _UnreadableSteeringError(Exception):
     """Nobody knows what the files that steer draw in; the message follows "since"."""
 
 
-async def reach(
-    git: Git, files: Mapping[str, Blob], folder: str, gone: Mapping[str, Blob]
+async def _reach(
+    texts: "_Texts", files: Mapping[str, TreeFile], folder: str, gone: Iterable[str] = ()
 ) -> tuple[Mapping[str, str], Mapping[str, Reach]]:
     """What files that steer lead to, or would if it were not gone: for all suites, and for some."""
-    known = {**gone, **files}
-    targets = await _texts(git, (blob for blob in files.values() if blob.mode == LINK))
-    links = {
-        path: targets.get(it.name, b"").decode("utf-8", "replace") for path, it in files.items() if it.mode == LINK
-    }
-    runners = {path: blob for path, blob in files.items() if posixpath.basename(path) in RECIPES}
-    texts = await _texts(git, runners.values())
-    graph = Graph(
-        RepositoryFiles({path: blob.mode for path, blob in known.items()}, links, folder),
-        ProjectFiles(folder, config="", test_dir=""),
-        {path: _decoded(texts.get(blob.name)) or "" for path, blob in runners.items()},
-    )
-    waiting = {(path, True) for path, blob in files.items() if graph.steers(path) and _is_file(blob)}
-    seen = set[tuple[str, bool]]()
+    links = [path for path, file in files.items() if file.mode == LINK]
+    runners = [path for path in files if posixpath.basename(path) in RECIPES]
+    await texts.load(files[path] for path in (*links, *runners))
+    targets, recipes = [{path: texts.of(files[path]) or "" for path in paths} for paths in (links, runners)]
+    graph = Graph(RepositoryFiles(dict.fromkeys((*gone, *files)), targets, folder), recipes)
+    seen, steering = set[str](), {path for path in files if graph.steers(path) and _has_text(files[path])}
+    waiting, is_felt = steering, True
     while waiting:
         seen |= waiting
         if len(seen) > MAX_FILES:
             raise _UnreadableSteeringError(f"more than {MAX_FILES:,} files steer, or are named by those that do")
-        texts |= await _texts(git, {files[path] for path, _ in waiting if files[path].name not in texts})
-        found = {path: _decoded(texts.get(files[path].name)) for path, _ in waiting}
-        if lost := [path for path, it in found.items() if it is None and graph.steers(path) and _is_text(path)]:
-            raise _UnreadableSteeringError(f"{min(lost)} could not be read")
-        further: set[tuple[str, bool]] = set()
-        for path, is_felt in sorted(waiting):
-            if text := found[path]:
-                described = _described(path, text) if path.endswith(".md") and graph.steers(path) else FileText()
-                further |= set(graph.look_into(path, text, described, is_felt=is_felt))
-        wanted = {it for it in further if it[0] in files and graph.tree.is_file(it[0])}
-        waiting = {(path, is_felt) for path, is_felt in wanted if not {(path, is_felt), (path, True)} & seen}
-        waiting -= {(path, False) for path, is_felt in waiting if is_felt}
-    felt = graph.felt()
-    return felt, graph.reached(felt)
+        await texts.load(files[path] for path in waiting)
+        found = {path: texts.of(files[path]) for path in sorted(waiting)}
+        if lost := [
+            path for path, it in found.items() if it is None and path in steering and path.endswith((".md", ".json"))
+        ]:
+            raise _UnreadableSteeringError(f"{lost[0]} could not be read")
+        for path, text in found.items():
+            if text:
+                graph.look_into(path, text, is_felt=is_felt)
+        followed = {place for path in found if is_felt for place in graph.followed(path)} - seen
+        room = max(0, MAX_LOOKED_INTO + len(steering) - len(seen))
+        waiting = {*sorted(place for place in followed if place in files and graph.tree.is_file(place))[:room]}
+        if not waiting:
+            # First all that is felt; then what is merely named, for who reads that.
+            named, is_felt = {place for path in seen for place in graph.named(path)} - seen, False
+            waiting = {place for place in named if place in files and graph.tree.is_file(place)}
+    return graph.found()
 
 
-def _is_text(path: str) -> bool:
-    return path.endswith((".md", ".json"))
+def _has_text(file: TreeFile) -> bool:
+    return file.mode not in (LINK, SUBMODULE)
 
 
-def _changes(listing: bytes) -> Iterator[tuple[str, Blob | None, Blob | None]]:
+def _changes(listing: bytes) -> Iterator[tuple[str, TreeFile | None, TreeFile | None]]:
     """Path and both sides of each entry of `git diff-tree --raw -z`."""
     fields = listing.split(b"\0")
-    for about, path in zip(fields[::2], fields[1::2], strict=False):
-        old_mode, mode, old, new, _ = about.decode("ascii", "replace").lstrip(":").split(" ")
-        sides = (Blob(m, name) if m != "000000" else None for m, name in ((old_mode, old), (mode, new)))
-        yield path.decode("utf-8", "backslashreplace"), *sides  # type: ignore[misc]
+    for about, name in zip(fields[::2], fields[1::2], strict=False):
+        mode, new_mode, content, new, _ = about.decode().lstrip(":").split(" ")
+        before, after = [TreeFile(os.fsdecode(name), *it) for it in ((mode, content), (new_mode, new))]
+        sides = [side if set(side.mode) != {"0"} else None for side in (before, after)]
+        yield printable(before.path), sides[0], sides[1]
 
 
-def _files(listing: bytes) -> Iterator[tuple[str, Blob]]:
-    for entry in listing.split(b"\0"):
-        about, _, path = entry.partition(b"\t")
-        if path:
-            mode, _, name = about.decode("ascii", "replace").split(" ")[:3]
-            yield path.decode("utf-8", "backslashreplace"), Blob(mode, name)
-
-
-def _is_file(blob: Blob) -> bool:
-    return blob.mode not in (LINK, SUBMODULE)
-
-
-def _side(path: str, blob: Blob | None, texts: Mapping[str, bytes]) -> FileText | None:
-    if blob is None:
+def _side(path: str, file: TreeFile | None, texts: "_Texts") -> FileText | None:
+    if file is None:
         return None
-    if not _is_file(blob):
-        return FileText(kind="link" if blob.mode == LINK else "submodule")
-    text = _decoded(texts.get(blob.name)) if may_steer(path) else ""
-    if text is None:
-        return FileText(kind="other")
-    return _described(path, text) if path.endswith(".md") else FileText()
+    if not _has_text(file):
+        return FileText(kind="link" if file.mode == LINK else "submodule")
+    text = texts.of(file) if may_steer(path) else ""
+    return FileText(kind="other") if text is None else described(path, text)
 
 
-def _first_line(before: Blob | None, after: Blob | None, texts: Mapping[str, bytes]) -> int | None:
-    """Where a reader finds the change; nothing where a side's text is not known."""
-    old, new = ((_decoded(texts.get(side.name)) if side else "") for side in (before, after))
-    if after is None or old is None or new is None:
-        return None
-    lines = new.splitlines()
-    pairs = zip(old.splitlines(), lines, strict=False)
-    same = next((number for number, (was, now) in enumerate(pairs) if was != now), min(old.count("\n"), len(lines)))
-    return max(1, min(same + 1, len(lines)))
+class _Texts:
+    """The texts of files as the scan reads them, whatever ends their lines; without what it would not read."""
 
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._known: dict[str, str | None] = {}
 
-def _described(path: str, text: str) -> FileText:
-    document = parse(text)
-    head = text[: len(text) - len(document.body)]
-    # Of skills and commands without a description, Claude Code shows the first line of the text.
-    if not document.text("description") and (path.endswith(SKILL_FILE) or "/commands/" in path):
-        head += f"\0{document.first_line}"
-    return FileText(head, document.paths)
+    def of(self, file: TreeFile) -> str | None:
+        return self._known.get(file.content)
 
-
-def _decoded(data: bytes | None) -> str | None:
-    """As the scan reads files, whatever ends their lines; nothing where it would not."""
-    if data is None or len(data) > MAX_FILE_BYTES or b"\0" in data:
-        return None
-    return data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-
-
-async def _texts(git: Git, blobs: Iterable[Blob]) -> dict[str, bytes]:
-    """The contents of blobs that are there and not too large."""
-    names = dict.fromkeys(blob.name for blob in blobs)
-    if not names:
-        return {}
-    sizes = await git.attempt("cat-file", "--batch-check", stdin="".join(f"{name}\n" for name in names).encode())
-    wanted, total = [], 0
-    for line in sizes.stdout.decode("ascii", "replace").splitlines():
-        name, kind, *size = line.split(" ")
-        if kind == "blob" and int(size[0]) <= MAX_FILE_BYTES and total <= MAX_BYTES:
-            wanted.append(name)
-            total += int(size[0])
-    if not wanted:
-        return {}
-    contents = await git.attempt("cat-file", "--batch", stdin="".join(f"{name}\n" for name in wanted).encode())
-    return dict(_batch(contents.stdout)) if contents.exit_code == 0 and not contents.truncated else {}
-
-
-def _batch(output: bytes) -> Iterator[tuple[str, bytes]]:
-    """What `git cat-file --batch` prints."""
-    start = 0
-    while (end := output.find(b"\n", start)) >= 0:
-        name, _, size = output[start:end].decode("ascii", "replace").split(" ")
-        start = end + 1 + int(size) + 1
-        yield name, output[end + 1 : start - 1]
+    async def load(self, files: Iterable[TreeFile]) -> None:
+        """Read those that are there and not too large."""
+        names = {file.content for file in files if file.mode != SUBMODULE} - self._known.keys()
+        wanted, total = [], 0
+        for name, size in (await sizes(self._git, names)).items() if names else ():
+            if size <= MAX_FILE_BYTES and total <= MAX_BYTES:
+                wanted.append(name)
+                total += size
+        self._known |= dict.fromkeys(names)
+        for name, data in (await read_objects(self._git, wanted)).items():
+            if b"\0" not in data:
+                text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+                self._known[name] = text.replace("\r\n", "\n").replace("\r", "\n")

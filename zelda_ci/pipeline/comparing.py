@@ -25,7 +25,7 @@ from zelda_ci.selection.choice import line_changes
 from zelda_ci.storage import comparisons
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import SideReference, find_runs
-from zelda_ci.storage.run_folder import is_run_id, stored_steering
+from zelda_ci.storage.run_folder import is_run_id
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def changed_steering(
 def _steering(history: RunHistory, side: Iterable[RunResult]) -> Mapping[str, Sequence[str]] | None:
     # Results may come from a file that somebody else has made: an id is no path that leads elsewhere.
     ids = [run.run_id for run in sorted(side, key=lambda run: run.started_at, reverse=True) if is_run_id(run.run_id)]
-    return next((found for name in ids if (found := stored_steering(history.folder(name))) is not None), None)
+    return next((found for name in ids if (found := history.run(name).steering()) is not None), None)
 
 
 def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Compared:

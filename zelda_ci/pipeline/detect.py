@@ -10,108 +10,90 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from posixpath import basename, dirname, join
-from typing import Any
+from typing import Any, NamedTuple
 
-from zelda_ci.config.files import upwards
+from zelda_ci.config.files import SKIPPED, listed, top_of, upwards, walk
 from zelda_ci.files import untrusted
 
 MAX_MANIFEST_BYTES = 1_000_000
 MAX_PACKAGES = 200
+MAX_FILES = 50_000
 # Folders in which files belong to others, or are samples.
 FOREIGN = frozenset({"node_modules", "vendor", "third_party", "site-packages", "testdata", "fixtures", "__fixtures__"})
-
-REQUIREMENTS = (
-    "requirements.txt", "requirements-dev.txt", "requirements-test.txt", "dev-requirements.txt",
-    "test-requirements.txt", "requirements_dev.txt", "requirements_test.txt",
-)  # fmt: skip
-EXTRAS = ("test", "tests", "testing", "dev")
-MAKEFILES = {"make": ("GNUmakefile", "makefile", "Makefile"), "just": ("justfile", "Justfile", ".justfile")}
-# Manifests that may say that folders below share their lock file, and other files whose text matters.
-WORKSPACES = ("package.json", "pyproject.toml", "Cargo.toml")
-READ = frozenset({*WORKSPACES, *REQUIREMENTS, *MAKEFILES["make"], *MAKEFILES["just"]})
-READ |= {"setup.cfg", "tox.ini", "Pipfile", "composer.json"}
 _MANIFESTS = {"package.json", "pyproject.toml", "setup.py", "Pipfile", "go.mod", "Cargo.toml", "Gemfile", "pom.xml"}
 _MANIFESTS |= {"composer.json", "mix.exs", "Package.swift", "requirements.txt", "build.gradle", "build.gradle.kts"}
 _TEST_FILE = re.compile(r"(test_[^/]*|[^/]*_test)\.py")
 
-# Where every tool that Zelda detects makes a Python environment.
-PYTHON_PROGRAMS = ".venv/bin"
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A command that the project's own files suggest, and the file that does."""
-
-    command: str
-    source: str
-
-    @property
-    def program(self) -> str:
-        """What has to be there to run it; a path where the project brings it."""
-        return next(word for word in self.command.split() if "=" not in word)
-
 
 @dataclass(frozen=True)
 class ProjectKind:
-    """One way in which a folder is a project."""
+    """One way in which a folder is a project, with the commands for it; paths are from the top of the listing."""
 
     language: str
     manifest: str
     manager: str
-    setup: Proposal | None = None
-    build: Proposal | None = None
-    test: Proposal | None = None
-    locks: tuple[str, ...] = ()
-    """What fixes the versions of dependencies; paths from the top of the listing, as all paths here."""
+    lock: str | None
+    """What fixes the versions of dependencies."""
+    setup: str = ""
+    build: str = ""
+    test: str = ""
 
     @property
     def programs(self) -> tuple[str, ...]:
         """Folders in which the setup command installs programs that commands expect on PATH."""
-        return (PYTHON_PROGRAMS,) if self.language == "Python" and self.setup else ()
+        return (".venv/bin",) if self.language == "Python" and self.setup else ()
+
+
+def listing(root: Path, *options: str) -> tuple[Path, list[str], str]:
+    """The top of a folder's repository, its files as git lists them with options, and the folder from the top.
+
+    Of a folder in no repository, all files that are not hidden.
+    """
+    top = top_of(root) or root
+    files = listed(top, *options) if top_of(root) else None
+    if files is None:
+        top, files = root, [*islice(_walked(root), MAX_FILES)]
+    return top, sorted(set(files)), "" if root == top else root.relative_to(top).as_posix()
+
+
+def _walked(root: Path) -> Iterator[str]:
+    for folder, below, names in walk(root):
+        below[:] = [name for name in below if name not in SKIPPED]
+        yield from ((folder / name).relative_to(root).as_posix() for name in sorted(names))
+
+
+def reader(top: Path) -> Callable[[str], str]:
+    """Reads small files of a folder as text, without following links; what cannot be read is empty."""
+
+    def read(name: str) -> str:
+        with suppress(OSError):
+            return untrusted.read(top / name, MAX_MANIFEST_BYTES).decode("utf-8", "replace")
+        return ""
+
+    return read
 
 
 def packages(files: Iterable[str], folder: str = "") -> tuple[str, ...]:
     """Folders below that hold a manifest of their own, as in a monorepo."""
     begin = f"{folder}/" if folder else ""
-    places = (dirname(file) for file in sorted(files) if basename(file) in _MANIFESTS)
+    places = dict.fromkeys(dirname(file) for file in sorted(files) if basename(file) in _MANIFESTS)
     below = (place for place in places if place != folder and place.startswith(begin))
-    return tuple(dict.fromkeys(it for it in below if not FOREIGN.intersection(it.split("/"))))[:MAX_PACKAGES]
+    return tuple(it for it in below if not FOREIGN.intersection(it.split("/")))[:MAX_PACKAGES]
 
 
-def python_tests(files: Iterable[str], folder: str) -> list[str]:
-    """Test files of a folder and those below, without those of packages."""
-    named = [file for file in files if _TEST_FILE.fullmatch(basename(file))]
-    own = [file for file in named if folder in upwards(dirname(file)) and not FOREIGN.intersection(file.split("/"))]
-    others = set(packages(files, folder)) if own else set[str]()
-    return sorted(file for file in own if others.isdisjoint(upwards(dirname(file))))
-
-
-def manifests(files: Iterable[str], folder: str = "") -> tuple[str, ...]:
-    """The files whose text `kinds` wants to see; read no more of any than MAX_MANIFEST_BYTES."""
-    wanted = {join(place, name) for place in upwards(folder) for name in WORKSPACES}
-    wanted |= {join(folder, name) for name in READ}
-    files = list(files)
-    return tuple(sorted({*wanted.intersection(files), *python_tests(files, folder)[:1]}))
-
-
-@dataclass(frozen=True)
 class Place:
-    """A folder of a listing, and the texts of manifests."""
+    """A folder of a listing, and the texts of its files."""
 
-    folder: str
-    files: frozenset[str]
-    texts: Mapping[str, str]
-    here: tuple[str, ...] = field(init=False)
-    """Names in the folder."""
-
-    def __post_init__(self) -> None:
-        names = sorted(file.rpartition("/")[2] for file in self.files if dirname(file) == self.folder)
-        object.__setattr__(self, "here", tuple(names))
+    def __init__(self, folder: str, files: frozenset[str], read: Callable[[str], str]) -> None:
+        self.folder, self.files, self.read = folder, files, read
+        self.here = tuple(sorted(basename(file) for file in files if dirname(file) == folder))
+        """Names in the folder."""
 
     def path(self, name: str) -> str:
         """From the top of the tree."""
@@ -119,17 +101,13 @@ class Place:
 
     def text(self, name: str) -> str:
         """What is in a file that lies here; nothing where none does."""
-        return self.texts.get(self.path(name), "") if name in self.here else ""
-
-    def first(self, *names: str) -> str | None:
-        """The first of these that lies here."""
-        return next((name for name in names if name in self.here), None)
+        return self.read(self.path(name)) if name in self.here else ""
 
     def lock(self, names: Iterable[str], shares: "Callable[[Place], object] | None" = None) -> str | None:
         """The path of the first of these here, or in the nearest folder above whose manifest shares its own."""
         for at in upwards(self.folder):
             found = next((path for name in names if (path := join(at, name)) in self.files), None)
-            if found and (at == self.folder or (shares and shares(Place(at, self.files, self.texts)))):
+            if found and (at == self.folder or (shares and shares(Place(at, self.files, self.read)))):
                 return found
         return None
 
@@ -140,31 +118,35 @@ class Place:
             value = value.get(key) if isinstance(value, dict) else None
         return value if isinstance(value, dict) else {}
 
-    def proposal(self, command: str | None, source: str) -> Proposal | None:
-        """A command that a file of this folder suggests."""
-        return Proposal(command, self.path(source)) if command else None
+    def tests(self) -> list[str]:
+        """Python's test files, without those of packages below."""
+        named = [file for file in self.files if _TEST_FILE.fullmatch(basename(file))]
+        own = [it for it in named if self.folder in upwards(dirname(it)) and not FOREIGN.intersection(it.split("/"))]
+        others = set(packages(self.files, self.folder)) if own else set[str]()
+        return sorted(file for file in own if others.isdisjoint(upwards(dirname(file))))
 
 
 @lru_cache(64)
 def _parsed(text: str, is_json: bool) -> Any:  # noqa: FBT001 - a key of the cache
     try:
-        text = text.removeprefix("\ufeff") if len(text) <= MAX_MANIFEST_BYTES else ""
-        return json.loads(text) if is_json else tomllib.loads(text)
-    except (ValueError, RecursionError, TypeError):
+        return (json.loads if is_json else tomllib.loads)(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
         return {}
 
 
-def kinds(files: Iterable[str], texts: Mapping[str, str], folder: str = "") -> tuple[ProjectKind, ...]:
-    """Every kind that a folder is, the one with tests of its own first; a manifest without a text counts as empty."""
-    place = Place(folder, frozenset(files), texts)
+def kinds(files: Iterable[str], read: Callable[[str], str], folder: str = "") -> tuple[ProjectKind, ...]:
+    """Every kind that a folder is, the one with tests of its own first; `read` gives the text of a file."""
+    place = Place(folder, frozenset(files), read)
     found = [kind for detect in (_node, _python, _tools, _make) for kind in detect(place)]
     # Tests come first, manifests before mere files, and what only calls other tools last.
-    found.sort(key=lambda it: (it.manager in MAKEFILES, not it.test, it.manifest.endswith(".py") and not it.setup))
+    found.sort(key=lambda it: (it.manager in _MAKEFILES, not it.test, it.manifest.endswith(".py") and not it.setup))
     return tuple(found)
 
 
 _NODE_LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", **dict.fromkeys(("bun.lock", "bun.lockb"), "bun")}
 _NODE_LOCKS |= dict.fromkeys(("package-lock.json", "npm-shrinkwrap.json"), "npm")
+_NEEDS_SETUP = ("workspaces", "dependencies", "devDependencies", "optionalDependencies")
+_NODE_TESTS = ("test", "test:ci", "test:run", "test:unit")
 # What tests nothing, or does not come to an end.
 _NO_TEST = re.compile(r"no test specified|--watch(All)?\b(?!=false)|\bnodemon\b|^\s*$")
 
@@ -174,167 +156,138 @@ def _shares_node(place: Place) -> bool:
 
 
 def _node(place: Place) -> Iterator[ProjectKind]:
-    source = "package.json"
-    if source not in place.here:
+    if "package.json" not in place.here:
         return
-    package, scripts = place.table(source), place.table(source, "scripts")
+    package, scripts = place.table("package.json"), place.table("package.json", "scripts")
     lock = place.lock(_NODE_LOCKS, _shares_node)
     wrote = _NODE_LOCKS[basename(lock)] if lock else "npm"
     named = re.match(r"(npm|pnpm|yarn|bun)@(\d{0,4})", str(package.get("packageManager", "")))
-    manager = named[1] if named else wrote
-    setup = None
+    manager, setup = named[1] if named else wrote, ""
     if lock and wrote == manager:
         is_new_yarn = bool(named and int(named[2] or 0) > 1) or place.lock([".yarnrc.yml"], _shares_node)
         flag = "--immutable" if manager == "yarn" and is_new_yarn else "--frozen-lockfile"
-        setup = Proposal("npm ci" if manager == "npm" else f"{manager} install {flag}", lock)
-    elif lock or package.get("workspaces") or any(place.table(source, f"{kind}ependencies") for kind in _DEPENDENCIES):
+        setup = "npm ci" if manager == "npm" else f"{manager} install {flag}"
+    elif lock or any(map(package.get, _NEEDS_SETUP)):
         # The manager that is named need not be the one that wrote the lock file.
-        setup = Proposal(f"{manager} install", lock or place.path(source))
-    tests = ("test", "test:ci", "test:run", "test:unit")
-    test = next((it for it in tests if isinstance(text := scripts.get(it), str) and not _NO_TEST.search(text)), None)
-    run = "" if test == "test" and manager != "bun" else "run "
-    yield ProjectKind(
-        "TypeScript" if "tsconfig.json" in place.here else "JavaScript",
-        place.path(source),
-        manager,
-        setup,
-        place.proposal(f"{manager} run build" if scripts.get("build") else None, source),
-        place.proposal(f"{manager} {run}{test}" if test else None, source),
-        (lock,) if lock else (),
-    )
+        setup = f"{manager} install"
+    given = ((it, scripts.get(it)) for it in _NODE_TESTS)
+    test = next((it for it, text in given if isinstance(text, str) and not _NO_TEST.search(text)), None)
+    build = f"{manager} run build" if scripts.get("build") else ""
+    tested = f"{manager} {'' if test == 'test' and manager != 'bun' else 'run '}{test}" if test else ""
+    language = "TypeScript" if "tsconfig.json" in place.here else "JavaScript"
+    yield ProjectKind(language, place.path("package.json"), manager, lock, setup, build, tested)
 
 
-_DEPENDENCIES = ("d", "devD", "optionalD")
 _PYTHON_LOCKS = {"uv.lock": "uv", "poetry.lock": "poetry", "pdm.lock": "pdm", "Pipfile.lock": "pipenv"}
-_PYTHON_MANIFESTS = ("pyproject.toml", "setup.py", "setup.cfg", "Pipfile", *REQUIREMENTS, "tox.ini", "manage.py")
+_REQUIREMENTS = re.compile(r"(dev-|test-)?requirements([-_](dev|test))?\.txt")
+_PYTHON_MANIFESTS = ("pyproject.toml", "setup.py", "setup.cfg", "Pipfile")
 # Files that say that pytest runs the tests, and the words of it; by being there where there is none.
-_PYTEST = {"pytest.ini": "", "pyproject.toml": "pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
-_PYTEST |= {"conftest.py": "", "Pipfile": "pytest", **dict.fromkeys(REQUIREMENTS, "pytest")}
-PYTEST = "-m pytest"
+_PYTEST_SIGNS = {"pytest.ini": "", "pyproject.toml": "pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
+_PYTEST_SIGNS |= {"conftest.py": "", "Pipfile": "pytest"}
+_PYTEST, _PYPROJECT = "-m pytest", "pyproject.toml"
+_EXTRAS = ("test", "tests", "testing", "dev")
 
 
 def _python(place: Place) -> Iterator[ProjectKind]:
-    tests = python_tests(place.files, place.folder)
-    manifest = place.first(*_PYTHON_MANIFESTS)
+    tests = place.tests()
+    pinned = sorted(filter(_REQUIREMENTS.fullmatch, place.here), key=lambda name: (name != "requirements.txt", name))
+    ordered = (*_PYTHON_MANIFESTS, *pinned, "tox.ini", "manage.py")
+    manifest = next((place.path(name) for name in ordered if name in place.here), None)
     tops = {file.removeprefix(f"{place.folder}/").split("/")[0] for file in tests}
     if manifest is None and not tops & {"test", "tests", *place.here}:
         return
-    lock = place.lock(_PYTHON_LOCKS, lambda above: above.table("pyproject.toml", "tool", "uv", "workspace"))
-    tools = place.table("pyproject.toml", "tool")
-    named = ["pipenv"] if "Pipfile" in place.here else [tool for tool in ("uv", "poetry", "pdm") if tool in tools]
-    manager = _PYTHON_LOCKS[basename(lock)] if lock else next(iter(named), "pip")
-    runner, said = _python_runner(place, tests)
-    setup = _pip_setup(place, runner) if manager == "pip" else _python_setup(place, manager, lock)
-    pinned = place.first(*REQUIREMENTS) if manager == "pip" else None
-    python = {"uv": "uv run --no-sync python", "pip": ".venv/bin/python" if setup else "python3"}
-    yield ProjectKind(
-        "Python",
-        place.path(manifest) if manifest else min(tests),
-        manager,
-        setup,
-        None,
-        Proposal(f"{python.get(manager, f'{manager} run python')} {runner}", said) if runner else None,
-        (lock,) if lock else (place.path(pinned),) if pinned else (),
-    )
+    lock = place.lock(_PYTHON_LOCKS, lambda above: above.table(_PYPROJECT, "tool", "uv", "workspace"))
+    tools = {*place.table(_PYPROJECT, "tool"), *(["pipenv"] if "Pipfile" in place.here else [])}
+    named = next((tool for tool in ("pipenv", "uv", "poetry", "pdm") if tool in tools), "pip")
+    manager = _PYTHON_LOCKS[basename(lock)] if lock else named
+    runner = _python_runner(place, tests, pinned)
+    extras = place.table(_PYPROJECT, "project", "optional-dependencies")
+    extra = next((f" --extra {name}" for name in _EXTRAS if name in extras), "")
+    setup, python = {
+        "uv": (f"uv sync{' --frozen' if lock else ''}{extra}", "uv run --no-sync python"),
+        "poetry": ("POETRY_VIRTUALENVS_IN_PROJECT=1 poetry install --no-interaction", "poetry run python"),
+        "pdm": ("pdm sync" if lock else "pdm install", "pdm run python"),
+        "pipenv": (f"PIPENV_VENV_IN_PROJECT=1 pipenv {'sync' if lock else 'install'} --dev", "pipenv run python"),
+    }.get(manager) or (_pip_setup(place, pinned, runner), ".venv/bin/python")
+    lock = lock or (place.path(pinned[0]) if pinned and manager == "pip" else None)
+    test = f"{python if setup else 'python3'} {runner}" if runner else ""
+    yield ProjectKind("Python", manifest or tests[0], manager, lock, setup, "", test)
 
 
-def _python_runner(place: Place, tests: Sequence[str]) -> tuple[str, str]:
-    """What runs the tests, to be read after `python`, and the file that says so."""
-    if named := [name for name, words in _PYTEST.items() if name in place.here and words in place.text(name)]:
-        return PYTEST, place.path(named[0])
+def _python_runner(place: Place, tests: Sequence[str], pinned: Sequence[str]) -> str:
+    """What runs the tests, to be read after `python`."""
+    signs = _PYTEST_SIGNS | dict.fromkeys(pinned, "pytest")
+    if any(name in place.here and words in place.text(name) for name, words in signs.items()):
+        return _PYTEST
     if "manage.py" in place.here:
-        return "manage.py test", place.path("manage.py")
-    if tests and re.search("import unittest|from unittest", place.texts.get(tests[0], "")):
+        return "manage.py test"
+    if tests and re.search("import unittest|from unittest", place.read(tests[0])):
         top, _, below = tests[0].removeprefix(f"{place.folder}/" if place.folder else "").partition("/")
-        return f"-m unittest{f' discover -s {top}' if below and top in {'test', 'tests'} else ''}", tests[0]
-    return (PYTEST, tests[0]) if tests else ("", "")
+        return f"-m unittest{f' discover -s {top}' if below and top in {'test', 'tests'} else ''}"
+    return _PYTEST if tests else ""
 
 
-def _python_setup(place: Place, manager: str, lock: str | None) -> Proposal:
-    extras = place.table("pyproject.toml", "project", "optional-dependencies")
-    extra = next((f" --extra {name}" for name in EXTRAS if name in extras), "")
-    commands = {
-        "uv": f"uv sync{' --frozen' if lock else ''}{extra}",
-        "poetry": "POETRY_VIRTUALENVS_IN_PROJECT=1 poetry install --no-interaction",
-        "pdm": "pdm sync" if lock else "pdm install",
-        "pipenv": f"PIPENV_VENV_IN_PROJECT=1 pipenv {'sync' if lock else 'install'} --dev",
-    }
-    return Proposal(commands[manager], lock or place.path("Pipfile" if manager == "pipenv" else "pyproject.toml"))
-
-
-def _pip_setup(place: Place, runner: str) -> Proposal | None:
+def _pip_setup(place: Place, pinned: Sequence[str], runner: str) -> str:
     """A virtual environment in the checkout, since nothing may be installed beside it."""
-    pinned = [name for name in REQUIREMENTS if name in place.here]
     parts, known = [f"-r {name}" for name in pinned], "".join(map(place.text, pinned))
-    top, project = place.table("pyproject.toml"), place.table("pyproject.toml", "project")
-    groups, upgrade = place.table("pyproject.toml", "dependency-groups"), ""
+    top, project = place.table(_PYPROJECT), place.table(_PYPROJECT, "project")
+    groups, upgrade = place.table(_PYPROJECT, "dependency-groups"), ""
     if "setup.py" in place.here or (project and (not pinned or "build-system" in top)):
-        extras = place.table("pyproject.toml", "project", "optional-dependencies")
-        extra = next((name for name in EXTRAS if name in extras), None)
+        extras = place.table(_PYPROJECT, "project", "optional-dependencies")
+        extra = next((name for name in _EXTRAS if name in extras), None)
         parts.append(f"-e '.[{extra}]'" if extra else "-e .")
         known += str(extras[extra] if extra else project.get("dependencies", ""))
-        if group := next((name for name in EXTRAS if name in groups), None):
+        if group := next((name for name in _EXTRAS if name in groups), None):
             # Groups are known to pip from 25.1 on, and Python brings an older one.
             parts, upgrade, known = [*parts, f"--group {group}"], "--upgrade-deps ", f"{known}{groups[group]}"
     if not parts:
-        return None
-    if runner == PYTEST and "pytest" not in known:
-        parts.append("pytest")
-    source = next(iter(pinned), "pyproject.toml" if "pyproject.toml" in place.here else "setup.py")
-    return place.proposal(f"python3 -m venv {upgrade}.venv && .venv/bin/pip install -q {' '.join(parts)}", source)
+        return ""
+    more = " pytest" if runner == _PYTEST and "pytest" not in known else ""
+    return f"python3 -m venv {upgrade}.venv && .venv/bin/pip install -q {' '.join(parts)}{more}"
 
 
-@dataclass(frozen=True)
-class _Tool:
+class _Tool(NamedTuple):
     """A language whose one tool does everything: patterns of its manifest, its lock file, and its commands."""
 
     language: str
     manager: str
     manifests: tuple[str, ...]
-    lock: str = ""
-    setup: str = ""
+    lock: str
+    setup: str
     """Where there is a lock file."""
-    unlocked_setup: str = ""
-    """Where there is none."""
-    build: str = ""
-    test: str = ""
+    unlocked_setup: str
+    build: str
+    test: str
 
 
 _BUNDLE = "bundle config set --local path vendor/bundle && bundle install"
 _COMPOSER = "composer install --no-interaction --no-progress"
 _GRADLE = ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts")
+_GRADLE_COMMANDS = ("gradle --console=plain assemble", "gradle --console=plain test")
 _DOTNET = ("*.sln", "*.slnx", "*.csproj", "*.fsproj", "*.vbproj")
+_DOTNET_COMMANDS = ("dotnet restore", "dotnet build --no-restore", "dotnet test --no-restore")
+_SWIFT_COMMANDS = ("swift package resolve", "", "swift build", "swift test")
 _TOOLS = (
-    _Tool("TypeScript", "deno", ("deno.json", "deno.jsonc"), "deno.lock", "deno install --frozen", test="deno test"),
+    _Tool("TypeScript", "deno", ("deno.json", "deno.jsonc"), "deno.lock", "deno install --frozen", "", "", "deno test"),
     _Tool("Go", "go", ("go.mod",), "go.sum", "go mod download", "", "go build ./...", "go test ./..."),
     _Tool("Rust", "cargo", ("Cargo.toml",), "Cargo.lock", "cargo fetch --locked", "", "cargo build", "cargo test"),
     _Tool("Elixir", "mix", ("mix.exs",), "mix.lock", "mix deps.get", "", "mix compile", "mix test"),
-    _Tool(
-        "Swift", "swift", ("Package.swift",), "Package.resolved", "swift package resolve", "", "swift build",
-        "swift test",
-    ),
-    _Tool("Dart", "dart", ("pubspec.yaml",), "pubspec.lock", "dart pub get", "dart pub get", test="dart test"),
-    _Tool("Ruby", "bundler", ("Gemfile",), "Gemfile.lock", _BUNDLE, _BUNDLE),
-    _Tool("Java", "maven", ("pom.xml",), build="mvn -B -q compile", test="mvn -B -q test"),
-    _Tool(
-        "Java", "gradle", _GRADLE, "gradle.lockfile", build="gradle --console=plain assemble",
-        test="gradle --console=plain test",
-    ),
-    _Tool("PHP", "composer", ("composer.json",), "composer.lock", _COMPOSER, _COMPOSER),
-    _Tool(
-        "C#", "dotnet", _DOTNET, "packages.lock.json", "dotnet restore --locked-mode", "dotnet restore",
-        "dotnet build --no-restore", "dotnet test --no-restore",
-    ),
-)  # fmt: skip
-# Files that suggest a test command where the manifest alone does not.
+    _Tool("Swift", "swift", ("Package.swift",), "Package.resolved", *_SWIFT_COMMANDS),
+    _Tool("Dart", "dart", ("pubspec.yaml",), "pubspec.lock", "dart pub get", "dart pub get", "", "dart test"),
+    _Tool("Ruby", "bundler", ("Gemfile",), "Gemfile.lock", _BUNDLE, _BUNDLE, "", ""),
+    _Tool("Java", "maven", ("pom.xml",), "", "", "", "mvn -B -q compile", "mvn -B -q test"),
+    _Tool("Java", "gradle", _GRADLE, "gradle.lockfile", "", "", *_GRADLE_COMMANDS),
+    _Tool("PHP", "composer", ("composer.json",), "composer.lock", _COMPOSER, _COMPOSER, "", ""),
+    _Tool("C#", "dotnet", _DOTNET, "packages.lock.json", "dotnet restore --locked-mode", *_DOTNET_COMMANDS),
+)
+# By tool, files that suggest a test command where the manifest alone does not.
 _TESTS = {
     "bundler": {".rspec": "bundle exec rspec", **dict.fromkeys(("Rakefile", "rakefile"), "bundle exec rake test")},
     "composer": dict.fromkeys(("phpunit.xml", "phpunit.xml.dist"), "vendor/bin/phpunit"),
 }
 
 
-def _shares_cargo(place: Place) -> bool:
-    return "workspace" in place.table("Cargo.toml")
+_SHARES: dict[str, Callable[[Place], bool]] = {"cargo": lambda above: "workspace" in above.table("Cargo.toml")}
 
 
 def _tools(place: Place) -> Iterator[ProjectKind]:
@@ -342,46 +295,29 @@ def _tools(place: Place) -> Iterator[ProjectKind]:
         names = (name for pattern in tool.manifests for name in place.here if fnmatchcase(name, pattern))
         if (manifest := next(names, None)) is None:
             continue
-        lock = place.lock([tool.lock], _shares_cargo if tool.manager == "cargo" else None)
+        lock = place.lock([tool.lock], _SHARES.get(tool.manager))
+        tests = (command for name, command in _TESTS.get(tool.manager, {}).items() if name in place.here)
+        test = next(tests, tool.test)
+        if tool.manager == "composer" and place.table("composer.json", "scripts").get("test"):
+            test = "composer test"
+        # By the project's own wrapper of a program, as `./mvnw`, where there is one.
+        programs = ((command, command.partition(" ")[0]) for command in (tool.build, test))
+        build, test = [
+            f"./{it}w{command[len(it) :]}" if f"{it}w" in place.here else command for command, it in programs
+        ]
+        language = "F#" if manifest.endswith(".fsproj") else tool.language
         setup = tool.setup if lock else tool.unlocked_setup
-        tests = _TESTS.get(tool.manager, {})
-        source, test = next((row for row in tests.items() if row[0] in place.here), (manifest, tool.test))
-        if place.table("composer.json", "scripts").get("test") and tool.manager == "composer":
-            source, test = manifest, "composer test"
-        yield ProjectKind(
-            "F#" if manifest.endswith(".fsproj") else tool.language,
-            place.path(manifest),
-            tool.manager,
-            Proposal(setup, lock or place.path(manifest)) if setup else None,
-            place.proposal(_wrapped(place, tool.build), manifest),
-            place.proposal(_wrapped(place, test), source),
-            (lock,) if lock else (),
-        )
+        yield ProjectKind(language, place.path(manifest), tool.manager, lock, setup, build, test)
 
 
-def _wrapped(place: Place, command: str) -> str:
-    """A command by the project's own wrapper of its program, as `./mvnw`, where there is one."""
-    program, _, options = command.partition(" ")
-    return f"./{program}w {options}" if f"{program}w" in place.here else command
-
-
+_MAKEFILES = {"make": ("GNUmakefile", "makefile", "Makefile"), "just": ("justfile", "Justfile", ".justfile")}
 _TARGET = re.compile(r"^([\w.-]+)(?:[ \t][^:=\n]*)?:(?!=)", re.MULTILINE)
 
 
 def _make(place: Place) -> Iterator[ProjectKind]:
-    for program, names in MAKEFILES.items():
-        if source := place.first(*names):
-            targets = set(_TARGET.findall(place.text(source)[:MAX_MANIFEST_BYTES]))
-            test = next((f"{program} {name}" for name in ("test", "tests", "check") if name in targets), None)
-            build = place.proposal(f"{program} build" if "build" in targets else None, source)
-            tests = place.proposal(test, source)
-            yield ProjectKind(program.capitalize(), place.path(source), program, None, build, tests)
-
-
-def read(top: Path, names: Iterable[str]) -> dict[str, str]:
-    """The texts of files that can be read, without following links."""
-    texts = {}
-    for name in names:
-        with suppress(OSError):
-            texts[name] = untrusted.read(top / name, MAX_MANIFEST_BYTES).decode("utf-8", "replace")
-    return texts
+    for program, names in _MAKEFILES.items():
+        if source := next((name for name in names if name in place.here), None):
+            targets = {*_TARGET.findall(place.text(source))}
+            test = next((f"{program} {name}" for name in ("test", "tests", "check") if name in targets), "")
+            build = f"{program} build" if "build" in targets else ""
+            yield ProjectKind(program.capitalize(), place.path(source), program, None, "", build, test)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -18,6 +17,7 @@ from zelda_ci.domain.fingerprint import (
     Steers,
 )
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.selection.effects import is_meant, own_places, steps
 from zelda_ci.workspace.store import TreeFile
 
 # What says how often a suite runs, what it is called, and what is made of its results; every other field of a suite
@@ -25,126 +25,74 @@ from zelda_ci.workspace.store import TreeFile
 WITHOUT_EFFECT = frozenset({"name", "file", "description", "tags", "trials", "gate", "pool"})
 
 # Of lists, those whose order says nothing.
-SETS = frozenset(
-    {
-        "execution.extra_models",
-        "execution.request_keys",
-        "execution.allowed_tools",
-        "execution.disallowed_tools",
-        "execution.env",
-        "isolation.read_paths",
-    }
-)
-
+SETS = frozenset({
+    "execution.extra_models", "execution.request_keys", "execution.allowed_tools", "execution.disallowed_tools",
+    "execution.env", "isolation.read_paths",
+})  # fmt: skip
 DIGITS = 16
 
 
-@dataclass(frozen=True)
 class TreeDigests:
-    """What a trial finds, in digests."""
+    """What a trial finds, in digests: of what steers, of code, and of suites where build and test commands see them."""
 
-    steering: str
-    code: str
-    suites: str = ""
-    """Of the suites' own files, where build and test commands see them."""
-    named: str = ""
-    """Of the files that the suite itself names."""
-    files: tuple[TreeFile, ...] = ()
-    """Everything that a session finds."""
-    folder: str = ""
-    """The project's, from the top of the tree."""
-    lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Of each file that steers a digest of every line: they say where two trees differ, and not what stands there."""
+    def __init__(
+        self,
+        files: Iterable[TreeFile],
+        steers: Mapping[str, Steers] | None,
+        *,
+        folder: str = "",
+        whole: Iterable[TreeFile] = (),
+        lines: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """Make digests of a tree.
 
-
-@dataclass(frozen=True)
-class Host:
-    """What a trial ran on, apart from the models, which only the session shows."""
-
-    agent_sdk: str
-    system: str
-    isolation_level: str
-    cli: str | None = None
-
-
-def digest_tree(
-    files: Iterable[TreeFile],
-    steers: Mapping[str, Steers] | None,
-    *,
-    folder: str = "",
-    whole: Iterable[TreeFile] = (),
-) -> TreeDigests:
-    """The tree in digests.
-
-    Args:
-        files: All that the session finds, in any order; suites and configuration are not among them.
-        steers: Of those that steer, how, by path; absent where nobody knows it: then every file counts as if it did.
-        folder: The project's, from the top of the tree.
-        whole: What build and test commands find, where that is more.
-    """
-    seen = tuple(files)
-    paths = {file.path for file in seen}
-    steering = _of_files(seen) if steers is None else _of_files(file for file in seen if file.path in steers)
-    code = (file for file in seen if steers is None or steers.get(file.path) != "itself")
-    suites = _of_files(file for file in whole if file.path not in paths)
-    return TreeDigests(steering, _of_files(code), suites, "", seen, folder)
-
-
-def named_files(files: Iterable[TreeFile]) -> str:
-    """Of the files that a suite itself names; empty where it names none that is there."""
-    listed = list(files)
-    return _of_files(listed) if listed else ""
+        Args:
+            files: All that the session finds, in any order; suites and configuration are not among them.
+            steers: Of those that steer, how, by path; absent where nobody knows it: then every file counts as such.
+            folder: The project's, from the top of the tree.
+            whole: What build and test commands find, where that is more.
+            lines: Of each file that steers a digest of every line: they say where two trees differ.
+        """
+        self.files, self.folder, self.lines = tuple(files), folder, lines or {}
+        paths = {file.path for file in self.files}
+        self.steering = _of_files(file for file in self.files if steers is None or file.path in steers)
+        self.code = _of_files(file for file in self.files if steers is None or steers.get(file.path) != "itself")
+        self.suites = _of_files(file for file in whole if file.path not in paths)
 
 
 def fingerprint(
     suite: ResolvedSuite,
     tree: TreeDigests,
-    platform: Host,
+    platform: Mapping[str, str | None],
     *,
     evaluators: Mapping[str, str],
     models: Iterable[str] = (),
     replayed: bool = False,
 ) -> Fingerprint:
-    """The fingerprint of a trial.
+    """The fingerprint of a trial: of a suite as it runs, the tree that it finds, and a platform by `PLATFORM`'s names.
 
-    Args:
-        suite: As it runs, with all overrides.
-        tree: What it finds.
-        platform: What it runs on.
-        evaluators: By metric, the version of its evaluator with that of the judge's prompt.
-        models: Those that answered; before a session nobody knows.
-        replayed: Whether the models' words come from a recording.
+    `evaluators` are versions of evaluators and their prompts, by metric. Before a session nobody knows the models.
     """
+    # In its commands, and in `gate.paths`.
+    places = own_places(suite, tree.folder)
+    is_own = (not places.isdisjoint(steps(it.path)) or is_meant(it.path, suite, tree.folder) for it in tree.files)
+    named = [file for file, is_named in zip(tree.files, is_own, strict=True) if is_named]
     outcome = {
-        **suite_parts(suite),
-        EVALUATORS: digest(dict(evaluators)),
+        **_settings(suite, evaluators),
         STEERING: tree.steering,
         SUITE_FILES: tree.suites if suite.commands_see_suites else "",
-        NAMED_FILES: tree.named,
+        NAMED_FILES: _of_files(named) if named else "",
         REPLAYED: str(replayed).lower(),
     }
-    words = {
-        "cli": platform.cli or "",
-        "agentSdk": platform.agent_sdk,
-        "models": ", ".join(sorted(set(models))),
-        "system": platform.system,
-        "isolationLevel": platform.isolation_level,
-    }
-    return _combined(outcome, words, tree.code)
+    words = {**platform, "models": ", ".join(sorted(set(models)))}
+    return _combined(outcome, {name: words.get(name) or "" for name in PLATFORM}, tree.code)
 
 
 def judged_again(earlier: Fingerprint, suite: ResolvedSuite, evaluators: Mapping[str, str]) -> Fingerprint:
     """The fingerprint of a run that other judges, or newer prompts, have judged."""
     words = {name: value for name, value in earlier.parts.items() if name in PLATFORM}
     rest = {name: value for name, value in earlier.parts.items() if name not in PLATFORM}
-    outcome = {**rest, **suite_parts(suite), EVALUATORS: digest(dict(evaluators))}
-    return _combined(outcome, words, earlier.tree)
-
-
-def suite_parts(suite: ResolvedSuite) -> dict[str, str]:
-    """A digest for each field of a suite that counts."""
-    fields = {name: value for name, value in suite if name not in WITHOUT_EFFECT}
-    return {type(suite).model_fields[name].alias or name: digest(_plain(value, name)) for name, value in fields.items()}
+    return _combined({**rest, **_settings(suite, evaluators)}, words, earlier.tree)
 
 
 def digest(value: Any) -> str:
@@ -154,13 +102,15 @@ def digest(value: Any) -> str:
 
 
 def _combined(outcome: Mapping[str, str], platform: Mapping[str, str], code: str) -> Fingerprint:
-    shown = [platform[name] for name in PLATFORM if platform.get(name)]
-    return Fingerprint(
-        outcome=digest(dict(outcome)),
-        platform="; ".join(shown),
-        tree=code,
-        parts={**outcome, **platform},
-    )
+    shown = "; ".join(platform[name] for name in PLATFORM if platform.get(name))
+    return Fingerprint(outcome=digest(dict(outcome)), platform=shown, tree=code, parts={**outcome, **platform})
+
+
+def _settings(suite: ResolvedSuite, evaluators: Mapping[str, str]) -> dict[str, str]:
+    """A digest for each field of a suite that counts, and one for what evaluates it."""
+    counted = ((name, value) for name, value in suite if name not in WITHOUT_EFFECT)
+    found = {type(suite).model_fields[name].alias or name: digest(_plain(value, name)) for name, value in counted}
+    return {**found, EVALUATORS: digest(dict(evaluators))}
 
 
 def _plain(value: Any, name: str) -> Any:
@@ -177,8 +127,4 @@ def _plain(value: Any, name: str) -> Any:
 
 
 def _of_files(files: Iterable[TreeFile]) -> str:
-    return digest(sorted(map(_listed, files)))
-
-
-def _listed(file: TreeFile) -> tuple[str, str, str]:
-    return file.path, file.mode, file.content
+    return digest(sorted((file.path, file.mode, file.content) for file in files))

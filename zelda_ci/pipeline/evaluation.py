@@ -24,10 +24,9 @@ from zelda_ci.pipeline.digests import judged_again
 from zelda_ci.pipeline.felt import Felt, felt_by
 from zelda_ci.pipeline.tools import JudgeFactory, Tools
 from zelda_ci.redact import Redactor, SafeText, joined
-from zelda_ci.storage.history import FinishedRun
 from zelda_ci.storage.images import IMAGES
 from zelda_ci.storage.result_store import RunState
-from zelda_ci.storage.run_folder import stored_manifest
+from zelda_ci.storage.run_folder import FinishedRun
 from zelda_ci.workspace.clean_checkout import CheckedOut
 
 
@@ -186,7 +185,7 @@ async def rejudge(stored: FinishedRun, judging: JudgeFactory, emit: Emit, overri
     """
     before = stored.result()
     run = before.replace(config=apply(before.config, overrides))
-    transcript, offered = stored.transcript(), stored_manifest(stored.path)
+    transcript, offered = stored.transcript(), stored.manifest()
     context = EvalContext(
         run.config,
         None,

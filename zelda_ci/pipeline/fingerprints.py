@@ -3,7 +3,6 @@
 import platform
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -11,7 +10,7 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.domain.fingerprint import Fingerprint, Steers
+from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import RunResult, StoredTrials
@@ -19,12 +18,11 @@ from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.execution.manifest.scan import scan
-from zelda_ci.pipeline.changed_files import line_digests, steering_files
+from zelda_ci.pipeline.changed_files import read_tree
 from zelda_ci.pipeline.comparing import stored_pool
-from zelda_ci.pipeline.digests import Host, TreeDigests, digest_tree, fingerprint, named_files
+from zelda_ci.pipeline.digests import TreeDigests, fingerprint
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import line_changes
-from zelda_ci.selection.effects import ProjectFiles, SuiteEvidence, in_commands, is_meant, places_of
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -53,16 +51,9 @@ async def tree_digests(
         WorkspaceError: The tree could not be listed.
     """
     tested = await workspaces.tested_files(workspace)
-    steers = await steering_files(tested.git, tested.files, tested.folder)
-    if steers is not None:
-        # By the rules of Claude Code itself, which see what is not committed, too.
-        items = offered.items if offered else ()
-        imported = frozenset(str(item.name) for item in items if item.kind is ItemKind.MEMORY)
-        drawn: dict[str, Steers] = {file.path: "drawn" for file in tested.files if file.path in imported}
-        steers = drawn | steers
-    lines = await line_digests(tested.git, (file for file in tested.files if file.path in (steers or ())))
-    digests = digest_tree(tested.files, steers, folder=tested.folder, whole=tested.whole)
-    return replace(digests, lines={redact(path): digests_of for path, digests_of in lines.items()})
+    # By the rules of Claude Code itself, which see what is not committed, too.
+    items = offered.items if offered else ()
+    return await read_tree(tested, {str(item.name) for item in items if item.kind is ItemKind.MEMORY}, redact)
 
 
 async def _tree(workspaces: Workspaces, suite: ResolvedSuite, redact: Redactor) -> tuple[TreeDigests, str]:
@@ -82,17 +73,6 @@ async def steering_between(
     """
     before, after = [(await _tree(side, suite, redact))[0].lines for side in (base, head)]
     return line_changes(before, after)
-
-
-def with_named(tree: TreeDigests, suite: ResolvedSuite) -> TreeDigests:
-    """With the files that a suite names itself: in its commands, and in `gate.paths`."""
-    folder = tree.folder
-    project = ProjectFiles(folder, config="", test_dir="")
-    own = SuiteEvidence(suite, places_of(in_commands(suite), folder))
-    if not own.files and not suite.gate.paths:
-        return tree
-    named = named_files(file for file in tree.files if own.owns(file.path) or is_meant(file.path, suite, project))
-    return replace(tree, named=named)
 
 
 async def expected_fingerprints(
@@ -119,8 +99,8 @@ async def expected_fingerprints(
         masked = suite.redacted(redact)
         found[suite.name] = fingerprint(
             masked,
-            with_named(tree, masked),
-            Host(version("claude-agent-sdk"), system, level),
+            tree,
+            {"agentSdk": version("claude-agent-sdk"), "system": system, "isolationLevel": level},
             evaluators=metrics.versions(suite.metrics),
             replayed=replayed,
         )
@@ -152,8 +132,8 @@ def fingerprint_of(run: RunResult, tree: TreeDigests, system: str) -> Fingerprin
     level = run.isolation.level if run.isolation else ""
     return fingerprint(
         run.config,
-        with_named(tree, run.config),
-        Host(run.versions.agent_sdk, system, level, run.versions.cli),
+        tree,
+        {"agentSdk": run.versions.agent_sdk, "system": system, "isolationLevel": level, "cli": run.versions.cli},
         evaluators=metrics.versions(run.config.metrics),
         models=run.models,
         replayed=run.replayed,

@@ -45,7 +45,7 @@ class StoredSessions:
         if self.size(run_id):
             for history in self.histories:
                 with suppress(StorageError):
-                    return history.transcript(run_id)
+                    return history.run(run_id).transcript()
         return None
 
     def patch(self, run_id: str) -> bytes:
@@ -67,7 +67,7 @@ class StoredSessions:
         # Results may come from a file that somebody else has made: an id is no path that leads elsewhere.
         if not is_run_id(run_id):
             return None
-        folders = (history.folder(run_id) for history in self.histories)
+        folders = (history.run(run_id).path for history in self.histories)
         return next((folder for folder in folders if folder.is_dir()), None)
 
 

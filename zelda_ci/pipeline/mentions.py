@@ -5,6 +5,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
@@ -58,7 +59,7 @@ def in_document(text: str) -> Iterator[Mention]:
     yield from in_program(text[: len(text) - len(document.body)])
     yield from (Mention(name, "imports") for name in mentioned(text))
     yield from (Mention(unquote(target.strip()), "names") for target in _LINK.findall(document.body))
-    for words, kind in _segments(_URL.sub(" ", expanded(document.body))):
+    for words, kind in _segments(_URL.sub(" ", _expanded(document.body))):
         if kind == "at once":
             yield from in_program(words)
         else:
@@ -76,7 +77,7 @@ def in_reading(text: str, *, has_imports: bool) -> Iterator[Mention]:
 
 def in_program(text: str) -> Iterator[Mention]:
     """Words of a shell script, a configuration, or commands that are carried out."""
-    for line in _URL.sub(" ", expanded(text)).splitlines():
+    for line in _URL.sub(" ", _expanded(text)).splitlines():
         for clause in _CLAUSES.split(line):
             for mention in _in_clause(_words(clause), is_code=True):
                 if mention.how == "runs":
@@ -105,15 +106,16 @@ def in_settings(text: str) -> Iterator[Mention]:
     """Words of a JSON file whose commands are split into program and arguments."""
     try:
         settings = json.loads(text)
+        if isinstance(settings, dict):
+            # These allow something, and start nothing.
+            settings.pop("permissions", None)
+        lines = "\n".join(_lines(settings))
     except (ValueError, RecursionError):
         return
-    if isinstance(settings, dict):
-        # These allow something, and start nothing.
-        settings.pop("permissions", None)
-    yield from in_program("\n".join(_lines(settings)))
+    yield from in_program(lines)
 
 
-def expanded(text: str) -> str:
+def _expanded(text: str) -> str:
     """With variables left out, or by their defaults where they have some; and with slashes of one kind."""
     for _ in range(3):
         text = _VARIABLE.sub(lambda match: match[1] or "", text)
@@ -174,28 +176,19 @@ _RUN_VERB = re.compile(r"\b(?:run|runs|execute|call|invoke|start|launch|use)\s*$
 
 def _segments(body: str) -> Iterator[tuple[str, Literal["prose", "code", "run", "at once"]]]:
     """Lines of a body in pieces of prose and of code; of code, whether it is run before the text is read."""
-    fence = ""
+    fence: Literal["", "code", "at once"] = ""
     for line in body.splitlines():
-        mark = re.match(r"\s*(```|~~~)(!?)", line)
-        if mark:
+        if mark := re.match(r"\s*(```|~~~)(!?)", line):
             fence = "" if fence else "at once" if mark[2] else "code"
-        elif fence:
-            yield line, "at once" if fence == "at once" else "code"
+        elif fence or line.lstrip().startswith("$ "):
+            yield line.lstrip().removeprefix("$ "), fence or "code"
         else:
-            yield from _of_line(line)
-
-
-def _of_line(line: str) -> Iterator[tuple[str, Literal["prose", "code", "run", "at once"]]]:
-    if line.lstrip().startswith("$ "):
-        yield line.lstrip()[2:], "code"
-        return
-    before = ""
-    for number, part in enumerate(re.split(r"`+", line)):
-        if number % 2 == 0:
-            yield part, "prose"
-        else:
-            yield part, "at once" if before.endswith("!") else "run" if _RUN_VERB.search(before) else "code"
-        before = part
+            prose, *pieces = re.split(r"`+", line)
+            yield prose, "prose"
+            for code, after in zip_longest(pieces[::2], pieces[1::2], fillvalue=""):
+                yield code, "at once" if prose.endswith("!") else "run" if _RUN_VERB.search(prose) else "code"
+                yield after, "prose"
+                prose = after
 
 
 def _words(clause: str) -> list[str]:
@@ -227,20 +220,8 @@ def _in_clause(words: list[str], *, is_code: bool, is_run: bool = False, is_told
 
 def _lines(value: Any) -> Iterator[str]:
     """The strings of a JSON value; those of one object, with its lists of strings, on one line."""
-    match value:
-        case str():
-            yield value
-        case list() if all(isinstance(inner, str) for inner in value):
-            yield " ".join(value)
-        case dict():
-            own = [inner for inner in value.values() if isinstance(inner, str) or _is_words(inner)]
-            yield " ".join(line for inner in own for line in _lines(inner))
-            yield from (line for inner in value.values() if isinstance(inner, dict | list) for line in _lines(inner))
-        case list():
-            yield from (line for inner in value for line in _lines(inner))
-        case _:
-            pass
-
-
-def _is_words(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(inner, str) for inner in value)
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    words = (word for it in inner for word in (it if isinstance(it, list) else [it]))
+    yield " ".join(word for word in words if isinstance(word, str))
+    for it in inner:
+        yield from _lines(it)

@@ -8,7 +8,7 @@ from zelda_ci.events import Emit
 from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import checking, evaluation
 from zelda_ci.pipeline.tools import JudgeFactory
-from zelda_ci.storage.history import FinishedRun
+from zelda_ci.storage.run_folder import FinishedRun
 
 
 async def rejudge_each(

@@ -3,11 +3,10 @@
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-
-import anyio
+from posixpath import join
 
 from zelda_ci import metrics
 from zelda_ci.config.merge import LoadedSuite
@@ -22,7 +21,7 @@ from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import SuiteChoice, choose
-from zelda_ci.selection.effects import ChangeSet, ProjectFiles, SuiteEvidence, in_commands, places_of
+from zelda_ci.selection.effects import ProjectFiles, SuiteEvidence, own_places
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.git import Git, for_status, prepare
 
@@ -36,29 +35,77 @@ def project_files(loaded: LoadedProject, prefix: str) -> ProjectFiles:
     """Where a project has its files; `prefix` is its folder in the repository, empty at the top."""
     # Spelled as the changes are, which are printed: names need not be text.
     prefix = printable(prefix)
-    return ProjectFiles(prefix, _in(prefix, CONFIG_FILE), _in(prefix, loaded.config.test_dir))
+    return ProjectFiles(prefix, join(prefix, CONFIG_FILE), join(prefix, loaded.config.test_dir))
 
 
 def evidence(
     suites: Iterable[LoadedSuite], prefix: str, trials: Sequence[RunResult], environ: Mapping[str, str]
-) -> tuple[SuiteEvidence, ...]:
+) -> list[SuiteEvidence]:
     """Each suite with its files and its trials, and what it would run on today."""
-    known, prefix = [], printable(prefix)
-    platform = {"agentSdk": version("claude-agent-sdk"), "system": system_name(environ)}
+    platform, known = {"agentSdk": version("claude-agent-sdk"), "system": system_name(environ)}, []
     for suite in suites:
-        it = suite.resolved
-        prompt = suite.provenance.get("prompt")
-        files = {it.file, *([prompt.file] if prompt and prompt.file else []), *in_commands(it)}
-        own = tuple(run for run in trials if run.suite == it.name)
-        judges = {EVALUATORS: digest(metrics.versions(it.metrics))}
-        known.append(SuiteEvidence(it, places_of(files, prefix), own, platform | judges))
-    return tuple(known)
+        it, prompt = suite.resolved, suite.provenance.get("prompt")
+        files = own_places(it, printable(prefix), (it.file, *([prompt.file] if prompt and prompt.file else [])))
+        today = {**platform, EVALUATORS: digest(metrics.versions(it.metrics))}
+        known.append(SuiteEvidence(it, files, tuple(run for run in trials if run.suite == it.name), today))
+    return known
 
 
-def stored_trials(history: RunHistory, names: Iterable[str]) -> list[RunResult]:
+async def changed_since(
+    ref: str,
+    loaded: LoadedProject,
+    suites: Sequence[LoadedSuite],
+    environ: Mapping[str, str],
+    redact: Redactor,
+    order: RunOrder,
+) -> tuple[SuiteChoice, ...]:
+    """Which suites the change since a commit can concern, by the trials that are stored here.
+
+    What counts is where the line of the tested commit left the branch, tag or commit `ref`.
+
+    Raises:
+        ConfigError: The project is in no repository, or there is no such commit.
+        WorkspaceError: There is no git, or it did not end.
+    """
+    with tempfile.TemporaryDirectory(prefix="zelda-changes-") as name:
+        git = prepare(Path(name), environ, redact).within(loaded.root)
+        where = await git.attempt("rev-parse", "--show-prefix", "--show-toplevel")
+        if where.exit_code != 0:
+            message = f"{loaded.root} is in no git repository, so nobody knows what changed since {ascii(ref)[1:-1]}."
+            raise ConfigError(message, hint="Leave --changed-since out to run all suites.", code="NO_REPOSITORY")
+        prefix, top = map(os.fsdecode, where.stdout.split(b"\n")[:2])
+        status, git, project = (
+            for_status(git, environ),
+            git.within(Path(top)),
+            project_files(loaded, prefix.rstrip("/")),
+        )
+        head, wanted = [await _commit(git, name) for name in (order.commit.ref if order.commit else "HEAD", ref)]
+        base = await git.attempt("merge-base", wanted, head)
+        before = base.stdout.decode().strip() if base.exit_code == 0 else wanted
+        # Files that are not as they were committed: suites and configuration are read as they lie there.
+        listing = (await status.attempt("status", "--porcelain", "-z", "-uall", "--no-renames")).stdout.split(b"\0")
+        paths = (printable(os.fsdecode(entry[3:])) for entry in listing if entry)
+        own = (project.config, f"{project.test_dir}/")
+        dirty = [path for path in paths if order.working_tree or path == own[0] or path.startswith(own[1])]
+        changes = await read_changes(git, before, head, project.folder, dirty)
+        known = evidence(suites, project.folder, _stored_trials(loaded, suites), environ)
+        # Trials tell of the commit that is compared with, if none of what they felt has changed up to it. What was not
+        # committed, nobody knows later.
+        commits = dict.fromkeys(commit for suite in known for run in suite.trials if (commit := _tested(run)))
+        since = {it: await read_changes(git, it, before, project.folder) for it in [*commits][:MAX_COMMITS]}
+
+        def lasts(suite: SuiteEvidence, run: RunResult) -> bool:
+            later = since.get(_tested(run) or "")
+            one = replace(suite, trials=(run,))
+            return later is not None and not choose(later, [one], project, min_trials=1)[0].runs
+
+        lasting = [replace(it, trials=tuple(run for run in it.trials if lasts(it, run))) for it in known]
+        return choose(changes, lasting, project)
+
+
+def _stored_trials(loaded: LoadedProject, suites: Iterable[LoadedSuite]) -> list[RunResult]:
     """The newest stored trials of each suite; without any where they cannot be read."""
-    wanted = dict.fromkeys(names, MAX_TRIALS)
-    trials = []
+    wanted, trials, history = {it.resolved.name: MAX_TRIALS for it in suites}, [], RunHistory(loaded.results_dir)
     try:
         for run in history.overview().runs:
             if wanted.get(run.suite, 0):
@@ -69,95 +116,9 @@ def stored_trials(history: RunHistory, names: Iterable[str]) -> list[RunResult]:
     return trials
 
 
-def changed_since(
-    ref: str,
-    loaded: LoadedProject,
-    suites: Sequence[LoadedSuite],
-    environ: Mapping[str, str],
-    redact: Redactor,
-    order: RunOrder,
-) -> tuple[SuiteChoice, ...]:
-    """Which suites what has changed since a commit can concern, by the trials that are stored here.
-
-    Args:
-        ref: A branch, tag or commit; what counts is where the line of the tested commit left it.
-        loaded: The project.
-        suites: Those that were asked for, as they would run.
-        environ: The user's environment.
-        redact: For what git says.
-        order: Which files are tested.
-
-    Raises:
-        ConfigError: The project is in no repository, or there is no such commit.
-        WorkspaceError: There is no git, or it did not end.
-    """
-    with tempfile.TemporaryDirectory(prefix="zelda-changes-") as name:
-        git = prepare(Path(name), environ, redact).within(loaded.root)
-        return anyio.run(_changed_since, ref, loaded, suites, git, environ, order)
-
-
-async def _changed_since(
-    ref: str,
-    loaded: LoadedProject,
-    suites: Sequence[LoadedSuite],
-    git: Git,
-    environ: Mapping[str, str],
-    order: RunOrder,
-) -> tuple[SuiteChoice, ...]:
-    tested = order.commit.ref if order.commit else "HEAD"
-    project = await _Repository.find(git, loaded, ref, tested)
-    dirty = await _dirty(for_status(git, environ), project.files, whole=order.working_tree)
-    changes = await read_changes(project.git, project.before, project.head, project.files.folder, dirty)
-    names = [suite.resolved.name for suite in suites]
-    trials = stored_trials(RunHistory(loaded.results_dir), names)
-    known = evidence(suites, project.files.folder, await project.lasting(trials, suites, environ), environ)
-    return choose(changes, known, project.files)
-
-
-@dataclass(frozen=True)
-class _Repository:
-    git: Git
-    """At its top."""
-    files: ProjectFiles
-    before: str
-    head: str
-
-    @classmethod
-    async def find(cls, git: Git, loaded: LoadedProject, ref: str, tested: str) -> "_Repository":
-        where = await git.attempt("rev-parse", "--show-prefix", "--show-toplevel")
-        if where.exit_code != 0:
-            message = f"{loaded.root} is in no git repository, so nobody knows what changed since {ascii(ref)[1:-1]}."
-            raise ConfigError(message, hint="Leave --changed-since out to run all suites.", code="NO_REPOSITORY")
-        prefix, top_folder = where.stdout.split(b"\n")[:2]
-        top = git.within(Path(os.fsdecode(top_folder)))
-        head, wanted = [await _commit(top, name) for name in (tested, ref)]
-        base = await top.attempt("merge-base", wanted, head)
-        before = base.stdout.decode().strip() if base.exit_code == 0 else wanted
-        return cls(top, project_files(loaded, os.fsdecode(prefix).rstrip("/")), before, head)
-
-    async def lasting(
-        self, trials: Sequence[RunResult], suites: Sequence[LoadedSuite], environ: Mapping[str, str]
-    ) -> list[RunResult]:
-        """The trials that tell of the commit that is compared with: none of what they felt has changed up to it."""
-        commits = dict.fromkeys(commit for run in trials if (commit := _tested(run)))
-        changes = {
-            commit: await read_changes(self.git, commit, self.before, self.files.folder)
-            for commit in list(commits)[:MAX_COMMITS]
-        }
-        known = {it.suite.name: it for it in evidence(suites, self.files.folder, (), environ)}
-        return [run for run in trials if self._lasts(run, changes.get(_tested(run) or ""), known[run.suite])]
-
-    def _lasts(self, run: RunResult, changes: ChangeSet | None, suite: SuiteEvidence) -> bool:
-        if changes is None:
-            return False
-        (choice,) = choose(changes, [replace(suite, trials=(run,))], self.files, min_trials=1)
-        return not choice.runs
-
-
 def _tested(run: RunResult) -> str | None:
-    """The commit of the user's that was tested; of what was not committed, nobody knows later what it was."""
-    source = run.source
-    return source.commit if source and source.parent is None else None
+    """The commit of the user's that was tested."""
+    return run.source.commit if run.source and run.source.parent is None else None
 
 
 async def _commit(git: Git, name: str) -> str:
@@ -167,14 +128,3 @@ async def _commit(git: Git, name: str) -> str:
         hint = "Give a branch, a tag, a commit or HEAD~1; `git fetch` brings what only the server has."
         raise ConfigError(message, hint=hint, code="UNKNOWN_COMMIT")
     return outcome.stdout.split()[-1].decode()
-
-
-async def _dirty(git: Git, files: ProjectFiles, *, whole: bool) -> list[str]:
-    """Files that are not as they were committed: suites and configuration are read as they lie there."""
-    outcome = await git.attempt("status", "--porcelain", "-z", "-uall", "--no-renames")
-    paths = [entry[3:].decode("utf-8", "backslashreplace") for entry in outcome.stdout.split(b"\0") if entry]
-    return [path for path in paths if whole or path == files.config or path.startswith(f"{files.test_dir}/")]
-
-
-def _in(prefix: str, path: str) -> str:
-    return f"{prefix}/{path}" if prefix else path

@@ -3,15 +3,13 @@
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from zelda_ci.config.files import listed, top_of
 from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit, Warned
-from zelda_ci.pipeline.detect import ProjectKind, kinds, manifests, read
+from zelda_ci.pipeline.detect import ProjectKind, kinds, listing, reader
 from zelda_ci.sandbox.readable_paths import NARROW, PathPolicy, asked_for, refusal
 from zelda_ci.workspace.environment import search_path
 
@@ -36,16 +34,14 @@ def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str
 
 def _detected(root: Path, path: str) -> ProjectKind | None:
     """The kind of a project whose lock file says how it is set up, where the program for that is in `path`."""
-    real = Path(os.path.realpath(root))
-    top = top_of(real) or real
-    if (files := listed(top)) is None:
-        top, files = real, []
-        with suppress(OSError):
-            files = sorted(entry.name for entry in os.scandir(real) if entry.is_file(follow_symlinks=False))
-    folder = "" if real == top else real.relative_to(top).as_posix()
-    found = kinds(files, read(top, manifests(files, folder)), folder)
+    top, files, folder = listing(Path(os.path.realpath(root)))
+    found = kinds(files, reader(top), folder)
     # Without a lock file nobody knows what would be installed: that is for people to decide.
-    return next((it for it in found if it.setup and it.locks and shutil.which(it.setup.program, path=path)), None)
+    return next((it for it in found if it.setup and it.lock and shutil.which(_program(it.setup), path=path)), None)
+
+
+def _program(command: str) -> str:
+    return next(word for word in command.split() if "=" not in word)
 
 
 def _says_nothing(suite: LoadedSuite, key: str = SETUP) -> bool:
@@ -53,9 +49,9 @@ def _says_nothing(suite: LoadedSuite, key: str = SETUP) -> bool:
 
 
 def _with_setup(suite: LoadedSuite, kind: ProjectKind) -> LoadedSuite:
-    if kind.setup is None or not _says_nothing(suite):
+    if not _says_nothing(suite):
         return suite
-    resolved, origin = suite.resolved.replace(setup_command=kind.setup.command), Origin(kind.setup.source)
+    resolved, origin = suite.resolved.replace(setup_command=kind.setup), Origin(kind.lock)
     origins = {**suite.provenance, SETUP: origin}
     if kind.programs and _says_nothing(suite, PROGRAMS):
         resolved = resolved.replace(execution=resolved.execution.replace(path=kind.programs))

@@ -3,15 +3,13 @@
 Nothing of it is run. Everything that is read may have been written by anybody, and much of it may be missing.
 """
 
-import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.config import files as files_of
-from zelda_ci.config.files import NEW_ONES, find_root, listed, top_of
-from zelda_ci.config.init import WORDS, printed, seen_from
+from zelda_ci.config.files import NEW_ONES, find_root, is_project, top_of
+from zelda_ci.config.init import WORDS, CommandLine, printed, seen_from
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import Check
 from zelda_ci.domain.kinds import KINDS, ItemKind
@@ -19,18 +17,10 @@ from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.plugins import IS_MOD, SWITCHED_OFF
 from zelda_ci.execution.manifest.scan import scan_folder
-from zelda_ci.pipeline.detect import (
-    ProjectKind,
-    Proposal,
-    kinds,
-    manifests,
-    packages,
-    read,
-)
+from zelda_ci.pipeline.detect import ProjectKind, kinds, listing, packages, reader
 from zelda_ci.redact import Redactor
 
 SILENT = "Correct it: in a session Claude Code says nothing of it."
-MAX_FILES = 50_000
 MAX_NAMED = 5
 COUNTED = (
     ItemKind.MEMORY, ItemKind.SKILL, ItemKind.RULE, ItemKind.AGENT, ItemKind.COMMAND, ItemKind.WORKFLOW,
@@ -40,67 +30,54 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found."""
+    """What was found; paths without a place are from the top."""
 
     root: Path
     top: Path
     """Of the repository; the folder itself where there is none."""
+    folder: str
+    """The project's, from the top."""
     above: Path | None
     """The nearest folder above that is a project of Zelda's already."""
     files: tuple[str, ...]
-    """Tracked or new, from the top."""
+    """Tracked or new."""
     kinds: tuple[ProjectKind, ...]
-    packages: tuple[str, ...]
-    """Folders below with manifests of their own, from the top."""
     items: tuple[ManifestItem, ...]
     refused: tuple[RefusedSetting, ...]
     """What Claude Code does not load of the settings files."""
 
-    @property
-    def folder(self) -> str:
-        """The project's, from the top."""
-        return _below(self.root, self.top)
-
-    def proposals(self) -> dict[str, Proposal]:
-        """The commands to try, by the key they stand under."""
-        main = next(iter(self.kinds), None)
-        if main is None:
-            return {}
+    def commands(self) -> list[CommandLine]:
+        """The commands to try, each with the file that suggests it."""
         # A Makefile may know what the manifest does not.
-        test = next((kind.test for kind in self.kinds if kind.test), None)
-        given = {"setupCommand": main.setup, "buildCommand": main.build, "testCommand": test}
-        return {
-            key: Proposal(proposal.command, seen_from(self.folder, proposal.source))
-            for key, proposal in given.items()
-            if proposal
-        }
+        tested = next((kind for kind in self.kinds if kind.test), None)
+        found = [
+            *(("setupCommand", kind.setup, kind.lock or kind.manifest) for kind in self.kinds[:1]),
+            *(("buildCommand", kind.build, kind.manifest) for kind in self.kinds[:1]),
+            *([("testCommand", tested.test, tested.manifest)] if tested else ()),
+        ]
+        return [CommandLine(key, command, seen_from(self.folder, file)) for key, command, file in found if command]
 
     @property
     def programs(self) -> tuple[str, ...]:
         """Folders in which the setup command installs programs."""
-        main = next(iter(self.kinds), None)
-        return main.programs if main else ()
+        return self.kinds[0].programs if self.kinds else ()
 
     def sentences(self) -> Iterator[str]:
         """What was found, for people."""
-        yield self._about_kinds()
-        if self.packages:
-            names = [seen_from(self.folder, each) for each in self.packages]
-            yield f"Packages below: {_listed(names)}. To set up one alone: zelda init --project DIR"
-        found = Counter(item.kind for item in self.items if not item.problem and not item.shadowed)
-        counts = [numbers.format_count(found[kind], KINDS[kind].word) for kind in COUNTED if found[kind]]
-        yield f"Claude Code reads here: {', '.join(counts)}." if counts else "No CLAUDE.md, skills or rules found."
-
-    def _about_kinds(self) -> str:
-        if not self.kinds:
-            return "No manifest of a known language is here, so no command is proposed."
-        sentences = []
+        found = []
         for kind in self.kinds:
-            locks = [lock for lock in kind.locks if lock != kind.manifest][:1]
-            files = [printed(seen_from(self.folder, file)) for file in (kind.manifest, *locks)]
-            manager = [kind.manager] if kind.manager and kind.manager != kind.language.lower() else []
-            sentences.append(f"{kind.language} ({', '.join([files[0], *manager, *files[1:]])})")
-        return f"Found: {'; '.join(sentences)}."
+            locks = [kind.lock] if kind.lock and kind.lock != kind.manifest else []
+            manifest, *lock = [printed(seen_from(self.folder, file)) for file in (kind.manifest, *locks)]
+            manager = [kind.manager] if kind.manager != kind.language.lower() else []
+            found.append(f"{kind.language} ({', '.join([manifest, *manager, *lock])})")
+        none = "No manifest of a known language is here, so no command is proposed."
+        yield f"Found: {'; '.join(found)}." if found else none
+        if below := [printed(seen_from(self.folder, each)) for each in packages(self.files, self.folder)]:
+            more = f" and {len(below) - MAX_NAMED} more" if len(below) > MAX_NAMED else ""
+            yield f"Packages below: {', '.join(below[:MAX_NAMED])}{more}. To set up one alone: zelda init --project DIR"
+        usable = Counter(item.kind for item in self.items if not item.problem and not item.shadowed)
+        counts = [numbers.format_count(usable[kind], KINDS[kind].word) for kind in COUNTED if usable[kind]]
+        yield f"Claude Code reads here: {', '.join(counts)}." if counts else "No CLAUDE.md, skills or rules found."
 
     def broken(self) -> Iterator[str]:
         """What is meant to steer Claude Code and is not loaded, in a sentence each."""
@@ -108,30 +85,19 @@ class Survey:
             yield f"{printed(seen_from(self.folder, each.file))} is {printed(each.effect)}."
         broken = [item for item in self.items if item.problem and item.kind in {*WORDS} - {ItemKind.MEMORY}]
         for item in broken[:MAX_NAMED]:
-            file = seen_from(self.folder, item.file)
-            yield f"Claude Code does not load {printed(file)}: {printed(item.problem or '')}."
+            file = printed(seen_from(self.folder, item.file))
+            yield f"Claude Code does not load {file}: {printed(item.problem or '')}."
 
 
 def survey(folder: Path, redact: Redactor) -> Survey:
     """Look at a folder."""
     root = folder.resolve()
-    top = top_of(root)
-    files = sorted(set(listed(top, *NEW_ONES) or ())) if top else list(_walked(root))
-    place = _below(root, top or root)
-    texts = read(top or root, manifests(files, place))
-    found = kinds(files, texts, place)
-    offered = scan_folder(top or root, root, redact, refusals)
-    known = find_root(root.parent) if top and root != top else root
-    return Survey(
-        root,
-        top or root,
-        known if known != root and files_of.is_project(known) else None,
-        tuple(files),
-        found,
-        packages(files, place),
-        offered.items,
-        offered.refused,
-    )
+    top, files, place = listing(root, *NEW_ONES)
+    offered = scan_folder(top, root, redact, refusals)
+    known = find_root(root.parent) if root != top else root
+    above = known if known != root and is_project(known) else None
+    found = kinds(files, reader(top), place)
+    return Survey(root, top, place, above, tuple(files), found, offered.items, offered.refused)
 
 
 def refused_settings(folder: Path, redact: Redactor) -> tuple[RefusedSetting, ...]:
@@ -157,24 +123,3 @@ def settings_checks(folder: Path, redact: Redactor) -> Iterator[Check]:
     for each in refused_settings(folder, redact):
         message = redact(f"{each.file} is {each.effect}.")
         yield Check(subject="settings", about=each.file, status="warning", message=message, hint=SILENT)
-
-
-def _below(folder: Path, top: Path) -> str:
-    return "" if folder == top else folder.relative_to(top).as_posix()
-
-
-def _walked(root: Path) -> Iterator[str]:
-    """Files of a folder that is in no repository; links to folders are not followed."""
-    count = 0
-    for here, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in files_of.SKIPPED and not name.startswith("."))
-        for name in sorted(names):
-            yield (Path(here) / name).relative_to(root).as_posix()
-        count += len(names) + len(folders)
-        if count > MAX_FILES:
-            return
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - MAX_NAMED
-    return ", ".join(map(printed, names[:MAX_NAMED])) + (f" and {more} more" if more > 0 else "")

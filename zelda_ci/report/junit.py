@@ -22,12 +22,13 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.details import CriterionVerdict, FulfillmentDetails
-from zelda_ci.domain.measures import SCORES, Measure, Metric, own_measure
+from zelda_ci.domain.measures import Measure, Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.report.builders.comparison import NOT_PROVEN, verdict_words
+from zelda_ci.report.builders.correctness import command_words
 from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
 from zelda_ci.report.builders.usage import label, used
 from zelda_ci.report.comment.folds import citation_place
@@ -47,36 +48,28 @@ MAX_TEXT_LENGTH = 20_000
 NOT_XML = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")
 
 
-Tag = Literal["failure", "error", "skipped"]
-
-
-class Ending(NamedTuple):
-    """Why a case did not pass."""
-
-    tag: Tag
-    why: str
-    output: str = ""
-    kind: str | None = None
+Tag = Literal["", "failure", "error", "skipped"]
 
 
 class Case(NamedTuple):
-    """A test case of a run."""
+    """A test case of a run; without a tag it passed."""
 
     name: str
-    ending: Ending | None = None
+    tag: Tag = ""
+    why: str = ""
     output: str = ""
-    """What a case that passes has to show."""
+    kind: str | None = None
     seconds: float | None = None
 
     def written(self, group: str) -> TestCase:
         """The case for the file."""
         known = self.seconds is not None and 0 <= self.seconds <= A_WEEK
-        case = TestCase(self.name, group, self.seconds if known else None, self.output or None)
-        if self.ending and self.ending.tag == "skipped":
-            case.add_skipped_info(sentence(self.ending.why), self.ending.output)
-        elif self.ending:
-            add = case.add_error_info if self.ending.tag == "error" else case.add_failure_info
-            add(sentence(self.ending.why), self.ending.output, self.ending.kind)
+        case = TestCase(self.name, group, self.seconds if known else None, "" if self.tag else self.output)
+        if self.tag == "skipped":
+            case.add_skipped_info(sentence(self.why), self.output)
+        elif self.tag:
+            add = case.add_error_info if self.tag == "error" else case.add_failure_info
+            add(sentence(self.why), self.output, self.kind)
         return case
 
 
@@ -84,14 +77,13 @@ def render_junit(report: CiReport) -> str:
     """The whole file, with its declaration; always well-formed, whatever the results hold."""
     suites = [_suite(run, report) for run in report.batch.runs]
     if refused := [reason for reason in report.gate.reasons if isinstance(reason, NotLoaded)]:
-        cases = [Case(it.file, Ending("failure", gate_sentence(it), it.effect, "notLoaded")) for it in refused]
+        cases = [Case(it.file, "failure", gate_sentence(it), it.effect, "notLoaded") for it in refused]
         suites.append(TestSuite("settings and plugins", [case.written("settings files") for case in cases]))
     if report.comparison:
         properties = {"baseline": report.baseline.commit} if report.baseline.commit else None
-        cases = [_compared(suite, report.gate) for suite in report.comparison.suites]
-        written_cases = [case.written("comparison") for case in cases]
+        compared = [_compared(suite, report.gate).written("comparison") for suite in report.comparison.suites]
         when = f"{report.batch.started_at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
-        suites.append(TestSuite("comparison with the baseline", written_cases, timestamp=when, properties=properties))
+        suites.append(TestSuite("comparison with the baseline", compared, timestamp=when, properties=properties))
     root = ET.Element("testsuites", {"name": clean(report.title).strip() or "Zelda"})
     root.extend(_element(suite) for suite in suites)
     for key in ("tests", "failures", "errors"):
@@ -126,13 +118,13 @@ def _suite(run: RunResult, report: CiReport) -> TestSuite:
     uncounted = _uncounted(run, report.gate)
     cases = []
     for case in _cases(run):
-        ending = case.ending
-        if measured and ending is None:
-            ending = Ending("skipped", MEASURED)
-        elif ending and ending.tag == "failure" and case.name in uncounted:
+        shown = case
+        if measured and not case.tag:
+            shown = case._replace(tag="skipped", why=MEASURED, output="")
+        elif case.tag == "failure" and case.name in uncounted:
             # As test runners report an expected failure.
-            ending = Ending("skipped", f"{uncounted[case.name]}: {ending.why}", ending.output)
-        cases.append(case._replace(ending=ending).written(run.suite or "unknown"))
+            shown = case._replace(tag="skipped", why=f"{uncounted[case.name]}: {case.why}")
+        cases.append(shown.written(run.suite or "unknown"))
     several = run.trial > 1 or sum(other.suite == run.suite for other in report.batch.runs) > 1
     return TestSuite(
         f"{run.suite} (trial {run.trial})" if several else run.suite,
@@ -154,10 +146,10 @@ def _properties(run: RunResult, report: CiReport) -> Iterator[tuple[str, str]]:
         if (number := spec.number(result)) is not None:
             yield str(metric), written(spec.unit.write, number)
     if run.setup:
-        yield "setup", f"{sentence(run.setup.command)}: {_exit(run.setup)}"
+        yield "setup", f"{sentence(run.setup.command)}: {command_words(run.setup)}"
     if use := used(run):
         yield "costUsd", f"{use.cost_usd:.6f}"
-        yield "tokens", str(use.tokens.total)
+        yield "tokens", str(use.usage.total)
     if run.judge:
         yield "judgeCostUsd", f"{run.judge.cost_usd:.6f}"
 
@@ -175,17 +167,15 @@ def _uncounted(run: RunResult, gate: GateResult) -> dict[str, str]:
 def _names(reason: GateReason, run: RunResult) -> list[str]:
     """The cases of a run that a finding is about."""
     details = run.details(FulfillmentDetails)
-    criteria = [
-        (name, _criterion_name(number, judged.criterion))
-        for number, (name, judged) in enumerate(details.by_name.items() if details else (), start=1)
-    ]
+    judged = enumerate(details.by_name.items() if details else (), start=1)
+    criteria = {name: _criterion_name(number, one.criterion) for number, (name, one) in judged}
     match reason:
         case _ if reason.suite != run.suite:
             return []
         case CriterionFailed(criterion=name) | Regression(delta=CriterionDelta(criterion=name)):
-            return [shown for known, shown in criteria if known == name]
+            return [criteria[name]] if name in criteria else []
         case BelowMinimum(measure=Measure.REQUIREMENT_FULFILLMENT):
-            return [shown for _, shown in criteria]
+            return [*criteria.values()]
         case EndedAtLimit(status=run.status):
             return [SESSION]
         case CommandsFailed():
@@ -198,89 +188,83 @@ def _criterion_name(number: int, criterion: str) -> str:
     return f"{number}. {sentence(criterion)}"
 
 
+JUDGED: dict[CriterionVerdict, tuple[Tag, str, str]] = {
+    CriterionVerdict.PASS: ("", "", ""),
+    CriterionVerdict.FAIL: ("failure", "", "criterion"),
+    CriterionVerdict.UNDECIDED: ("failure", "undecided: ", "undecided"),
+    CriterionVerdict.NOT_JUDGED: ("error", "not judged: ", "notJudged"),
+}
+
+
 def _cases(run: RunResult) -> Iterator[Case]:
-    yield Case(SESSION, _session_ending(run), seconds=run.phase_seconds.get("session"))
+    yield _session(run)
     criteria = run.details(FulfillmentDetails)
     for number, judged in enumerate(criteria.criteria if criteria else (), start=1):
+        tag, words, kind = JUDGED[judged.verdict]
+        if judged.verdict is CriterionVerdict.UNDECIDED and run.config.undecided == "ignore":
+            tag = "skipped"
+        why = f"{words}{judged.reasoning}" or "The criterion is not met."
         text = "\n".join([judged.reasoning, *map(citation_place, judged.evidence)])
-        why, ending = judged.reasoning, None
-        match judged.verdict:
-            case CriterionVerdict.PASS:
-                pass
-            case CriterionVerdict.FAIL:
-                ending = Ending("failure", why or "The criterion is not met.", text, "criterion")
-            case CriterionVerdict.UNDECIDED if run.config.undecided == "ignore":
-                ending = Ending("skipped", f"undecided: {why}")
-            case CriterionVerdict.UNDECIDED:
-                ending = Ending("failure", f"undecided: {why}", text, "undecided")
-            case CriterionVerdict.NOT_JUDGED:
-                ending = Ending("error", f"not judged: {why}", text, "notJudged")
-        yield Case(_criterion_name(number, judged.criterion), ending, "" if ending else text)
+        yield Case(_criterion_name(number, judged.criterion), tag, why, text, kind)
     if details := run.details(CorrectnessDetails):
         yield from _commands(details)
     # Scores are properties: only one that was not computed, or by which a run fails, is a case.
-    for metric in Metric:
-        result = run.evaluations.get(metric)
+    for metric, result in sorted(run.evaluations.items()):
         failed = metric is Metric.FUNCTIONAL_CORRECTNESS and correctness_outcome(run) is Outcome.FAILED
-        if result and (result.failed or failed):
-            score = own_measure(metric).number(result)
-            value = "" if score is None else written(own_measure(metric).unit.write, score)
-            of = " of 100" * (metric in SCORES)
-            said = " ".join(filter(None, (value and f"{value}{of}.", result.reasoning))) or "not evaluated"
-            broken, wrong = Ending("error", said, said, "evaluation"), Ending("failure", said, said, "correctness")
-            yield Case(f"score: {label(metric)}", broken if result.failed else wrong)
+        if result.failed or failed:
+            value = "" if result.score is None else f"{result.score:.1f} of 100. "
+            said = f"{value}{result.reasoning}" or "not evaluated"
+            tag, kind = "error" if result.failed else "failure", "evaluation" if result.failed else "correctness"
+            yield Case(f"score: {label(metric)}", tag, said, said, kind)
 
 
-def _session_ending(run: RunResult) -> Ending | None:
+def _session(run: RunResult) -> Case:
     why = (run.failure.message.strip() if run.failure else "") or f"The session {ENDINGS[run.status]}."
-    if run.status is SessionStatus.FAILED:
-        return Ending("error", why, why, run.failure.code if run.failure else None)
-    tag: Tag = "skipped" if run.status is SessionStatus.INTERRUPTED else "failure"
-    return None if run.status is SessionStatus.COMPLETED else Ending(tag, why, why, run.status.value)
+    kind = run.failure.code if run.failure and run.status is SessionStatus.FAILED else run.status.value
+    tags: dict[SessionStatus, Tag] = {SessionStatus.FAILED: "error", SessionStatus.INTERRUPTED: "skipped"}
+    tag: Tag = "" if run.status is SessionStatus.COMPLETED else tags.get(run.status, "failure")
+    return Case(SESSION, tag, why, why if tag else "", kind, run.phase_seconds.get("session"))
 
 
 def _commands(details: CorrectnessDetails) -> Iterator[Case]:
-    tests, test, build = details.tests, details.test, details.build
-    if build:
-        yield Case(BUILD, _command_ending(build), build.output, build.seconds)
+    tests, test = details.tests, details.test
+    if details.build:
+        yield _command(BUILD, details.build)
     if test:
-        ending = _command_ending(test)
+        case = _command(TESTS, test)
         if tests and tests.recognised and (tests.failed + tests.errored or not tests.ran):
             counts = f"{tests.failed} failed, {tests.errored} errored, {tests.passed} passed, {tests.skipped} skipped"
-            ending = Ending("failure", counts, "\n".join(tests.failures) or test.output, "tests")
-        yield Case(TESTS, ending, test.output, test.seconds)
+            names = "\n".join(tests.failures) or test.output
+            case = Case(TESTS, "failure", counts, names, "tests", test.seconds)
+        yield case
     elif "tests" in details.parts:
-        yield Case(TESTS, Ending("skipped", "not run: the build failed"))
+        yield Case(TESTS, "skipped", "not run: the build failed")
     if details.coverage or "coverage" in details.parts:
         lines, least = details.coverage.lines if details.coverage else None, details.coverage_threshold
         covered = f"{lines:g}% of lines" if lines is not None else "not known"
-        short = f"{covered}, at least {least:g}% of lines required"
         if least is not None and (lines is None or lines < least):
-            yield Case(COVERAGE, Ending("failure", short, kind="coverage"))
+            short = f"{covered}, at least {least:g}% of lines required"
+            yield Case(COVERAGE, "failure", short, kind="coverage")
         else:
-            yield Case(COVERAGE, Ending("skipped", covered) if lines is None else None, covered)
+            yield Case(COVERAGE, "skipped" if lines is None else "", covered, covered)
 
 
-def _command_ending(command: CommandResult) -> Ending | None:
-    why = f"{_exit(command)}: {command.command}"
-    return Ending("failure", why, command.output, "command") if command.exit_code != 0 else None
-
-
-def _exit(command: CommandResult) -> str:
-    return "timed out" if command.exit_code is None else f"exit code {command.exit_code}"
+def _command(name: str, command: CommandResult) -> Case:
+    why = f"{command_words(command)}: {command.command}"
+    return Case(name, "failure" if command.exit_code != 0 else "", why, command.output, "command", command.seconds)
 
 
 def _compared(suite: SuiteComparison, gate: GateResult) -> Case:
     """Whether a suite regressed."""
     reasons = [gate_sentence(it) for it in gate.reasons if isinstance(it, Regression) and it.suite == suite.suite]
-    words, ending = verdict_words(suite.verdict), None
+    words = verdict_words(suite.verdict)
     if reasons:
-        ending = Ending("failure", reasons[0], "\n".join(reasons), "regression")
-    elif suite.verdict is Verdict.REGRESSED:
+        return Case(suite.suite, "failure", reasons[0], "\n".join(reasons), "regression")
+    if suite.verdict is Verdict.REGRESSED:
         accepted = [each.acceptance.by for each in gate.accepted if each.reason.suite == suite.suite]
         by = f"accepted by {', '.join(dict.fromkeys(accepted))}" if accepted else "the gate does not count it"
-        ending = Ending("skipped", f"{by}: {words}")
-    elif suite.verdict not in {Verdict.IMPROVED, Verdict.UNCHANGED}:
-        why = "; ".join(suite.reasons or (NOT_PROVEN,) * (suite.verdict is Verdict.CHANGED))
-        ending = Ending("skipped", f"{words}: {why}" if why else words)
-    return Case(suite.suite, ending)
+        return Case(suite.suite, "skipped", f"{by}: {words}")
+    if suite.verdict in {Verdict.IMPROVED, Verdict.UNCHANGED}:
+        return Case(suite.suite)
+    why = "; ".join(suite.reasons or (NOT_PROVEN,) * (suite.verdict is Verdict.CHANGED))
+    return Case(suite.suite, "skipped", f"{words}: {why}" if why else words)

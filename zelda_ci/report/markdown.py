@@ -7,13 +7,11 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from zelda_ci.report.model import Cell, CiView, ComparisonView, Phrase, Tone
-from zelda_ci.report.text import address, code, escape_markdown, html, plain_title, sentence
+from zelda_ci.report.model import Cell, CiView, Phrase, Tone
+from zelda_ci.report.text import address, code, escape_markdown, html, sentence
 
 # GitHub takes 65,536; the marker lines come on top.
 COMMENT_LIMIT = 60_000
-# GitHub takes 256.
-TITLE_LIMIT = 200
 
 
 @dataclass(frozen=True)
@@ -56,11 +54,6 @@ def environment() -> Environment:
     return made
 
 
-def render_comparison(view: ComparisonView) -> str:
-    """The comparison as Markdown that ends with a line break."""
-    return render("comparison.md.j2", view=view)
-
-
 def render_comment(view: CiView, *, limit: int = COMMENT_LIMIT) -> str:
     """The comment, which is the job's summary as well, in at most `limit` UTF-16 units: what GitHub counts."""
     # Everything but the folds is short, however many suites there are.
@@ -78,11 +71,6 @@ def render_drifts(issue: Mapping[str, Any]) -> str:
     return text
 
 
-def render_title(text: str) -> str:
-    """The title of an issue: GitHub shows it as it is, apart from code between backticks."""
-    return plain_title(text, TITLE_LIMIT)
-
-
 def render_fork_notice() -> str:
     """What a pull request of a fork is told when there is no key to run with."""
     return render("fork_notice.md.j2")
@@ -90,13 +78,13 @@ def render_fork_notice() -> str:
 
 def render_not_loaded(sentences: Iterable[str]) -> str:
     """What is refused, which no session is needed for; empty where everything is loaded."""
-    lines = "".join(f"- {escape_markdown(sentence(each))}.\n" for each in sentences)
+    lines = "".join(f"- {escape_markdown(each)}.\n" for each in sentences)
     return f"### Zelda: a settings file or plugin is not loaded\n\n{lines}\n" if lines else ""
 
 
 def render_nothing_to_run(notes: Iterable[str], label: str) -> str:
     """What a pull request is told that no suite can feel."""
-    lines = "\n".join(f"- {escape_markdown(sentence(note))}" for note in notes)
+    lines = "\n".join(f"- {escape_markdown(note)}" for note in notes)
     hint = f"The label `{label}` makes all suites run.\n" if label and label.isprintable() and "`" not in label else ""
     return f"### Zelda: nothing here can change a result\n\nNo session ran.\n\n{lines}\n\n{hint}"
 

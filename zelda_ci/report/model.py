@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from zelda_ci.domain.outcome import Outcome
-
 
 class Tone(StrEnum):
     """What a piece of text means; each renderer has its own colours for it."""
@@ -66,47 +64,6 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class RunView:
-    """One run."""
-
-    run_id: str
-    suite: str
-    trial: str
-    """Like "trial 2"; empty where there is one."""
-    outcome: Outcome
-    verdict: Cell
-    facts: tuple[Cell, ...]
-    problem: Problem | None
-    unmet: tuple[Row, ...]
-    """Criteria that are not met, each with the judge's reason and where it can be checked."""
-    sections: tuple[Section, ...]
-    files: tuple[Row, ...]
-
-
-@dataclass(frozen=True)
-class SuiteView:
-    """The runs of one suite; `spread` is there when several of them count."""
-
-    name: str
-    outcome: Outcome
-    verdict: Cell
-    facts: tuple[Cell, ...]
-    spread: Section | None
-    runs: tuple[RunView, ...]
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """A problem and every run that has it; the details are those of the first."""
-
-    outcome: Outcome
-    verdict: Cell
-    names: str
-    problem: Problem
-    unmet: tuple[Row, ...] = ()
-
-
-@dataclass(frozen=True)
 class RunFiles:
     """Where a run's files lie, as the user would type the paths; absent where there is no such file."""
 
@@ -145,38 +102,17 @@ class Table:
     columns: tuple[Column, ...]
     lines: tuple[TableRow, ...]
     leading: int = 0
-
-
-@dataclass(frozen=True)
-class ReportSummary:
-    """The last thing on the screen: what went wrong, a table, the totals, what the exit code will be."""
-
-    outcome: Outcome
-    verdict: Cell
-    troubles: tuple[Trouble, ...]
-    table: Table
-    """A line per suite."""
-    rows: tuple[Row, ...]
-    line: tuple[Cell, ...]
-    """The same in one line."""
-
-
-@dataclass(frozen=True)
-class ReportView:
-    """Everything a report says about one invocation."""
-
-    suites: tuple[SuiteView, ...]
-    summary: ReportSummary
+    remarks: tuple[Cell, ...] = ()
+    """What else is to be said, beside what programs read."""
 
 
 @dataclass(frozen=True)
 class Details:
-    """Something to open: what its title says, as rows and tables."""
+    """Something to open: rows, or a table."""
 
     title: str
-    sections: tuple[Section, ...] = ()
-    tables: tuple[Table, ...] = ()
-    open: bool = False
+    rows: tuple[Row, ...] = ()
+    table: Table | None = None
 
 
 @dataclass(frozen=True)
@@ -241,8 +177,6 @@ class SuiteComparisonView:
     remarks: tuple[Cell, ...]
     measures: Table
     criteria: Table
-    figures: Table
-    """Numbers without a verdict, those that differ."""
     tools: tuple[Row, ...]
 
 
@@ -256,21 +190,3 @@ class ComparisonView:
     suites: tuple[SuiteComparisonView, ...]
     certainty: Section
     gate: Section
-
-
-@dataclass(frozen=True)
-class CheckView:
-    """A line for each check, what is to be said of those that did not pass, and the result in a sentence."""
-
-    lines: tuple[tuple[Cell, Row], ...]
-    """How it went, and what was tried."""
-    details: tuple[tuple[Cell, tuple[Cell, ...]], ...]
-    summary: Cell
-
-
-@dataclass(frozen=True)
-class HistoryView:
-    """A table of runs, and what else is to be said."""
-
-    table: Table
-    remarks: tuple[Cell, ...]

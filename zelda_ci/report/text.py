@@ -11,13 +11,13 @@ TAB = 4
 
 def visible(text: str, limit: int = 200) -> str:
     """One line in which nothing acts and nothing hides; what is left out of the middle is marked."""
-    return _spelled(_clipped(text, limit))
+    return one_line(_clipped(text, limit))
 
 
 def sentence(text: str, limit: int = 600) -> str:
     """Prose as one line: white space of any kind folds into single blanks; a long end is cut and marked."""
     words = " ".join(text[: 8 * limit].split())
-    return _spelled(words if len(words) <= limit else words[:limit].rstrip() + " …")
+    return one_line(words if len(words) <= limit else words[:limit].rstrip() + " …")
 
 
 # Where a run's own copy of the files lies.
@@ -31,7 +31,7 @@ def in_workspace(text: str) -> str:
 
 def inert(text: str) -> str:
     """The text as it leaves for a terminal: line breaks and tabs stay, all else that acts is spelt out."""
-    return spelled(text, keep="\n\t")
+    return one_line(text, keep="\n\t")
 
 
 def text_lines(text: str) -> list[str]:
@@ -62,9 +62,10 @@ def _clipped(text: str, limit: int) -> str:
     return f"{text[:half]}…{text[-half:]}"
 
 
-def _spelled(text: str) -> str:
-    # `##[` would be a command anywhere in a line of a CI log.
-    return spelled(text).replace("##[", "# #[")
+def one_line(text: str, keep: str = "") -> str:
+    """One line in which nothing acts, be it on a terminal or in the log of a CI service."""
+    # There `##[` would be a command anywhere in a line.
+    return spelled(text, keep=keep).replace("##[", "# #[")
 
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})

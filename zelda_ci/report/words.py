@@ -1,8 +1,9 @@
 """One word for each thing that reports tell: how a run ended, and what that means."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from zelda_ci.domain import numbers
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.model import Cell, Tone
@@ -50,3 +51,9 @@ ENDINGS: Mapping[SessionStatus, str] = {
     SessionStatus.FAILED: "failed",
     SessionStatus.INTERRUPTED: "interrupted",
 }
+
+
+def first(cells: Sequence[Cell], most: int, *, unlisted: int = 0) -> tuple[Cell, ...]:
+    """The first of them, and how many more there are; `unlisted` counts those that are not even known."""
+    more = max(len(cells) - most, 0) + unlisted
+    return (*cells[:most], *([Cell(f"and {numbers.whole(more)} more", Tone.DIM)] if more else []))

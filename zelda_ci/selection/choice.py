@@ -6,7 +6,6 @@ or it is one that a session has only by calling or touching something, and enoug
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.domain.steering import SteeringChange
@@ -18,8 +17,10 @@ from zelda_ci.selection.effects import (
     ProjectFiles,
     SuiteEvidence,
     effects_of,
-    effects_on_others,
+    first_difference,
     is_code,
+    is_meant,
+    steps,
 )
 from zelda_ci.selection.evidence import SuiteBehaviour
 
@@ -29,6 +30,7 @@ MIN_TRIALS = 3
 MAX_CHANGED_FILES = 3_000
 # A comment names a few files that steer; more of them are no explanation.
 MAX_STEERING = 50
+NOTHING = "nothing here can change a result"
 
 
 @dataclass(frozen=True)
@@ -43,56 +45,47 @@ class SuiteChoice:
     """Whether stored trials decided, or the lack of them."""
 
 
-NOTHING = "nothing here can change a result"
-
-
 def choose(
-    changes: ChangeSet,
-    suites: Sequence[SuiteEvidence],
-    project: ProjectFiles,
-    *,
-    run_all: str | None = None,
-    min_trials: int = MIN_TRIALS,
+    changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles, *, min_trials: int = MIN_TRIALS
 ) -> tuple[SuiteChoice, ...]:
-    """Each suite with whether it runs.
-
-    Args:
-        changes: What differs from the state that results are compared with.
-        suites: All that were asked for.
-        project: Places of its files.
-        run_all: Reason why everything runs whatever has changed.
-        min_trials: Number of trials below which nobody says what a suite never does.
-    """
-    known = run_all or changes.problem
-    if known is None and len(changes.files) > MAX_CHANGED_FILES:
-        known = f"more than {MAX_CHANGED_FILES:,} files changed"
-    if known:
-        return tuple(SuiteChoice(it.suite.name, runs=True, reason=known) for it in suites)
-    effects = [effect for change in changes.files for effect in effects_of(change, changes, suites, project)]
-    return tuple(_choice(it, effects, changes, min_trials) for it in suites)
+    """Each suite with whether it runs; fewer trials than `min_trials` do not say what a suite never does."""
+    problem = changes.problem
+    if len(changes.files) > MAX_CHANGED_FILES:
+        problem = problem or f"more than {MAX_CHANGED_FILES:,} files changed"
+    if problem:
+        return tuple(SuiteChoice(it.suite.name, runs=True, reason=problem) for it in suites)
+    # What a command names may steer everybody else, too; but what lies beside the suites is one's own where it is named
+    # itself, and not by its folder.
+    beside, named = f"{project.test_dir}/", frozenset[str]().union(*(it.files for it in suites))
+    shared = [it for it in changes.files if not (it.path.startswith(beside) and it.path in named)]
+    effects = [effect for change in shared for effect in effects_of(change, changes, project)]
+    paths = [change.path for change in changes.files]
+    return tuple(_choice(it, paths, effects, project, min_trials) for it in suites)
 
 
-def _choice(it: SuiteEvidence, effects: Sequence[Effect], changes: ChangeSet, min_trials: int) -> SuiteChoice:
-    name, behaviour = it.suite.name, SuiteBehaviour.of(it.trials, it.today, it.suite)
+def _choice(
+    it: SuiteEvidence, paths: Sequence[str], effects: Sequence[Effect], project: ProjectFiles, min_trials: int
+) -> SuiteChoice:
+    name, behaviour = it.suite.name, SuiteBehaviour(it)
+    own = {path: "gate.paths" for path in paths if is_meant(path, it.suite, project.folder)}
+    own |= {effect.path: effect.why for effect in effects if effect.scope == "all"}
+    own |= {path: "the suite itself" for path in paths if not it.files.isdisjoint(steps(path))}
+    if path := next((path for path in paths if path in own), None):
+        return SuiteChoice(name, runs=True, reason=f"{path} changed ({own[path]})")
     for effect in effects:
-        if effect.scope == "all" or name in effect.suites:
-            return SuiteChoice(name, runs=True, reason=f"{effect.path} changed ({effect.why})")
-    waiting = [effect for effect in effects if effect.scope != "suites"]
-    for effect in waiting:
         if why := _reason_affected(effect, behaviour, min_trials):
             return SuiteChoice(name, runs=True, reason=f"{effect.path} changed, and {why}", by_trials=True)
     # A document that every trial reads matters, whether anything names it or not. Code that all read is the work
     # itself: `gate.paths` says where it matters.
-    paths = (change.path for change in changes.files)
     if path := next((path for path in paths if path in behaviour.always_read and not is_code(path)), None):
         return SuiteChoice(name, runs=True, reason=f"{path} changed, and every trial read it", by_trials=True)
-    if not waiting:
+    if not effects:
         return SuiteChoice(name, runs=False, reason=NOTHING)
-    spared = " or ".join(dict.fromkeys(effect.why for effect in waiting))
+    spared = " or ".join(dict.fromkeys(effect.why for effect in effects))
     return SuiteChoice(name, runs=False, reason=f"none of {behaviour.trials} trials {spared}", by_trials=True)
 
 
-def _reason_affected(effect: Effect, behaviour: SuiteBehaviour, min_trials: int) -> str | None:
+def _reason_affected(effect: Effect, behaviour: SuiteBehaviour, min_trials: int = MIN_TRIALS) -> str | None:
     """Why a suite may be affected by a change that only those see who call or touch something."""
     unit = effect.unit or effect.path
     if effect.scope == "unit":
@@ -106,10 +99,9 @@ def _reason_affected(effect: Effect, behaviour: SuiteBehaviour, min_trials: int)
         return "a trial read it"
     if known >= min_trials:
         return None
+    more = f" ({behaviour.excluded} more broke off, or are of other settings, judges, models or Claude Code)"
     told = f"only {known} of the {min_trials} stored trials are there that would tell whether the suite uses it"
-    if not behaviour.excluded:
-        return told
-    return f"{told} ({behaviour.excluded} more broke off, or are of other settings, judges, models or Claude Code)"
+    return f"{told}{more if behaviour.excluded else ''}"
 
 
 def run_if_either(one: Sequence[SuiteChoice], other: Sequence[SuiteChoice]) -> tuple[SuiteChoice, ...]:
@@ -119,10 +111,9 @@ def run_if_either(one: Sequence[SuiteChoice], other: Sequence[SuiteChoice]) -> t
 
 def trials_may_tell(choices: Iterable[SuiteChoice], changes: ChangeSet, project: ProjectFiles) -> bool:
     """Whether choices that were made without stored trials may be others with them."""
-    listed = list(choices)
     own = (project.config, f"{project.test_dir}/")
     is_readable = any(not is_code(it.path) and not it.path.startswith(own) for it in changes.files)
-    return any(it.by_trials or (not it.runs and is_readable) for it in listed)
+    return any(it.by_trials or (not it.runs and is_readable) for it in choices)
 
 
 def reasons(choices: Iterable[SuiteChoice], *, runs: bool) -> tuple[str, ...]:
@@ -139,21 +130,20 @@ def steering_changes(
     changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles
 ) -> tuple[SteeringChange, ...]:
     """Of what changed, the files that steer, with the suites that may be affected by each: where a cause is sought."""
-    behaviours = {it.suite.name: SuiteBehaviour.of(it.trials, it.today, it.suite) for it in suites}
+    behaviours = {it.suite.name: SuiteBehaviour(it) for it in suites}
     found: list[SteeringChange] = []
     for change in changes.files:
-        effects = list(effects_on_others(change, changes, project))
+        effects = list(effects_of(change, changes, project))
         # A file that steers runs or imports one of the project's own, or a skill or sub-agent names it.
         is_led_to = any(effect.scope != "read" and effect.why not in (CONFIGURATION, BESIDE) for effect in effects)
         if len(found) == MAX_STEERING or not (is_led_to or may_steer(change.path)):
             continue
         names = None
         if effects and all(effect.scope != "all" for effect in effects):
-            names = tuple(
-                name
-                for name, behaviour in behaviours.items()
-                if any(_reason_affected(effect, behaviour, MIN_TRIALS) for effect in effects)
+            concerned = (
+                name for name, it in behaviours.items() if any(_reason_affected(effect, it) for effect in effects)
             )
+            names = tuple(concerned)
         line = change.line if change.after else None
         found.append(SteeringChange(path=change.path, line=line, suites=names, is_gone=change.after is None))
     return tuple(found)
@@ -163,10 +153,7 @@ def line_changes(before: Mapping[str, Sequence[str]], after: Mapping[str, Sequen
     """The files that steer and differ between two states, each with the first line that does; by their lines."""
     found = []
     for path in sorted(path for path in {*before, *after} if before.get(path) != after.get(path))[:MAX_STEERING]:
-        was, now = before.get(path, ()), after.get(path)
-        line = None
-        if now is not None:
-            same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(was, now, strict=False)))
-            line = max(1, min(same + 1, len(now)))
+        now = after.get(path)
+        line = None if now is None else first_difference(before.get(path, ()), now)
         found.append(SteeringChange(path=path, line=line, is_gone=now is None))
     return tuple(found)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import takewhile
 from typing import Literal
 
 from zelda_ci.domain.fingerprint import Steers
@@ -25,6 +26,7 @@ CODE_ENDINGS = (
     *PROGRAM_ENDINGS, ".rs", ".java", ".kt", ".scala", ".c", ".cc", ".cpp", ".h", ".hpp", ".cs", ".swift", ".dart",
     ".vue", ".svelte", ".css", ".scss", ".html", ".sql", ".ex", ".exs", ".lua", ".zig",
 )  # fmt: skip
+_LOG = re.compile(r"(?i)(change|release|history|news)[\w-]*\.")
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,27 @@ class FileChange:
 
 
 @dataclass(frozen=True)
+class Effect:
+    """Whom a changed file concerns."""
+
+    path: str
+    scope: Literal["all", "unit", "files", "read"]
+    why: str
+    """Of `all`, what it is; else what a suite that is concerned does."""
+    unit: str = ""
+    """Path of the skill, command or sub-agent of which only the text changed, or of what leads to the file."""
+    touches: Callable[[str], bool] | None = None
+    """Whether touching a file loads it."""
+    read: frozenset[str] = frozenset()
+    """Files and folders of which a suite that touched one, and did not change it itself, is concerned."""
+
+
+@dataclass(frozen=True)
 class Reach:
     """How files that steer lead to a file, or to a folder with all that is in it, that not every suite feels."""
 
-    how: str
-    loaders: Mapping[str, FileText] = field(default_factory=dict)
-    """Files that steer: who feels one of them feels what it leads to."""
+    loaders: tuple[Effect, ...] = ()
+    """Effects of files that steer: who feels one of them feels what it leads to."""
     via: frozenset[str] = frozenset()
     """Files and folders that lead there: who touches one of them may feel it, as who touches the file itself does."""
     is_listing: bool = False
@@ -84,8 +101,8 @@ class ProjectFiles:
 
     folder: str
     """In which its sessions begin; empty at the top."""
-    config: str
-    test_dir: str
+    config: str = ""
+    test_dir: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,66 +117,22 @@ class SuiteEvidence:
     today: Mapping[str, str] = field(default_factory=dict)
     """Parts of a fingerprint that are known before a session, by name: what it will run on and be judged by."""
 
-    def owns(self, path: str) -> bool:
-        """Whether a file is one of its own, or lies in a folder that is."""
-        return not self.files.isdisjoint(steps(path))
 
-
-@dataclass(frozen=True)
-class Effect:
-    """Whom a changed file concerns."""
-
-    path: str
-    scope: Literal["all", "suites", "unit", "files", "read"]
-    why: str
-    """Of `all`, what it is; else what a suite that is concerned does."""
-    unit: str = ""
-    """Path of the skill, command or sub-agent of which only the text changed."""
-    suites: frozenset[str] = frozenset()
-    touches: Callable[[str], bool] | None = None
-    """Whether touching a file loads it."""
-    read: frozenset[str] = frozenset()
-    """Files and folders of which a suite that touched one, and did not change it itself, is concerned."""
-
-
-def effects_of(
-    change: FileChange, changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles
-) -> Iterator[Effect]:
-    """Whom a changed file concerns, a suite that has it for its own too; nothing where it can change no result."""
-    path = change.path
-    owners = frozenset(it.suite.name for it in suites if it.owns(path))
-    # What lies beside the suites is one's own where it is named itself, and not by its folder.
-    is_own = any(path in it.files for it in suites)
-    if owners:
-        yield Effect(path, "suites", "the suite itself", suites=owners)
-    # What a command names may steer everybody else, too.
-    if not (is_own and path.startswith(f"{project.test_dir}/")):
-        yield from effects_on_others(change, changes, project)
-    if chosen := frozenset(it.suite.name for it in suites if is_meant(path, it.suite, project)):
-        yield Effect(path, "suites", "gate.paths", suites=chosen)
-
-
-def effects_on_others(change: FileChange, changes: ChangeSet, project: ProjectFiles) -> Iterator[Effect]:
-    """Whom a changed file concerns that no suite has for its own."""
+def effects_of(change: FileChange, changes: ChangeSet, project: ProjectFiles) -> Iterator[Effect]:
+    """Whom a changed file concerns, as far as no suite has it for its own; nothing where it can change no result."""
     path = change.path
     own = _effect_by_place(change, changes.felt, project)
     if own:
         yield own
-    if own and own.scope == "all":
-        return
-    for step in steps(path):
+    for step in steps(path) if own is None or own.scope != "all" else ():
         reach = changes.reached.get(step)
         if reach is None:
             continue
         if step != path and reach.is_listing:
-            between = frozenset(it for it in steps(path) if f"{it}/".startswith(f"{step}/"))
-            reach = Reach(reach.how) if is_code(path) else replace(reach, via=reach.via | between)
+            between = {it for it in steps(path) if f"{it}/".startswith(f"{step}/")}
+            reach = Reach() if is_code(path) else replace(reach, via=reach.via | between)
         # Who feels a file that leads there feels it, and who reads it without having written it.
-        for loader, text in reach.loaders.items():
-            effect = steering_effect(FileChange(loader, text, text), project)
-            unit = effect.unit or loader
-            if own is None or unit != own.unit:
-                yield replace(effect, path=path, unit=unit, why=reach.how if effect.scope == "all" else effect.why)
+        yield from (replace(it, path=path) for it in reach.loaders if own is None or it.unit != own.unit)
         # That a skill or a sub-agent was read, its own effect knows.
         if own is None or reach.via:
             yield Effect(path, "read", f"read {path} or what leads there", read=reach.via | {path})
@@ -182,22 +155,19 @@ def _effect_by_place(change: FileChange, felt: Mapping[str, str], project: Proje
     for kind, why in (("link", "a link"), ("submodule", "a submodule"), ("other", "its text is not known")):
         if kind in kinds and (kind != "other" or may_steer(path)):
             return Effect(path, "all", why)
-    return steering_effect(change, project) if may_steer(path) else None
+    return steering_effect(change, project.folder) if may_steer(path) else None
 
 
-def in_commands(suite: ResolvedSuite) -> Iterator[str]:
-    """Words of a suite's commands that may be files or folders of the project: what checks the result is part of it.
+def own_places(suite: ResolvedSuite, folder: str, files: Iterable[str] = ()) -> frozenset[str]:
+    """Files that a suite names, and words of its commands that may be files or folders of the project, from the top.
 
-    What setup copies may have any name.
+    What checks the result is part of a suite, and what setup copies may have any name. Neither the project as a whole
+    nor what lies outside is its own.
     """
-    yield from _words(suite.setup_command)
+    names = [*files, *_words(suite.setup_command)]
     for command in (suite.build_command, suite.test_command):
-        yield from (word for word in _words(command) if "." in word or "/" in word)
-
-
-def places_of(names: Iterable[str], folder: str) -> frozenset[str]:
-    """From a project's folder to the top of the repository; neither the project as a whole nor what lies outside."""
-    places = {posixpath.normpath(f"{folder}/{name}" if folder else name) for name in names if not name.startswith("/")}
+        names += (word for word in _words(command) if "." in word or "/" in word)
+    places = {posixpath.normpath(posixpath.join(folder, name)) for name in names if not name.startswith("/")}
     return frozenset(place for place in places if place not in (".", "..") and not _is_above(place, folder))
 
 
@@ -210,10 +180,9 @@ def _words(command: str | Sequence[str] | None) -> Iterator[str]:
                 yield name
 
 
-def is_meant(path: str, suite: ResolvedSuite, project: ProjectFiles) -> bool:
+def is_meant(path: str, suite: ResolvedSuite, folder: str) -> bool:
     """Whether a suite's `gate.paths` name a file."""
-    prefix = f"{project.folder}/" if project.folder else ""
-    return path.startswith(prefix) and globs.matches(suite.gate.paths, path.removeprefix(prefix))
+    return _is_above(folder, path) and globs.matches(suite.gate.paths, path.removeprefix(f"{folder}/"))
 
 
 def steps(path: str) -> Iterator[str]:
@@ -224,7 +193,7 @@ def steps(path: str) -> Iterator[str]:
 
 def how_it_steers(path: str, text: FileText, changes: ChangeSet, project: ProjectFiles) -> Steers | None:
     """How a file steers: the rule by which suites are chosen, asked what another text of the file would do."""
-    effects = list(effects_of(FileChange(path, text, text), changes, (), project))
+    effects = list(effects_of(FileChange(path, text, text), changes, project))
     if not effects:
         return None
     if may_steer(path) or text.kind in ("link", "submodule"):
@@ -234,17 +203,17 @@ def how_it_steers(path: str, text: FileText, changes: ChangeSet, project: Projec
     return None if is_only_read and (is_code(path) or _LOG.match(path.rpartition("/")[2])) else "drawn"
 
 
-_LOG = re.compile(r"(?i)(change|release|history|news)[\w-]*\.")
-
-
 def is_code(path: str) -> bool:
     """Whether a file is the project's own code, by its ending."""
     return path.lower().endswith(CODE_ENDINGS)
 
 
-def steering_effect(change: FileChange, project: ProjectFiles) -> Effect:
-    """The effect of a file that steers by its name or place: on all, but for texts that are loaded on demand."""
-    path = change.path
+def steering_effect(change: FileChange, folder: str) -> Effect:
+    """The effect of a file that steers by its name or place: on all, but for texts that are loaded on demand.
+
+    Sessions begin in `folder`.
+    """
+    path, sides = change.path, [side for side in (change.before, change.after) if side]
     *folders, name = path.split("/")
     home = folders[: folders.index(CLAUDE)] if CLAUDE in folders else folders
     base, inside = "/".join(home), folders[len(home) + 1 :]
@@ -252,15 +221,20 @@ def steering_effect(change: FileChange, project: ProjectFiles) -> Effect:
     on_all = Effect(path, "all", "always in context" if is_memory(name) else "every suite may use it")
     if change.after is None:
         return replace(on_all, why="it is gone")
-    if CLAUDE not in folders and name not in _MEMORY:
+    if name not in _MEMORY and (CLAUDE not in folders or not (inside or _is_above(base, folder))):
         return on_all
-    if not _is_above(base, project.folder):
-        if not inside and name not in _MEMORY:
-            return replace(on_all, why="every suite may use it")
-        why = f"touched a file below {base}/"
-        return Effect(path, "files", why, touches=lambda file: f"{file}/".startswith(f"{base}/"))
+    if not _is_above(base, folder):
+        return Effect(path, "files", f"touched a file below {base}/", touches=lambda file: _is_above(base, file))
     if kind and kind.felt == "touchers" and name.endswith(kind.files):
-        return _rule(change, base)
+        if not all(side.globs for side in sides):
+            return replace(on_all, why="a rule that is always in context")
+        patterns = [pattern for side in sides for pattern in side.globs]
+
+        @cache  # many suites touch the same files, and patterns are slow
+        def touches(file: str) -> bool:
+            return _is_above(base, file) and globs.matches(patterns, file.removeprefix(f"{base}/"))
+
+        return Effect(path, "files", f"touched a file that {path} is for", touches=touches)
     if change.before is None or change.before.head != change.after.head:
         return on_all if change.before else replace(on_all, why="it is new")
     if kind and kind.own_folder and len(inside) > 1:
@@ -272,22 +246,12 @@ def steering_effect(change: FileChange, project: ProjectFiles) -> Effect:
     return Effect(path, "unit", f"called the {kind.word} {called} or missed it", unit=unit)
 
 
-def _rule(change: FileChange, base: str) -> Effect:
-    """The effect of a rule, which waits for files where it names some."""
-    sides = [side for side in (change.before, change.after) if side]
-    if not all(side.globs for side in sides):
-        return Effect(change.path, "all", "a rule that is always in context")
-    patterns = [pattern for side in sides for pattern in side.globs]
-    prefix = f"{base}/" if base else ""
-
-    # Many suites touch the same files, and patterns are slow.
-    @cache
-    def touches(file: str) -> bool:
-        return file.startswith(prefix) and globs.matches(patterns, file.removeprefix(prefix))
-
-    return Effect(change.path, "files", f"touched a file that {change.path} is for", touches=touches)
+def _is_above(base: str, path: str) -> bool:
+    """Whether a folder is the one that a path means, or above it."""
+    return not base or f"{path}/".startswith(f"{base}/")
 
 
-def _is_above(base: str, folder: str) -> bool:
-    """Whether a folder is that of the project, or one above it."""
-    return not base or f"{folder}/".startswith(f"{base}/")
+def first_difference(before: Iterable[str], after: Sequence[str]) -> int:
+    """Number of the first line that differs, as it is after a change."""
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+    return max(1, min(same + 1, len(after)))

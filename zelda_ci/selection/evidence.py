@@ -1,8 +1,7 @@
 """What stored trials used: which of them say what a suite does, what they did together, and of which units. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from zelda_ci.domain.kinds import CALLED
 from zelda_ci.domain.measures import Metric
@@ -10,16 +9,17 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.steering import SteeringCoverage, SuiteCoverage, SuiteUse, Unit, UnitCoverage, UnitUse
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.selection.effects import SuiteEvidence
 
 
-def usable(trials: Iterable[RunResult], today: Mapping[str, str], suite: ResolvedSuite) -> list[RunResult]:
+def _usable(suite: SuiteEvidence) -> list[RunResult]:
     """Trials that say what a suite does: whole ones, of the suite as it is, on what it runs on today."""
     whole = []
-    for run in trials:
+    for run in suite.trials:
         own = run.fingerprint.parts if run.fingerprint else {"agentSdk": run.versions.agent_sdk}
         is_whole = run.status is SessionStatus.COMPLETED and not run.replayed and run.steering is not None
-        is_of_today = all(own.get(part, value) == value for part, value in today.items())
-        if is_whole and is_of_today and _settings(run.config) == _settings(suite):
+        is_of_today = all(own.get(part, value) == value for part, value in suite.today.items())
+        if is_whole and is_of_today and _settings(run.config) == _settings(suite.suite):
             whole.append(run)
     # Which models answer is known from the newest only. A further one may help now and then.
     newest = {*max(whole, key=lambda run: (run.finished_at, run.run_id)).models} if whole else set()
@@ -34,47 +34,26 @@ def _settings(suite: ResolvedSuite) -> tuple[object, ...]:
     return (suite.prompt, execution.model, *tools, suite.setup_command, *judge)
 
 
-@dataclass(frozen=True)
 class SuiteBehaviour:
-    """What trials of a suite did, taken together."""
+    """What those trials of a suite did that are usable, taken together; units by their paths."""
 
-    trials: int
-    excluded: int
-    """Trials that do not count."""
-    with_unit: Mapping[str, int]
-    """By path of a unit, how many trials had it."""
-    used_or_missed: frozenset[str]
-    """Units that a trial used, missed or broke."""
-    used: frozenset[str]
-    """Those that one used or broke."""
-    with_files: int
-    """Trials that know all files that they touched."""
-    touched: frozenset[str]
-    consulted: frozenset[str]
-    """Of these, files that a trial touched and did not change: not its own work."""
-    always_read: frozenset[str]
-    """Files that every trial touched, and none changed."""
-
-    @classmethod
-    def of(cls, trials: Sequence[RunResult], today: Mapping[str, str], suite: ResolvedSuite) -> "SuiteBehaviour":
-        """Of the trials that are usable."""
-        counted = usable(trials, today, suite)
+    def __init__(self, suite: SuiteEvidence) -> None:
+        counted = _usable(suite)
         uses = [use for run in counted for use in run.steering or ()]
-        used = frozenset(use.unit.path for use in uses if use.used or use.broken)
+        # Trials that know all files that they touched.
         known = [run for run in counted if run.touched is not None]
         touched = [frozenset(run.touched or ()) for run in known]
         changed = [frozenset(run.changes.files if run.changes else ()) for run in known]
-        return cls(
-            trials=len(counted),
-            excluded=len(trials) - len(counted),
-            with_unit=Counter(path for run in counted for path in {use.unit.path for use in run.steering or ()}),
-            used_or_missed=used | {use.unit.path for use in uses if use.missed},
-            used=used,
-            with_files=len(known),
-            touched=frozenset[str]().union(*touched),
-            consulted=frozenset[str]().union(*(own - work for own, work in zip(touched, changed, strict=True))),
-            always_read=touched[0].intersection(*touched).difference(*changed) if touched else frozenset(),
+        self.trials, self.excluded, self.with_files = len(counted), len(suite.trials) - len(counted), len(known)
+        self.with_unit: Counter[str] = Counter(
+            path for run in counted for path in {use.unit.path for use in run.steering or ()}
         )
+        self.used = {use.unit.path for use in uses if use.used or use.broken}
+        self.used_or_missed = self.used | {use.unit.path for use in uses if use.missed}
+        self.touched = frozenset[str]().union(*touched)
+        # Not a trial's own work.
+        self.consulted = frozenset[str]().union(*(own - work for own, work in zip(touched, changed, strict=True)))
+        self.always_read = touched[0].intersection(*touched).difference(*changed) if touched else frozenset[str]()
 
 
 def coverage(runs: Sequence[RunResult]) -> SteeringCoverage:
@@ -82,18 +61,17 @@ def coverage(runs: Sequence[RunResult]) -> SteeringCoverage:
     known = [run for run in runs if run.steering is not None]
     trials = Counter(run.suite for run in known)
     newest = max(known, key=lambda run: run.started_at, default=None)
-    units = {_key(use.unit): use.unit for use in (newest.steering if newest else None) or ()}
-    uses: dict[tuple[str, tuple[str, str, str]], list[UnitUse]] = defaultdict(list)
+    uses: defaultdict[tuple[str, Unit], list[UnitUse]] = defaultdict(list)
     for run in known:
         # Several hooks of one event are one unit.
-        for key, use in {_key(use.unit): use for use in run.steering or ()}.items():
-            uses[run.suite, key].append(use)
+        for unit, use in {use.unit: use for use in run.steering or ()}.items():
+            uses[run.suite, unit].append(use)
     rows = []
-    for key, unit in units.items():
-        each = [
-            SuiteUse(suite=name, **{field: sum(getattr(use, field) for use in uses[name, key]) for field in FIELDS})
-            for name in sorted(trials)
-        ]
+    for unit in dict.fromkeys(use.unit for use in (newest.steering if newest else None) or ()):
+        each = (
+            SuiteUse(suite=it, **{key: sum(getattr(use, key) for use in uses[it, unit]) for key in FIELDS})
+            for it in sorted(trials)
+        )
         parts = tuple(part for part in each if part.loaded or _is_touched(part))
         touched = any(map(_is_touched, parts)) or (bool(parts) and unit.kind not in CALLED)
         rows.append(UnitCoverage(unit=unit, touched=touched, suites=parts))
@@ -106,10 +84,6 @@ def coverage(runs: Sequence[RunResult]) -> SteeringCoverage:
 
 
 FIELDS = ("loaded", "used", "missed", "broken")
-
-
-def _key(unit: Unit) -> tuple[str, str, str]:
-    return unit.kind, unit.path, unit.name
 
 
 def _is_touched(use: SuiteUse | UnitUse) -> bool:

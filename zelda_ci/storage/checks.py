@@ -1,6 +1,7 @@
 """Checks that went well, so that a second run on the same commit need not pay for them again."""
 
 import time
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from zelda_ci.errors import StorageError
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.process import removal
+from zelda_ci.storage import codec
 
 FOLDER = "checks"
 MAX_BYTES = 100_000
@@ -37,20 +39,13 @@ class CheckMemory:
 
     def remember(self, key: str, check: Check) -> None:
         """Keep a check that stops nothing; where that is not possible, the next run checks again."""
-        if check.status not in {"passed", "warning"}:
-            return
-        try:
-            with storage_errors(self._folder):
-                ownership.make_folder(self._folder)
-                self._forget_old()
-            text = check.model_dump_json(by_alias=True, exclude_none=True)
-            write_whole(self._file(key), [text.encode()], durable=False)
-        except StorageError:
-            return
+        if check.status in {"passed", "warning"}:
+            with suppress(StorageError):
+                with storage_errors(self._folder):
+                    ownership.make_folder(self._folder)
+                    for file in removal.older_than(self._folder, KEPT_SECONDS):
+                        file.unlink(missing_ok=True)
+                write_whole(self._file(key), [codec.encode(check)], durable=False)
 
     def _file(self, key: str) -> Path:
         return self._folder / f"{sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
-
-    def _forget_old(self) -> None:
-        for file in removal.older_than(self._folder, KEPT_SECONDS):
-            file.unlink(missing_ok=True)

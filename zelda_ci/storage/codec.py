@@ -1,7 +1,6 @@
 """Stored records as bytes, and back. Pure: no disk."""
 
 from collections.abc import Iterator
-from datetime import UTC
 from operator import attrgetter
 from typing import Final, TypeVar
 
@@ -9,7 +8,6 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from zelda_ci.domain.base import SCHEMA_VERSION, Document, Record
-from zelda_ci.domain.history import StoredRun, at_a_glance
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.run import Pool, RunResult
 from zelda_ci.domain.session import SessionRecord, SessionTranscript
@@ -60,25 +58,17 @@ def decode(model: type[_Stored], data: bytes, name: str) -> _Stored:
 
 def encode_pool(pool: Pool, max_bytes: int) -> bytes:
     """A pool that fits: where it is too large, its oldest trials are left out."""
-    head = _json(pool, without={"trials"})[:-1].encode() + b',"trials":['
-    lines: list[bytes] = []
-    size = len(head) + 3
-    for run in sorted(pool.trials, key=attrgetter("finished_at", "run_id"), reverse=True):
-        line = _json(run).encode()
-        size += len(line) + 2
-        if size > max_bytes:
-            break
-        lines.append(line)
-    return head + b",\n".join(lines) + b"]}\n"
+    trials = sorted(pool.trials, key=attrgetter("finished_at", "run_id"), reverse=True)
+    while len(data := encode(pool.replace(trials=tuple(trials)))) > max_bytes and trials:
+        del trials[-len(trials) // 4 :]
+    return data
 
 
 def encode_nights(history: NightlyHistory, max_bytes: int) -> bytes:
     """A history that fits: where it is too large, its oldest nights are left out."""
-    while True:
-        data = encode(history)
-        if len(data) <= max_bytes or not history.nights:
-            return data
+    while len(data := encode(history)) > max_bytes and history.nights:
         history = history.replace(nights=history.nights[len(history.nights) // 4 + 1 :])
+    return data
 
 
 def encode_transcript(transcript: SessionTranscript) -> Iterator[bytes]:
@@ -97,34 +87,6 @@ def decode_record(line: bytes) -> SessionRecord | None:
         return _RECORD.validate_json(line)
     except ValidationError:
         return None
-
-
-def summarize_run(data: bytes, name: str) -> StoredRun:
-    """Read what a list shows of a result: as `at_a_glance` of the whole, without reading what it leaves out.
-
-    Args:
-        data: The whole file.
-        name: What a message calls the file.
-
-    Raises:
-        UnreadableError: The file is damaged, foreign or of a newer Zelda.
-    """
-    try:
-        tree = orjson.loads(data)
-        run = RunResult.model_validate({key: value for key, value in tree.items() if key not in _UNLISTED})
-    except (ValueError, AttributeError):
-        # Not as this Zelda writes it: the careful reader knows what to make of it, or how to say what is wrong.
-        run = decode(RunResult, data, name)
-    try:
-        # Shown, sorted and chosen by the moment it began, which has to exist in every time zone.
-        run.started_at.astimezone(UTC)
-    except OverflowError:
-        raise UnreadableError(f"{name} contains a time that does not exist.", code="RESULT_FOREIGN") from None
-    return at_a_glance(run)
-
-
-# What no list shows; each may be absent.
-_UNLISTED = {"setup", "changes", "steering", "touched", "isolation", "fingerprint"}
 
 
 def _json(record: Record, *, indent: int | None = None, without: set[str] | None = None) -> str:

@@ -13,17 +13,13 @@ from zelda_ci.storage import codec
 COMPARISONS = "comparisons"
 
 
-def _path(results_dir: Path, batch_id: str) -> Path:
-    return results_dir / COMPARISONS / f"{batch_id}.json"
-
-
 def keep(results_dir: Path, comparison: StoredComparison) -> None:
     """Store what a comparison rests on.
 
     Raises:
         StorageError: There was no room or no permission.
     """
-    target = _path(results_dir, comparison.batch.batch_id)
+    target = results_dir / COMPARISONS / f"{comparison.batch.batch_id}.json"
     with storage_errors(target.parent):
         ownership.make_folder(target.parent)
     write_whole(target, [codec.encode(comparison)], durable=False)
@@ -34,7 +30,7 @@ def read(results_dir: Path, batch_id: str) -> StoredComparison | None:
     # A result may come from elsewhere: an id is no path that leads elsewhere.
     if Path(batch_id).name == batch_id:
         with suppress(StorageError):
-            path = _path(results_dir, batch_id)
+            path = results_dir / COMPARISONS / f"{batch_id}.json"
             return codec.decode(StoredComparison, read_file(path), str(path))
     return None
 

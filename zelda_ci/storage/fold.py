@@ -1,9 +1,8 @@
 """From the records of a session, in the order in which they came, to its transcript."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import (
@@ -14,12 +13,9 @@ from zelda_ci.domain.session import (
     HookRan,
     McpServer,
     McpServerState,
-    Noticed,
     ResponseEnded,
-    Retried,
     ServersReported,
     SessionRecord,
-    SessionStatus,
     SessionTranscript,
     Started,
     ToolCall,
@@ -27,7 +23,6 @@ from zelda_ci.domain.session import (
     ToolReturned,
     Turn,
     Usage,
-    UserSaid,
 )
 from zelda_ci.redact import UNKNOWN, SafeText, joined
 
@@ -35,51 +30,35 @@ from zelda_ci.redact import UNKNOWN, SafeText, joined
 SYNTHETIC_MODEL = "<synthetic>"
 
 
-def assemble(
-    records: Iterable[SessionRecord],
-    *,
-    run_id: str,
-    prompt: SafeText,
-    started_at: datetime,
-    status: SessionStatus,
-    reason: SafeText | None,
-    wall_seconds: float,
+def transcript_of(
+    run: RunResult, prompt: SafeText, records: Sequence[SessionRecord], wall_seconds: float = 0.0
 ) -> SessionTranscript:
-    """Fold the records of a session, complete or cut off anywhere, into its transcript. Nothing said is lost.
+    """Fold the records of a run's session, complete or cut off anywhere, into its transcript. Nothing said is lost.
 
     The blocks of one response share a message id and a thread: they become one turn, at the place of the first.
     Results join their calls; a result without a call stays an entry of its own, a call without a result has no output.
     Of several init and result messages the last tells most: servers have connected, and costs add up over them.
+
+    Args:
+        run: Which run it is, and how it ended.
+        prompt: What it was asked to do.
+        records: In the order in which they came.
+        wall_seconds: How long it took; without, it lasted until the last record.
     """
     log = _Log()
     for record in records:
         log.add(record)
     return SessionTranscript(
-        run_id=run_id,
-        prompt=prompt,
-        started_at=started_at,
-        status=status,
-        reason=reason,
-        wall_seconds=wall_seconds,
-        started=log.started,
-        mcp_servers=tuple(log.servers.values()),
-        entries=log.entries(),
-        ended=log.ended,
-    )
-
-
-def transcript_of(
-    run: RunResult, prompt: SafeText, records: Sequence[SessionRecord], wall_seconds: float = 0.0
-) -> SessionTranscript:
-    """Fold the records of a run's session as far as they were heard; without a time, it lasted until the last."""
-    return assemble(
-        records,
         run_id=run.run_id,
         prompt=prompt,
         started_at=run.started_at,
         status=run.status,
         reason=run.failure.message if run.failure else None,
         wall_seconds=wall_seconds or (records[-1].at if records else 0.0),
+        started=log.started,
+        mcp_servers=tuple(log.servers.values()),
+        entries=log.closed(),
+        ended=log.ended,
     )
 
 
@@ -88,25 +67,11 @@ class _OpenCall:
     called: ToolCalled
     returned: ToolReturned | None = None
 
-    def close(self, denied: set[str]) -> ToolCall:
-        called, returned = self.called, self.returned
-        return ToolCall(
-            id=called.id,
-            name=called.name,
-            input=called.input,
-            output=returned.output if returned else None,
-            is_error=returned.is_error if returned else False,
-            images=returned.images if returned else (),
-            denied=called.id in denied,
-            started_at=called.at,
-            ended_at=returned.at if returned else None,
-        )
-
 
 @dataclass
 class _OpenTurn:
     message_id: SafeText
-    parent: SafeText | None
+    parent_tool_call_id: SafeText | None
     at: float
     model: SafeText | None = None
     texts: list[SafeText] = field(default_factory=list)
@@ -119,11 +84,24 @@ class _OpenTurn:
             index=index,
             message_id=self.message_id,
             model=self.model or UNKNOWN,
-            parent_tool_call_id=self.parent,
+            parent_tool_call_id=self.parent_tool_call_id,
             at=self.at,
             text=joined("\n\n", self.texts) if self.texts else None,
             thinking=joined("\n\n", self.thoughts) if self.thoughts else None,
-            tool_calls=tuple(call.close(denied) for call in self.calls.values()),
+            tool_calls=tuple(
+                ToolCall(
+                    id=call.called.id,
+                    name=call.called.name,
+                    input=call.called.input,
+                    output=call.returned.output if call.returned else None,
+                    is_error=call.returned.is_error if call.returned else False,
+                    images=call.returned.images if call.returned else (),
+                    denied=call.called.id in denied,
+                    started_at=call.called.at,
+                    ended_at=call.returned.at if call.returned else None,
+                )
+                for call in self.calls.values()
+            ),
             usage=self.usage,
             synthetic=self.model == SYNTHETIC_MODEL,
         )
@@ -152,9 +130,9 @@ class _Log:
                 self.ended = record
             case AssistantSaid() | ToolCalled() | ResponseEnded():
                 self._add_to_turn(record)
-            case ToolReturned():
-                self._join(record)
-            case Denied() | UserSaid() | Retried() | HookRan() | Noticed():
+            case ToolReturned() if (call := self._calls.get(record.id)) and not call.returned:
+                call.returned = record
+            case _:
                 if isinstance(record, Denied) and record.tool_call_id:
                     self._denied.add(record.tool_call_id)
                 self._entries.append(record)
@@ -170,47 +148,32 @@ class _Log:
                 news |= {"connected_at": seconds, "late": self.started is not None}
             self.servers[server.name] = before.replace(**news)
 
-    def entries(self) -> tuple[Entry, ...]:
-        """Everything that was heard; turns are numbered in this order."""
-        index = 0
-        closed: list[Entry] = []
-        for entry in _arranged(self._entries):
-            if isinstance(entry, _OpenTurn):
-                index += 1
-                closed.append(entry.close(index, self._denied))
-            else:
-                closed.append(entry)
-        return tuple(closed)
-
     def _add_to_turn(self, record: AssistantSaid | ToolCalled | ResponseEnded) -> None:
-        turn = self._turn(record)
-        match record:
-            case ResponseEnded():
-                turn.usage = record.usage
-            case AssistantSaid():
-                turn.model = turn.model or record.model
-                (turn.thoughts if record.thinking else turn.texts).append(record.text)
-            case ToolCalled():
-                turn.model = turn.model or record.model
-                # Claude Code may repeat a block; the same id in another response is another call.
-                self._calls[record.id] = turn.calls.setdefault(record.id, _OpenCall(record))
-
-    def _turn(self, record: AssistantSaid | ToolCalled | ResponseEnded) -> _OpenTurn:
         key = (record.message_id, record.parent_tool_call_id)
-        if key not in self._turns:
-            self._turns[key] = _OpenTurn(record.message_id, record.parent_tool_call_id, record.at)
-            self._entries.append(self._turns[key])
-        return self._turns[key]
-
-    def _join(self, record: ToolReturned) -> None:
-        call = self._calls.get(record.id)
-        if call and not call.returned:
-            call.returned = record
+        turn = self._turns.get(key)
+        if turn is None:
+            turn = self._turns[key] = _OpenTurn(*key, record.at)
+            self._entries.append(turn)
+        if isinstance(record, ResponseEnded):
+            turn.usage = record.usage
+            return
+        turn.model = turn.model or record.model
+        if isinstance(record, AssistantSaid):
+            (turn.thoughts if record.thinking else turn.texts).append(record.text)
         else:
-            self._entries.append(record)
+            # Claude Code may repeat a block; the same id in another response is another call.
+            self._calls[record.id] = turn.calls.setdefault(record.id, _OpenCall(record))
+
+    def closed(self) -> tuple[Entry, ...]:
+        """Everything that was heard; turns are numbered in this order."""
+        numbers = itertools.count(1)
+        return tuple(
+            entry.close(next(numbers), self._denied) if isinstance(entry, _OpenTurn) else entry
+            for entry in _arranged(self._entries)
+        )
 
 
-def _arranged(entries: Sequence[_OpenTurn | Entry]) -> list[_OpenTurn | Entry]:
+def _arranged(entries: Sequence[_OpenTurn | Entry]) -> Iterator[_OpenTurn | Entry]:
     """The main thread in the order of time, with each sub-agent's whole thread behind the turn that called it.
 
     Which of several threads speaks first is a matter of milliseconds, and so is which of several hooks ends first: in
@@ -219,34 +182,25 @@ def _arranged(entries: Sequence[_OpenTurn | Entry]) -> list[_OpenTurn | Entry]:
     calls = {call for entry in entries if isinstance(entry, _OpenTurn) for call in entry.calls}
     threads: dict[str | None, list[_OpenTurn | Entry]] = {None: []}
     for entry in entries:
-        parent = _thread_of(entry)
+        parent = getattr(entry, "parent_tool_call_id", None)
         threads.setdefault(parent if parent in calls else None, []).append(entry)
-    arranged: list[_OpenTurn | Entry] = []
     waiting = _hooks_in_order(threads.pop(None))[::-1]
     while waiting or threads:
         # What is left over belongs to threads that call each other.
         waiting = waiting or _hooks_in_order(threads.pop(next(iter(threads))))[::-1]
         entry = waiting.pop()
-        arranged.append(entry)
-        if isinstance(entry, _OpenTurn):
-            for call in reversed(entry.calls):
-                waiting += _hooks_in_order(threads.pop(call, ()))[::-1]
-    return arranged
-
-
-def _thread_of(entry: _OpenTurn | Entry) -> str | None:
-    return entry.parent if isinstance(entry, _OpenTurn) else getattr(entry, "parent_tool_call_id", None)
+        yield entry
+        for call in reversed(entry.calls) if isinstance(entry, _OpenTurn) else ():
+            waiting += _hooks_in_order(threads.pop(call, ()))[::-1]
 
 
 def _hooks_in_order(entries: Iterable[_OpenTurn | Entry]) -> list[_OpenTurn | Entry]:
     """Neighbouring hooks by event, each in the order of its first; then by name, outcome and output."""
     ordered: list[_OpenTurn | Entry] = []
-    for are_hooks, group in itertools.groupby(entries, key=lambda entry: isinstance(entry, HookRan)):
+    for _, group in itertools.groupby(entries, key=lambda entry: isinstance(entry, HookRan)):
         neighbours = list(group)
-        if are_hooks:
-            hooks = [entry for entry in neighbours if isinstance(entry, HookRan)]
-            events = list(dict.fromkeys(hook.event for hook in hooks))
-            hooks.sort(key=lambda hook: (events.index(hook.event), hook.name, hook.outcome, hook.output))
-            neighbours = list(hooks)
-        ordered += neighbours
+        hooks = [entry for entry in neighbours if isinstance(entry, HookRan)]
+        events = list(dict.fromkeys(hook.event for hook in hooks))
+        hooks.sort(key=lambda hook: (events.index(hook.event), hook.name, hook.outcome, hook.output))
+        ordered += hooks or neighbours
     return ordered

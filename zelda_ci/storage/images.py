@@ -63,32 +63,22 @@ class ImageFolder:
         media_type = media_type_of(data)
         if media_type is None:
             return "not a PNG, JPEG, GIF or WebP"
-        if why := self._objection_to_text(data):
-            return why
-        image = SessionImage(media_type=media_type, size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
-        if why := self._store(image, data):
-            return why
-        self._named += 1
-        return image
-
-    def _objection_to_text(self, data: bytes) -> str | None:
         text = b"\n".join(_TEXT.findall(data)).decode("ascii")
         if len(text) > MAX_TEXT_LENGTH:
             return "most of it is text"
-        return "its metadata holds a secret" if self._redact(text) != text else None
-
-    def _store(self, image: SessionImage, data: bytes) -> str | None:
-        """Store an image once; returns why that was not possible."""
-        if image.sha256 in self._stored:
-            return None
-        if sum(self._stored.values()) + len(data) > MAX_TOTAL_BYTES:
-            return f"the session's images have {MAX_TOTAL_BYTES // 1_000_000} MB without it"
-        target = self.path / image.file_name
-        try:
-            with storage_errors(target):
-                ownership.make_folder(self.path)
-            write_whole(target, [data], durable=False)
-        except StorageError as problem:
-            return f"it could not be stored: {problem.message}"
-        self._stored[image.sha256] = len(data)
-        return None
+        if self._redact(text) != text:
+            return "its metadata holds a secret"
+        image = SessionImage(media_type=media_type, size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+        if image.sha256 not in self._stored:
+            if sum(self._stored.values()) + len(data) > MAX_TOTAL_BYTES:
+                return f"the session's images have {MAX_TOTAL_BYTES // 1_000_000} MB without it"
+            target = self.path / image.file_name
+            try:
+                with storage_errors(target):
+                    ownership.make_folder(self.path)
+                write_whole(target, [data], durable=False)
+            except StorageError as problem:
+                return f"it could not be stored: {problem.message}"
+            self._stored[image.sha256] = len(data)
+        self._named += 1
+        return image

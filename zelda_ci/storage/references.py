@@ -13,7 +13,7 @@ from zelda_ci.domain.history import StoredRun
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.trials import Side
-from zelda_ci.errors import NotStoredError, StorageError
+from zelda_ci.errors import NotStoredError
 from zelda_ci.files.atomic import read_file
 from zelda_ci.storage import codec
 from zelda_ci.storage.history import RunHistory
@@ -33,41 +33,15 @@ class SideReference:
     runs: tuple[RunResult, ...]
 
 
-def find_run(history: RunHistory, reference: str) -> str:
-    """The id of the run that is meant.
-
-    Raises:
-        StorageError: No run is, or several are; the message names those that may be.
-    """
-    if match := LATEST_PATTERN.fullmatch(reference):
-        return _counted_back([run.run_id for run in _runs(history, match)], match, "run")
-    names = history.names()
-    batches = {run.batch_id for run in history.overview().runs}
-    match _beginning(reference, names), _beginning(reference, batches):
-        case [run_id], _ if run_id == reference:
-            return run_id
-        case [run_id], []:
-            return run_id
-        case [], []:
-            raise _unknown(history, reference, names)
-        case runs, of_batches:
-            raise _ambiguous(reference, runs, of_batches)
-
-
-def _beginning(reference: str, names: Iterable[str]) -> list[str]:
-    """Names that begin with a reference; an exact match alone."""
-    found = sorted(name for name in names if reference and name.startswith(reference))
-    return [reference] if reference in found else found
-
-
 def find_runs(history: RunHistory, reference: str) -> tuple[str, ...]:
     """The ids of the runs that are meant: all of a batch, in the order in which they began, or one run.
 
     Raises:
         StorageError: No run is meant, or several are that have nothing to do with each other.
     """
-    batch = () if LATEST_PATTERN.fullmatch(reference) else _batch(history, reference)
-    return batch[::-1] or (find_run(history, reference),)
+    if match := LATEST_PATTERN.fullmatch(reference):
+        return (_counted_back([run.run_id for run in _runs(history, match)], match, ("run", "runs")),)
+    return _find(history, reference)[::-1]
 
 
 def read_side(history: RunHistory, reference: str, *, whole: bool = False) -> SideReference:
@@ -87,21 +61,46 @@ def read_side(history: RunHistory, reference: str, *, whole: bool = False) -> Si
         batches: dict[str, list[str]] = {}
         for run in _runs(history, match):
             batches.setdefault(run.batch_id, []).append(run.run_id)
-        batch_id = _counted_back(list(batches), match, "batch")
-        suite = f", {match['suite']} only" if match["suite"] else ""
-        return _side(history, f"{batch_id}{suite}", batches[batch_id], whole=whole)
-    if batch := _batch(history, reference):
-        return _side(history, reference, batch, whole=whole)
-    run_id = find_run(history, reference)
-    return _side(history, run_id, (run_id,))
-
-
-def _side(history: RunHistory, name: str, run_ids: Iterable[str], *, whole: bool = False) -> SideReference:
+        batch_id = _counted_back(list(batches), match, ("batch", "batches"))
+        only = f", {match['suite']} only" if match["suite"] else ""
+        name, run_ids = f"{batch_id}{only}", tuple(batches[batch_id])
+    else:
+        run_ids = _find(history, reference)
+        name = run_ids[0] if run_ids[0].startswith(reference) else reference
     runs = tuple(history.result(run_id) for run_id in run_ids)
-    if whole:
-        return SideReference(name, runs)
-    # What ran beside them is no part of what an invocation tested.
-    return SideReference(name, tuple(run for run in runs if run.side is Side.HEAD) or runs)
+    if not whole:
+        # What ran beside them is no part of what an invocation tested.
+        runs = tuple(run for run in runs if run.side is Side.HEAD) or runs
+    return SideReference(name, runs)
+
+
+def _find(history: RunHistory, reference: str) -> tuple[str, ...]:
+    """The run whose id is given or begins so, or the runs of a batch, newest first."""
+    stored, names = history.overview().runs, history.names()
+    runs, batches = _beginning(reference, names), _beginning(reference, {run.batch_id for run in stored})
+    if len(batches) == 1 and (not runs or batches == [reference]):
+        return tuple(run.run_id for run in stored if run.batch_id in batches)
+    if len(runs) == 1 and (not batches or runs == [reference]):
+        return tuple(runs)
+    if runs or batches:
+        counted = [("run", "runs", runs), ("batch", "batches", batches)]
+        kinds = " and ".join(format_count(len(names), *words) for *words, names in counted if names)
+        begin = "begins" if len(runs) + len(batches) == 1 else "begin"
+        message = f"{kinds} {begin} with {reference!r}: {_named([*runs, *batches])}."
+        raise NotStoredError(message, hint="Give more of the id; `zelda list` shows all.", code="RUN_AMBIGUOUS")
+    if reference in history.unfinished():
+        hint = "It is under way; or it was killed, and the next `zelda run` makes a result of what was captured."
+        raise NotStoredError(f"The run {reference} has no result yet.", hint=hint, code="RUN_UNFINISHED")
+    near = get_close_matches(reference, names, n=3, cutoff=0.5)
+    guess = f" The nearest: {_named(near)}." if near else ""
+    hint = "`zelda list` shows all runs; `latest` is the newest." if names else "Make one with `zelda run`."
+    raise NotStoredError(f"There is no run {reference!r}.{guess}", hint=hint, code="RUN_UNKNOWN")
+
+
+def _beginning(reference: str, names: Iterable[str]) -> list[str]:
+    """Names that begin with a reference; an exact match alone."""
+    found = sorted(name for name in names if reference and name.startswith(reference))
+    return [reference] if reference in found else found
 
 
 def _runs(history: RunHistory, match: re.Match[str]) -> list[StoredRun]:
@@ -120,28 +119,16 @@ def _runs(history: RunHistory, match: re.Match[str]) -> list[StoredRun]:
     return chosen
 
 
-def _counted_back(names: Sequence[str], match: re.Match[str], noun: str) -> str:
+def _counted_back(names: Sequence[str], match: re.Match[str], nouns: tuple[str, str]) -> str:
     back = int(match["back"] or 0)
     if back < len(names):
         return names[back]
+    there = f"There is one stored {nouns[0]}" if len(names) == 1 else f"There are {len(names)} stored {nouns[1]}"
     of = f" of the suite {match['suite']}" if match["suite"] else ""
-    plural = "batches" if noun == "batch" else f"{noun}s"
-    there = f"There is one stored {noun}{of}" if len(names) == 1 else f"There are {len(names)} stored {plural}{of}"
     hint = (
         f"Make another with `zelda run`. `zelda list` shows all; `{LATEST}` is the newest, `{LATEST}~1` the one before."
     )
-    raise NotStoredError(f"{there}, so there is no {match[0]}.", hint=hint, code="RUN_UNKNOWN")
-
-
-def _batch(history: RunHistory, reference: str) -> tuple[str, ...]:
-    """The runs, newest first, of the batch whose id is given or begins so, where no other batch and no run does."""
-    if not reference:
-        return ()
-    runs = history.overview().runs
-    matches = _beginning(reference, {run.batch_id for run in runs})
-    if len(matches) != 1 or (matches != [reference] and any(run.run_id.startswith(reference) for run in runs)):
-        return ()
-    return tuple(run.run_id for run in runs if run.batch_id in matches)
+    raise NotStoredError(f"{there}{of}, so there is no {match[0]}.", hint=hint, code="RUN_UNKNOWN")
 
 
 def read_results(path: Path) -> tuple[RunResult, ...]:
@@ -151,38 +138,13 @@ def read_results(path: Path) -> tuple[RunResult, ...]:
         StorageError: It is neither.
     """
     data = read_file(path, MAX_RESULTS_BYTES)
-    if _holds_runs(data):
-        return codec.decode(BatchResult, data, str(path)).runs
-    return (codec.decode(RunResult, data, str(path)),)
-
-
-def _holds_runs(data: bytes) -> bool:
     try:
         tree = orjson.loads(data)
     except orjson.JSONDecodeError:
-        return False
-    return isinstance(tree, dict) and "runs" in tree
-
-
-def _ambiguous(reference: str, runs: Sequence[str], batches: Sequence[str]) -> StorageError:
-    counted = [("run", "runs", runs), ("batch", "batches", batches)]
-    kinds = " and ".join(format_count(len(names), *words) for *words, names in counted if names)
-    begin = "begins" if len(runs) + len(batches) == 1 else "begin"
-    return NotStoredError(
-        f"{kinds} {begin} with {reference!r}: {_named([*runs, *batches])}.",
-        hint="Give more of the id; `zelda list` shows all.",
-        code="RUN_AMBIGUOUS",
-    )
-
-
-def _unknown(history: RunHistory, reference: str, names: Sequence[str]) -> StorageError:
-    if reference in history.unfinished():
-        hint = "It is under way; or it was killed, and the next `zelda run` makes a result of what was captured."
-        return NotStoredError(f"The run {reference} has no result yet.", hint=hint, code="RUN_UNFINISHED")
-    near = get_close_matches(reference, names, n=3, cutoff=0.5)
-    guess = f" The nearest: {_named(near)}." if near else ""
-    hint = "`zelda list` shows all runs; `latest` is the newest." if names else "Make one with `zelda run`."
-    return NotStoredError(f"There is no run {reference!r}.{guess}", hint=hint, code="RUN_UNKNOWN")
+        tree = None
+    if isinstance(tree, dict) and "runs" in tree:
+        return codec.decode(BatchResult, data, str(path)).runs
+    return (codec.decode(RunResult, data, str(path)),)
 
 
 def _named(names: Sequence[str]) -> str:

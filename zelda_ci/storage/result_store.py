@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -15,7 +15,7 @@ from zelda_ci.files import locks, ownership
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.storage.fold import SYNTHETIC_MODEL, transcript_of
-from zelda_ci.storage.run_folder import JOURNAL, RESULT, InterruptedRun, Journal, RunFolder, is_run_id, log_name, run_id
+from zelda_ci.storage.run_folder import JOURNAL, RESULT, InterruptedRun, RunFolder, is_run_id, log_name, run_id
 
 RUNS = "runs"
 LOCK = ".lock"
@@ -39,7 +39,7 @@ class ResultStore:
                 path = self._runs / run_id(suite, started_at, number)
                 with suppress(FileExistsError):
                     ownership.make_new_folder(path)
-                    return RunFolder(path, Journal.create(path / JOURNAL))
+                    return RunFolder.begin(path)
         raise AssertionError("numbers do not end")
 
     def remove(self, run_id: str) -> None:
@@ -74,43 +74,30 @@ class ResultStore:
         A run whose process lives is never among them, and of several processes that look, one gets each. What died
         before it had anything to tell is removed on the way.
         """
-        for path in self._without_result():
-            folder = self._claim(path)
-            if folder is None:
+        folders: list[Path] = []
+        with suppress(OSError), os.scandir(self._runs) as entries:
+            folders = [Path(each) for each in entries if is_run_id(each.name) and each.is_dir(follow_symlinks=False)]
+        for path in sorted(folders):
+            # A journal beside a result is what a kill at the very end leaves.
+            if (path / RESULT).is_file() and not (path / JOURNAL).exists():
                 continue
-            try:
+            with self._locked():
+                folder = RunFolder.claim(path)
+                if folder is None:
+                    # Killed between making the folder and its journal. It is empty, or it stays.
+                    with suppress(OSError):
+                        path.rmdir()
+                    continue
+            with closing(folder):
                 if interrupted := folder.interrupted_run():
                     yield interrupted
-            finally:
-                folder.close()
-
-    def _without_result(self) -> list[Path]:
-        try:
-            with os.scandir(self._runs) as entries:
-                folders = [
-                    Path(entry) for entry in entries if is_run_id(entry.name) and entry.is_dir(follow_symlinks=False)
-                ]
-        except OSError:
-            return []
-        # A journal beside a result is what a kill at the very end leaves.
-        return sorted(path for path in folders if not (path / RESULT).is_file() or (path / JOURNAL).exists())
-
-    def _claim(self, path: Path) -> RunFolder | None:
-        with self._locked():
-            if journal := Journal.claim(path / JOURNAL):
-                return RunFolder(path, journal)
-            # Killed between making the folder and its journal. It is empty, or it stays.
-            with suppress(OSError):
-                path.rmdir()
-        return None
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Nobody else begins or claims a run meanwhile: a new folder is not seen before its journal is locked."""
-        with storage_errors(self._runs):
-            ownership.make_folder(self._runs)
         with ExitStack() as stack:
             with storage_errors(self._runs):
+                ownership.make_folder(self._runs)
                 handle = stack.enter_context(locks.held(self._runs / LOCK, mode=0o666))
                 ownership.hand_over(handle, self._runs)
             yield
@@ -139,7 +126,7 @@ class RunState:
         self.known = self.known.replace(**facts)
 
     def record(self, record: SessionRecord) -> None:
-        """Take a record of the session: to disk first.
+        """Take a record of the session.
 
         Raises:
             StorageError: It could not be kept on disk.
@@ -147,15 +134,14 @@ class RunState:
         # First to disk: what was shown to somebody must still be there after a kill.
         self.folder.append(record)
         self.records.append(record)
-        match record:
-            case Started():
-                self.update(versions=self.known.versions.replace(cli=record.cli_version))
-            case AssistantSaid() | ToolCalled() if (
-                record.parent_tool_call_id is None and record.model != SYNTHETIC_MODEL
-            ):
-                self._responses.add(record.message_id)
-            case _:
-                pass
+        if isinstance(record, Started):
+            self.update(versions=self.known.versions.replace(cli=record.cli_version))
+        elif (
+            isinstance(record, AssistantSaid | ToolCalled)
+            and record.parent_tool_call_id is None
+            and record.model != SYNTHETIC_MODEL
+        ):
+            self._responses.add(record.message_id)
 
     def end(self, status: SessionStatus, failure: Failure | None = None) -> None:
         """Settle how the run ended; `failure` is absent when the session completed."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from zelda_ci import process
 from zelda_ci.domain.workspace import CommandPhase
@@ -264,14 +265,23 @@ async def ask(folder: Path, environ: Mapping[str, str], *question: str) -> bytes
     return outcome.stdout if outcome.exit_code == 0 else None
 
 
-async def read_commit(folder: Path, environ: Mapping[str, str], name: str = "HEAD") -> tuple[str, bytes] | None:
-    """A commit, its full name and its object; nothing where there is no repository, no such commit or no git.
+class Commit(NamedTuple):
+    """A commit by its full name; its parents are those of its object, the only ones in a clone of depth 1."""
 
-    In a clone of depth 1 only the object knows the commit's parents.
-    """
+    sha: str
+    tree: str
+    parents: tuple[str, ...]
+
+
+async def read_commit(folder: Path, environ: Mapping[str, str], name: str = "HEAD") -> Commit | None:
+    """A commit; nothing where there is no repository, no such commit or no git."""
     commit = await ask(folder, environ, "rev-parse", "--verify", "-q", f"{name}^{{commit}}")
     content = await ask(folder, environ, "cat-file", "commit", name)
-    return (commit.decode().strip(), content) if commit and content else None
+    if not commit or not content:
+        return None
+    tree, *more = content.partition(b"\n\n")[0].decode("utf-8", "replace").split("\n")
+    parents = (line.removeprefix("parent ") for line in more if line.startswith("parent "))
+    return Commit(commit.decode().strip(), tree.removeprefix("tree "), tuple(parents))
 
 
 MAX_REASON_LENGTH = 500

@@ -199,14 +199,14 @@ async def files_of(lent: Store | None, plumbing: Git) -> list[TreeFile]:
     if lent is None:
         return []
     git = plumbing.within(lent.folder, GIT_DIR=str(lent.folder))
-    entries = (await git("ls-tree", "-r", "-z", "--full-tree", lent.commit)).split(b"\0")[:-1]
-    return [_tree_file(entry) for entry in entries]
+    return [*tree_files(await git("ls-tree", "-r", "-z", "--full-tree", lent.commit))]
 
 
-def _tree_file(entry: bytes) -> TreeFile:
-    about, _, path = entry.partition(b"\t")
-    mode, _, blob = about.decode().split(" ")
-    return TreeFile(os.fsdecode(path), mode, blob)
+def tree_files(listing: bytes) -> Iterator[TreeFile]:
+    """The files that `git ls-tree -r -z` lists."""
+    for about, _, path in (entry.partition(b"\t") for entry in listing.split(b"\0")[:-1]):
+        mode, _, content = about.decode().split(" ")
+        yield TreeFile(os.fsdecode(path), mode, content)
 
 
 async def _filters(git: Git) -> list[str]:

@@ -52,8 +52,6 @@ class Service:
     server: "GitHubServer"
     uploads: dict[tuple[int, int, str], Upload] = field(default_factory=dict)
     """By run, attempt and name."""
-    camel_case: bool = False
-    """Spell as other servers of the protocol do."""
     quota_used_up: bool = False
     no_room_for: set[str] = field(default_factory=set)
     """Types of contents for which the quota is used up."""
@@ -73,7 +71,7 @@ class Service:
             told = self._methods[method](run, job, request)
         except TwirpError as exc:
             return exc.reply
-        return Reply(200, self._spelt(told))
+        return Reply(200, told)
 
     @property
     def _methods(self) -> dict[str, Callable[[Run, str, Mapping[str, Any]], dict[str, Any]]]:
@@ -173,14 +171,3 @@ class Service:
 
     def _of(self, run: Run) -> list[Artifact]:
         return [each for each in run.repository.artifacts if each.run is run]
-
-    def _spelt(self, told: Any) -> Any:
-        if isinstance(told, list):
-            return [self._spelt(each) for each in told]
-        if not isinstance(told, dict):
-            return told
-        return {self._spelling(name): self._spelt(value) for name, value in told.items()}
-
-    def _spelling(self, name: str) -> str:
-        head, *tail = name.split("_")
-        return head + "".join(part.capitalize() for part in tail) if self.camel_case else name

@@ -13,8 +13,9 @@ from zelda_ci.domain.history import History, at_a_glance
 from zelda_ci.domain.measures import MEASURES, METRICS, Measure, Metric, values
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.comparison import amount
-from zelda_ci.report.builders.history import history_view
-from zelda_ci.report.builders.summary import report_view
+from zelda_ci.report.builders.history import history_table
+from zelda_ci.report.builders.run import run_sections
+from zelda_ci.report.builders.summary import suite_table
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
@@ -52,9 +53,10 @@ def test_rows_that_fail_cost_their_numbers_and_no_report(name: str, measured: Ru
     report = REPORTS[name]()
     assert render_comment(ci_view(report))
     assert render_junit(report)
-    assert report_view(report.batch, {}).suites
+    assert suite_table(report.batch).lines
+    assert [run_sections(run) for run in report.batch.runs]
     history = History(runs=tuple(map(at_a_glance, report.batch.runs)))
-    assert history_view(history, of=len(history.runs)).table.lines
+    assert history_table(history, of=len(history.runs)).lines
 
 
 @pytest.mark.parametrize("value", ["text", object(), True, 1j, math.nan, math.inf])

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from zelda_ci.errors import ArtifactError
 from zelda_ci.github.archives import (
     MAX_ARTIFACT_NAME_LENGTH,
+    MemberReader,
     artifact_name,
     is_artifact_name,
     is_member_name,
-    read_members,
 )
 
 FILES = {"zelda-ci.json": b'{"a": 1}', "runs/r/transcript.json": b"x" * 5000}
@@ -34,7 +34,7 @@ def archive(files: Mapping[str, bytes], method: int = zipfile.ZIP_DEFLATED, comm
 
 
 def read(blob: bytes, *wanted: str, member: int = 10_000, total: int = 20_000, members: int = 20) -> dict[str, bytes]:
-    return read_members(blob, wanted, max_member_bytes=member, max_total_bytes=total, max_members=members)
+    return MemberReader(blob, max_members=members).read(wanted, max_member_bytes=member, max_total_bytes=total)
 
 
 def refusal(blob: bytes, *wanted: str, **limits: int) -> str:

@@ -15,12 +15,12 @@ from zelda_ci.github.workflow_commands import (
     MAX_PER_LEVEL,
     Annotation,
     Log,
-    OutputFile,
-    StepSummary,
     command,
     empty,
     neutralise,
     worst,
+    write_output,
+    write_summary,
 )
 from zelda_ci.redact import Secret
 
@@ -103,7 +103,7 @@ def test_outputs_arrive_whatever_they_hold(values: list[tuple[str, str]]) -> Non
         path = Path(folder) / "output"
         path.touch()
         for name, value in values:
-            OutputFile(path).write(name, value)
+            write_output(path, name, value)
         found = outputs(path.read_bytes().decode())
     assert found == {name: value.replace("\r\n", "\n").encode("utf-8", "replace").decode() for name, value in values}
 
@@ -111,16 +111,16 @@ def test_outputs_arrive_whatever_they_hold(values: list[tuple[str, str]]) -> Non
 @pytest.mark.parametrize("name", ["", "a=b", "a<<b", "a\nb"])
 def test_a_name_that_could_be_read_otherwise_is_refused(tmp_path, name: str) -> None:
     with pytest.raises(ValueError, match="no name of an output"):
-        OutputFile(tmp_path / "output").write(name, "value")
+        write_output(tmp_path / "output", name, "value")
 
 
 @pytest.mark.parametrize("before", ["", "short\n", "long, longer, longest\n" * 100])
 def test_a_summary_takes_the_place_of_an_earlier_one(tmp_path: Path, before: str) -> None:
     path = tmp_path / "summary"
     path.write_text(before)
-    StepSummary(path).replace("### Results")
+    write_summary(path, "### Results", anew=True)
     assert path.read_text() == "### Results\n"
-    StepSummary(path, limit=100).replace("one\ntwo " + "x" * 100)
+    write_summary(path, "one\ntwo " + "x" * 100, anew=True, limit=100)
     assert path.read_text() == "one" + CUT
 
 
@@ -132,12 +132,11 @@ def test_what_a_session_wrote_for_the_runner_is_forgotten(tmp_path) -> None:
     empty([plain, linked, tmp_path / "missing"])
     assert plain.read_text() == ""
     assert elsewhere.read_text() == "keep"
-    for written in (StepSummary(linked).write, StepSummary(linked).replace):
+    for anew in (False, True):
         with pytest.raises(OSError, match="symbolic"):
-            written("text")
+            write_summary(linked, "text", anew=anew)
 
 
 def test_outside_a_workflow_there_is_nothing_to_write_to() -> None:
-    OutputFile(None).write("verdict", "improved")
-    StepSummary(None).write("text")
-    StepSummary(None).replace("text")
+    write_output(None, "verdict", "improved")
+    write_summary(None, "text")

@@ -10,13 +10,13 @@ from zelda_ci.model_proxy.cassettes.cassette import (
     Exchange,
     RecordedRequest,
     RecordedResponse,
-    dump,
+    as_json,
     joined,
     joined_message,
     load,
     partial_file,
     played,
-    write_whole,
+    write,
 )
 from zelda_ci.redact import Redactor
 
@@ -29,7 +29,7 @@ REQUEST = RecordedRequest(
     digest="d",
     parts={"last": "1"},
     tools=(SAFE("Bash"),),
-    said=SAFE("Add a route.\nPlease: ä"),
+    said=SAFE("Add a route.\nPlease: ä\ud83d"),
 )
 EVENTS = (
     SAFE.json({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x" * 300}}),
@@ -47,7 +47,7 @@ CASSETTE = Cassette(
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    write_whole(tmp_path / "new" / "a.json", dump(CASSETTE))
+    write(tmp_path / "new" / "a.json", CASSETTE)
     assert load(tmp_path / "new" / "a.json") == CASSETTE
     assert [file.name for file in (tmp_path / "new").iterdir()] == ["a.json"]
 
@@ -66,7 +66,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
             "CASSETTE_DAMAGED",
             "exchanges.0",
         ),
-        (dump(CASSETTE).replace("529", '"many"').encode(), "CASSETTE_DAMAGED", "exchanges.1.response.status"),
+        (as_json(CASSETTE).replace(b"529", b'"many"'), "CASSETTE_DAMAGED", "exchanges.1.response.status"),
     ],
 )
 def test_a_damaged_recording_is_one_sentence(tmp_path: Path, content: bytes, code: str, words: str) -> None:
@@ -87,7 +87,7 @@ def test_a_recording_that_is_missing_interrupted_or_a_folder_says_so(tmp_path: P
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(ProxyError, match="cannot be read"):
         load(tmp_path / "folder.json")
-    partial_file(tmp_path / "a.json").write_text(dump(CASSETTE))
+    partial_file(tmp_path / "a.json").write_bytes(as_json(CASSETTE))
     with pytest.raises(ProxyError) as caught:
         load(tmp_path / "a.json")
     assert "a.json.partial is left of a recording that was interrupted" in (caught.value.hint or "")
@@ -96,8 +96,8 @@ def test_a_recording_that_is_missing_interrupted_or_a_folder_says_so(tmp_path: P
 def test_a_file_that_cannot_be_written_leaves_the_old_one_and_no_litter(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text("old")
-    with pytest.raises(UnicodeEncodeError):
-        write_whole(file, "\ud83d")
+    with pytest.raises(AttributeError):
+        write(file, None)  # type: ignore[arg-type]
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
 

@@ -8,15 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zelda_ci.pipeline.detect import READ, ProjectKind, kinds, manifests, packages
+from zelda_ci.pipeline.detect import ProjectKind, packages
+from zelda_ci.pipeline.detect import kinds as kinds_of
+
+
+def kinds(files: Mapping[str, str], folder: str = "") -> tuple[ProjectKind, ...]:
+    return kinds_of(files, lambda name: files.get(name, ""), folder)
 
 
 def kind(files: Mapping[str, str], folder: str = "") -> ProjectKind:
-    return kinds(files, files, folder)[0]
+    return kinds(files, folder)[0]
 
 
 def commands(found: ProjectKind) -> tuple[str | None, ...]:
-    return tuple(each.command if each else None for each in (found.setup, found.build, found.test))
+    return tuple(each or None for each in (found.setup, found.build, found.test))
 
 
 def package(**more: object) -> str:
@@ -93,13 +98,12 @@ PIP = "python3 -m venv .venv && .venv/bin/pip install -q "
 def test_commands_follow_from_the_files(files, language, manager, expected):
     found = kind(files)
     assert (found.language, found.manager, commands(found)) == (language, manager, expected)
-    said = {each.source for each in (found.setup, found.build, found.test) if each}
-    assert said | {found.manifest} <= set(files)
+    assert {found.manifest, found.lock or found.manifest} <= set(files)
 
 
 def test_the_kind_with_tests_comes_first_and_make_last():
     files = {"package.json": '{"devDependencies": {"prettier": "3"}}', "go.mod": "", "Makefile": "test:\n"}
-    assert [each.language for each in kinds(files, files)] == ["Go", "JavaScript", "Make"]
+    assert [each.language for each in kinds(files)] == ["Go", "JavaScript", "Make"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +119,7 @@ def test_the_kind_with_tests_comes_first_and_make_last():
 def test_a_package_of_a_workspace_shares_its_lock_file_and_no_other(files, setup, lock):
     files = {**files, "packages/web/package.json": package()}
     found = kind(files, "packages/web")
-    assert (found.setup and found.setup.command, found.locks) == (setup, (lock,) if lock else ())
+    assert (found.setup, found.lock) == (setup, lock)
 
 
 def test_packages_below_are_found_but_not_those_of_others():
@@ -123,12 +127,6 @@ def test_packages_below_are_found_but_not_those_of_others():
     assert packages(files) == ("api", "web")
     assert packages(files, "web") == ()
     assert packages(["a/b/setup.py", "ab/setup.py"], "a") == ("a/b",)
-
-
-def test_only_small_files_that_matter_are_read():
-    files = ["package.json", "src/package.json", "big.bin", "tests/test_b.py", "tests/test_a.py", "package-lock.json"]
-    assert manifests(files) == ("package.json", "tests/test_a.py")
-    assert manifests(files, "src") == ("package.json", "src/package.json")
 
 
 TEXTS = st.one_of(
@@ -144,7 +142,11 @@ TEXTS = st.one_of(
         ),
     ).map(json.dumps),
 )  # fmt: skip
-NAMES = sorted({*READ, "uv.lock", "yarn.lock", "go.mod", "Gemfile", "pom.xml", "$(id).csproj", "test_a.py", ".rspec"})
+NAMES = [
+    "package.json", "yarn.lock", "pyproject.toml", "uv.lock", "Pipfile", "setup.cfg", "tox.ini", "requirements.txt",
+    "test_a.py", "Cargo.toml", "go.mod", "Gemfile", ".rspec", "pom.xml", "$(id).csproj", "composer.json", "Makefile",
+    "justfile",
+]  # fmt: skip
 OURS = re.compile(r"[\w ./:'\[\]=&-]+")
 
 
@@ -152,20 +154,15 @@ OURS = re.compile(r"[\w ./:'\[\]=&-]+")
 @given(st.dictionaries(st.sampled_from(NAMES), TEXTS, max_size=6), st.sampled_from(["", "a", "a/b c"]))
 def test_no_content_breaks_it_or_gets_into_a_command(texts, folder):
     files = {f"{place}/{name}".lstrip("/"): text for name, text in texts.items() for place in ("", folder)}
-    for found in kinds(files, files, folder):
+    for found in kinds(files, folder):
         for each in (found.setup, found.build, found.test):
-            if each:
-                assert OURS.fullmatch(each.command)
-                assert "rm -rf" not in each.command
-                assert each.source in files
-                assert each.program
+            assert not each or OURS.fullmatch(each)
+            assert "rm -rf" not in each
+        assert {found.manifest, found.lock or found.manifest} <= set(files)
 
 
-def test_a_command_names_its_program_and_tests_of_packages_are_not_those_of_the_whole():
-    setup = kind({"pyproject.toml": UV, "uv.lock": ""}).setup
-    assert setup
-    assert (setup.program, setup.source) == ("uv", "uv.lock")
-    assert kinds(["README.md", "docs/a.md", "src/main.c"], {}) == ()
+def test_tests_of_packages_are_not_those_of_the_whole():
+    assert kinds(dict.fromkeys(["README.md", "docs/a.md", "src/main.c"], "")) == ()
     files = {"pyproject.toml": "", "api/pyproject.toml": "", "api/tests/test_a.py": "", "testdata/test_b.py": ""}
     assert commands(kind(files)) == (None, None, None)
     assert commands(kind(files, "api")) == (None, None, "python3 -m pytest")

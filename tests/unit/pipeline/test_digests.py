@@ -11,11 +11,11 @@ from zelda_ci import metrics
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.fingerprint import Fingerprint, Steers
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.pipeline.digests import SETS, WITHOUT_EFFECT, Host, TreeDigests, digest_tree, fingerprint, judged_again
+from zelda_ci.pipeline.digests import SETS, WITHOUT_EFFECT, TreeDigests, fingerprint, judged_again
 from zelda_ci.selection.effects import ChangeSet, FileText, ProjectFiles, how_it_steers
 from zelda_ci.workspace.store import TreeFile
 
-PLATFORM = Host("0.2.186", "debian 12 x86_64", "full", "2.1.329")
+PLATFORM = {"agentSdk": "0.2.186", "system": "debian 12 x86_64", "isolationLevel": "full", "cli": "2.1.329"}
 FILES = (
     TreeFile("CLAUDE.md", "100644", "a1"),
     TreeFile(".claude/skills/deploy/SKILL.md", "100644", "b2"),
@@ -36,7 +36,7 @@ def tree_of(
     texts = {file.path: FileText(heads.get(file.path, ""), globs.get(file.path, ())) for file in listed}
     found = {path: how_it_steers(path, text, ChangeSet(felt=drawn), project) for path, text in texts.items()}
     steers: dict[str, Steers] = {path: how for path, how in found.items() if how}
-    return digest_tree(listed, steers, whole=whole)
+    return TreeDigests(listed, steers, whole=whole)
 
 
 def of(resolved: ResolvedSuite | None = None, **fields: Any) -> Fingerprint:
@@ -68,7 +68,8 @@ def test_every_setting_that_has_an_effect_changes_the_outcome_and_is_named(name:
 
 @pytest.mark.parametrize("name", sorted(WITHOUT_EFFECT))
 def test_names_and_what_is_made_of_results_have_no_effect(name: str) -> None:
-    assert of(suite().model_copy(update={name: "another"})) == of()
+    another = suite(gate={"paths": ["nothing/here"]}).gate if name == "gate" else "another"
+    assert of(suite().model_copy(update={name: another})) == of()
 
 
 @pytest.mark.parametrize("setting", sorted(SETS))
@@ -124,10 +125,10 @@ def test_suites_count_only_where_commands_see_them() -> None:
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        ({"platform": Host("0.2.187", "debian 12 x86_64", "full", "2.1.329")}, "agentSdk"),
-        ({"platform": Host("0.2.186", "debian 13 x86_64", "full", "2.1.329")}, "system"),
-        ({"platform": Host("0.2.186", "debian 12 x86_64", "uid", "2.1.329")}, "isolationLevel"),
-        ({"platform": Host("0.2.186", "debian 12 x86_64", "full", "2.1.330")}, "cli"),
+        ({"platform": PLATFORM | {"agentSdk": "0.2.187"}}, "agentSdk"),
+        ({"platform": PLATFORM | {"system": "debian 13 x86_64"}}, "system"),
+        ({"platform": PLATFORM | {"isolationLevel": "uid"}}, "isolationLevel"),
+        ({"platform": PLATFORM | {"cli": "2.1.330"}}, "cli"),
         ({"models": ("claude-sonnet-5-6",)}, "models"),
     ],
 )
@@ -158,5 +159,5 @@ def test_equal_runs_are_equal_in_any_order_and_where_nobody_knows_who_feels_what
     versions = metrics.versions(suite().metrics)
     turned = dict(reversed(list(versions.items())))
     assert of(tree=backwards, evaluators=turned, models=("b", "a")) == of(models=("a", "b"))
-    before, after = (digest_tree([TreeFile("src/main.py", "100644", content)], None) for content in ("a", "b"))
+    before, after = (TreeDigests([TreeFile("src/main.py", "100644", content)], None) for content in ("a", "b"))
     assert of(tree=before).outcome != of(tree=after).outcome

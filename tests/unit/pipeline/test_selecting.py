@@ -1,9 +1,10 @@
-"""Which files are a suite's own."""
+"""Which files are a suite's own, and which ones settings name."""
 
 import pytest
 
 from tests.builders import suite
 from zelda_ci.config.merge import DEFAULT, LoadedSuite
+from zelda_ci.pipeline.mentions import in_settings
 from zelda_ci.pipeline.selecting import evidence
 
 
@@ -24,3 +25,7 @@ def test_words_of_commands_may_be_files_and_folders(
     (known,) = evidence([LoadedSuite(resolved, {"prompt": DEFAULT})], prefix, (), {})
     own = f"{prefix}/{resolved.file}".lstrip("/")
     assert known.files == {own, *expected}
+
+
+def test_settings_name_files_however_deep() -> None:
+    assert "x/y.py" in {it.word for it in in_settings('{"a":' * 900 + '"x/y.py"' + "}" * 900)}

@@ -16,9 +16,9 @@ from zelda_ci.judge.characters import ACTING
 from zelda_ci.report.html.rendering import environment
 from zelda_ci.report.junit import clean
 from zelda_ci.report.markdown import render
-from zelda_ci.report.model import Cell, Column, Table, TableRow
+from zelda_ci.report.model import Cell, Column, Row, Table, TableRow
 from zelda_ci.report.terminal import open_console
-from zelda_ci.report.terminal.layout import Page, write_table
+from zelda_ci.report.terminal.page import Page
 from zelda_ci.report.text import clock, sentence, visible
 
 EXPECTED = [
@@ -99,10 +99,10 @@ def on_terminal(text: str) -> str:
     stream = io.StringIO()
     console = open_console(stream)
     page = Page(console)
-    page.beside(page.style.write(text), (Cell(text), Cell(text, whole=True)), lines=(Cell(text),))
-    page.table(Table((Column("A"),), (TableRow((Cell(text),)),)))
+    page.beside(page.write(text), (Cell(text), Cell(text, whole=True)), lines=(Cell(text),))
+    page.rows((Row(text, (Cell(text),)),), indent=2)
+    page.table(Table((Column("A"),), (TableRow((Cell(text),), notes=(Cell(text),)),)))
     page.show()
-    write_table(console, Table((Column("A"),), (TableRow((Cell(text),)),)))
     return stream.getvalue()
 
 

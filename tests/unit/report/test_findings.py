@@ -14,7 +14,7 @@ from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.standings import standings
-from zelda_ci.report.builders.summary import report_view
+from zelda_ci.report.builders.summary import closing_rows, suite_facts
 from zelda_ci.report.comment.table import moved_table
 from zelda_ci.report.html.overview import overview_page, sessions_of
 from zelda_ci.report.told import CiReport
@@ -32,7 +32,7 @@ def broken(*missed: str, rule: str = "CLAUDE.md", where: str = "CLAUDE.md:4-5") 
 CASES = {
     FOUND: [broken("Skill(changelog)")],
     "broke CLAUDE.md": [broken(where="src/CLAUDE.md:4")],
-    "broke CLAUDE.md, missed the sub-agent a, missed mcp__b__c, and 1 more": [
+    "broke CLAUDE.md, missed the sub-agent a, missed the tool mcp__b__c, and 1 more": [
         broken("Agent(a)", "mcp__b__c", "Skill(d)", where="turn 1")
     ],
     "missed the skill a in 2 of 3 and missed the skill b in 1 of 3": [
@@ -55,9 +55,8 @@ def test_a_pass_is_told_with_what_it_hides_in_line_summary_overview_and_table() 
     runs = trials([fulfillment("P"), broken("Skill(changelog)")], suite="discount")
     runs += trials([fulfillment("P")], suite="well", label="b") + trials([fulfillment("P")], suite="fine", label="c")
     of_batch = batch(runs).replace(finished_at=runs[0].finished_at + timedelta(seconds=9))
-    view = report_view(of_batch, {})
-    assert view.suites[0].facts[0].text == f"passes, but {FOUND}"
-    (code,) = [row.cells[0].text for row in view.summary.rows if row.label == "Exit code"]
+    assert suite_facts(of_batch.runs[:1])[0].text == f"passes, but {FOUND}"
+    (code,) = [row.cells[0].text for row in closing_rows(of_batch, GateResult()) if row.label == "Exit code"]
     assert code == "0, passed, with findings in 1 of 3 suites"
     report = CiReport(of_batch, GateResult(), BaselineOrigin(state=BaselineState.OFF, sentence=""))
     labels = [row.cells[0].text for row in moved_table(report, standings(report)).lines]

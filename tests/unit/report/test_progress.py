@@ -2,7 +2,6 @@ import io
 import os
 import re
 import threading
-from collections.abc import Callable
 
 import pytest
 from rich.console import Console
@@ -30,8 +29,8 @@ from zelda_ci.events import (
     SessionProgressed,
     Warned,
 )
-from zelda_ci.report.terminal.console import is_plain, open_console
-from zelda_ci.report.terminal.progress import LiveProgress, PlainProgress, ProgressState
+from zelda_ci.report.terminal import Progress, is_plain, open_console
+from zelda_ci.report.terminal.progress import ProgressState
 
 GOOD = run("rest-endpoint")
 LOST = run("fix-typo", **broken("API_OVERLOADED", "The API stayed overloaded (529)."))
@@ -81,7 +80,7 @@ def end(emit: Emit) -> None:
 
 def test_a_log_gets_a_line_for_each_phase_and_each_run() -> None:
     stream = Screen()
-    with PlainProgress(log(stream)) as emit:
+    with Progress(log(stream), plain=True) as emit:
         story(emit)
         end(emit)
     assert stream.getvalue().splitlines() == [
@@ -97,7 +96,7 @@ def test_a_log_gets_a_line_for_each_phase_and_each_run() -> None:
 
 def test_a_terminal_shows_every_run_under_way() -> None:
     stream = Screen()
-    with LiveProgress(terminal(stream)) as emit:
+    with Progress(terminal(stream), plain=False) as emit:
         story(emit)
         assert stream.wait_for("5 turns    $0.0123  trying again")
         assert stream.wait_for("0 of 2 done, $0.0123 so far")
@@ -107,7 +106,7 @@ def test_a_terminal_shows_every_run_under_way() -> None:
 @pytest.mark.parametrize("width", [30, 45, 60, 80])
 def test_moving_lines_fit_the_terminal_and_show_no_half_numbers(width: int) -> None:
     stream = Screen()
-    with LiveProgress(terminal(stream, width=width)) as emit:
+    with Progress(terminal(stream, width=width), plain=False) as emit:
         story(emit)
         assert stream.wait_for("0 of 2 done")
     frames = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue()).replace("\r", "\n").splitlines()
@@ -115,13 +114,13 @@ def test_moving_lines_fit_the_terminal_and_show_no_half_numbers(width: int) -> N
     assert {found for line in frames for found in re.findall(r"\$[\d.]+", line)} <= {"$0.0123", "$0.0000"}
 
 
-@pytest.mark.parametrize("sink", [PlainProgress, LiveProgress])
-def test_runs_go_on_when_the_reader_has_gone(sink: Callable[[Console], PlainProgress | LiveProgress]) -> None:
+@pytest.mark.parametrize("plain", [True, False])
+def test_runs_go_on_when_the_reader_has_gone(*, plain: bool) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     stream = io.TextIOWrapper(io.BufferedWriter(CommandOutput(writer)), encoding="utf-8")
     console = Console(file=stream, width=80, force_terminal=True, _environ={})
-    with sink(console) as emit:
+    with Progress(console, plain=plain) as emit:
         story(emit)
         end(emit)
     stream.flush()
@@ -133,15 +132,15 @@ def test_what_is_no_terminal_gets_plain_lines_even_when_colours_are_forced() -> 
     assert is_plain(terminal(Screen()))
 
 
-@pytest.mark.parametrize("sink", [PlainProgress, LiveProgress])
-def test_steps_are_shown_as_they_happen_where_that_is_wanted(sink: type[PlainProgress] | type[LiveProgress]) -> None:
+@pytest.mark.parametrize("plain", [True, False])
+def test_steps_are_shown_as_they_happen_where_that_is_wanted(*, plain: bool) -> None:
     look = AssistantSaid(at=1, message_id=safe("m"), model=safe("x"), text=safe("I look."))
     failed = returned().replace(output=safe("no such folder"), is_error=True)
     thinking = look.replace(text=safe("Hidden."), thinking=True)
     records: list[SessionRecord] = [thinking, look, called("Bash", command="ls"), failed, NOISE]
     shown = {True: io.StringIO(), False: io.StringIO()}
     for steps, stream in shown.items():
-        with sink(log(stream), steps=steps) as emit:
+        with Progress(log(stream), plain=plain, steps=steps) as emit:
             emit(RunStarted("r1", "rest-endpoint"))
             for record in records:
                 emit(SessionProgressed("r1", record, 1, 0.1))

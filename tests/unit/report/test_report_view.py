@@ -1,38 +1,34 @@
 from tests.golden.batches import batch, crowd, files, run
+from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.workspace import TestedSource
-from zelda_ci.report.builders.summary import report_view
-from zelda_ci.report.model import ReportView
+from zelda_ci.report.builders.summary import affected_names, closing_rows, suite_table, troubles
 
 
-def view(result: BatchResult) -> ReportView:
-    return report_view(result, files(result))
-
-
-def row(result: BatchResult, label: str) -> list[str]:
-    return next([cell.text for cell in row.cells] for row in view(result).summary.rows if row.label == label)
+def rows(result: BatchResult) -> dict[str, list[str]]:
+    return {row.label: [cell.text for cell in row.cells] for row in closing_rows(result, GateResult())}
 
 
 def test_runs_are_grouped_by_suite_in_the_order_they_came() -> None:
-    runs = [run("b", trial=1), run("a"), run("b", trial=2)]
-    assert [(suite.name, len(suite.runs)) for suite in view(batch(*runs)).suites] == [("b", 2), ("a", 1)]
+    table = suite_table(batch(run("b", trial=1), run("a"), run("b", trial=2)))
+    assert [[cell.text for cell in line.cells[1:3]] for line in table.lines] == [["b", "2 of 2"], ["a", ""]]
 
 
 def test_alike_problems_are_told_once() -> None:
-    troubles = view(crowd()).summary.troubles
-    assert [trouble.names for trouble in troubles] == [
-        "suite-01 (5 trials), suite-03 (5 trials), suite-05 (5 trials), and 7 more suites"
-    ]
+    made = crowd()
+    ((_, affected),) = troubles(made.runs, files(made).__getitem__)
+    names = "suite-01 (5 trials), suite-03 (5 trials), suite-05 (5 trials), and 7 more suites"
+    assert affected_names(affected, made.runs) == names
 
 
 def test_a_plan_that_was_cut_short_says_so() -> None:
     result = batch(run()).model_copy(update={"interrupted": True, "planned": 3})
-    assert row(result, "Suites") == ["1 measured", "2 runs not started"]
-    assert row(result, "Exit code") == ["130, interrupted"]
-    assert row(result.model_copy(update={"planned": 1}), "Suites") == ["1 measured"]
+    assert rows(result)["Suites"] == ["1 measured", "2 runs not started"]
+    assert rows(result)["Exit code"] == ["130, interrupted"]
+    assert rows(result.model_copy(update={"planned": 1}))["Suites"] == ["1 measured"]
 
 
 def test_what_was_tested_is_told_and_what_was_not() -> None:
     copied = batch(run(source=TestedSource(kind="copy", dirty=True)))
-    assert row(copied, "Tested") == ["a copy of the folder, outside git"]
-    assert "Tested" not in [row.label for row in view(batch(run(source=None))).summary.rows]
+    assert rows(copied)["Tested"] == ["a copy of the folder, outside git"]
+    assert "Tested" not in rows(batch(run(source=None)))

@@ -5,34 +5,35 @@ import pytest
 from tests.golden.batches import broken, command, correctness, efficiency, run
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.outcome import Outcome
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.domain.workspace import ChangeSummary
-from zelda_ci.report.builders.run import run_view
-from zelda_ci.report.model import Cell, Row, RunFiles, RunView, Tone
+from zelda_ci.report.builders.correctness import run_problem
+from zelda_ci.report.builders.run import run_facts, run_sections
+from zelda_ci.report.model import Cell, Row, RunFiles, Tone
 
 FILES = RunFiles(
     result="r/result.json", patch="r/changes.patch", setup_log="r/setup.log", build_log="r/b.log", test_log="r/t.log"
 )
 
 
-def view(result: RunResult) -> RunView:
-    return run_view(result, FILES)
-
-
 def row(result: RunResult, label: str) -> Row:
-    return next(row for section in view(result).sections for row in section.rows if row.label == label)
+    return next(row for section in run_sections(result) for row in section.rows if row.label == label)
+
+
+def ending(result: RunResult) -> str:
+    return run_facts(result)[0].text
 
 
 @pytest.mark.parametrize("status", SessionStatus)
 def test_every_status_has_words_and_without_criteria_a_completed_one_is_measured(status: SessionStatus) -> None:
-    shown = view(run(status=status))
-    assert shown.facts[0].text
-    assert ("your tests pass" in shown.facts[0].text) is (status is SessionStatus.COMPLETED)
-    assert (shown.verdict == Cell("MEASURED")) is (status is SessionStatus.COMPLETED)
-    assert (shown.problem is None) is (status is SessionStatus.COMPLETED)
+    shown, is_completed = run(status=status), status is SessionStatus.COMPLETED
+    assert ending(shown)
+    assert ("your tests pass" in ending(shown)) is is_completed
+    assert (run_outcome(shown) is Outcome.MEASURED) is is_completed
+    assert (run_problem(shown, FILES) is None) is is_completed
 
 
 def test_a_session_that_changed_nothing_is_remarkable_and_a_guessed_cost_says_why() -> None:
@@ -43,10 +44,10 @@ def test_a_session_that_changed_nothing_is_remarkable_and_a_guessed_cost_says_wh
 
 @pytest.mark.parametrize(
     ("code", "word"),
-    [("AUTHENTICATION_FAILED", "ANTHROPIC_API_KEY"), ("CLI_KILLED", "memory"), ("NEVER_HEARD_OF", "transcript")],
+    [("AUTHENTICATION_FAILED", "ANTHROPIC_BASE_URL"), ("CLI_KILLED", "memory"), ("NEVER_HEARD_OF", "transcript")],
 )
 def test_every_problem_comes_with_a_next_step(code: str, word: str) -> None:
-    problem = view(run(**broken(code, "It failed."))).problem
+    problem = run_problem(run(**broken(code, "It failed.")), FILES)
     assert problem
     assert problem.sentence == "It failed."
     assert word in problem.advice
@@ -69,24 +70,26 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("found", "ending", "look", "output"), CASES)
+@pytest.mark.parametrize(("found", "words", "look", "output"), CASES)
 def test_what_fell_short_is_said_first_with_the_place_to_look(
-    found: EvalResult, ending: str, look: str, output: tuple[str, ...]
+    found: EvalResult, words: str, look: str, output: tuple[str, ...]
 ) -> None:
-    shown = view(run(evaluations={Metric.FUNCTIONAL_CORRECTNESS: found}))
-    assert shown.outcome is Outcome.FAILED
-    assert shown.facts[0].text == f"completed, but {ending}"
-    assert shown.problem is not None
-    assert (shown.problem.look, shown.problem.output) == (f"r/{look}", output)
-    assert shown.problem.advice
+    shown = run(evaluations={Metric.FUNCTIONAL_CORRECTNESS: found})
+    problem = run_problem(shown, FILES)
+    assert run_outcome(shown) is Outcome.FAILED
+    assert ending(shown) == f"completed, but {words}"
+    assert problem is not None
+    assert (problem.look, problem.output) == (f"r/{look}", output)
+    assert problem.advice
 
 
 def test_details_of_another_zelda_are_not_shown_but_decide_nevertheless() -> None:
     told = {**vars(correctness(0, "It failed.")), "details": {"passed": False, "build": 5}}
     strange = EvalResult.model_validate(told)
-    shown = view(run(evaluations={Metric.FUNCTIONAL_CORRECTNESS: strange}))
-    assert shown.outcome is Outcome.FAILED
-    assert shown.facts[0].text == "completed, but did not pass"
-    assert shown.problem is not None
-    assert (shown.problem.sentence, shown.problem.look) == ("It failed.", "r/result.json")
-    assert [section.title for section in shown.sections] == ["Scores", "Session"]
+    shown = run(evaluations={Metric.FUNCTIONAL_CORRECTNESS: strange})
+    problem = run_problem(shown, FILES)
+    assert run_outcome(shown) is Outcome.FAILED
+    assert ending(shown) == "completed, but did not pass"
+    assert problem is not None
+    assert (problem.sentence, problem.look) == ("It failed.", "r/result.json")
+    assert [section.title for section in run_sections(shown)] == ["Scores", "Session"]

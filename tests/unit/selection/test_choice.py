@@ -45,8 +45,8 @@ def changed(path: str, before: FileText | None = SAME, after: FileText | None = 
     return ChangeSet((FileChange(path, before, after),))
 
 
-def runs(changes: ChangeSet, *suites: SuiteEvidence, **how: Any) -> list[str]:
-    return [it.suite for it in choose(changes, suites or (evidence(),), PROJECT, **how) if it.runs]
+def runs(changes: ChangeSet, *suites: SuiteEvidence) -> list[str]:
+    return [it.suite for it in choose(changes, suites or (evidence(),), PROJECT) if it.runs]
 
 
 def rule(*globs: str) -> FileText:
@@ -189,9 +189,8 @@ def test_in_a_project_further_down_what_lies_above_is_always_there_and_beside_it
     assert [path for path in asked if choose(changed(path), suites, project)[0].runs] == felt
 
 
-def test_it_fails_open_and_can_be_overridden() -> None:
+def test_it_fails_open() -> None:
     assert runs(ChangeSet(problem="what changed could not be read")) == ["example"]
-    assert runs(changed("README.md"), run_all="the label zelda-all is set") == ["example"]
     many = tuple(FileChange(f"lib/{n}.py", FileText(), FileText()) for n in range(MAX_CHANGED_FILES + 1))
     assert runs(ChangeSet(many)) == ["example"]
     assert runs(ChangeSet(many[:-1])) == []

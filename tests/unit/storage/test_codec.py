@@ -1,7 +1,6 @@
 """Results, transcripts and journal lines as bytes."""
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,9 @@ from hypothesis import strategies as st
 
 from tests.builders import records, result, safe, session, suite
 from tests.golden.batches import efficiency
-from tests.unit.compare.runs import correctness, fulfillment, run, tool_usage, unscored
-from tests.unit.compare.runs import efficiency as measured
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.history import at_a_glance
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
+from zelda_ci.domain.run import BatchResult, Failure, RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, SessionTranscript, ToolCalled
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import Changes, ChangeSummary, IgnoredFiles, TestedSource, WorkspaceSource
@@ -104,18 +100,11 @@ BAD = [
 
 @pytest.mark.parametrize(("data", "code"), BAD)
 def test_a_file_that_is_no_result_is_named_with_what_to_do(data: bytes, code: str) -> None:
-    for read in (codec.summarize_run, partial(codec.decode, RunResult)):
-        with pytest.raises(codec.UnreadableError) as caught:
-            read(data, "runs/x/result.json")
-        assert caught.value.code == code
-        assert caught.value.message.startswith("runs/x/result.json ")
-        assert caught.value.hint
-
-
-def test_a_time_that_does_not_exist_makes_a_result_foreign() -> None:
-    with pytest.raises(codec.UnreadableError, match="a time that does not exist") as caught:
-        codec.summarize_run(changed(startedAt="0001-01-01T00:00:00+14:00"), "result.json")
-    assert caught.value.code == "RESULT_FOREIGN"
+    with pytest.raises(codec.UnreadableError) as caught:
+        codec.decode(RunResult, data, "runs/x/result.json")
+    assert caught.value.code == code
+    assert caught.value.message.startswith("runs/x/result.json ")
+    assert caught.value.hint
 
 
 def test_keys_of_another_version_are_ignored_settings_included() -> None:
@@ -136,7 +125,6 @@ def test_a_metric_of_a_newer_version_is_left_out_and_named() -> None:
     data = orjson.dumps(tree)
     read = codec.decode(RunResult, data, "result.json")
     assert read == FULL.model_copy(update={"unknown_metrics": ("patchSize",)})
-    assert codec.summarize_run(data, "result.json") == at_a_glance(FULL)
     batch = {"schemaVersion": 1, "batchId": "b", "startedAt": tree["startedAt"], "finishedAt": tree["finishedAt"]}
     read_batch = codec.decode(BatchResult, orjson.dumps({**batch, "runs": [tree], "baseRuns": [tree]}), "results.json")
     assert (*read_batch.runs, *read_batch.base_runs) == (read, read)
@@ -168,33 +156,3 @@ def test_the_key_that_does_not_fit_is_named_and_cannot_act() -> None:
     with pytest.raises(codec.UnreadableError, match=r"\\x1b\[2J\\u202e") as caught:
         codec.decode(RunResult, orjson.dumps(tree), "result.json")
     assert caught.value.message.isprintable()
-
-
-NAME = "alpha-2026-02-13T14-30-00"
-
-
-def judge(cost: float, *, known: bool = True) -> JudgeUsage:
-    return JudgeUsage(requests=1, models={"j": ModelUsage(cost_usd=cost, cost_known=known)})
-
-
-SCORED = run([measured(cost=0.5, turns=7), correctness(50), fulfillment("PF"), tool_usage()], run_id=NAME)
-RESULTS = {
-    "everything": SCORED,
-    "incomplete": run([measured(), fulfillment("P?")], run_id=NAME),
-    "incomplete, by an older Zelda": run(
-        [measured(), fulfillment("P?").model_copy(update={"failed": False, "score": 100.0})], run_id=NAME
-    ),
-    "nothing": run(run_id=NAME, status=SessionStatus.FAILED),
-    "unscored": run([measured(), unscored(Metric.TOOL_USAGE)], run_id=NAME),
-    "wire only": run(run_id=NAME).model_copy(
-        update={"api": ApiUsage(requests=2, models={"m": ModelUsage(cost_usd=0.25, cost_known=False)})}
-    ),
-    "judged": SCORED.model_copy(update={"judge": judge(0.25)}),
-    "judged at a guess, and no session": run(run_id=NAME).model_copy(update={"judge": judge(0.25, known=False)}),
-    "no source": SCORED.model_copy(update={"source": None, "replayed": True}),
-}
-
-
-@pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS)
-def test_a_glance_sees_what_the_whole_result_says(result: RunResult) -> None:
-    assert codec.summarize_run(codec.encode(result, indent=2), NAME) == at_a_glance(result)

@@ -1,14 +1,13 @@
 """Records become a transcript: grouped, joined, in order, and nothing is lost."""
 
 from collections import Counter
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.builders import MODEL, records, safe
+from tests.builders import MODEL, records, result, safe
 from zelda_ci.domain.session import (
     AssistantSaid,
     Denied,
@@ -19,7 +18,6 @@ from zelda_ci.domain.session import (
     ResponseEnded,
     Retried,
     SessionRecord,
-    SessionStatus,
     SessionTranscript,
     Started,
     ToolCalled,
@@ -28,19 +26,11 @@ from zelda_ci.domain.session import (
     Usage,
     UserSaid,
 )
-from zelda_ci.storage.fold import assemble
+from zelda_ci.storage.fold import transcript_of
 
 
 def folded(*happened: SessionRecord) -> SessionTranscript:
-    return assemble(
-        happened,
-        run_id="r",
-        prompt=safe("p"),
-        started_at=datetime(2026, 1, 1, tzinfo=UTC),
-        status=SessionStatus.COMPLETED,
-        reason=None,
-        wall_seconds=1,
-    )
+    return transcript_of(result(), safe("p"), happened, 1)
 
 
 def said(text: str, message: str = "m1", at: float = 1, model: str = MODEL, **more: Any) -> AssistantSaid:

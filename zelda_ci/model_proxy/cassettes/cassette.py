@@ -16,7 +16,6 @@ from zelda_ci.redact import SafeJson, SafeText
 
 # Raised also when requests are compared in another way: digests of before would fit nothing.
 FORMAT: Literal[2] = 2
-LINE_WIDTH = 120
 
 
 class RecordedRequest(Record):
@@ -116,31 +115,17 @@ def _missing_hint(file: Path) -> str:
     return "Record the session with zelda run --record first."
 
 
-def dump(cassette: Cassette) -> str:
-    """The cassette as a person would lay it out: a line for all that fits into one."""
-    return _laid_out(cassette.model_dump(mode="json", by_alias=True, exclude_none=True), 0) + "\n"
-
-
-def write_whole(file: Path, text: str) -> None:
-    """Readers see the old file or the new one, never half of either."""
+def write(file: Path, cassette: Cassette) -> None:
+    """Write a cassette whole: readers see the old file or the new one, never half of either."""
     ownership.make_folder(file.parent)
     with replacing(file) as new:
-        new.write(text.encode())
+        new.write(as_json(cassette, indent=1))
 
 
-def _laid_out(value: Any, depth: int) -> str:
-    line = json.dumps(value, ensure_ascii=False)
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    is_flat_list = isinstance(value, list) and not any(isinstance(item, dict | list) for item in inner)
-    if not inner or is_flat_list or len(line) + 2 * depth <= LINE_WIDTH:
-        return line
-    if isinstance(value, dict):
-        items = [f"{json.dumps(key, ensure_ascii=False)}: {_laid_out(item, depth + 1)}" for key, item in value.items()]
-    else:
-        items = [_laid_out(item, depth + 1) for item in value]
-    margin = "  " * depth
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return opening + "\n" + ",\n".join(f"{margin}  {item}" for item in items) + f"\n{margin}{closing}"
+def as_json(record: Record, indent: int | None = None) -> bytes:
+    """A record as JSON that ends with a line break; halves of characters stay as they are."""
+    value = record.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return f"{json.dumps(value, ensure_ascii=False, indent=indent)}\n".encode(errors="surrogatepass")
 
 
 # Deltas that grow a text, and the field that holds the next piece.

@@ -3,9 +3,7 @@
 Numbers are recognised by their shape: by a unit of time beside them, by the name of what they measure, or by a format
 that only times and addresses have. A number without any of these counts: `12 rows` is not `13 rows`.
 
-The time that an expression takes grows with the text and not with its square, whatever a session's tools print: a
-repetition that can begin at many places of a text, and fail at each, has a limit or begins where its run of characters
-does.
+All expressions are RE2's: their time grows with the text and not with its square, whatever a session's tools print.
 """
 
 import json
@@ -14,88 +12,84 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+import re2
+
 from zelda_ci.domain.manifest import CONNECTED_LATE
 from zelda_ci.model_proxy.wire import Call
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
-_NUMBER = r"\d[\d,_]{0,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,9})?"
-# A duration begins here: not inside a word, unless that is an escape in JSON.
-_BEFORE = r"(?:(?<![\w.])|(?<=\\[tnr]))"
+_NUMBER = r"\d[\d,_]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
+# What stands before a duration: it does not begin inside a word, unless that is an escape in JSON.
+_BEFORE = r"(^|[^\w.]|\\[tnr])"
 _UNIT = r"(?:[nuµμm]s|s|msecs?|secs?|mins?|(?:milli|micro|nano)?seconds?|millis|minutes?)"
 _LARGE_UNIT = r"(?:d|days?|h|hrs?|hours?|m|mins?|minutes?)"
 _MEASURED = (
     r"(?:duration|elapsed|runtime|latency|uptime|took|timestamp|timing)"
     r"(?:[_-]?(?:in[_-]?)?(?:ns|us|ms|s|secs?|seconds|millis|nanos))?"
 )
-# The words before another, with hyphens between them.
-_WORDS = r"[\w-]{0,60}"
-# From where they begin.
-_BLANKS = r"(?<![ \t])[ \t]"
-_TASK = r"^\[\S+ notice\]\ntask_notification: "
+_TIMES = (
+    rf"\b{_DAY},? +(?:{_MONTH} +\d+|\d+ {_MONTH}) +[\d: ]+(?:[A-Z]{{2,5}} )?(?:\d{{4}})?(?: ?[+-]\d{{4}})?",
+    r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:Z\b|[+-]\d\d:?\d\d))?)?",
+    r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b|\b\d{1,3}:\d\d\.\d+\b",
+    r"\b1[5-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?\b",
+)
 # A port that the system chose.
 _EPHEMERAL = r"(?:3[2-9]\d{3}|[45]\d{4}|6[0-5]\d{3})"
 
-_IDENTIFIERS = ((r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", "<uuid>"),)
+_UUID = re2.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
 
-_OUTPUTS = (
+_OUTPUTS: tuple[tuple[str, str | Callable[[Any], str]], ...] = (
     (r"\x1b\[[\d;]*[A-Za-z]", ""),
     # Claude Code's own: ids (they have names in a session's requests by now, not in a judge's), and where the preview
     # of a long output ends, which depends on the length of the numbers in it.
     (r"(\bagentId: |\bwith ID: |/tool-results/|/tasks/)[ab][0-9a-z]{8,16}\b", r"\1<handle>"),
-    (r"Output too large \([^)\n]{0,60}\)", "Output too large (<size>)"),
+    (r"Output too large \([^)\n]*\)", "Output too large (<size>)"),
     (r"\n[^\n]*\n\.\.\.\n</persisted-output>", "\n</persisted-output>"),
     # Machines and days.
     (r"^[-dlbcps][rwxsStT-]{9}[.+@]? +\d+ +\S+ +\S+ +\d+(?:, +\d+)? +\S+ +\S+ +\S+ ", "<ls> "),
     (r"^total \d+$", "total <n>"),
     (r"^(?:platform|plugins:|rootdir:|cachedir:) .*$", "<pytest>"),
     (r'\bhostname="[^"\n]*"', "<host>"),
-    (rf"\b{_DAY},? +(?:{_MONTH} +\d+|\d+ {_MONTH}) +[\d: ]+(?:[A-Z]{{2,5}} )?(?:\d{{4}})?(?: ?[+-]\d{{4}})?", "<time>"),
-    (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:Z\b|[+-]\d\d:?\d\d))?)?", "<time>"),
-    (r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b|\b\d{1,3}:\d\d\.\d+\b", "<time>"),
-    (r"\b1[5-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?\b", "<time>"),
+    ("|".join(_TIMES), "<time>"),
     # Places, processes, chance.
-    (r"/(?:tmp|var/folders|var/tmp)/[\w.+/-]+", "<temporary>"),
-    (r"\{\{tmp\}\}/[\w.+/{}-]+", "<temporary>"),
+    (r"(?:/(?:tmp|var/folders|var/tmp)|\{\{tmp\}\})/[\w.+/{}-]+", "<temporary>"),
     (r"\b(?:127\.0\.0\.1|localhost|0\.0\.0\.0):\d+|\[::1?\]:\d+", "<local>"),
     (rf"\b([Pp]orts?)\b[\"' :=#]{{1,4}}{_EPHEMERAL}\b", r"\1 <local>"),
     (r"\b0x[0-9a-fA-F]{4,}\b", "<address>"),
     (r"\b(?:p?pid|P?PID|[Pp]rocess(?: ?(?:id|ID))?)\b[\"' :=#]{1,4}\d+", "<process>"),
     (r"^ *\d+ (?:pts/\d+|tty\w+|\?) ", "<process> "),
     (r"^(\[\d+\])[+-]? +\d+$", r"\1 <process>"),
-    (rf"(?i)\b((?:{_WORDS}-)?seed)\b[\"' :=]{{1,4}}\d+", r"\1 <seed>"),
+    (r"(?i)\b(seed)\b[\"' :=]{1,4}\d+", r"\1 <seed>"),
     # Durations, and what is computed from them.
-    (rf"(?:{_BLANKS}+)?\({_NUMBER}\)(?= ?{_UNIT}\b)", ""),
+    (rf"[ \t]*\({_NUMBER}\)( ?{_UNIT})\b", r"\1"),
     (rf"\b{_NUMBER} ?[A-Za-z]+/s(?:ec(?:onds?)?)?\b", "<rate>"),
-    (rf"(?i)\b({_WORDS}{_MEASURED})\b[^\w\n]{{1,6}}{_NUMBER}(?: ?{_UNIT})?\b", r"\1 <duration>"),
-    (rf"(?i)\b({_WORDS}time(?:[_-]?ms)?)\b[\"')]{{0,2}} ?[:=] *[\"']?{_NUMBER}(?: ?{_UNIT})?\b", r"\1 <duration>"),
-    (rf"{_BEFORE}(?:{_NUMBER} ?{_LARGE_UNIT},? ?){{0,6}}{_NUMBER} ?{_UNIT}\b", "<duration>"),
-    (rf"{_BEFORE}(?:{_NUMBER} ?(?:h|hrs?|hours?|d|days?),? ?){{1,6}}{_NUMBER} ?{_LARGE_UNIT}\b", "<duration>"),
-    (rf"^(real|user|sys)(\s+){_NUMBER}$", r"\1 <duration>"),
-    (rf"\b{_NUMBER} (?=(?:wallclock|usr|sys|cusr|csys|CPU|total$))", "<duration> "),
-    (r"\b(in|after) \d+\.\d{2,}(?![\w%.])", r"\1 <duration>"),
+    (rf"(?i)({_MEASURED})\b[^\w\n]{{1,6}}{_NUMBER}(?: ?{_UNIT})?\b", r"\1 <duration>"),
+    (rf"(?i)(time(?:[_-]?ms)?)\b[\"')]{{0,2}} ?[:=] *[\"']?{_NUMBER}(?: ?{_UNIT})?\b", r"\1 <duration>"),
+    (rf"{_BEFORE}(?:{_NUMBER} ?{_LARGE_UNIT},? ?)*{_NUMBER} ?{_UNIT}\b", r"\1<duration>"),
+    (rf"{_BEFORE}(?:{_NUMBER} ?(?:h|hrs?|hours?|d|days?),? ?)+{_NUMBER} ?{_LARGE_UNIT}\b", r"\1<duration>"),
+    (rf"^(real|user|sys)\s+{_NUMBER}$", r"\1 <duration>"),
+    (rf"\b{_NUMBER} (wallclock|usr|sys|cusr|csys|CPU|total$)", r"<duration> \1"),
+    (r"\b(in|after) \d+\.\d{2,}($|[^\w%.])", r"\1 <duration>\2"),
     (r"^(ok[ \t]+\S+[ \t]+)\(cached\)", r"\1<duration>"),
     (rf"\b{_NUMBER}% cpu\b", "<rate>"),
     (rf"\b([Mm]em(?:ory)?(?: usage| used)?)[\"' :=]{{1,4}}{_NUMBER} ?[KMG]i?B\b", r"\1 <size>"),
-    (rf"(?<=\(kbytes\): ){_NUMBER}", "<size>"),
-    # Not after a decimal point: the rest of a fraction is no hash.
-    (r"(?<!\d\.)\b[0-9a-f]{7,64}\b", "<hash>"),
+    (rf"(\(kbytes\): ){_NUMBER}", r"\1<size>"),
+    # The rest of a fraction is no hash.
+    (r"(\d\.\d\w*)|\b[0-9a-f]{7,64}\b", lambda match: match[1] or "<hash>"),
     (r"\bv?\d+\.\d+\.\d+[\w.+-]*", "<version>"),
     # Runners tell some durations only where they are long, and fill lines up to a width.
-    (rf"(?:{_BLANKS}+)?[(\[]<(?:duration|time)>[)\]]", ""),
-    (rf"{_BLANKS}+(?=<(?:duration|time|rate|size)>)", " "),
-    (r"([=_*~-])\1{2,}", r"\1\1\1"),
-    # Our own, in what a judge is asked: which background tasks had ended by the end of the session, which server was
-    # late, and where a text is cut, which depends on the length of such numbers.
-    # One that does not end stays, with all that follows: no later one can end either.
-    (rf"{_TASK}[\s\S]*?(?:\n\n(?=\[\S+ )|(?=\n</evidence-))|({_TASK}[\s\S]*)", r"\1"),
-    (r"(?<!\n)\n+(?=</evidence-)", "\n"),
-    (rf" \({CONNECTED_LATE}[^)\n]{{0,200}}\)", ""),
+    (r"[ \t]*[(\[]<(?:duration|time)>[)\]]", ""),
+    (r"[ \t]+(<(?:duration|time|rate|size)>)", r" \1"),
+    (r"={3,}|_{3,}|\*{3,}|~{3,}|-{3,}", lambda match: match[0][:3]),
+    # Our own, in what a judge is asked: which server was late, and where a text is cut, which depends on the length of
+    # such numbers.
+    (rf" \({CONNECTED_LATE}[^)\n]*\)", ""),
     (r"(?:^[^\n]*)?\n\[\.\.\. \d+ characters are left out here[^\n]*\n[^\n]*", "<left out>"),
 )
+OUTPUTS = tuple((re2.compile(f"(?m){pattern}"), new) for pattern, new in _OUTPUTS)
 
-IDENTIFIERS = tuple((re.compile(pattern), name) for pattern, name in _IDENTIFIERS)
-OUTPUTS = tuple((re.compile(pattern, re.MULTILINE), name) for pattern, name in _OUTPUTS)
+_TASK = re2.compile(r"\S+ notice\]\ntask_notification: ")
 
 # Beginnings of paragraphs that the CLI writes about the machine, the day, the tokens used and what is on its way.
 VOLATILE_SECTIONS = (
@@ -109,18 +103,29 @@ VOLATILE_SECTIONS = (
 
 
 def without_identifiers(text: str) -> str:
-    """Session and message ids."""
-    for pattern, name in IDENTIFIERS:
-        text = pattern.sub(name, text)
-    return text
+    """The text without session and message ids."""
+    # RE2 reads no halves of characters, which a text has that was cut.
+    return str(_UUID.sub("<uuid>", text.encode(errors="replace").decode()))
 
 
 def without_circumstances(text: str) -> str:
-    """Times, durations, hashes, versions, processes, ports and owners in the output of tools."""
-    text = without_identifiers(text)
-    for pattern, name in OUTPUTS:
-        text = pattern.sub(name, text)
+    """The output of a tool without times, durations, hashes, versions, processes, ports and owners."""
+    text = without_identifiers(_without_tasks(text))
+    for pattern, new in OUTPUTS:
+        text = pattern.sub(new, text)
     return text
+
+
+def _without_tasks(text: str) -> str:
+    """What a judge is asked, without which background tasks had ended by the end of the session."""
+    first, *pieces = text.split("\n\n[")
+    kept = [first]
+    for piece in pieces:
+        if _TASK.match(piece):
+            kept[-1] += "".join(piece.partition("\n</evidence-")[1:])
+        else:
+            kept.append(piece)
+    return "\n\n[".join(kept)
 
 
 # Of a sub-agent, of a command in the background, of the file that holds an output too long to show.

@@ -1,12 +1,16 @@
 """Answers from the API that are also written to a cassette."""
 
 import logging
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 
 from zelda_ci import __version__
+from zelda_ci.files import ownership, untrusted
 from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.cassettes import normalise
 from zelda_ci.model_proxy.cassettes.cassette import (
@@ -14,10 +18,10 @@ from zelda_ci.model_proxy.cassettes.cassette import (
     Exchange,
     RecordedRequest,
     RecordedResponse,
-    dump,
+    as_json,
     joined,
     partial_file,
-    write_whole,
+    write,
 )
 from zelda_ci.model_proxy.cassettes.match import Fingerprints
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
@@ -31,13 +35,31 @@ log = logging.getLogger(__name__)
 KEPT_HEADERS = ("content-type", "request-id", "retry-after", "retry-after-ms", "x-should-retry")
 
 
-class RecordingSource(AnswerSource):
-    """Passes everything on to another source, and writes down what it answers.
+@contextmanager
+def recording(
+    inner: AnswerSource,
+    file: Path,
+    label: str,
+    placeholders: Placeholders,
+    redact: Redactor,
+    max_bytes: int = MAX_RECORDING_BYTES,
+) -> Iterator[AnswerSource]:
+    """Pass everything on to another source, and write down what it answers.
 
-    The file grows beside its final place and takes it when the run is over, so an interrupted recording never
-    replaces a good one.
+    The answers are read and masked in a thread, one after the other, and appended to a file beside the recording's
+    place: a run that is killed leaves all but the last. The whole recording takes its place at the end, unless the
+    block fails, so that an interrupted one never replaces a good one.
     """
+    with ThreadPoolExecutor(1) as thread:
+        source = _RecordingSource(inner, file, label, placeholders, redact, max_bytes, thread)
+        try:
+            yield source
+        finally:
+            source.end()
+        thread.submit(source.take_place).result()
 
+
+class _RecordingSource(AnswerSource):
     def __init__(
         self,
         inner: AnswerSource,
@@ -45,14 +67,17 @@ class RecordingSource(AnswerSource):
         label: str,
         placeholders: Placeholders,
         redact: Redactor,
-        max_bytes: int = MAX_RECORDING_BYTES,
+        max_bytes: int,
+        thread: Executor,
     ) -> None:
-        self._max_bytes = max_bytes
         self._inner = inner
         self._file = file
         self._label = label
         self._placeholders = placeholders
         self._redact = redact
+        self._bytes_left = max_bytes
+        self._too_large = f"it is larger than {in_mib(max_bytes)}, the most that a recording may have"
+        self._thread = thread
         self._fingerprints = Fingerprints(placeholders, redact)
         self._threads: dict[str | None, str] = {None: "main"}
         self._cli = redact("unknown")
@@ -64,9 +89,7 @@ class RecordingSource(AnswerSource):
         if call.counts_tokens:
             await self._inner.answer(call, sink)
             return
-        self._cli = self._redact(call.header("user-agent") or self._cli)
         thread = self._threads.setdefault(call.agent_id, f"agent-{len(self._threads)}")
-        self._placeholders.update(normalise.named(call))
         observer = _AnswerObserver()
         self._under_way[observer] = thread, call
         try:
@@ -77,26 +100,25 @@ class RecordingSource(AnswerSource):
         finally:
             self._end(observer)
 
-    def finish(self) -> None:
-        """The run is over: the recording takes its place, unless it is empty or incomplete.
-
-        Requests under way have been cancelled, but their tasks have not run since then: their answers end here.
-        """
+    def end(self) -> None:
+        """Keep what has come of requests under way: they have been cancelled, but their tasks have not run since."""
         for observer in list(self._under_way):
             observer.cut = True
             self._end(observer)
-        if self._exchanges and self.failure is None:
-            try:
-                partial_file(self._file).replace(self._file)
-            except OSError as exc:
-                self._fail(exc.strerror or str(exc))
 
     def _end(self, observer: "_AnswerObserver") -> None:
         """Keep an answer as far as it came; once."""
-        if (request := self._under_way.pop(observer, None)) and observer.status and self.failure is None:
-            self._keep(*request, observer)
+        if (request := self._under_way.pop(observer, None)) and observer.status:
+            self._thread.submit(self._keep, *request, observer)
 
     def _keep(self, thread: str, call: Call, observer: "_AnswerObserver") -> None:
+        with self._failing():
+            if self.failure is None:
+                self._append(self._exchange(thread, call, observer))
+
+    def _exchange(self, thread: str, call: Call, observer: "_AnswerObserver") -> Exchange:
+        self._cli = self._redact(call.header("user-agent") or self._cli)
+        self._placeholders.update(normalise.named(call))
         fingerprint = self._fingerprints(call.body)
         request = RecordedRequest(
             thread=thread,
@@ -107,22 +129,35 @@ class RecordingSource(AnswerSource):
             tools=tuple(map(self._redact, fingerprint.tools)),
             said=fingerprint.excerpt,
         )
-        self._exchanges.append(
-            Exchange(
-                request=request,
-                response=observer.response(self._placeholders, self._redact.known_only()),
-            )
-        )
-        cassette = Cassette(zelda=__version__, cli=self._cli, label=self._label, exchanges=tuple(self._exchanges))
-        text = dump(cassette)
-        if len(text) > self._max_bytes:
-            self._fail(f"it is larger than {in_mib(self._max_bytes)}, the most that a recording may have")
+        return Exchange(request=request, response=observer.response(self._placeholders, self._redact.known_only()))
+
+    def _append(self, exchange: Exchange) -> None:
+        line = as_json(exchange)
+        self._bytes_left -= len(line)
+        if self._bytes_left < 0:
+            self._fail(self._too_large)
             return
+        ownership.make_folder(self._file.parent)
+        how = "ab" if self._exchanges else "wb"
+        with open(partial_file(self._file), how, opener=untrusted.open_regular) as partial:
+            ownership.hand_over(partial.fileno(), self._file.parent)
+            partial.write(line)
+        self._exchanges.append(exchange)
+
+    def take_place(self) -> None:
+        """The run is over: the recording takes its place, unless it is empty or incomplete."""
+        if self._exchanges and self.failure is None:
+            cassette = Cassette(zelda=__version__, cli=self._cli, label=self._label, exchanges=tuple(self._exchanges))
+            with self._failing():
+                write(self._file, cassette)
+                partial_file(self._file).unlink()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
         try:
-            # After each exchange: a run that is killed leaves everything up to then.
-            write_whole(partial_file(self._file), text)
-        except OSError as exc:
-            self._fail(exc.strerror or str(exc))
+            yield
+        except Exception as exc:  # noqa: BLE001 - it costs the recording, and not the session
+            self._fail(getattr(exc, "strerror", None) or repr(exc))
 
     def _fail(self, why: str) -> None:
         """The session goes on without being recorded; what is written already stays beside the place of the file."""

@@ -1,5 +1,6 @@
 """What build and tests showed, and what to do where a run has a problem."""
 
+import re
 from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
@@ -8,155 +9,65 @@ from zelda_ci.domain.measures import METRICS, Metric
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, failed_criteria
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, RunnerCounts, TestSummary
+from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, TestSummary
+from zelda_ci.errors import explanations
 from zelda_ci.report.builders.usage import label
-from zelda_ci.report.model import Cell, Problem, Row, RunFiles, Section, Tone
-from zelda_ci.report.text import sentence, visible
-from zelda_ci.report.words import ENDINGS
+from zelda_ci.report.model import Cell, Problem, Row, RunFiles, Tone
+from zelda_ci.report.text import sentence
+from zelda_ci.report.words import ENDINGS, first
 
 MAX_NAMES = 10
 LAST_LINES = 10
+MAX_COMMAND_LENGTH = 200
 
 PASS = Cell("PASS", Tone.GOOD)
 FAIL = Cell("FAIL", Tone.BAD)
 
-ADVICE = {
-    "build": "Read what the build printed, then the patch: see whether the tested commit builds with buildCommand.",
-    "tests": "Read what the tests printed, then the patch: see whether they pass on the tested commit.",
-    "coverage": "See in the patch what is not tested, or whether the command still writes its coverage report.",
-}
 
-TIMED_OUT = "See at the end of its output what it waited for (a watch mode never ends), or raise commandTimeoutSeconds."
+def command_words(command: CommandResult) -> str:
+    """`timed out` or `exit code 1`."""
+    return "timed out" if command.exit_code is None else f"exit code {command.exit_code}"
 
 
-def correctness_section(run: RunResult) -> tuple[Section, ...]:
+def command_cells(command: CommandResult) -> tuple[Cell, ...]:
+    """How a command ended where that was not well, how long it took, and the command."""
+    how = [Cell(command_words(command), Tone.BAD)] if command.exit_code != 0 else []
+    seconds, words = numbers.duration(command.seconds), sentence(command.command, MAX_COMMAND_LENGTH)
+    return (*how, Cell(seconds), Cell(words, Tone.DIM))
+
+
+def correctness_rows(run: RunResult) -> Iterator[Row]:
     """Build, tests, coverage, as far as they are configured."""
     details = run.details(CorrectnessDetails)
-    rows = tuple(_rows(details)) if details else ()
-    return (Section("Correctness", rows),) if rows else ()
-
-
-def command_ending(details: CorrectnessDetails) -> str:
-    """What did not pass, in a few words."""
-    match _culprit(details):
-        case "build":
-            return "the build timed out" if details.build and details.build.timed_out else "the build failed"
-        case "tests":
-            return "the tests timed out" if details.test and details.test.timed_out else "the tests failed"
-        case _:
-            has_lines = details.coverage is not None and details.coverage.lines is not None
-            return "coverage is too low" if has_lines else "coverage is not known"
-
-
-def correctness_problem(run: RunResult, files: RunFiles) -> Problem | None:
-    """Why a run whose session completed did not pass; nothing where it did."""
-    details = run.details(CorrectnessDetails)
-    if correctness_outcome(run) is not Outcome.FAILED or (details and details.passed):
-        return None
     if details is None:
-        # Another Zelda wrote them.
-        reasoning = run.evaluations[Metric.FUNCTIONAL_CORRECTNESS].reasoning
-        return Problem(sentence(reasoning), "Read the result's details.", files.result)
-    culprit = _culprit(details)
-    why = sentence(" ".join(details.shortfalls) or "Build and tests did not pass.")
-    places = {"build": files.build_log, "tests": files.test_log, "coverage": files.patch}
-    look = places[culprit] or files.result
-    command = {"build": details.build, "tests": details.test, "coverage": None}[culprit]
-    advice = TIMED_OUT if command and command.timed_out else ADVICE[culprit]
-    return Problem(why, advice, look and visible(look, len(look)), last_lines(command))
-
-
-def last_lines(command: CommandResult | None) -> tuple[str, ...]:
-    """The end of what a command printed."""
-    if command is None:
-        return ()
-    lines = [line.rstrip() for line in command.output[-20_000:].splitlines()]
-    return tuple(visible(line) for line in lines if line)[-LAST_LINES:]
-
-
-def failed_steps(run: RunResult) -> tuple[str, ...]:
-    """Steps whose command failed: setup, build, test."""
-    details = run.details(CorrectnessDetails)
-    commands = {"setup": run.setup, "build": details and details.build, "test": details and details.test}
-    return tuple(step for step, command in commands.items() if command and command.exit_code != 0)
-
-
-def _culprit(details: CorrectnessDetails) -> str:
-    if details.build and details.build.exit_code != 0:
-        return "build"
-    return "coverage" if details.test and _tests_passed(details) else "tests"
-
-
-def _tests_passed(details: CorrectnessDetails) -> bool:
-    """Whether the test command succeeded and its numbers say so too."""
-    tests = details.tests or TestSummary()
-    succeeded = details.test is not None and details.test.exit_code == 0
-    return succeeded and (not tests.recognised or (tests.ran > 0 and not tests.failed + tests.errored))
-
-
-def _rows(details: CorrectnessDetails) -> Iterator[Row]:
+        return
     if details.build:
-        yield _command_row("Build", details.build, passed=details.build.exit_code == 0)
+        yield Row("Build", (PASS if details.build.exit_code == 0 else FAIL, *command_cells(details.build)))
     if details.test:
-        yield _command_row("Tests", details.test, passed=_tests_passed(details))
+        yield Row("Tests", (PASS if _tests_passed(details) else FAIL, *command_cells(details.test)))
         if details.tests and details.tests.recognised:
-            yield Row("Counts", tuple(_counts(details.tests)), tuple(_names(details.tests)))
-            yield Row("Format", tuple(_formats(details.tests)), tuple(_runners(details.tests)))
+            yield _counts(details.tests)
     elif "tests" in details.parts:
         yield Row("Tests", (Cell("not run", Tone.WARN),))
     if details.coverage or "coverage" in details.parts:
         yield Row("Coverage", tuple(_coverage(details)))
-    for note in details.notes:
-        yield Row("Note", (Cell(sentence(note), Tone.WARN),))
+    yield from (Row("Note", (Cell(sentence(note), Tone.WARN),)) for note in details.notes)
 
 
-def _command_row(label: str, command: CommandResult, *, passed: bool) -> Row:
-    cells = [PASS if passed else FAIL]
-    if command.timed_out:
-        cells.append(Cell("timed out", Tone.BAD))
-    elif command.exit_code:
-        cells.append(Cell(f"exit code {command.exit_code}", Tone.BAD))
-    command_cell = Cell(sentence(command.command, 200), Tone.DIM)
-    return Row(label, (*cells, Cell(numbers.duration(command.seconds)), command_cell))
-
-
-def _counts(tests: TestSummary | RunnerCounts) -> Iterator[Cell]:
-    yield Cell(f"{numbers.whole(tests.passed)} passed", Tone.GOOD if tests.passed else Tone.WARN)
+def _counts(tests: TestSummary) -> Row:
+    cells = [Cell(f"{numbers.whole(tests.passed)} passed", Tone.GOOD if tests.passed else Tone.WARN)]
     for number, word, tone in (
         (tests.failed, "failed", Tone.BAD),
         (tests.errored, "errored", Tone.BAD),
         (tests.skipped, "skipped", Tone.WARN),
         (tests.flaky, "flaky", Tone.WARN),
     ):
-        if number:
-            yield Cell(f"{numbers.whole(number)} {word}", tone)
-
-
-def _names(tests: TestSummary) -> Iterator[Cell]:
-    for name in tests.failures[:MAX_NAMES]:
-        yield Cell(visible(name, 300), Tone.BAD)
-    failed = tests.failed + tests.errored
-    if tests.failures and failed > (listed := min(len(tests.failures), MAX_NAMES)):
-        yield Cell(f"and {numbers.whole(failed - listed)} more", Tone.DIM)
-
-
-def _formats(tests: TestSummary) -> Iterator[Cell]:
-    sources = {"report": "report file", "stream": "stream in the output", "summary": "closing summary"}
-    for form in tests.formats:
-        source = next(runner.source for runner in tests.runners if runner.format == form)
-        yield Cell(f"{visible(form, 60)} ({sources[source]})", Tone.DIM)
+        cells += [Cell(f"{numbers.whole(number)} {word}", tone)] * bool(number)
     if any(runner.unit == "packages" for runner in tests.runners):
-        yield Cell("packages are counted, not tests", Tone.WARN)
-
-
-def _runners(tests: TestSummary) -> Iterator[Cell]:
-    """Each by itself where there are several."""
-    if len(tests.runners) > 1:
-        for runner in tests.runners[:MAX_NAMES]:
-            name = visible(f"{runner.format} {runner.label or ''}".rstrip(), 100)
-            yield Cell(f"{name}: {', '.join(cell.text for cell in _counts(runner))}", Tone.DIM)
-    if (more := len(tests.runners) - MAX_NAMES) > 0:
-        yield Cell(f"and {numbers.whole(more)} more", Tone.DIM)
+        cells.append(Cell("packages are counted, not tests", Tone.WARN))
+    names, failed = [Cell(name, Tone.BAD) for name in tests.failures], tests.failed + tests.errored
+    unlisted = max(failed - len(names), 0) if names else 0
+    return Row("Counts", tuple(cells), first(names, MAX_NAMES, unlisted=unlisted))
 
 
 def _coverage(details: CorrectnessDetails) -> Iterator[Cell]:
@@ -173,44 +84,54 @@ def _coverage(details: CorrectnessDetails) -> Iterator[Cell]:
         met = covered.lines >= threshold
         yield Cell(f"threshold {threshold:g}% {'met' if met else 'missed'}", Tone.GOOD if met else Tone.BAD)
     if covered.format:
-        yield Cell(visible(covered.format, 100), Tone.DIM)
+        yield Cell(covered.format, Tone.DIM)
 
+
+def _tests_passed(details: CorrectnessDetails) -> bool:
+    """Whether the test command succeeded and its numbers say so too."""
+    tests = details.tests or TestSummary()
+    succeeded = details.test is not None and details.test.exit_code == 0
+    return succeeded and (not tests.recognised or (tests.ran > 0 and not tests.failed + tests.errored))
+
+
+def _culprit(details: CorrectnessDetails) -> tuple[str, CommandResult | None]:
+    """What did not pass, with its command."""
+    if details.build and details.build.exit_code != 0:
+        return "build", details.build
+    return ("coverage", None) if details.test and _tests_passed(details) else ("tests", details.test)
+
+
+def command_ending(details: CorrectnessDetails) -> str:
+    """What did not pass, in a few words."""
+    name, command = _culprit(details)
+    if name == "coverage":
+        has_lines = details.coverage is not None and details.coverage.lines is not None
+        return "coverage is too low" if has_lines else "coverage is not known"
+    return f"the {name} {'timed out' if command and command.timed_out else 'failed'}"
+
+
+def failed_steps(run: RunResult) -> tuple[str, ...]:
+    """Steps whose command failed: setup, build, test."""
+    details = run.details(CorrectnessDetails)
+    commands = {"setup": run.setup, "build": details and details.build, "test": details and details.test}
+    return tuple(step for step, command in commands.items() if command and command.exit_code != 0)
+
+
+ADVICE = {
+    "build": "Read what the build printed, then the patch: see whether the tested commit builds with buildCommand.",
+    "tests": "Read what the tests printed, then the patch: see whether they pass on the tested commit.",
+    "coverage": "See in the patch what is not tested, or whether the command still writes its coverage report.",
+}
+
+TIMED_OUT = "See at the end of its output what it waited for (a watch mode never ends), or raise commandTimeoutSeconds."
 
 MAX_CRITERION_LENGTH = 200
-
-BY_STATUS = {
-    SessionStatus.MAX_TURNS: "See in the transcript where the turns went, then narrow the task or raise maxTurns.",
-    SessionStatus.BUDGET_EXCEEDED: "See in the transcript what cost so much, then narrow the task or raise maxCostUsd.",
-    SessionStatus.TIMED_OUT: "See in the transcript what it waited for, then narrow the task or raise timeoutSeconds.",
-    SessionStatus.FAILED: "Read the end of the transcript; everything captured so far is saved.",
-    SessionStatus.INTERRUPTED: "Run the suite again; everything captured so far is saved.",
-}
-
-BY_CODE = {
-    "AUTHENTICATION_FAILED": "Check ANTHROPIC_API_KEY, and ANTHROPIC_BASE_URL if it is set.",
-    "ACCESS_DENIED": "Check what the key of ANTHROPIC_API_KEY may use.",
-    "BILLING_FAILED": "Check credit and limits of the account that the key belongs to.",
-    "MODEL_NOT_FOUND": "Check execution.model: the full id of a model that the key may use.",
-    "RATE_LIMITED": "Run it again later, or with fewer --jobs.",
-    "API_OVERLOADED": "Run it again later: the model's provider is overloaded.",
-    "API_FAILED": "Run it again later: the failure is on the side of the model's provider.",
-    "API_UNREACHABLE": "Check the network, and ANTHROPIC_BASE_URL if it is set, then run it again.",
-    "PROMPT_TOO_LONG": "Narrow the task, so that the session has less to read.",
-    "REQUEST_TOO_LARGE": "Find in the transcript what was so large, often an image, and keep it from the session.",
-    "HOOK_STOPPED": "Look at the hooks in .claude/settings.json: the transcript names the one that ran last.",
-    "SETUP_FAILED": "Try setupCommand in a fresh clone of the tested commit: the session never started.",
-    "CLI_MISSING": "Install zelda-ci again: the Claude Code CLI comes with it.",
-    "BOUND_REACHED": "Find in the transcript what took so much: memory, processes or disk.",
-    "MEMORY_MISSING": "Nothing of the configuration was tested: pin the version of zelda-ci that worked.",
-    "TRANSCRIPT_FORGED": "Find who wrote what is named, among hooks, servers and scripts of the tested commit.",
-    "CLI_KILLED": "See whether memory ran out; fewer --jobs need less of it.",
-    "ROOT_REFUSED": "Run Zelda as an ordinary user, or choose another execution.permissionMode.",
-}
+LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
 
 
 def run_problem(run: RunResult, files: RunFiles) -> Problem | None:
     """What keeps a run from having passed; nothing where it has."""
-    return failure_problem(run, files) or _of_criteria(run, files)
+    return failure_problem(run, files) or _unmet(run, files)
 
 
 def failure_problem(run: RunResult, files: RunFiles) -> Problem | None:
@@ -221,35 +142,47 @@ def failure_problem(run: RunResult, files: RunFiles) -> Problem | None:
 
 
 def _of_session(run: RunResult, files: RunFiles) -> Problem:
-    code = run.failure.code if run.failure else ""
-    if run.failure:
-        why = sentence(run.failure.message)
-    else:
-        why = f"The session {ENDINGS[run.status]}; no reason was recorded."
-    hint = run.failure.hint if run.failure else None
-    advice = sentence(hint) if hint else BY_CODE.get(code, BY_STATUS[run.status])
     started = "session" in run.phase_seconds or run.evaluations
     look = (files.transcript if started else files.setup_log if run.setup else None) or files.result
-    return Problem(why, advice, look and visible(look, len(look)), _setup_output(run))
+    output = _last_lines(run.setup) if run.setup and run.setup.exit_code != 0 else ()
+    code, why, hint = run.status.name, f"The session {ENDINGS[run.status]}; no reason was recorded.", ""
+    if run.failure:
+        code, why, hint = run.failure.code, sentence(run.failure.message), sentence(run.failure.hint or "")
+    known = explanations().get(code, explanations()["SESSION_FAILED"])
+    return Problem(why, hint or LINK.sub(r"\1", known.action), look, output)
 
 
 def _of_evaluation(run: RunResult, files: RunFiles) -> Problem | None:
-    broken = [result for result in run.evaluations.values() if result.failed]
+    broken = {result.metric: result for result in run.evaluations.values() if result.failed}
     if not broken:
         return None
-    names = ", ".join(label(result.metric) for result in broken)
-    judged = any(METRICS[result.metric].judged for result in broken)
+    judged = any(METRICS[metric].judged for metric in broken)
     how = "could not be judged completely" if judged else "could not be evaluated"
-    why = f"{names} {how}: {sentence(broken[0].reasoning)}"
-    commands = any(result.metric is Metric.FUNCTIONAL_CORRECTNESS for result in broken)
-    look = (commands and (files.test_log or files.build_log)) or files.result
+    why = f"{', '.join(map(label, broken))} {how}: {sentence(next(iter(broken.values())).reasoning)}"
+    log = (files.test_log or files.build_log) if Metric.FUNCTIONAL_CORRECTNESS in broken else None
     advice = "The session itself is complete and saved; run the suite again once the cause is fixed."
     if judged:
-        advice = f"The session is complete and saved: `zelda rejudge {visible(run.run_id)}` once the cause is gone."
-    return Problem(why, advice, look and visible(look, len(look)))
+        advice = f"The session is complete and saved: `zelda rejudge {run.run_id}` once the cause is gone."
+    return Problem(why, advice, log or files.result)
 
 
-def _of_criteria(run: RunResult, files: RunFiles) -> Problem | None:
+def correctness_problem(run: RunResult, files: RunFiles) -> Problem | None:
+    """Why a run whose session completed did not pass build, tests or coverage; nothing where it did."""
+    details = run.details(CorrectnessDetails)
+    if correctness_outcome(run) is not Outcome.FAILED or (details and details.passed):
+        return None
+    if details is None:
+        # Another Zelda wrote them.
+        reasoning = run.evaluations[Metric.FUNCTIONAL_CORRECTNESS].reasoning
+        return Problem(sentence(reasoning), "Read the result's details.", files.result)
+    culprit, command = _culprit(details)
+    why = sentence(" ".join(details.shortfalls) or "Build and tests did not pass.")
+    look = {"build": files.build_log, "tests": files.test_log, "coverage": files.patch}[culprit]
+    advice = TIMED_OUT if command and command.timed_out else ADVICE[culprit]
+    return Problem(why, advice, look or files.result, _last_lines(command) if command else ())
+
+
+def _unmet(run: RunResult, files: RunFiles) -> Problem | None:
     failed = failed_criteria(run)
     if not failed or run.status is not SessionStatus.COMPLETED:
         return None
@@ -257,11 +190,11 @@ def _of_criteria(run: RunResult, files: RunFiles) -> Problem | None:
     undecided = " (undecided)" if failed[0].verdict is CriterionVerdict.UNDECIDED else ""
     criterion = sentence(failed[0].criterion, MAX_CRITERION_LENGTH)
     why = f"Not met: {criterion.removesuffix('.') if undecided or more else criterion}{undecided}{more}"
-    look = files.patch or files.transcript
     advice = "Check the judge's reasoning against what the session changed."
-    return Problem(why, advice, look and visible(look, len(look)))
+    return Problem(why, advice, files.patch or files.transcript)
 
 
-def _setup_output(run: RunResult) -> tuple[str, ...]:
-    """The last lines that a failed setup command printed."""
-    return last_lines(run.setup) if run.setup and run.setup.exit_code != 0 else ()
+def _last_lines(command: CommandResult) -> tuple[str, ...]:
+    """The end of what a command printed."""
+    lines = [line.rstrip() for line in command.output[-20_000:].splitlines()]
+    return tuple(line for line in lines if line)[-LAST_LINES:]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from zelda_ci.domain import numbers
 from zelda_ci.domain.kinds import FOLLOWED, KINDS, ItemKind
 from zelda_ci.domain.steering import SteeringCoverage, SuiteUse
-from zelda_ci.report.model import Cell, Column, HistoryView, Table, TableRow, Tone
+from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import visible
 
 # Beyond these, the suites that felt a unit stand in its row, and have no columns.
@@ -19,8 +19,8 @@ MEANING = (
 )
 
 
-def coverage_view(coverage: SteeringCoverage) -> HistoryView:
-    """The view of a coverage: what no suite touches comes first."""
+def coverage_table(coverage: SteeringCoverage) -> Table:
+    """What no suite touches comes first."""
     trials = {it.suite: it.trials for it in coverage.suites}
     wide = len(trials) <= MAX_COLUMNS
     titles = [f"{visible(name, 40)} ({count})" for name, count in trials.items()] if wide else ["Suites"]
@@ -34,7 +34,7 @@ def coverage_view(coverage: SteeringCoverage) -> HistoryView:
         kind = Cell(KINDS[row.unit.kind].word, Tone.DIM)
         rows.append(TableRow((Cell(name, Tone.NEUTRAL if row.touched else Tone.WARN), kind, *cells)))
     columns = (Column("Name"), Column("Kind"), *(Column(title, right=wide) for title in titles))
-    return HistoryView(Table(columns, tuple(rows)), tuple(_remarks(coverage)))
+    return Table(columns, tuple(rows), remarks=tuple(_remarks(coverage)))
 
 
 def _cell(part: SuiteUse | None) -> Cell:

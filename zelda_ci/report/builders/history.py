@@ -6,20 +6,17 @@ from zelda_ci.domain import numbers
 from zelda_ci.domain.history import History, StoredRun
 from zelda_ci.domain.measures import LISTED, SCORES
 from zelda_ci.report.builders.comparison import amount
-from zelda_ci.report.model import Cell, Column, HistoryView, Table, TableRow, Tone
+from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 from zelda_ci.report.words import ENDINGS, OUTCOMES
 
 MAX_SUITE_LENGTH = 40
 MAX_SKIPPED = 10
 COMMIT_LENGTH = 7
-NOT_SCORED = Cell("-", Tone.DIM)
-# The first two stand together on a line of their own where a row is too wide.
-LEADING = 1
 
 
-def history_view(history: History, *, of: int) -> HistoryView:
-    """The view of runs that were chosen among `of` stored ones."""
+def history_table(history: History, *, of: int) -> Table:
+    """Runs that were chosen among `of` stored ones."""
     titles = (*(spec.listed for spec in SCORES.values() if spec.listed), "Cost", "Turns", *LISTED.values())
     columns = (
         *map(Column, ("Verdict", "Run", "Suite")),
@@ -28,27 +25,28 @@ def history_view(history: History, *, of: int) -> HistoryView:
         *(Column(title, right=True) for title in titles),
     )
     lines = tuple(TableRow(tuple(_cells(run))) for run in history.runs)
-    return HistoryView(Table(columns, lines, leading=LEADING), tuple(_remarks(history, of)))
+    # The first two stand together on a line of their own where a row is too wide.
+    return Table(columns, lines, leading=1, remarks=tuple(_remarks(history, of)))
 
 
 def _cells(run: StoredRun) -> Iterator[Cell]:
     yield OUTCOMES[run.outcome].verdict
-    yield Cell(visible(run.run_id, len(run.run_id)), whole=True)
+    yield Cell(run.run_id, whole=True)
     yield Cell(visible(run.suite, MAX_SUITE_LENGTH))
     yield Cell(numbers.whole(run.trial))
-    yield Cell(visible(run.batch_id, len(run.batch_id)), Tone.DIM, whole=True)
-    yield Cell(visible(run.commit[:COMMIT_LENGTH])) if run.commit else NOT_SCORED
+    yield Cell(run.batch_id, Tone.DIM, whole=True)
+    yield Cell(run.commit[:COMMIT_LENGTH]) if run.commit else Cell("-", Tone.DIM)
     yield Cell(ENDINGS[run.status], Tone.DIM)
     cost = None if run.whole_cost_usd is None else numbers.money(run.whole_cost_usd, exact=run.cost_known)
     scores = (run.scores.get(metric) for metric, spec in SCORES.items() if spec.listed)
     values = ((measure, (run.numbers or {}).get(measure)) for measure in LISTED)
     for text in (
         *(None if score is None else numbers.format_score(score) for score in scores),
-        None if cost is None else cost.replace("about ", "~").replace("less than ", "<"),
+        cost and cost.replace("about ", "~").replace("less than ", "<"),
         None if run.turns is None else numbers.whole(run.turns),
         *(None if value is None else amount(measure, value) for measure, value in values),
     ):
-        yield NOT_SCORED if text is None else Cell(text)
+        yield Cell(text) if text else Cell("-", Tone.DIM)
 
 
 def _remarks(history: History, of: int) -> Iterator[Cell]:

@@ -1,6 +1,6 @@
 """What the judges said of acceptance criteria and of tool usage, with the places where it can be checked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.details import (
@@ -14,15 +14,15 @@ from zelda_ci.domain.details import (
     ToolUsageDetails,
     ToolUse,
 )
-from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.kinds import KINDS
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.outcome import failed_criteria
-from zelda_ci.domain.run import JudgeUsage, RunResult
-from zelda_ci.domain.session import Usage
-from zelda_ci.report.model import Cell, Row, Section, Tone
-from zelda_ci.report.text import sentence, visible
+from zelda_ci.domain.run import RunResult
+from zelda_ci.report.builders.usage import cost
+from zelda_ci.report.model import Cell, Row, Tone
+from zelda_ci.report.text import sentence
+from zelda_ci.report.words import first
 
 VERDICTS = {
     CriterionVerdict.PASS: Cell("PASS", Tone.GOOD),
@@ -34,195 +34,141 @@ VERDICTS = {
 IGNORED = Cell("undecided, ignored", Tone.WARN)
 
 MAX_CRITERION_LENGTH = 300
-MAX_REASONING_LENGTH = 400
-MAX_CRITERION_QUOTE = 100
-MAX_CITATIONS = 3
-
-
-def criteria_section(run: RunResult) -> tuple[Section, ...]:
-    """A row per criterion, in the suite's order; no section where none was judged."""
-    details = run.details(FulfillmentDetails)
-    if details is None or not details.criteria:
-        return ()
-    ignores = run.config.undecided == "ignore"
-    rows = [_row(number, judgement, ignores=ignores) for number, judgement in enumerate(details.criteria, start=1)]
-    return (Section("Acceptance criteria", (*rows, *_notes(details))),)
+MAX_REASON_LENGTH = 400
+MAX_QUOTE_LENGTH = 100
+MAX_PLACES = 3
 
 
 def judge_rows(run: RunResult) -> Iterator[Row]:
     """What judging used, apart from the session."""
     if run.judge:
-        names = ", ".join(visible(name) for name in run.judge.models) or "no answer"
-        yield Row("Judge cost", (Cell(judge_cost([run.judge])), *_calls(run.judge), Cell(names, Tone.DIM)))
-        yield from (Row("", (Cell(sentence(notice), Tone.WARN),)) for notice in run.judge.notices)
+        calls = Cell(numbers.format_count(run.judge.requests, "call"), Tone.DIM)
+        tokens = Cell(f"{numbers.whole(run.judge.usage.total)} tokens", Tone.DIM)
+        names = Cell(", ".join(run.judge.models) or "no answer", Tone.DIM)
+        notices = tuple(Cell(sentence(notice), Tone.WARN) for notice in run.judge.notices)
+        yield Row("Judge cost", (Cell(cost([run.judge])), calls, tokens, names), notices)
 
 
-def is_cost_known(use: JudgeUsage) -> bool:
-    """Whether every model that judged has a list price."""
-    return all(model.cost_known for model in use.models.values())
-
-
-def judge_cost(uses: Sequence[JudgeUsage]) -> str:
-    """Of several judgings together."""
-    return numbers.money(sum(use.cost_usd for use in uses), exact=all(map(is_cost_known, uses)))
-
-
-def _calls(usage: JudgeUsage) -> Iterator[Cell]:
-    yield Cell(numbers.format_count(usage.requests, "call"), Tone.DIM)
-    yield Cell(f"{numbers.whole(sum(usage.models.values(), Usage()).total)} tokens", Tone.DIM)
-
-
-def _row(number: int, judgement: CriterionJudgement, *, ignores: bool) -> Row:
-    cells = [IGNORED if ignores and judgement.verdict is CriterionVerdict.UNDECIDED else VERDICTS[judgement.verdict]]
-    if judgement.split:
-        votes = ", ".join(f"{count} {visible(name)}" for name, count in judgement.split.items())
-        cells.append(Cell(f"votes: {votes}", Tone.WARN))
-    cells.append(Cell(sentence(judgement.criterion, MAX_CRITERION_LENGTH)))
-    return Row(str(number), tuple(cells), tuple(_reasons(judgement)))
+def criterion_rows(run: RunResult) -> Iterator[Row]:
+    """A row per criterion, in the suite's order."""
+    details = run.details(FulfillmentDetails)
+    if details is None or not details.criteria:
+        return
+    for number, judgement in enumerate(details.criteria, start=1):
+        is_ignored = run.config.undecided == "ignore" and judgement.verdict is CriterionVerdict.UNDECIDED
+        votes = [Cell(_votes(judgement.split), Tone.WARN)] if judgement.split else []
+        cells = (IGNORED if is_ignored else VERDICTS[judgement.verdict], *votes, _criterion(judgement))
+        yield Row(str(number), cells, _grounds(judgement))
+    yield from (Row("", (Cell(sentence(note), Tone.WARN),)) for note in details.notes)
 
 
 def unmet_rows(run: RunResult) -> tuple[Row, ...]:
     """A row per criterion that is not met."""
+    words = {CriterionVerdict.UNDECIDED: "Undecided"}
     return tuple(
-        Row(
-            "Undecided" if judgement.verdict is CriterionVerdict.UNDECIDED else "Not met",
-            (Cell(sentence(judgement.criterion, MAX_CRITERION_LENGTH)),),
-            tuple(_reasons(judgement)),
-        )
+        Row(words.get(judgement.verdict, "Not met"), (_criterion(judgement),), _grounds(judgement))
         for judgement in failed_criteria(run)
     )
 
 
-def _reasons(judgement: CriterionJudgement) -> Iterator[Cell]:
+def _criterion(judgement: CriterionJudgement) -> Cell:
+    return Cell(sentence(judgement.criterion, MAX_CRITERION_LENGTH))
+
+
+def _grounds(judgement: CriterionJudgement) -> tuple[Cell, ...]:
     """The judge's reason, and where it can be checked."""
-    if judgement.reasoning:
-        yield Cell(sentence(judgement.reasoning, MAX_REASONING_LENGTH), Tone.DIM)
-    yield from (Cell(_citation(place), Tone.DIM) for place in judgement.evidence[:MAX_CITATIONS])
+    lines = (sentence(judgement.reasoning, MAX_REASON_LENGTH), *_places(judgement.evidence))
+    return tuple(Cell(line, Tone.DIM) for line in lines if line)
 
 
-def _citation(place: Citation) -> str:
-    where = visible(place.where)
-    return f"{where}: {sentence(place.quote, MAX_CRITERION_QUOTE)}" if place.quote else where
+def _places(evidence: Sequence[Citation]) -> Iterator[str]:
+    for cited in evidence[:MAX_PLACES]:
+        yield f"{cited.where}: {sentence(cited.quote, MAX_QUOTE_LENGTH)}" if cited.quote else cited.where
 
 
-def _notes(details: FulfillmentDetails) -> Iterator[Row]:
-    for note in details.notes:
-        yield Row("", (Cell(sentence(note), Tone.WARN),))
+def _votes(split: Mapping[str, int]) -> str:
+    return f"votes: {', '.join(f'{count} {name}' for name, count in split.items())}"
 
 
 MAX_LINES = 12
-MAX_PLACES = 2
-MAX_TOOL_QUOTE = 80
+MAX_TEXT_LENGTH = 300
 STEERING = ("Skill(", "Agent(", "mcp__")
 
 
-def tool_usage_section(run: RunResult) -> tuple[Section, ...]:
-    """One section, or none where the project offers nothing, or nobody looked."""
-    result = run.evaluations.get(Metric.TOOL_USAGE)
-    details = run.details(ToolUsageDetails)
+def tool_usage_rows(run: RunResult) -> Iterator[Row]:
+    """What of the project's skills, sub-agents, MCP tools and rules was used, missed or broken."""
+    result, details = run.evaluations.get(Metric.TOOL_USAGE), run.details(ToolUsageDetails)
+    # No row where the project offers nothing, or nobody looked.
     if result is None or details is None or not details.manifest:
-        return ()
-    return (Section("Tool usage", tuple(_rows(result, details))),)
-
-
-def _rows(result: EvalResult, details: ToolUsageDetails) -> Iterator[Row]:
+        return
     yield Row("Called", tuple(_called(details.uses)))
-    remarked: dict[str, Sequence[ToolRemark]] = {
-        "Missed": details.missed,
-        "Misused": details.misused,
-        "Used, but": details.instructions_ignored,
-        "Not judged": details.not_judged,
-    }
-    for label, remarks in remarked.items():
+    for label, remarks, more in (
+        ("Missed", details.missed, ""),
+        ("Misused", details.misused, ""),
+        ("Used, but", details.instructions_ignored, ", instructions ignored"),
+        ("Not judged", details.not_judged, ""),
+    ):
         if remarks:
-            ignored = ", instructions ignored" if remarks is details.instructions_ignored else ""
-            count = Cell(f"{numbers.format_count(len(remarks), 'tool')}{ignored}", Tone.WARN)
-            yield Row(label, (count,), _capped([_remark(remark) for remark in remarks]))
+            count = Cell(f"{numbers.format_count(len(remarks), 'tool')}{more}", Tone.WARN)
+            yield Row(label, (count,), first([_remark(one.tool, one, Tone.WARN) for one in remarks], MAX_LINES))
     if details.rules:
-        tones = {RuleVerdict.BROKEN: Tone.BAD, RuleVerdict.NOT_JUDGED: Tone.WARN} if details.judge else {}
-        wanted = [rule for rule in details.rules if rule.verdict in tones]
-        wanted.sort(key=lambda rule: [*tones].index(rule.verdict))
-        yield Row("Rules", tuple(_rules(details)), _capped([_rule(rule, tones[rule.verdict]) for rule in wanted]))
+        yield _rules(details)
     if details.not_loaded:
         count = Cell(f"{len(details.not_loaded)} of {len(details.manifest)} that the project has", Tone.WARN)
-        yield Row("Not loaded", (count,), _capped([_not_loaded(entry) for entry in details.not_loaded]))
-    if noted := [entry for entry in details.manifest if entry.loaded and entry.note]:
-        lines = [Cell(f"{_named(entry)}: {sentence(entry.note or '', 300)}", Tone.WARN) for entry in noted]
-        yield Row("Loaded, but", (), _capped(lines))
+        lines = [_entry(entry, entry.reason or "no reason is known") for entry in details.not_loaded]
+        yield Row("Not loaded", (count,), first(lines, MAX_LINES))
+    if noted := [_entry(entry, entry.note) for entry in details.manifest if entry.loaded and entry.note]:
+        yield Row("Loaded, but", (), first(noted, MAX_LINES))
     if result.score is not None:
-        yield Row("Assessment", tuple(_assessment(result, details)))
+        judge = [Cell(f"judged by {details.judge.model}", Tone.DIM)] if details.judge else []
+        yield Row("Assessment", (Cell(sentence(result.reasoning)), *judge))
     if details.notes:
-        yield Row("Notes", (), tuple(Cell(sentence(note, 300), Tone.DIM) for note in details.notes))
+        yield Row("Notes", (), tuple(Cell(sentence(note, MAX_TEXT_LENGTH), Tone.DIM) for note in details.notes))
 
 
 def _called(uses: Sequence[ToolUse]) -> Iterator[Cell]:
     """The project's own tools each, the built-in ones in one number: the session's section has them all."""
     own = [use for use in uses if use.tool.startswith(STEERING)]
-    for use in own[:MAX_LINES]:
+    cells = []
+    for use in own:
         trouble = [f"{count} {outcome}" for count, outcome in ((use.errors, "failed"), (use.denied, "denied")) if count]
-        calls = f"{visible(use.tool, 80)} {numbers.whole(use.calls)}"
-        yield Cell(f"{calls} ({', '.join(trouble)})" if trouble else calls, Tone.WARN if trouble else Tone.NEUTRAL)
-    if not own:
-        yield Cell("no skill, sub-agent or MCP tool")
-    elif len(own) > MAX_LINES:
-        yield Cell(f"and {numbers.whole(len(own) - MAX_LINES)} more", Tone.DIM)
+        calls = f"{use.tool} {numbers.whole(use.calls)}"
+        cells.append(Cell(f"{calls} ({', '.join(trouble)})", Tone.WARN) if trouble else Cell(calls))
+    yield from first(cells, MAX_LINES) or (Cell("no skill, sub-agent or MCP tool"),)
     if built_in := sum(use.calls for use in uses) - sum(use.calls for use in own):
         yield Cell(numbers.format_count(built_in, "call of built-in tools", "calls of built-in tools"), Tone.DIM)
 
 
-def _remark(remark: ToolRemark) -> Cell:
-    return Cell(f"{visible(remark.tool, 80)}: {_reasoned(remark)}", Tone.WARN)
-
-
-def _rules(details: ToolUsageDetails) -> Iterator[Cell]:
+def _rules(details: ToolUsageDetails) -> Row:
     if details.judge is None:
-        yield Cell(f"{numbers.whole(len(details.rules))} loaded, not judged", Tone.DIM)
-        return
+        return Row("Rules", (Cell(f"{numbers.whole(len(details.rules))} loaded, not judged", Tone.DIM),))
     words = {
         RuleVerdict.FOLLOWED: ("followed", Tone.GOOD),
         RuleVerdict.BROKEN: ("broken", Tone.BAD),
         RuleVerdict.NOT_APPLICABLE: ("not applicable", Tone.DIM),
         RuleVerdict.NOT_JUDGED: ("not judged", Tone.WARN),
     }
-    for verdict, (word, tone) in words.items():
-        if count := sum(rule.verdict is verdict for rule in details.rules):
-            yield Cell(f"{numbers.whole(count)} {word}", tone)
+    by_verdict = {verdict: [rule for rule in details.rules if rule.verdict is verdict] for verdict in words}
+    counts = [
+        Cell(f"{numbers.whole(len(rules))} {words[verdict][0]}", words[verdict][1])
+        for verdict, rules in by_verdict.items()
+        if rules
+    ]
+    lines = [
+        _remark(rule.rule, rule, words[verdict][1])
+        for verdict in (RuleVerdict.BROKEN, RuleVerdict.NOT_JUDGED)
+        for rule in by_verdict[verdict]
+    ]
+    return Row("Rules", tuple(counts), first(lines, MAX_LINES))
 
 
-def _rule(rule: RuleJudgement, tone: Tone) -> Cell:
-    return Cell(f"{visible(rule.rule)}: {_reasoned(rule)}", tone)
+def _remark(subject: str, remark: ToolRemark | RuleJudgement, tone: Tone) -> Cell:
+    """Why it is remarkable, where that can be checked, and how the judges voted."""
+    places, votes = "; ".join(_places(remark.evidence)), _votes(remark.split) if remark.split else ""
+    around = "".join(f" ({words})" for words in (places, votes) if words)
+    return Cell(f"{subject}: {sentence(remark.reasoning, MAX_REASON_LENGTH)}{around}", tone)
 
 
-def _reasoned(remark: ToolRemark | RuleJudgement) -> str:
-    """Why, and where it can be looked up."""
-    places = "; ".join(_place(cited) for cited in remark.evidence[:MAX_PLACES])
-    where = f" ({places})" if places else ""
-    votes = ", ".join(f"{count} {visible(name)}" for name, count in (remark.split or {}).items())
-    return f"{sentence(remark.reasoning, 400)}{where}{f' (votes: {votes})' if votes else ''}"
-
-
-def _place(cited: Citation) -> str:
-    where = visible(cited.where, 40)
-    return f"{where}: {sentence(cited.quote, MAX_TOOL_QUOTE)}" if cited.quote else where
-
-
-def _not_loaded(entry: ManifestEntry) -> Cell:
-    return Cell(f"{_named(entry)}: {sentence(entry.reason or 'no reason is known', 300)}", Tone.WARN)
-
-
-def _named(entry: ManifestEntry) -> str:
-    kind = KINDS[entry.kind].word
-    name = visible(entry.file) if entry.name == entry.file else f"{visible(entry.name, 80)} ({visible(entry.file)})"
-    return f"{kind} {name}"
-
-
-def _assessment(result: EvalResult, details: ToolUsageDetails) -> Iterator[Cell]:
-    yield Cell(sentence(result.reasoning))
-    if details.judge:
-        yield Cell(f"judged by {visible(details.judge.model, 80)}", Tone.DIM)
-
-
-def _capped(lines: Sequence[Cell]) -> tuple[Cell, ...]:
-    if len(lines) <= MAX_LINES:
-        return tuple(lines)
-    return (*lines[:MAX_LINES], Cell(f"and {numbers.whole(len(lines) - MAX_LINES)} more", Tone.DIM))
+def _entry(entry: ManifestEntry, why: str) -> Cell:
+    file = "" if entry.name == entry.file else f" ({entry.file})"
+    return Cell(f"{KINDS[entry.kind].word} {entry.name}{file}: {sentence(why, MAX_TEXT_LENGTH)}", Tone.WARN)

@@ -1,96 +1,33 @@
-"""An invocation as a report: its runs, its trials, and the closing line."""
+"""An invocation as a report: its suites, their trials, and the closing lines."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC
 from functools import partial
 from statistics import fmean
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import BUDGET_ENDED, GateResult
+from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.measures import SCORES, Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
-from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
+from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import Usage
 from zelda_ci.domain.workspace import TestedSource
+from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.gate import gate_sentences
-from zelda_ci.report.builders.judged import is_cost_known, judge_cost
 from zelda_ci.report.builders.phrases import measured_words
-from zelda_ci.report.builders.run import run_view, wall_seconds, whole_cost
-from zelda_ci.report.builders.usage import Used, label, used
-from zelda_ci.report.model import (
-    NO_FILES,
-    Cell,
-    Column,
-    ReportSummary,
-    ReportView,
-    Row,
-    RunFiles,
-    RunView,
-    Section,
-    SuiteView,
-    Table,
-    TableRow,
-    Tone,
-    Trouble,
-)
-from zelda_ci.report.text import visible, written
+from zelda_ci.report.builders.run import run_facts, wall_seconds
+from zelda_ci.report.builders.usage import cost, label, spent, used
+from zelda_ci.report.model import Cell, Column, Problem, Row, RunFiles, Section, Table, TableRow, Tone
+from zelda_ci.report.text import written
 from zelda_ci.report.words import OUTCOMES
 
 MAX_NAMES = 3
 
-
-def summary(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, *, stored: bool) -> ReportSummary:
-    """Of everything that ran, and of what stands against it."""
-    outcome = max(batch_outcome(batch), Outcome.FAILED if gate.reasons else Outcome.MEASURED)
-    again = (_again(batch),) if stored and batch.runs else ()
-    return ReportSummary(
-        outcome,
-        OUTCOMES[outcome].verdict,
-        _troubles(suites),
-        suite_table(batch, suites),
-        (*_rows(batch, suites, gate, outcome), *again),
-        tuple(_in_a_line(batch, suites, gate, outcome, stored=stored)),
-    )
-
-
-def _in_a_line(
-    batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, outcome: Outcome, *, stored: bool
-) -> Iterator[Cell]:
-    yield from (cell for cell in _tally([suite.outcome for suite in suites], "suite") if cell.tone is not Tone.DIM)
-    yield from _not_started(batch, f": {batch.ended}" if batch.ended else "")
-    for row in _totals(batch):
-        if row.label in {"Cost", "Elapsed"}:
-            yield row.cells[0]
-    yield from (Cell(text, Tone.BAD, whole=True) for text in gate_sentences(gate))
-    yield Cell(f"exit code {outcome.exit_code}", Tone.DIM)
-    if stored and batch.runs:
-        yield Cell(f"batch {visible(batch.batch_id, len(batch.batch_id))}", Tone.DIM, whole=True)
-
-
-SUITE_COLUMNS = (
-    Column("Verdict"),
-    Column("Suite"),
-    Column("Passed", right=True),
-    *(Column(spec.listed, right=True) for spec in SCORES.values() if spec.listed),
-    Column("Cost", right=True),
-    Column("Time", right=True),
-)
-SUITE = 1
-NOTHING = Cell("-", Tone.DIM)
-
-
-def suite_table(batch: BatchResult, suites: Sequence[SuiteView]) -> Table:
-    """A line per suite: means over its trials; cost and time with judges and with what ran beside it for the base."""
-    of_suites = {visible(name): of_suite for name, of_suite in by_name(batch.runs).items()}
-    beside = {visible(name): of_suite for name, of_suite in by_name(batch.base_runs).items()}
-    lines = [tuple(_line(suite, of_suites[suite.name], beside.get(suite.name, []))) for suite in suites]
-    # A metric that no suite has takes no room.
-    kept = [number for number in range(len(SUITE_COLUMNS)) if any(line[number] != NOTHING for line in lines)]
-    rows = tuple(TableRow(tuple(line[number] for number in kept)) for line in lines)
-    return Table(tuple(SUITE_COLUMNS[number] for number in kept), rows, SUITE)
+FilesOf = Callable[[str], RunFiles]
+"""Where the files of a run lie, by its id."""
 
 
 def by_name(runs: Iterable[RunResult]) -> dict[str, list[RunResult]]:
@@ -101,92 +38,148 @@ def by_name(runs: Iterable[RunResult]) -> dict[str, list[RunResult]]:
     return found
 
 
-def _line(suite: SuiteView, runs: Sequence[RunResult], beside: Sequence[RunResult]) -> Iterator[Cell]:
-    yield suite.verdict
-    yield Cell(suite.name)
-    several = max(run.trial for run in runs) > 1
-    passed_trials = sum(run_outcome(run) <= Outcome.PASSED for run in runs)
-    yield Cell(f"{passed_trials} of {len(runs)}" if several else "")
-    for metric in (metric for metric, spec in SCORES.items() if spec.listed):
-        scores = [
-            score for run in runs if metric in run.evaluations and (score := run.evaluations[metric].score) is not None
-        ]
-        yield Cell(numbers.format_score(fmean(scores))) if scores else NOTHING
-    costs = [cost for run in (*runs, *beside) if (cost := whole_cost(run)) is not None]
-    yield Cell(numbers.money(sum(costs))) if costs else NOTHING
-    yield Cell(numbers.duration(sum(map(wall_seconds, (*runs, *beside)))))
+def has_trials(runs: Sequence[RunResult]) -> bool:
+    """Whether a suite ran several times; what it asks for may have been overruled, so that only its runs tell."""
+    return max(run.trial for run in runs) > 1
 
 
-def _again(batch: BatchResult) -> Row:
-    batch_id = visible(batch.batch_id, len(batch.batch_id))
-    return Row("Batch", (Cell(batch_id, whole=True), Cell("`zelda show` takes this id", Tone.DIM)))
+def suite_facts(runs: Sequence[RunResult]) -> tuple[Cell, ...]:
+    """How the trials of a suite ended, and what they took."""
+    if not has_trials(runs):
+        return run_facts(runs[0])
+    outcomes, count = [run_outcome(run) for run in runs], numbers.format_count(len(runs), "trial")
+    good = sum(outcome <= Outcome.PASSED for outcome in outcomes)
+    ended = Cell(f"{good} of {count} passed", Tone.NEUTRAL if good == len(runs) else Tone.BAD)
+    if set(outcomes) == {Outcome.MEASURED}:
+        ended = Cell(f"{count} measured")
+    found = hidden_findings(runs) if max(outcomes) <= Outcome.PASSED else ""
+    hidden = [Cell(f"but {found}", Tone.WARN)] if found else []
+    sums = [cost(uses)] if (uses := spent(runs)) else []
+    sums.append(numbers.duration(sum(map(wall_seconds, runs))))
+    return (ended, *hidden, *(Cell(each, Tone.DIM) for each in sums))
 
 
-def about_run(run: RunResult) -> tuple[Row, ...]:
-    """Of one stored run: which it is, what it tested and what made it."""
-    which = [Cell(visible(run.run_id, len(run.run_id)), whole=True), Cell(f"trial {run.trial}", Tone.DIM)]
-    began = Cell(f"{run.started_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
-    rows = (Row("Run", tuple(which)), Row("Batch", (Cell(visible(run.batch_id)),)), Row("Began", (began,)))
-    return (*rows, *_tested(run), Row("Versions", tuple(_versions([run]))))
+def spread(runs: Sequence[RunResult]) -> Section | None:
+    """Mean and range of every metric and of cost, tokens, turns and time, over the trials that have the number.
+
+    Sessions that failed or were interrupted say nothing about the suite and do not count.
+    """
+    valid = [run for run in runs if run_outcome(run) not in {Outcome.BROKEN, Outcome.INTERRUPTED}]
+    if len(valid) < 2:
+        return None
+    measures: list[tuple[str, Callable[[float], str], list[float | None]]] = []
+    for metric in Metric:
+        spec, results = own_measure(metric), [run.evaluations.get(metric) for run in valid]
+        values = [spec.number(result) if result else None for result in results]
+        measures.append((label(metric), partial(written, spec.unit.write), values))
+    costs = [sum(use.cost_usd for use in uses) if (uses := spent([run])) else None for run in valid]
+    measures.append(("Cost", numbers.money, costs))
+    measures.append(("Tokens", numbers.whole, [use.usage.total if use else None for use in map(used, valid)]))
+    details = [run.details(EfficiencyDetails) for run in valid]
+    measures.append(("Turns", numbers.average, [each.turns if each else None for each in details]))
+    measures.append(("Time", numbers.duration, [*map(wall_seconds, valid)]))
+    rows = []
+    for name, write, values in measures:
+        if present := [value for value in values if value is not None]:
+            low, high = write(min(present)), write(max(present))
+            cells = [Cell(write(fmean(present))), Cell("no spread" if low == high else f"{low} to {high}", Tone.DIM)]
+            if len(present) < len(values):
+                cells.append(Cell(f"{len(present)} of them have it", Tone.WARN))
+            rows.append(Row(name, tuple(cells)))
+    trials = numbers.format_count(len(runs), "trial")
+    title = f"Spread over {trials}" if len(valid) == len(runs) else f"Spread over {len(valid)} of {trials}"
+    return Section(title, tuple(rows))
 
 
-def _troubles(suites: Sequence[SuiteView]) -> tuple[Trouble, ...]:
-    """Problems with the runs that have them, alike ones once, the gravest first."""
-    alike: dict[tuple[Outcome, str], list[RunView]] = {}
-    for run in (run for suite in suites for run in suite.runs):
-        if run.problem:
-            alike.setdefault((run.outcome, run.problem.sentence), []).append(run)
-    ranked = sorted(alike.items(), key=lambda item: item[0][0], reverse=True)
-    return tuple(
-        Trouble(outcome, OUTCOMES[outcome].verdict, _names(affected), affected[0].problem, affected[0].unmet)
-        for (outcome, _), affected in ranked
-        if affected[0].problem
-    )
-
-
-def _names(runs: Sequence[RunView]) -> str:
-    """The suites, with what they have of several trials; the first few of them."""
-    trials: dict[str, list[str]] = {}
+def troubles(runs: Iterable[RunResult], files_of: FilesOf) -> list[tuple[Problem, list[RunResult]]]:
+    """Problems with the runs that have them, alike ones once, the gravest first; the details are those of the first."""
+    alike: dict[tuple[Outcome, str], tuple[Problem, list[RunResult]]] = {}
     for run in runs:
-        trials.setdefault(run.suite, []).append(run.trial)
-    names = [_name(suite, trials_of) for suite, trials_of in trials.items()]
+        if problem := run_problem(run, files_of(run.run_id)):
+            alike.setdefault((run_outcome(run), problem.sentence), (problem, []))[1].append(run)
+    return [alike[key] for key in sorted(alike, key=lambda key: key[0], reverse=True)]
+
+
+def affected_names(runs: Iterable[RunResult], all_runs: Iterable[RunResult]) -> str:
+    """The suites, with what they have of several trials; the first few of them."""
+    suites, names = by_name(all_runs), []
+    for suite, affected in by_name(runs).items():
+        which = f"trial {affected[0].trial}" if len(affected) == 1 else numbers.format_count(len(affected), "trial")
+        names.append(f"{suite} ({which})" if has_trials(suites[suite]) else suite)
     if len(names) > MAX_NAMES:
         names[MAX_NAMES:] = [f"and {numbers.format_count(len(names) - MAX_NAMES, 'more suite')}"]
     return ", ".join(names)
 
 
-def _name(suite: str, trials: Sequence[str]) -> str:
-    which = trials[0] if len(trials) == 1 else numbers.format_count(len(trials), "trial")
-    return f"{suite} ({which})" if which else suite
+def suite_table(batch: BatchResult) -> Table:
+    """A line per suite: means over its trials; cost and time with judges and with what ran beside it for the base."""
+    # A metric that no suite has takes no room.
+    listed = [metric for metric, spec in SCORES.items() if spec.listed and _scores(batch.runs, metric)]
+    titles = ("Passed", *(SCORES[metric].listed or "" for metric in listed), "Cost", "Time")
+    columns = (Column("Verdict"), Column("Suite"), *(Column(title, right=True) for title in titles))
+    beside, lines = by_name(batch.base_runs), []
+    for suite, runs in by_name(batch.runs).items():
+        outcomes, both = [run_outcome(run) for run in runs], (*runs, *beside.get(suite, ()))
+        passed = f"{sum(outcome <= Outcome.PASSED for outcome in outcomes)} of {len(runs)}"
+        values = [numbers.format_score(fmean(scores)) if (scores := _scores(runs, each)) else "-" for each in listed]
+        values.append(cost(uses) if (uses := spent(both)) else "-")
+        values.append(numbers.duration(sum(map(wall_seconds, both))))
+        cells = (Cell(value, Tone.DIM if value == "-" else Tone.NEUTRAL) for value in values)
+        of_trials = Cell(passed if has_trials(runs) else "")
+        lines.append(TableRow((OUTCOMES[max(outcomes)].verdict, Cell(suite), of_trials, *cells)))
+    return Table(columns, tuple(lines), leading=1)
 
 
-def _rows(batch: BatchResult, suites: Sequence[SuiteView], gate: GateResult, outcome: Outcome) -> Iterator[Row]:
-    yield Row("Suites", (*_tally([suite.outcome for suite in suites], "suite"), *_not_started(batch)))
-    if len(batch.runs) > len(suites):
-        yield Row("Trials", _tally([run.outcome for suite in suites for run in suite.runs], "trial"))
+def _scores(runs: Iterable[RunResult], metric: Metric) -> list[float]:
+    results = (run.evaluations.get(metric) for run in runs)
+    return [result.score for result in results if result and result.score is not None]
+
+
+def closing_outcome(batch: BatchResult, gate: GateResult) -> Outcome:
+    """Outcome of everything that ran, and of what stands against it."""
+    return max(batch_outcome(batch), Outcome.FAILED if gate.reasons else Outcome.MEASURED)
+
+
+def closing_line(batch: BatchResult, gate: GateResult) -> Iterator[Cell]:
+    """The summary in one line."""
+    yield from (cell for cell in _tally(_suite_outcomes(batch), "suite") if cell.tone is not Tone.DIM)
+    yield from _not_started(batch, f": {batch.ended}" if batch.ended else "")
+    if batch.runs:
+        if uses := spent((*batch.runs, *batch.base_runs)):
+            yield Cell(cost(uses))
+        yield Cell(_elapsed(batch))
+    yield from (Cell(text, Tone.BAD, whole=True) for text in gate_sentences(gate))
+    yield Cell(f"exit code {closing_outcome(batch, gate).exit_code}", Tone.DIM)
+    if batch.runs:
+        yield Cell(f"batch {batch.batch_id}", Tone.DIM, whole=True)
+
+
+def closing_rows(batch: BatchResult, gate: GateResult) -> Iterator[Row]:
+    """What ran of which files, what it took, and what the exit code says."""
+    yield Row("Suites", (*_tally(_suite_outcomes(batch), "suite"), *_not_started(batch)))
+    if len(batch.runs) > len(_suite_outcomes(batch)):
+        yield Row("Trials", _tally([run_outcome(run) for run in batch.runs], "trial"))
     if batch.runs:
         yield from _tested(batch.runs[0])
-        yield from _totals(batch)
-        yield Row("Versions", tuple(_versions(batch.runs)))
+        yield from _costs((*batch.runs, *batch.base_runs))
+        yield Row("Elapsed", (Cell(_elapsed(batch)),))
+        yield _versions(batch.runs)
     if batch.unpaid:
-        unpaid = [_name(visible(each.suite), [""] * each.unpaid) for each in batch.unpaid]
+        unpaid = (f"{each.suite} ({numbers.format_count(each.unpaid, 'trial')})" for each in batch.unpaid)
         yield Row("Not run", (Cell(f"{', '.join(unpaid)}: {batch.ended or BUDGET_ENDED}", Tone.BAD),))
-    for text in gate_sentences(gate):
-        yield Row("Gate", (Cell(text, Tone.BAD, whole=True),))
-    by_suite = by_name(batch.runs)
-    if outcome is Outcome.PASSED and (hiding := sum(bool(hidden_findings(runs)) for runs in by_suite.values())):
-        words = f"passed, with findings in {hiding} of {numbers.format_count(len(by_suite), 'suite')}"
-        yield Row("Exit code", (Cell(f"{outcome.exit_code}, {words}", Tone.WARN),))
-        return
-    words = OUTCOMES[outcome].meaning or f"measured: {measured_words(batch.runs)}"
-    meaning = Cell(f"{outcome.exit_code}, {words}", OUTCOMES[outcome].tone)
-    yield Row("Exit code", (meaning,))
+    yield from (Row("Gate", (Cell(text, Tone.BAD, whole=True),)) for text in gate_sentences(gate))
+    outcome, suites = closing_outcome(batch, gate), by_name(batch.runs)
+    words, tone = OUTCOMES[outcome].meaning or f"measured: {measured_words(batch.runs)}", OUTCOMES[outcome].tone
+    if outcome is Outcome.PASSED and (hiding := sum(bool(hidden_findings(runs)) for runs in suites.values())):
+        words = f"passed, with findings in {hiding} of {numbers.format_count(len(suites), 'suite')}"
+        tone = Tone.WARN
+    yield Row("Exit code", (Cell(f"{outcome.exit_code}, {words}", tone),))
+    if batch.runs:
+        yield Row("Batch", (Cell(batch.batch_id, whole=True), Cell("`zelda show` takes this id", Tone.DIM)))
 
 
-def _not_started(batch: BatchResult, why: str = "") -> Iterator[Cell]:
-    missing = (batch.planned or 0) - len(batch.runs)
-    if missing > 0:
-        yield Cell(f"{numbers.format_count(missing, 'run')} not started{why}", Tone.WARN)
+def _suite_outcomes(batch: BatchResult) -> list[Outcome]:
+    return [max(map(run_outcome, runs)) for runs in by_name(batch.runs).values()]
 
 
 def _tally(outcomes: Sequence[Outcome], noun: str) -> tuple[Cell, ...]:
@@ -201,154 +194,50 @@ def _tally(outcomes: Sequence[Outcome], noun: str) -> tuple[Cell, ...]:
     return (*cells, Cell(f"{len(outcomes)} in all", Tone.DIM)) if len(cells) > 1 else tuple(cells)
 
 
+def _not_started(batch: BatchResult, why: str = "") -> Iterator[Cell]:
+    missing = (batch.planned or 0) - len(batch.runs)
+    if missing > 0:
+        yield Cell(f"{numbers.format_count(missing, 'run')} not started{why}", Tone.WARN)
+
+
+def _costs(runs: Sequence[RunResult]) -> Iterator[Row]:
+    """All of it, then the parts where there are two."""
+    sessions, judges = [use for use in map(used, runs) if use], [run.judge for run in runs if run.judge]
+    if sessions or judges:
+        parts = {"sessions": cost(sessions), "judge": cost(judges)} if judges else {}
+        cells = (Cell(f"{name} {part}", Tone.DIM) for name, part in parts.items())
+        yield Row("Cost", (Cell(cost([*sessions, *judges])), *cells))
+    if sessions:
+        yield Row("Tokens", (Cell(numbers.whole(sum((use.usage for use in sessions), Usage()).total)),))
+
+
+def _elapsed(batch: BatchResult) -> str:
+    return numbers.duration((batch.finished_at - batch.started_at).total_seconds())
+
+
+def about_run(run: RunResult) -> Section:
+    """Of one stored run: which it is, what it tested and what made it."""
+    which = (Cell(run.run_id, whole=True), Cell(f"trial {run.trial}", Tone.DIM))
+    began = Cell(f"{run.started_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
+    rows = (Row("Run", which), Row("Batch", (Cell(run.batch_id),)), Row("Began", (began,)))
+    return Section("About", (*rows, *_tested(run), _versions([run])))
+
+
 def tested_name(source: TestedSource) -> str:
     """What was tested, by the commit that people know."""
-    branch = f" ({visible(source.branch)})" if source.branch else ""
+    branch = f" ({source.branch})" if source.branch else ""
     known = source.parent or source.commit
     kind = "the working tree on commit" if source.parent else "commit"
-    return f"{kind} {visible(known[:12])}{branch}" if known else "a copy of the folder, outside git"
+    return f"{kind} {known[:12]}{branch}" if known else "a copy of the folder, outside git"
 
 
 def _tested(run: RunResult) -> Iterator[Row]:
-    source = run.source
-    if source is None:
-        return
-    dirty = source.dirty and source.kind == "worktree"
-    cells = [Cell(tested_name(source))] + [Cell("uncommitted changes were not tested", Tone.WARN)] * dirty
-    yield Row("Tested", tuple(cells))
+    if source := run.source:
+        dirty = [Cell("uncommitted changes were not tested", Tone.WARN)] * (source.dirty and source.kind == "worktree")
+        yield Row("Tested", (Cell(tested_name(source)), *dirty))
 
 
-def _totals(batch: BatchResult) -> Iterator[Row]:
-    """Of both sides, where there are two."""
-    runs = (*batch.runs, *batch.base_runs)
-    uses = [use for use in map(used, runs) if use]
-    judges = [run.judge for run in runs if run.judge]
-    if uses or judges:
-        yield Row("Cost", tuple(_costs(uses, judges)))
-    if uses:
-        yield Row("Tokens", (Cell(numbers.whole(sum((use.tokens for use in uses), Usage()).total)),))
-    yield Row("Elapsed", (Cell(numbers.duration((batch.finished_at - batch.started_at).total_seconds())),))
-
-
-def _costs(uses: Sequence[Used], judges: Sequence[JudgeUsage]) -> Iterator[Cell]:
-    """All of it, then the parts where there are two."""
-    if not judges:
-        yield Cell(_cost(uses))
-        return
-    total = sum(use.cost_usd for use in uses) + sum(judge.cost_usd for judge in judges)
-    yield Cell(numbers.money(total, exact=all(use.cost_known for use in uses) and all(map(is_cost_known, judges))))
-    yield Cell(f"sessions {_cost(uses)}", Tone.DIM)
-    yield Cell(f"judge {judge_cost(judges)}", Tone.DIM)
-
-
-def _cost(uses: Sequence[Used]) -> str:
-    return numbers.money(sum(use.cost_usd for use in uses), exact=all(use.cost_known for use in uses))
-
-
-def _versions(runs: Sequence[RunResult]) -> Iterator[Cell]:
-    yield Cell(f"zelda {visible(runs[0].versions.zelda)}", Tone.DIM)
-    clis = sorted({run.versions.cli for run in runs if run.versions.cli})
-    if clis:
-        yield Cell(f"Claude Code {', '.join(map(visible, clis))}", Tone.DIM)
-
-
-Measure = Callable[[RunResult], float | None]
-Spell = Callable[[float], str]
-
-
-def spread(runs: Sequence[RunResult]) -> Section | None:
-    """Mean and range of every metric and of cost, tokens, turns and time, over the trials that have the number.
-
-    Sessions that failed or were interrupted say nothing about the suite and do not count.
-    """
-    valid = [run for run in runs if run_outcome(run) not in {Outcome.BROKEN, Outcome.INTERRUPTED}]
-    if len(valid) < 2:
-        return None
-    rows = (_row(name, spell, [measure(run) for run in valid]) for name, measure, spell in _measures(valid))
-    trials = numbers.format_count(len(runs), "trial")
-    title = f"Spread over {trials}" if len(valid) == len(runs) else f"Spread over {len(valid)} of {trials}"
-    return Section(title, tuple(row for row in rows if row))
-
-
-def passed(runs: Sequence[RunResult]) -> tuple[Cell, ...]:
-    """Like "4 of 5 trials passed"."""
-    outcomes = [run_outcome(run) for run in runs]
-    if set(outcomes) == {Outcome.MEASURED}:
-        return (Cell(f"{numbers.format_count(len(runs), 'trial')} measured"),)
-    good = sum(outcome <= Outcome.PASSED for outcome in outcomes)
-    tone = Tone.NEUTRAL if good == len(runs) else Tone.BAD
-    return (Cell(f"{good} of {numbers.format_count(len(runs), 'trial')} passed", tone),)
-
-
-def _sums(runs: Sequence[RunResult]) -> Iterator[Cell]:
-    costs = [cost for run in runs if (cost := whole_cost(run)) is not None]
-    if costs:
-        yield Cell(numbers.money(sum(costs)), Tone.DIM)
-    yield Cell(numbers.duration(sum(map(wall_seconds, runs))), Tone.DIM)
-
-
-def _measures(runs: Sequence[RunResult]) -> Iterator[tuple[str, Measure, Spell]]:
-    present = {metric for run in runs for metric in run.evaluations}
-    for metric in Metric:
-        if metric in present:
-            yield label(metric), _number_of(metric), partial(written, own_measure(metric).unit.write)
-    yield "Cost", whole_cost, numbers.money
-    yield "Tokens", _tokens, numbers.whole
-    yield "Turns", _turns, numbers.average
-    yield "Time", wall_seconds, numbers.duration
-
-
-def _number_of(metric: Metric) -> Measure:
-    def measure(run: RunResult) -> float | None:
-        result = run.evaluations.get(metric)
-        return own_measure(metric).number(result) if result else None
-
-    return measure
-
-
-def _tokens(run: RunResult) -> float | None:
-    use = used(run)
-    return use.tokens.total if use else None
-
-
-def _turns(run: RunResult) -> float | None:
-    use = used(run)
-    return use.details.turns if use and use.details else None
-
-
-def _row(name: str, spell: Spell, values: Sequence[float | None]) -> Row | None:
-    present = [value for value in values if value is not None]
-    if not present:
-        return None
-    low, high = spell(min(present)), spell(max(present))
-    cells = [Cell(spell(fmean(present))), Cell("no spread" if low == high else f"{low} to {high}", Tone.DIM)]
-    if len(present) < len(values):
-        cells.append(Cell(f"{len(present)} of them have it", Tone.WARN))
-    return Row(name, tuple(cells))
-
-
-NOTHING_AGAINST = GateResult()
-
-
-def report_view(batch: BatchResult, files: Mapping[str, RunFiles], gate: GateResult = NOTHING_AGAINST) -> ReportView:
-    """The report on one invocation; `files` says by run id where each run's files are."""
-    suites = tuple(suite_view(name, runs, files) for name, runs in by_name(batch.runs).items())
-    return ReportView(suites, summary(batch, suites, gate, stored=bool(files)))
-
-
-def stored_run_view(run: RunResult, files: RunFiles) -> RunView:
-    """One stored run in full, whichever trial it was."""
-    view = run_view(run, files)
-    return replace(view, sections=(*view.sections, Section("About", about_run(run))))
-
-
-def suite_view(name: str, runs: Sequence[RunResult], files: Mapping[str, RunFiles], *, whole: bool = True) -> SuiteView:
-    """Every trial of one suite, as for `run_view`."""
-    # What the suite asks for may have been overruled: only the runs themselves tell how many trials there were.
-    several = max(run.trial for run in runs) > 1
-    views = tuple(run_view(run, files.get(run.run_id, NO_FILES), several=several, whole=whole) for run in runs)
-    outcome = max(map(run_outcome, runs))
-    found = hidden_findings(runs)
-    hidden = (Cell(f"but {found}", Tone.WARN),) if found and outcome <= Outcome.PASSED else ()
-    facts = (*passed(runs), *hidden, *_sums(runs)) if several else views[0].facts
-    return SuiteView(visible(name), outcome, OUTCOMES[outcome].verdict, facts, spread(runs), views)
+def _versions(runs: Sequence[RunResult]) -> Row:
+    clis = ", ".join(sorted({run.versions.cli for run in runs if run.versions.cli}))
+    names = [f"zelda {runs[0].versions.zelda}", *([f"Claude Code {clis}"] if clis else [])]
+    return Row("Versions", tuple(Cell(name, Tone.DIM) for name in names))

@@ -18,12 +18,12 @@ from zelda_ci.report.builders.anchors import anchors_of, base_runs
 from zelda_ci.report.builders.comparison import EFFECTS, certainty, changed_files, measure_table
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.gate import uncounted_sentences
-from zelda_ci.report.builders.standings import ORDER, SuiteRuns, SuiteStanding, standings
+from zelda_ci.report.builders.standings import ORDER, SuiteStanding, standings
 from zelda_ci.report.builders.summary import tested_name
-from zelda_ci.report.comment.basis import basis
 from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes
 from zelda_ci.report.comment.headline import headline, lead
 from zelda_ci.report.comment.table import SHOWN, means
+from zelda_ci.report.comment.view import basis
 from zelda_ci.report.html.suite import SuiteSessions
 from zelda_ci.report.model import Cell, Section, Tone, plain
 from zelda_ci.report.text import sentence, visible, written
@@ -153,7 +153,7 @@ class Number(NamedTuple):
 
 def _number(suite: SuiteSessions, measure: Measure) -> Number | None:
     """The mean of the head; of a suite that only the base has, that of the base."""
-    mean = means(SuiteRuns(suite.name, suite.runs).valid).get(measure)
+    mean = means(run for run in suite.runs if run.status.is_valid).get(measure)
     if mean is None:
         return None
     spec = MEASURES[measure]

@@ -12,9 +12,17 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations
-from zelda_ci.report.builders.comparison import NOT_THERE, SHOWN_ONCE, measure_table, notes, passes, remarks, verdict
+from zelda_ci.report.builders.comparison import (
+    NOT_THERE,
+    SHOWN_ONCE,
+    figure_table,
+    measure_table,
+    notes,
+    passes,
+    remarks,
+    verdict,
+)
 from zelda_ci.report.builders.correctness import FAIL, PASS
-from zelda_ci.report.builders.figures import figure_table
 from zelda_ci.report.builders.judged import IGNORED
 from zelda_ci.report.builders.judged import VERDICTS as CRITERION_VERDICTS
 from zelda_ci.report.builders.standings import SuiteStanding

@@ -11,7 +11,8 @@ from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.session import SessionImage, SessionTranscript, media_type_of
 from zelda_ci.files.atomic import write_whole
-from zelda_ci.report.builders.run import run_view
+from zelda_ci.report.builders.correctness import run_problem
+from zelda_ci.report.builders.run import run_sections
 from zelda_ci.report.html.conversation import Conversation
 from zelda_ci.report.html.overview import overview_page, sessions_of
 from zelda_ci.report.html.rendering import environment
@@ -117,7 +118,8 @@ class _Page:
         elif self._options.include_transcripts:
             left_out = PASSED
         return {
-            "view": run_view(run, NO_FILES, several=True),
+            "problem": run_problem(run, NO_FILES),
+            "sections": run_sections(run),
             "talk": talk,
             "left_out": left_out,
             "patch": [*patched_files(patch, session.cited.quotes, MAX_PATCH_LENGTH)],

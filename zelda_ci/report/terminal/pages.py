@@ -1,220 +1,267 @@
-"""Reports on the terminal: what failed, why and what to do come first."""
+"""What commands print: reports on runs, where what failed, why and what to do come first, comparisons and tables."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from zelda_ci.domain import numbers
+from zelda_ci.domain.arms import Forecast
+from zelda_ci.domain.check import CheckReport, Status
+from zelda_ci.domain.comparison import GateResult
+from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.report.builders.arms import forecast_lines, forecast_table
+from zelda_ci.report.builders.correctness import run_problem
+from zelda_ci.report.builders.judged import unmet_rows
+from zelda_ci.report.builders.run import file_rows, run_facts, run_sections
+from zelda_ci.report.builders.summary import (
+    FilesOf,
+    about_run,
+    affected_names,
+    by_name,
+    closing_line,
+    closing_outcome,
+    closing_rows,
+    has_trials,
+    spread,
+    suite_facts,
+    suite_table,
+    troubles,
+)
 from zelda_ci.report.model import (
     Cell,
-    CheckView,
     CiView,
     ComparisonView,
     Detail,
-    HistoryView,
     Problem,
-    ReportSummary,
-    ReportView,
     Row,
-    RunView,
+    RunFiles,
     Section,
     SuiteComparisonView,
-    SuiteView,
     Table,
     Tone,
-    Trouble,
     plain,
 )
-from zelda_ci.report.terminal.console import LABEL, TITLE
-from zelda_ci.report.terminal.layout import Page, write_table
+from zelda_ci.report.terminal.page import LABEL, TITLE, Page
+from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.words import first
+
+# --- reports on runs --------------------------------------------------------------------------------------------
 
 
-def print_report(console: Console, view: ReportView) -> None:
+def print_report(console: Console, batch: BatchResult, gate: GateResult, files_of: FilesOf) -> None:
     """Print every suite in full, then the summary."""
     page = Page(console)
-    page.line(Text())
-    for suite in view.suites:
+    page.line()
+    for runs in by_name(batch.runs).values():
         page.blank()
-        print_suite(page, suite)
+        print_suite(page, runs, files_of)
     page.blank()
-    _summary(page, view.summary)
+    _summary(page, batch, gate)
     page.show()
 
 
-def print_closing(console: Console, view: ReportView, detail: Detail) -> None:
+def print_closing(console: Console, batch: BatchResult, gate: GateResult, files_of: FilesOf, detail: Detail) -> None:
     """Print what comes after the suites: what went wrong and the summary, or one line where that is wanted."""
     page = Page(console)
     if detail is Detail.QUIET:
-        badge = page.style.badge(view.summary.outcome, view.summary.verdict)
-        page.beside(Text(" ") + badge + "  ", view.summary.line)
+        badge = page.badge(closing_outcome(batch, gate))
+        page.beside(Text(" ") + badge + "  ", [*closing_line(batch, gate)])
     else:
-        page.line(Text())
+        page.line()
         if detail is not Detail.FULL:
-            _troubles(page, view.summary.troubles)
-        _summary(page, view.summary)
+            _troubles(page, batch.runs, files_of)
+        _summary(page, batch, gate)
     page.show()
 
 
-def print_troubles(console: Console, view: ReportView) -> None:
+def print_troubles(console: Console, runs: Sequence[RunResult], files_of: FilesOf) -> None:
     """Print what went wrong, each problem once."""
     page = Page(console)
-    page.line(Text())
-    _troubles(page, view.summary.troubles)
+    page.line()
+    _troubles(page, runs, files_of)
     page.show()
 
 
-def _troubles(page: Page, troubles: Sequence[Trouble]) -> None:
-    if troubles:
-        print_title(page, "What went wrong")
-    for trouble in troubles:
-        mark = page.style.mark(trouble.outcome, trouble.verdict)
-        page.beside(Text("    ") + mark + " ", (Cell(trouble.names),))
-        why = "" if trouble.unmet else trouble.problem.sentence
-        page.rows((*trouble.unmet, *_problem_rows(replace(trouble.problem, sentence=why))), indent=6)
-        page.quote(trouble.problem.output, indent=12)
-
-
-def print_suite(page: Page, suite: SuiteView) -> None:
-    """A suite in full: its only run, or its trials."""
-    if suite.runs[0].trial:
-        _suite(page, suite)
-    else:
-        _run(page, suite.runs[0])
-
-
-def print_run(console: Console, run: RunView) -> None:
+def print_run(console: Console, run: RunResult, files: RunFiles) -> None:
+    """Print one stored run in full, whichever trial it was."""
     page = Page(console)
-    page.line(Text())
-    _run(page, run)
+    page.line()
+    _run(page, run, files, (*run_sections(run), about_run(run)))
     page.show()
 
 
-def _run(page: Page, run: RunView) -> None:
-    """A run in full."""
-    print_head(page, run)
-    if run.problem:
-        _problem(page, run.problem, indent=2)
-    for section in run.sections:
-        print_title(page, section.title)
-        page.rows(section.rows, indent=4)
-    if run.files:
-        print_title(page, "Files")
-        page.rows(run.files, indent=4)
-
-
-def _suite(page: Page, suite: SuiteView) -> None:
-    """A suite of several trials: how they spread, and each in a line; `zelda show` has every detail."""
-    print_head(page, suite)
-    if suite.spread:
-        print_title(page, suite.spread.title)
-        page.rows(suite.spread.rows, indent=4)
-    print_title(page, "Trials")
-    last_sentence = ""
-    for run in suite.runs:
-        mark = Text("    ") + page.style.mark(run.outcome, run.verdict) + f" {run.trial}  "
-        page.beside(mark, run.facts)
-        if run.problem:
-            is_known = run.problem.sentence == last_sentence
-            shown = replace(run.problem, sentence="", advice="") if is_known else run.problem
-            page.rows(_problem_rows(shown), indent=6)
-            last_sentence = run.problem.sentence
-        elif run.files:
-            page.beside(Text(" " * 6), run.files[0].cells)
-
-
-def print_head(page: Page, subject: RunView | SuiteView) -> None:
+def print_head(page: Page, outcome: Outcome, suite: str, facts: Sequence[Cell]) -> None:
     """The verdict, the name, and how it went: of a suite that passed, all that need be said."""
-    name = subject.suite if isinstance(subject, RunView) else subject.name
-    badge = page.style.badge(subject.outcome, subject.verdict)
-    page.beside(Text(" ") + badge + " " + page.style.write(name, TITLE) + "  ", subject.facts)
+    page.beside(Text(" ") + page.badge(outcome) + " " + page.write(suite, TITLE) + "  ", facts)
 
 
-def print_title(page: Page, title: str) -> None:
-    """A title, with room above."""
-    page.blank()
-    page.line(Text("  ") + page.style.write(title, TITLE))
+def print_suite(page: Page, runs: Sequence[RunResult], files_of: FilesOf) -> None:
+    """A suite in full: its only run, or how its trials spread, and each in a line; `zelda show` has every detail."""
+    if not has_trials(runs):
+        _run(page, runs[0], files_of(runs[0].run_id), run_sections(runs[0]))
+        return
+    print_head(page, max(map(run_outcome, runs)), runs[0].suite, suite_facts(runs))
+    if found := spread(runs):
+        _section(page, found)
+    page.title("Trials")
+    last_sentence = ""
+    for run in runs:
+        page.beside(Text("    ") + page.mark(run_outcome(run)) + f" trial {run.trial}  ", run_facts(run))
+        files = files_of(run.run_id)
+        if problem := run_problem(run, files):
+            is_known, last_sentence = problem.sentence == last_sentence, problem.sentence
+            page.rows(_problem_rows(replace(problem, sentence="", advice="") if is_known else problem), indent=6)
+        elif files.result:
+            page.beside("      ", (Cell(files.result, Tone.DIM, whole=True),))
 
 
-def _problem(page: Page, problem: Problem, *, indent: int) -> None:
-    page.blank()
-    page.rows(_problem_rows(problem), indent=indent)
-    page.quote(problem.output, indent=indent + 6)
-
-
-def _problem_rows(problem: Problem) -> tuple[Row, ...]:
-    rows = (
-        Row("Why", (Cell(problem.sentence),)),
-        Row("Next", (Cell(problem.advice),)),
-        Row("Look", (Cell(problem.look or "", whole=True),)),
-    )
-    return tuple(row for row in rows if row.cells[0].text)
-
-
-def _summary(page: Page, summary: ReportSummary) -> None:
-    if summary.table.lines:
+def _run(page: Page, run: RunResult, files: RunFiles, sections: Iterable[Section]) -> None:
+    print_head(page, run_outcome(run), run.suite, run_facts(run))
+    if problem := run_problem(run, files):
         page.blank()
-        page.table(summary.table, indent=4)
-    print_title(page, "Summary")
-    page.rows(summary.rows, indent=4)
+        page.rows(_problem_rows(problem), indent=2)
+        page.quote(problem.output, indent=8)
+    for section in (*sections, Section("Files", tuple(file_rows(run, files)))):
+        _section(page, section)
 
 
-def print_checks(console: Console, view: CheckView) -> None:
-    """Print a line for each check, and below them what is to be done."""
+def _section(page: Page, section: Section) -> None:
+    if section.rows:
+        page.title(section.title)
+        page.rows(section.rows, indent=4)
+
+
+def _problem_rows(problem: Problem) -> list[Row]:
+    texts = {"Why": problem.sentence, "Next": problem.advice, "Look": problem.look or ""}
+    return [Row(label, (Cell(text, whole=label == "Look"),)) for label, text in texts.items() if text]
+
+
+def _troubles(page: Page, runs: Sequence[RunResult], files_of: FilesOf) -> None:
+    found = troubles(runs, files_of)
+    if found:
+        page.title("What went wrong")
+    for problem, affected in found:
+        mark = page.mark(run_outcome(affected[0]))
+        page.beside(Text("    ") + mark + " ", (Cell(affected_names(affected, runs)),))
+        unmet = unmet_rows(affected[0])
+        page.rows((*unmet, *_problem_rows(replace(problem, sentence="") if unmet else problem)), indent=6)
+        page.quote(problem.output, indent=12)
+
+
+def _summary(page: Page, batch: BatchResult, gate: GateResult) -> None:
+    if batch.runs:
+        page.blank()
+        page.table(suite_table(batch), indent=4)
+    _section(page, Section("Summary", tuple(closing_rows(batch, gate))))
+
+
+# --- checks, forecasts, tables ----------------------------------------------------------------------------------
+
+CHECKS: dict[Status, Cell] = {
+    "passed": Cell("ok", Tone.GOOD),
+    "warning": Cell("WARNING", Tone.WARN),
+    "failed": Cell("ERROR", Tone.BAD),
+    "skipped": Cell("skipped", Tone.DIM),
+}
+MAX_NAMED = 3
+MAX_MESSAGE = 2_000
+
+
+def print_checks(console: Console, report: CheckReport) -> None:
+    """Print what was tried, how it went and how long it took, a line each, and below what is to be done."""
     page = Page(console)
-    page.line(Text())
-    mark_width = max((len(mark.text) for mark, _ in view.lines), default=0)
-    width = max((len(row.label) for _, row in view.lines), default=0)
-    for mark, row in view.lines:
-        shown = page.style.cell(mark)
-        shown.pad_right(mark_width - shown.cell_len)
-        page.beside(Text("  ") + shown + "  " + page.style.write(row.label.ljust(width), LABEL) + "  ", row.cells)
-    for label, lines in view.details:
-        page.blank()
-        page.line(Text("  ") + page.style.cell(label))
-        page.beside(Text("    "), lines[:1], lines=lines[1:])
+    page.line()
+    mark_width = max((len(CHECKS[check.status].text) for check in report.checks), default=0)
+    width = max((cell_len(check.subject) for check in report.checks), default=0)
+    for check in report.checks:
+        mark = page.cell(CHECKS[check.status])
+        mark.pad_right(mark_width - mark.cell_len)
+        suites = ", ".join(cell.text for cell in first([*map(Cell, check.suites)], MAX_NAMED))
+        time = "remembered" if check.remembered else numbers.duration(check.seconds)
+        cost = numbers.brief_money(check.cost_usd) if check.cost_usd else ""
+        facts = [Cell(fact, Tone.DIM) for fact in (suites, time, cost) if fact]
+        label = page.write(set_cell_size(check.subject, width), LABEL)
+        page.beside(Text("  ") + mark + "  " + label + "  ", (Cell(sentence(check.about, 60)), *facts))
+    for check in report.checks:
+        if check.status != "passed":
+            status = CHECKS[check.status]
+            page.blank()
+            page.line(Text("  ") + page.cell(Cell(f"{status.text}  {check.origin or check.subject}", status.tone)))
+            named = f"{check.subject} {check.about}: " if check.status == "skipped" else ""
+            output = [Cell(visible(line, 300), Tone.DIM) for line in (check.output or "").splitlines()]
+            hint = [Cell(sentence(check.hint))] if check.hint else []
+            message = Cell(sentence(named + (check.message or check.about), MAX_MESSAGE))
+            page.beside("    ", (message,), lines=(*output, *hint))
     page.blank()
-    page.beside(Text("  "), (view.summary,))
+    spent = numbers.brief_money(sum(check.cost_usd for check in report.checks))
+    facts_of_all = f"({numbers.duration(report.seconds)}, {spent})"
+    warnings = numbers.format_count(len(report.warnings), "warning") if report.warnings else "everything is there"
+    closing = Cell(f"A run can begin: {warnings} {facts_of_all}.", Tone.GOOD)
+    if report.failures:
+        errors = numbers.format_count(len(report.failures), "error")
+        closing = Cell(f"{errors}: no run can begin like this {facts_of_all}.", Tone.BAD)
+    page.beside("  ", (closing,))
     page.show()
 
 
-def print_forecast(console: Console, table: Table, lines: Sequence[str]) -> None:
+def print_forecast(console: Console, forecast: Forecast) -> None:
     """Print what would run, suite by suite, and the sums."""
     page = Page(console)
-    page.table(table, indent=2)
+    page.table(forecast_table(forecast), indent=2)
     page.blank()
-    for line in lines:
-        page.beside(Text("  "), (Cell(line),))
+    for line in forecast_lines(forecast):
+        page.beside("  ", (Cell(line),))
     page.show()
+
+
+def print_table(console: Console, remarks: Console, table: Table, *, unbroken: bool) -> None:
+    """Print the table, and on the other console what is to be said about it."""
+    if table.lines:
+        page = Page(console)
+        page.table(table, unbroken=unbroken)
+        page.show()
+    if table.remarks:
+        page = Page(remarks)
+        if table.lines:
+            page.line()
+        for remark in table.remarks:
+            page.beside("", (remark,))
+        page.show()
+
+
+# --- two sides --------------------------------------------------------------------------------------------------
 
 
 def print_verdict(console: Console, view: CiView, changed: Iterable[Row], gate: Section) -> None:
     """Print how two sides ended as the comment does, with what changed and what the gate says of it."""
     page = Page(console)
-    page.line(Text())
+    page.line()
     tone = Tone.BAD if view.failed else Tone.WARN if view.causes else Tone.GOOD
-    page.beside(Text(" "), (Cell(view.sentence, tone),))
+    page.beside(" ", (Cell(view.sentence, tone),))
     page.rows(changed, indent=4)
-    for first, *others in view.causes:
+    for cause, *others in view.causes:
         page.blank()
-        page.beside(Text("    "), (Cell(plain(first)),), lines=(Cell(plain(line), Tone.DIM) for line in others))
+        page.beside("    ", (Cell(plain(cause)),), lines=(Cell(plain(line), Tone.DIM) for line in others))
     if view.more_causes:
-        page.beside(Text("    "), (Cell(view.more_causes, Tone.DIM),))
+        page.beside("    ", (Cell(view.more_causes, Tone.DIM),))
     page.blank()
     page.table(view.table, indent=4)
     for line in view.basis:
         page.blank()
-        page.beside(Text("    "), (Cell(plain(line), Tone.DIM),))
-    print_title(page, gate.title)
-    page.rows(gate.rows, indent=4)
+        page.beside("    ", (Cell(plain(line), Tone.DIM),))
+    _section(page, gate)
     page.show()
 
 
 def print_comparison(console: Console, view: ComparisonView) -> None:
     """Print every suite, the overall numbers, how sure all of it is, and the gate."""
     page = Page(console)
-    page.line(Text())
-    verdict = page.style.cell(view.verdict)
+    page.line()
+    verdict = page.cell(view.verdict)
     verdict.stylize(TITLE)
     page.line(Text(" ") + verdict)
     page.rows(view.sides, indent=4)
@@ -222,41 +269,21 @@ def print_comparison(console: Console, view: ComparisonView) -> None:
         page.blank()
         _comparison_suite(page, suite)
     if view.overall.lines:
-        print_title(page, "All suites")
+        page.title("All suites")
         page.table(view.overall, indent=4)
     for section in (view.certainty, view.gate):
-        if section.rows:
-            print_title(page, section.title)
-            page.rows(section.rows, indent=4)
+        _section(page, section)
     page.show()
 
 
 def _comparison_suite(page: Page, suite: SuiteComparisonView) -> None:
-    label = Text(" ") + page.style.write(suite.name, TITLE) + "  "
-    page.beside(label, (suite.verdict, *suite.facts))
+    page.beside(Text(" ") + page.write(suite.name, TITLE) + "  ", (suite.verdict, *suite.facts))
     for remark in suite.remarks:
-        page.beside(Text("    "), (remark,))
-    for table in (suite.measures, suite.criteria, suite.figures):
+        page.beside("    ", (remark,))
+    for table in (suite.measures, suite.criteria):
         if table.lines:
             page.blank()
             page.table(table, indent=4)
     if suite.tools:
         page.blank()
         page.rows(suite.tools, indent=4)
-
-
-def print_history(console: Console, remarks: Console, view: HistoryView, *, one_line: bool) -> None:
-    """Print the table, and on the other console what is to be said about it."""
-    if view.table.lines and one_line and not console.color_system:
-        write_table(console, view.table)
-    elif view.table.lines:
-        page = Page(console)
-        page.table(view.table, one_line=one_line)
-        page.show()
-    if view.remarks:
-        page = Page(remarks)
-        if view.table.lines:
-            page.line(Text())
-        for remark in view.remarks:
-            page.beside(Text(), (remark,))
-        page.show()

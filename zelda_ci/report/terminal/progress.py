@@ -2,13 +2,12 @@
 
 import threading
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Self
 
 from rich.console import Console
 from rich.live import Live
@@ -16,8 +15,10 @@ from rich.text import Text
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.arms import MoreTrials, SuiteArms
+from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
-from zelda_ci.domain.trials import DoneReason
+from zelda_ci.domain.trials import DoneReason, Side, trials_alone
 from zelda_ci.events import (
     BatchStarted,
     Checking,
@@ -30,17 +31,21 @@ from zelda_ci.events import (
     SessionProgressed,
     Warned,
 )
-from zelda_ci.report.builders.arms import more_trials, suite_done
-from zelda_ci.report.model import Cell, Tone
-from zelda_ci.report.terminal.console import DIM, LABEL, Style, Ticker
-from zelda_ci.report.terminal.layout import Page
-from zelda_ci.report.terminal.suites import FinishedSuites, announce, beginning, show_finished
+from zelda_ci.report.builders.arms import forecast_lines, more_trials, suite_done
+from zelda_ci.report.builders.correctness import run_problem
+from zelda_ci.report.builders.run import run_facts
+from zelda_ci.report.builders.summary import FilesOf, by_name, suite_facts
+from zelda_ci.report.model import NO_FILES, Cell, Detail, Tone
+from zelda_ci.report.terminal.page import DIM, LABEL, STYLES, Page
+from zelda_ci.report.terminal.pages import print_head, print_suite
 from zelda_ci.report.text import clock, in_workspace, sentence, visible
+
+# --- what runs are at -------------------------------------------------------------------------------------------
 
 # Arguments that say best what a tool call is about, the best first.
 TELLING = ("file_path", "command", "pattern", "skill", "subagent_type", "url", "query", "path", "description")
-
-
+MAX_CALL_LENGTH = 120
+MAX_STEP_LENGTH = 200
 # Stands where the label of a run does.
 CHECK = "check"
 
@@ -68,14 +73,22 @@ class Activity:
 
     def record(self, record: SessionRecord) -> None:
         """Note what the session is at: the last tool that has not returned, or the model."""
+        doing = ""
         match record:
             case ToolCalled():
                 self.open_calls[record.id] = _call(record)
             case ToolReturned():
                 self.open_calls.pop(record.id, None)
+                doing = "thinking"
+            case Retried():
+                doing = _retry(record)
+            case AssistantSaid():
+                doing = "thinking" if record.thinking else "writing"
+            case Ended():
+                doing = "closing"
             case _:
                 pass
-        self.doing = next(reversed(self.open_calls.values()), "") or _doing(record) or self.doing
+        self.doing = next(reversed(self.open_calls.values()), "") or doing or self.doing
 
     def seconds_left(self, now: float) -> float | None:
         """What is left of what was expected; nothing where nothing was."""
@@ -83,16 +96,12 @@ class Activity:
 
     def facts(self, now: float) -> tuple[Cell, ...]:
         """Phase, time so far, and in the session its turns, its cost and what it is at."""
-        return tuple(self._facts(now))
-
-    def _facts(self, now: float) -> Iterator[Cell]:
-        yield Cell(self.phase or "starting")
-        yield Cell(clock(now - self.since), Tone.DIM)
+        facts = [clock(now - self.since)]
         if self.turns:
-            yield Cell(numbers.format_count(self.turns, "turn"), Tone.DIM)
-            yield Cell(numbers.money(self.cost_usd), Tone.DIM)
+            facts += [numbers.format_count(self.turns, "turn"), numbers.money(self.cost_usd)]
         if self.doing and self.phase == Phase.SESSION:
-            yield Cell(self.doing, Tone.DIM)
+            facts.append(self.doing)
+        return (Cell(self.phase or "starting"), *(Cell(fact, Tone.DIM) for fact in facts))
 
 
 @dataclass
@@ -104,23 +113,22 @@ class ProgressState:
     cost_usd: float = 0.0
     finished: int = 0
     running: dict[str, Activity] = field(default_factory=dict)
-    waiting: list[float | None] = field(default_factory=list)
-    """What runs that have not begun are expected to take, in seconds."""
-    expected: dict[str, float | None] = field(default_factory=dict)
-    """The same by label."""
+    waiting: dict[str, float | None] = field(default_factory=dict)
+    """What runs that have not begun are expected to take, in seconds, by label."""
 
     def record(self, event: Event, now: float) -> None:
         """Note an event; `now` is seconds of any steady clock."""
         match event:
             case BatchStarted() | RoundStarted():
-                self._expect(event)
+                self.jobs = event.jobs if isinstance(event, BatchStarted) else self.jobs
+                self.planned += len(event.runs)
+                self.waiting |= zip(event.runs, event.expected_seconds, strict=False)
             case Checking():
-                self._check(event.about, now)
+                self.running.pop(CHECK, None)
+                if event.about:
+                    self.running[CHECK] = Activity(CHECK, now, phase=event.about)
             case RunStarted():
-                expected = self.expected.get(event.label)
-                if expected in self.waiting:
-                    self.waiting.remove(expected)
-                self.running[event.run_id] = Activity(visible(event.label, 60), now, expected)
+                self.running[event.run_id] = Activity(event.label, now, self.waiting.pop(event.label, None))
             case PhaseStarted():
                 self._of(event.run_id, now).phase = str(event.phase)
             case SessionProgressed():
@@ -135,33 +143,10 @@ class ProgressState:
             case _:
                 pass
 
-    def _expect(self, event: BatchStarted | RoundStarted) -> None:
-        if isinstance(event, BatchStarted):
-            self.jobs = event.jobs
-        self.planned += len(event.runs)
-        expected = dict(zip(event.runs, event.expected_seconds, strict=False))
-        self.expected |= expected
-        self.waiting += expected.values()
-
-    def _check(self, about: str | None, now: float) -> None:
-        self.running.pop(CHECK, None)
-        if about:
-            self.running[CHECK] = Activity(CHECK, now, phase=visible(about))
-
-    def label(self, run_id: str) -> str:
-        """The run's label, or its id where it is not known."""
-        activity = self.running.get(run_id)
-        return activity.label if activity else visible(run_id)
-
-    def subject(self, event: Event) -> str:
-        """The label of the run that an event is about; empty where it is about none."""
-        match event:
-            case RunFinished():
-                return self.label(event.result.run_id)
-            case Warned(run_id=str(run_id)):
-                return self.label(run_id)
-            case _:
-                return ""
+    def label(self, event: Event) -> str:
+        """The label of the run that an event is about, its id where that is not known; empty where it is about none."""
+        run_id = event.result.run_id if isinstance(event, RunFinished) else getattr(event, "run_id", None)
+        return self.running[run_id].label if run_id in self.running else run_id or ""
 
     def plan(self) -> str:
         """Like `8 runs, 2 at a time`."""
@@ -170,7 +155,7 @@ class ProgressState:
         estimate = f", about {rough_duration(left)}" if left else ""
         return numbers.format_count(self.planned, "run") + side_by_side + estimate
 
-    def progress(self, now: float = 0.0) -> str:
+    def progress(self, now: float) -> str:
         """Like `3 of 8 done, $0.1234 so far, about 4 min left`."""
         left = self.seconds_left(now)
         estimate = f", about {rough_duration(left)} left" if left else ""
@@ -179,7 +164,7 @@ class ProgressState:
     def seconds_left(self, now: float) -> float | None:
         """Until the last run is over, as stored runs of the same suites lead to expect; nothing where one has none."""
         under_way = [activity.seconds_left(now) for activity in self.running.values()]
-        known = [seconds for seconds in (*under_way, *self.waiting) if seconds is not None]
+        known = [seconds for seconds in (*under_way, *self.waiting.values()) if seconds is not None]
         if not known or len(known) < len(under_way) + len(self.waiting):
             return None
         slots = [*known[: len(under_way)], *[0.0] * (self.jobs - len(under_way))]
@@ -189,35 +174,21 @@ class ProgressState:
         return max(slots)
 
     def _of(self, run_id: str, now: float) -> Activity:
-        return self.running.setdefault(run_id, Activity(visible(run_id), now))
-
-
-def _doing(record: SessionRecord) -> str:
-    match record:
-        case Retried():
-            after = f"HTTP {record.status}" if record.status else "a broken connection"
-            return f"trying again in {numbers.duration(record.delay_seconds)} after {after}"
-        case AssistantSaid() if not record.thinking:
-            return "writing"
-        case ToolReturned() | AssistantSaid():
-            return "thinking"
-        case Ended():
-            return "closing"
-        case _:
-            return ""
+        return self.running.setdefault(run_id, Activity(run_id, now))
 
 
 def _call(record: ToolCalled) -> str:
     values = (record.input.get(key) for key in TELLING)
     argument = next((value for value in values if value and isinstance(value, str)), "")
-    name = visible(record.name, 60)
-    return f"{name} {sentence(in_workspace(argument), 60)}" if argument else name
+    return sentence(f"{record.name} {in_workspace(argument)}", MAX_CALL_LENGTH)
 
 
-MAX_STEP_LENGTH = 200
+def _retry(record: Retried) -> str:
+    after = f"HTTP {record.status}" if record.status else "a broken connection"
+    return f"trying again in {numbers.duration(record.delay_seconds)} after {after}"
 
 
-def step(record: SessionRecord) -> str:
+def _step(record: SessionRecord) -> str:
     """What a session did, as a line; empty for what is no step."""
     match record:
         case ToolCalled():
@@ -226,42 +197,124 @@ def step(record: SessionRecord) -> str:
             return f"failed: {sentence(record.output, MAX_STEP_LENGTH)}"
         case AssistantSaid(thinking=False):
             return sentence(record.text, MAX_STEP_LENGTH)
+        case Retried():
+            return _retry(record)
         case _:
-            return _doing(record) if isinstance(record, Retried) else ""
+            return ""
 
+
+# --- suites as they finish --------------------------------------------------------------------------------------
+
+
+class FinishedSuites:
+    """Prints each suite as soon as its last trial is over, while others are still under way.
+
+    Args:
+        detail: How much of it.
+        files_of: Where the files of a run lie, by its id.
+    """
+
+    def __init__(self, detail: Detail, files_of: FilesOf) -> None:
+        self._detail, self._files_of = detail, files_of
+        self._runs: dict[str, list[RunResult]] = {}
+        self._printed: set[str] = set()
+
+    def take(self, console: Console, result: RunResult) -> None:
+        """Note a run that is over; of an adaptive plan, it may not be the last."""
+        if result.side is Side.HEAD:
+            runs = self._runs.setdefault(result.suite, [])
+            runs.append(result)
+            if result.look is None and len(runs) >= trials_alone(result.config.trials):
+                self.print_rest(console, runs)
+
+    def done(self, console: Console, suite: str) -> None:
+        """Print a suite that gets no further trial."""
+        self.print_rest(console, self._runs.get(suite, ()))
+
+    def print_rest(self, console: Console, runs: Sequence[RunResult]) -> None:
+        """Print suites that were not printed yet, be it that not every trial was carried out."""
+        for suite, unordered in by_name(runs).items():
+            if suite not in self._printed:
+                self._printed.add(suite)
+                self._print(console, suite, sorted(unordered, key=lambda run: run.trial))
+
+    def _print(self, console: Console, suite: str, runs: Sequence[RunResult]) -> None:
+        page, outcome = Page(console), max(map(run_outcome, runs))
+        if self._detail is Detail.FULL:
+            page.line()
+            print_suite(page, runs, self._files_of)
+            page.line()
+        elif self._detail is Detail.LINES or outcome > Outcome.PASSED:
+            print_head(page, outcome, suite, suite_facts(runs))
+            problems = [problem for run in runs if (problem := run_problem(run, NO_FILES))]
+            for reason in dict.fromkeys(problem.sentence for problem in problems):
+                page.beside("   ", (Cell(reason, Tone.DIM),))
+        if page.lines:
+            page.show()
+
+
+# --- what is printed --------------------------------------------------------------------------------------------
 
 # Columns of a log: searching it line by line must find everything that belongs together.
 UNBROKEN = 100_000
+HEARTBEAT_SECONDS = 30.0
+REDRAWS_PER_SECOND = 8
+SPINS_PER_SECOND = 10
+SPINNER, PLAIN_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
+# Phase, time, turns and cost keep their places, so that nothing dances.
+COLUMNS = ("<10", ">5", ">9", ">9")
+# Of a command's output, in a warning.
+MAX_LINE_LENGTH = 300
+# Ways in which a suite ends of which its own rows say enough.
+USUAL_ENDS = {DoneReason.AS_EXPECTED, DoneReason.REGRESSED, DoneReason.PLAN_ENDED, DoneReason.NOT_PROVEN}
 
 
-class Progress(ABC):
-    """A context manager that takes events and prints what shall stay.
+class Progress:
+    """A context manager that takes events, and prints what shall stay.
+
+    On a terminal it redraws a line per run under way below what is printed. Events only change the state; a thread
+    redraws it a few times a second, however many events arrive. The cursor stays visible, so that a Zelda that is
+    killed leaves the terminal as it was. Where lines cannot be redrawn, it prints a log: every line is flushed, and
+    begins with whom it is about.
 
     Args:
         console: Where.
-        clock: Seconds of a steady clock.
-        suites: Prints suites as they finish; without it, each run is announced in a line.
-        steps: Also print what sessions do, a line each.
+        plain: Whether lines cannot be redrawn.
+        suites: Prints suites as soon as they are over; without it, each run is announced in a line.
+        quiet: Show no progress: only suites and warnings.
+        steps: Also show what sessions do, a line each.
     """
-
-    is_log: ClassVar[bool] = False
-    """Whether phases are printed, too, since nothing can be redrawn."""
 
     def __init__(
         self,
         console: Console,
         *,
-        clock: Callable[[], float] = time.monotonic,
+        plain: bool,
         suites: FinishedSuites | None = None,
+        quiet: bool = False,
         steps: bool = False,
     ) -> None:
-        self._console, self._clock, self._suites, self._steps = console, clock, suites, steps
+        self._console, self._plain, self._suites, self._quiet, self._steps = console, plain, suites, quiet, steps
         self._state = ProgressState()
+        self._heard: dict[str, float] = {}
         self._lock = threading.Lock()
         self._stack = ExitStack()
 
-    @abstractmethod
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        if self._plain and not self._quiet:
+            self._stack.enter_context(_ticking(HEARTBEAT_SECONDS, self._beat))
+        elif not self._quiet:
+            live = Live(
+                console=self._console,
+                get_renderable=self._frame,
+                refresh_per_second=REDRAWS_PER_SECOND,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._stack.enter_context(live)
+            self._console.show_cursor(show=True)
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -272,166 +325,124 @@ class Progress(ABC):
     def __call__(self, event: Event) -> None:
         """Note the event, and print what is worth a line."""
         with self._lock:
-            label = self._state.subject(event)
-            self._state.record(event, self._clock())
-        self.show(event, label)
-
-    def show(self, event: Event, label: str) -> None:
-        """Print what is worth a line; `label` is that of the event's run."""
+            label = self._state.label(event)
+            self._state.record(event, time.monotonic())
         match event:
-            case RunFinished() if self._suites:
-                show_finished(self._suites, self._console, event, label)
-            # Of a single run the report follows at once.
-            case RunFinished() if not self.is_log and self._state.planned == 1:
-                pass
-            case RunFinished() | Warned():
-                announce(Page(self._console, width=self._width), event, label)
+            case Warned():
+                self._warn(event, label)
+            case RunFinished():
+                self._finish(event.result, label)
+            case SuiteArms() if self._suites and not (self._quiet and event.reason in USUAL_ENDS):
+                self._suites.done(self._console, event.suite)
+                self._say("", Cell(f"{event.suite}: {suite_done(event)}", Tone.DIM))
+            case _:
+                if not self._quiet:
+                    self._follow(event, label)
+
+    def _follow(self, event: Event, label: str) -> None:
+        match event:
             case BatchStarted():
-                for line in beginning(event):
-                    self.say("", line)
+                if self._plain:
+                    self._say("", Cell(self._state.plan()))
+                if event.isolation:
+                    self._say("", Cell(sentence(event.isolation), Tone.DIM))
+                for line in forecast_lines(event.forecast) if event.forecast else ():
+                    self._say("", Cell(line))
             case MoreTrials():
-                self.say(visible(event.suite, 60), Cell(more_trials(event)))
-            case SuiteArms() if self._suites:
-                self._suites.done(self._console, event)
-            case SessionProgressed() if self._steps and (words := step(event.record)):
-                self.say(self._state.label(event.run_id), Cell(words, Tone.DIM))
+                self._say(event.suite, Cell(more_trials(event)))
+            case SuiteArms() if self._plain:
+                self._say(event.suite, Cell(suite_done(event)))
+            case Checking(about=str(about)) if self._plain:
+                self._say(CHECK, Cell(sentence(about)))
+            case PhaseStarted() if self._plain:
+                self._heard[event.run_id] = time.monotonic()
+                self._say(label, Cell(str(event.phase)))
+            case SessionProgressed() if self._steps and (words := _step(event.record)):
+                self._say(label, Cell(words, Tone.DIM))
             case _:
                 pass
 
-    def say(self, label: str, *cells: Cell) -> None:
-        """Print a line about a run or a suite, or without a label about all."""
-        page = Page(self._console, width=self._width)
-        page.beside(Text("   ") + page.style.write(f"{label}  " if label else "", LABEL), cells)
+    def _warn(self, event: Warned, label: str) -> None:
+        page, about = self._page(), f"{label}: " if label else ""
+        mark = page.write("warning ", STYLES[Tone.WARN])
+        page.beside(Text(" ") + mark, (Cell(about + sentence(event.message)),))
+        for line in event.output.splitlines():
+            page.beside("         ", (Cell(visible(line, MAX_LINE_LENGTH), Tone.DIM),))
         page.show()
 
-    @property
-    def _width(self) -> int | None:
-        return UNBROKEN if self.is_log else None
+    def _finish(self, result: RunResult, label: str) -> None:
+        """Announce one of several trials, or a run where no suite is printed; of a single run the report follows."""
+        several = trials_alone(result.config.trials) > 1 or result.look or result.side is Side.BASE
+        if not self._quiet and (several if self._suites else self._plain or self._state.planned != 1):
+            page = self._page()
+            mark = page.mark(run_outcome(result))
+            page.beside(Text(" ") + mark + " " + page.write(label) + "  ", run_facts(result))
+            if problem := run_problem(result, NO_FILES):
+                page.beside("   ", (Cell(problem.sentence, Tone.DIM),))
+            page.show()
+        if self._suites:
+            self._suites.take(self._console, result)
 
+    def _say(self, label: str, *cells: Cell) -> None:
+        """Print a line about a run or a suite, or without a label about all."""
+        page = self._page()
+        page.beside(Text("   ") + page.write(f"{label}  " if label else "", LABEL), cells)
+        page.show()
 
-REDRAW_SECONDS = 0.125
-SPINS_PER_SECOND = 10
-# Phase, time, turns and cost keep their places, so that nothing dances.
-COLUMNS = ("<10", ">5", ">9", ">9")
-
-
-class LiveProgress(Progress):
-    """Redraws a line per run under way below what is printed.
-
-    Events only change the state; a thread redraws it a few times a second, however many events arrive. The cursor stays
-    visible, so that a Zelda that is killed leaves the terminal as it was.
-    """
-
-    def __enter__(self) -> Self:
-        live = Live(
-            console=self._console,
-            get_renderable=self._frame,
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._style = Style.of(self._console)
-        self._stack.enter_context(live)
-        self._console.show_cursor(show=True)
-        self._stack.enter_context(Ticker(REDRAW_SECONDS, live.refresh))
-        return self
-
-    def _frame(self) -> Text:
-        with self._lock:
-            return Text("\n").join(self._lines())
-
-    def _lines(self) -> Iterator[Text]:
-        """As many lines as the screen can hold, the rest counted: what scrolls away could not be redrawn."""
-        now, state = self._clock(), self._state
-        most = max(self._console.height - 3, 1)
-        activities = list(state.running.values())[:most]
-        width = max((len(activity.label) for activity in activities), default=0)
-        for activity in activities:
-            yield self._line(activity, now, min(width, self._console.width // 3))
-        hidden = len(state.running) - len(activities)
-        if state.planned > 1 or state.seconds_left(now):
-            more = f", {hidden} more under way" if hidden else ""
-            yield self._fitted(Text("   ") + self._style.write(state.progress(now) + more, DIM))
-
-    def _line(self, activity: Activity, now: float, label_width: int) -> Text:
-        frames = self._style.spinner
-        label = self._style.write(activity.label)
-        label.truncate(label_width, overflow="crop", pad=True)
-        line = Text(" ") + self._style.write(frames[int(now * SPINS_PER_SECOND) % len(frames)], LABEL) + " " + label
-        for cell, column in zip_longest(activity.facts(now), COLUMNS):
-            if cell is None:
-                break
-            text = self._style.cell(Cell(f"{cell.text:{column or ''}}", cell.tone))
-            if column and line.cell_len + 2 + text.cell_len >= self._console.width:
-                break  # half a number misleads
-            line = line + "  " + text
-        return self._fitted(line)
-
-    def _fitted(self, line: Text) -> Text:
-        line.truncate(self._console.width - 1, overflow="crop")
-        return line
-
-
-HEARTBEAT_SECONDS = 30.0
-
-
-class PlainProgress(Progress):
-    """Prints a log: every line is flushed, never redrawn, and begins with whom it is about."""
-
-    is_log = True
-
-    def __init__(self, console: Console, *, heartbeat_seconds: float = HEARTBEAT_SECONDS, **options: Any) -> None:
-        super().__init__(console, **options)
-        self._heartbeat_seconds = heartbeat_seconds
-        self._heard: dict[str, float] = {}
-
-    def __enter__(self) -> Self:
-        self._stack.enter_context(Ticker(self._heartbeat_seconds, self._beat))
-        return self
-
-    def show(self, event: Event, label: str) -> None:
-        match event:
-            case Checking(about=str(about)):
-                self.say(CHECK, Cell(sentence(about)))
-            case PhaseStarted():
-                self._heard[event.run_id] = self._clock()
-                self.say(self._state.label(event.run_id), Cell(str(event.phase)))
-            case SuiteArms() if not self._suites:
-                self.say(visible(event.suite, 60), Cell(suite_done(event)))
-            case BatchStarted():
-                self.say("", Cell(self._state.plan()))
-                super().show(event, label)
-            case _:
-                super().show(event, label)
+    def _page(self) -> Page:
+        return Page(self._console, width=UNBROKEN if self._plain else None)
 
     def _beat(self) -> None:
         """Say what those do of whom nothing was heard for long; many CI services end a job that keeps silent."""
         with self._lock:
-            now = self._clock()
+            now = time.monotonic()
             for run_id, activity in self._state.running.items():
-                if now - self._heard.get(run_id, activity.since) >= self._heartbeat_seconds:
+                if now - self._heard.get(run_id, activity.since) >= HEARTBEAT_SECONDS:
                     self._heard[run_id] = now
-                    self.say(activity.label, *activity.facts(now))
+                    self._say(activity.label, *activity.facts(now))
+
+    def _frame(self) -> Text:
+        """As many lines as the screen can hold, the rest counted: what scrolls away could not be redrawn."""
+        with self._lock:
+            now, state, page = time.monotonic(), self._state, Page(self._console)
+            shown = list(state.running.values())[: max(self._console.height - 3, 1)]
+            labels = [page.write(activity.label) for activity in shown]
+            width = min(max((label.cell_len for label in labels), default=0), page.width // 3)
+            spinner = SPINNER if page.unicode else PLAIN_SPINNER
+            frame = page.write(spinner[int(now * SPINS_PER_SECOND) % len(spinner)], LABEL)
+            for label, activity in zip(labels, shown, strict=True):
+                label.truncate(width, overflow="crop", pad=True)
+                line = Text(" ") + frame + " " + label
+                for cell, column in zip_longest(activity.facts(now), COLUMNS):
+                    text = page.cell(Cell(f"{cell.text:{column or ''}}", cell.tone)) if cell else Text()
+                    # Half a number misleads.
+                    if not cell or (column and line.cell_len + 2 + text.cell_len >= page.width):
+                        break
+                    line = line + "  " + text
+                page.lines.append(line)
+            hidden = len(state.running) - len(shown)
+            if state.planned > 1 or state.seconds_left(now):
+                more = f", {hidden} more under way" if hidden else ""
+                page.lines.append(Text("   ") + page.write(state.progress(now) + more, DIM))
+            for line in page.lines:
+                line.truncate(page.width - 1, overflow="crop")
+            return Text("\n").join(page.lines)
 
 
-# Ways in which a suite ends of which its own rows say enough.
-USUAL_ENDS = {DoneReason.AS_EXPECTED, DoneReason.REGRESSED, DoneReason.PLAN_ENDED, DoneReason.NOT_PROVEN}
+@contextmanager
+def _ticking(seconds: float, tick: Callable[[], None]) -> Iterator[None]:
+    """Call `tick` every so many seconds; a screen that has gone ends it quietly."""
+    over = threading.Event()
 
+    def run() -> None:
+        with suppress(OSError, ValueError):
+            while not over.wait(seconds):
+                tick()
 
-class QuietProgress(Progress):
-    """Prints only what failed and what somebody must know."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def show(self, event: Event, label: str) -> None:
-        match event:
-            case RunFinished() if self._suites:
-                self._suites.take(self._console, event.result)
-            case SuiteArms() if self._suites and event.reason not in USUAL_ENDS:
-                self._suites.done(self._console, event)
-            case Warned():
-                super().show(event, label)
-            case _:
-                pass
+    thread = threading.Thread(target=run, name="zelda-ticker", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

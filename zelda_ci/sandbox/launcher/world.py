@@ -13,7 +13,7 @@ import struct
 import sys
 
 # The C library wraps none of these calls; their numbers are the same on both architectures.
-OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
+OPEN_TREE, MOVE_MOUNT, CLOSE_RANGE, MOUNT_SETATTR = 428, 429, 436, 442
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 AT_FDCWD, AT_EMPTY_PATH, AT_RECURSIVE = -100, 0x1000, 0x8000
 OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC, MOVE_MOUNT_F_EMPTY_PATH = 1, os.O_CLOEXEC, 4
@@ -212,11 +212,11 @@ def _buried(program: int) -> int:
 
 
 def _let_go() -> None:
-    """Hold nothing open that is the program's: others of its user could open it here."""
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # pathlib would slow the start
-        if int(name) > 2:
-            with contextlib.suppress(OSError):
-                os.close(int(name))
+    """Hold nothing open that is the program's: others of its user could open it here.
+
+    Without a look into `/proc`, which becomes the new world's as soon as the first process in it changes the root.
+    """
+    _call("descriptors", LIBC.syscall, CLOSE_RANGE, 3, ctypes.c_uint(-1), 0)
 
 
 def _prctl(option: int, value: int) -> None:
