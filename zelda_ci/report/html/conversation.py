@@ -19,7 +19,7 @@ WRITTEN = {"old_string", "new_string", "content", "new_source"}
 
 
 @dataclass
-class Conversation:
+class ShownConversation:
     """What one session said and did."""
 
     transcript: SessionTranscript
