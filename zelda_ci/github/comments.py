@@ -122,7 +122,7 @@ def _pull(*keys: str) -> AliasPath:
     return AliasPath("repository", "pullRequest", *keys)
 
 
-class _Page(Described):
+class _ThreadPage(Described):
     head_sha: str = Field(validation_alias=_pull("headRefOid"))
     comments: tuple[ListedComment, ...] = Field(validation_alias=_pull("comments", "nodes"))
     more: bool = Field(validation_alias=_pull("comments", "pageInfo", "hasNextPage"))
@@ -154,7 +154,7 @@ def read_thread(api: Api, number: int) -> Thread:
     found: list[ListedComment] = []
     cursor = None
     while True:
-        page = understand(_Page, api.graphql(QUERY, owner=owner, name=name, number=number, cursor=cursor))
+        page = understand(_ThreadPage, api.graphql(QUERY, owner=owner, name=name, number=number, cursor=cursor))
         found += page.comments
         if not page.more:
             break
