@@ -20,7 +20,7 @@ from zelda_ci.config.init import CommandLine, FileDraft, FirstSuite, about, firs
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.files.secret_files import find_secrets
-from zelda_ci.pipeline.invocation import RunOrder
+from zelda_ci.pipeline.invocation import RunOrder, weak_machine
 from zelda_ci.pipeline.survey import Survey, survey
 from zelda_ci.redact import Redactor
 from zelda_ci.report.text import sentence, visible
@@ -59,7 +59,7 @@ def init(*, project: Path, yes: bool, force: bool, no_check: bool) -> None:
     # A closed standard input is None to Python.
     asks = not yes and sys.stdin is not None and sys.stdin.isatty()
     settings = read_environment(os.environ)
-    weak = app.weak_machine(settings)
+    weak = weak_machine(settings)
     if weak and asks:
         weak = printing.ask_to_accept(weak, settings)
     elif weak:

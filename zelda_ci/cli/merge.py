@@ -29,10 +29,8 @@ from zelda_ci.pipeline.shards import (
     fitting,
     make_plan,
     order_of,
-    stored_in,
     told,
 )
-from zelda_ci.storage.history import RunHistory, expected_seconds
 from zelda_ci.workspace.git import read_commit
 
 
@@ -62,7 +60,8 @@ def merge(*, folder: Path, project: Path) -> int:
         message = f"The parts are of the commit {planned[:12]}, and {commit[:12]} is checked out."
         hint = "Check out the same commit where the parts are merged, or give their folder alone."
         raise StorageError(message, hint=hint, code="OTHER_COMMIT")
-    return RunReport(reporting, loaded).show(bring_in(parts, loaded.results_dir), stored_in(parts))
+    stored = {name: each for part in parts for name, each in part.part.counted.items()}
+    return RunReport(reporting, loaded).show(bring_in(parts, loaded.results_dir), stored)
 
 
 def _tested(loaded: LoadedProject, settings: EnvironmentSettings) -> tuple[str | None, str | None]:
@@ -98,7 +97,7 @@ def run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty:
             base=order.against.ref if order.against else None,
             sides=2 if order.against else 0,
             stored=order.stored,
-            trial_seconds=expected_seconds(RunHistory(loaded.results_dir), replayed=replayed),
+            trial_seconds=whole.expected_seconds,
             budget_usd=None if replayed else order.budget_usd,
         )
         plan = make_plan(facts, shard.shards)

@@ -15,7 +15,7 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
-from zelda_ci.pipeline.confinement import WeakIsolation
+from zelda_ci.pipeline.invocation import WeakIsolation
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.arms import forecast_lines, forecast_table
 from zelda_ci.report.builders.comparison import changed_row, comparison_view

@@ -19,7 +19,7 @@ from zelda_ci.config.selection import select
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.pipeline.settling import settled
+from zelda_ci.pipeline.invocation import settled
 from zelda_ci.report.text import sentence
 
 MAX_VALUE_LENGTH = 48
