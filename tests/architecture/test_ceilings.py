@@ -27,7 +27,7 @@ CEILINGS = {
     "zelda_ci/judge": 1735,
     "zelda_ci/metrics": 2304,
     "zelda_ci/model_proxy": 4242,
-    "zelda_ci/pipeline": 5763,
+    "zelda_ci/pipeline": 5538,
     "zelda_ci/process": 646,
     "zelda_ci/report": 8133,
     "zelda_ci/sandbox": 2964,

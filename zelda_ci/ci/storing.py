@@ -111,7 +111,7 @@ def store_report(case: CiContext, files: Files, result: CiResult) -> None:
     if result.artifact_id is None or not result.head:
         return
     texts = case.settings.include_transcripts
-    write_html(files.report, report_of(case, result), [RunHistory(case.results_dir)], include_texts=texts)
+    write_html(files.report, report_of(case, result), RunHistory(case.results_dir), include_texts=texts)
     try:
         uploaded = _upload_report(case, files.report)
     except GitHubError as problem:

@@ -72,7 +72,7 @@ def report(
     if not target.parent.is_dir():
         hint = "Make it first, or give another file with -o."
         raise ConfigError(f"The folder {target.parent} does not exist.", hint=hint, code="USAGE")
-    size = write_html(target, made, [history], include_texts=not no_transcripts, all_transcripts=all_transcripts)
+    size = write_html(target, made, history, include_texts=not no_transcripts, all_transcripts=all_transcripts)
     echo(f"{visible(typed_path(target), 1000)} ({brief_count(size)}B)")
     if is_opened and not webbrowser.open(target.resolve().as_uri()):
         echo("No browser could be started: open the file yourself.", err=True)

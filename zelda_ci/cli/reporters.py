@@ -189,7 +189,7 @@ class RunReport:
             self._print(report, gate)
         for one in self.reporting.files:
             if one.file and one.kind == HTML:
-                write_html(one.file, report, [RunHistory(self._results_dir)])
+                write_html(one.file, report, RunHistory(self._results_dir))
                 echo(f"Report: {one.file}", err=bool(self.reporting.printed))
             elif one.file:
                 write_whole(one.file, [_written(one.kind, report).encode()], durable=False)

@@ -4,28 +4,18 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from zelda_ci import metrics
-from zelda_ci.config.environment import AWS_KEYS, HOW, EnvironmentSettings, ModelCredential
+from zelda_ci.config.environment import AWS_KEYS, HOW, EnvironmentSettings
 from zelda_ci.errors import ConfigError
 from zelda_ci.model_proxy.modes import API_URL, LiveMode, Mode, RecordMode, ReplayMode, Upstream
 from zelda_ci.model_proxy.platforms import AwsKeys, Vertex
 from zelda_ci.pipeline.invocation import Prepared
 
-JUDGE_KEY_MISSING = "PORTKEY_API_KEY is not set, and the judge behind the gateway needs it."
-
 
 def direct(settings: EnvironmentSettings, who: str) -> Upstream:
-    """The way to the models with the credential of the environment.
-
-    Raises:
-        ConfigError: There is none, or it lacks something.
-    """
+    """The way to the models with the credential of the environment; raises `ConfigError` where it is not usable."""
     credential = settings.credential()
     if credential is None:
         raise ConfigError(f"ANTHROPIC_API_KEY is not set, and {who} needs it.", hint=HOW, code="API_KEY_MISSING")
-    return _upstream(credential, settings)
-
-
-def _upstream(credential: ModelCredential, settings: EnvironmentSettings) -> Upstream:
     variable, environ = credential.variable, settings.environ
     secret, address = credential.secrets[variable], credential.base_url
     match credential.platform:
@@ -67,16 +57,13 @@ def of_judge(gateway: str | None, settings: EnvironmentSettings, origin: str) ->
         )
     if settings.portkey_api_key is None:
         hint = "Set it in the environment, or unset gatewayUrl and PORTKEY_GATEWAY_URL to ask the API directly."
-        raise ConfigError(JUDGE_KEY_MISSING, hint=hint, code="JUDGE_KEY_MISSING")
+        message = "PORTKEY_API_KEY is not set, and the judge behind the gateway needs it."
+        raise ConfigError(message, hint=hint, code="JUDGE_KEY_MISSING")
     return Upstream.with_portkey(settings.portkey_api_key, gateway, settings.portkey_routing, settings.environ)
 
 
 def session_mode(prepared: Prepared) -> Mode:
-    """Where the answers of sessions come from: the folder of a recording, or the models.
-
-    Raises:
-        ConfigError: There is no credential, or both folders were given.
-    """
+    """Where the answers of sessions come from: the folder of a recording, or the models."""
     order = prepared.order
     if order.record and order.replay:
         raise ConfigError("--record and --replay exclude each other.", hint="Give one of them.", code="USAGE")
@@ -84,11 +71,7 @@ def session_mode(prepared: Prepared) -> Mode:
 
 
 def judge_mode(prepared: Prepared) -> Mode:
-    """Where the answers of judges come from.
-
-    Raises:
-        ConfigError: There is no credential, or the gateway cannot be used.
-    """
+    """Where the answers of judges come from."""
     order, settings = prepared.order, prepared.settings
     if order.replay:
         return ReplayMode(order.replay)

@@ -3,14 +3,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from functools import partial
 
 from zelda_ci.compare.schedule import (
     NextTrials,
     SuiteTrials,
     Wanted,
     next_trials,
-    of_stored,
     to_decide,
     trials_beside_all,
 )
@@ -18,40 +17,19 @@ from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.arms import MoreTrials, SuiteArms
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import DoneReason, Side, TrialPlan, plan_of, trials_alone
-from zelda_ci.domain.workspace import SettingFinding
+from zelda_ci.domain.trials import DoneReason, Side, TrialPlan, trials_alone
 from zelda_ci.events import Emit
-from zelda_ci.pipeline.money import Purse
+from zelda_ci.pipeline.money import Purse, trials_before
 from zelda_ci.pipeline.tools import PlannedRun, label_of
-
-Overruled = Mapping[str, tuple[SettingFinding, ...]]
-
-
-class Rounds(Protocol):
-    """What runs in rounds, each suite in its own: asked again whenever a run is over."""
-
-    def next(self) -> Sequence[PlannedRun]:
-        """What else may run now; empty where that depends on what is under way, and at the end."""
-
-    def take(self, planned: PlannedRun, result: RunResult | None) -> None:
-        """Note a run that is over, or that did not take place."""
-
-    def ends(self) -> tuple[SuiteArms, ...]:
-        """How far each suite came."""
 
 
 class FixedRounds:
-    """One round, settled beforehand."""
+    """One round, settled beforehand; asked again whenever a run is over."""
 
-    def __init__(self, suites: Sequence[ResolvedSuite], purse: Purse, overruled: Overruled) -> None:
+    def __init__(self, suites: Sequence[ResolvedSuite], purse: Purse) -> None:
         self._purse, self._made = purse, Counter[str]()
         self._plan: Sequence[PlannedRun] = [
-            PlannedRun(
-                suite,
-                trial,
-                label_of(suite.name, trial) if trials_alone(suite.trials) > 1 else suite.name,
-                overruled.get(suite.name, ()),
-            )
+            PlannedRun(suite, trial, label_of(suite.name, trial) if trials_alone(suite.trials) > 1 else suite.name)
             for suite in suites
             for trial in range(1, trials_alone(suite.trials) + 1)
         ]
@@ -109,19 +87,15 @@ class AdaptiveRounds:
         emit: Emit,
         purse: Purse,
         stored: Mapping[str, StoredTrials],
-        overruled: Overruled,
         elsewhere: Sequence[ResolvedSuite] = (),
         *,
         has_base: bool,
     ) -> None:
-        def state_of(suite: ResolvedSuite) -> SuiteTrials:
-            trials = stored.get(suite.name, StoredTrials())
-            return of_stored(suite.name, plan_of(suite.trials), trials, has_base=has_base)
-
-        self._arms = {suite.name: _Arms(suite, state_of(suite)) for suite in suites}
-        self._elsewhere = [state_of(suite) for suite in elsewhere]
+        states = partial(trials_before, stored=stored, has_base=has_base)
+        self._arms = {suite.name: _Arms(suite, states(suite)) for suite in suites}
+        self._elsewhere = [states(suite) for suite in elsewhere]
         self._has_looked_over_all = False
-        self._emit, self._purse, self._overruled = emit, purse, overruled
+        self._emit, self._purse = emit, purse
 
     def next(self) -> Sequence[PlannedRun]:
         """The trials that lead suites to their next look, of those that have made the last one."""
@@ -205,8 +179,7 @@ class AdaptiveRounds:
         arms = self._arms[trial.suite]
         look = trial.look if isinstance(arms.state.plan, TrialPlan) else None
         label = label_of(trial.suite, trial.number, trial.side)
-        overruled = self._overruled.get(trial.suite, ())
-        return PlannedRun(arms.suite, trial.number, label, overruled, side=trial.side, look=look)
+        return PlannedRun(arms.suite, trial.number, label, trial.side, look)
 
     def take(self, planned: PlannedRun, result: RunResult | None) -> None:
         """Note a trial that is over, or that was not begun."""

@@ -20,11 +20,11 @@ from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.trials import Side, TrialPlan, plan_of
 from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import EXIT_INTERRUPTED, StorageError, WorkspaceError
-from zelda_ci.events import BatchStarted, Emit, RoundStarted, Warned
+from zelda_ci.events import BatchStarted, RoundStarted, Warned
 from zelda_ci.files import locks
 from zelda_ci.metrics.base import run_evaluator
 from zelda_ci.pipeline import money
-from zelda_ci.pipeline.arms import AdaptiveRounds, FixedRounds, Rounds
+from zelda_ci.pipeline.arms import AdaptiveRounds, FixedRounds
 from zelda_ci.pipeline.checking import Checker
 from zelda_ci.pipeline.fingerprints import steering_between
 from zelda_ci.pipeline.money import Purse
@@ -58,47 +58,6 @@ def handlers_kept() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class Interruption:
-    """Of one invocation."""
-
-    def __init__(self) -> None:
-        self.asked, self.urgent = anyio.Event(), anyio.Event()
-
-    async def carry_out(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do some work, and cancel it as soon as an end is asked for."""
-
-        async def cancel() -> None:
-            await self.asked.wait()
-            group.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(cancel)
-            await work()
-            group.cancel_scope.cancel()
-
-    async def heed_signals(self, emit: Emit) -> None:
-        """The first ends the sessions in good order, the second kills them, the third ends Zelda where it stands."""
-        with handlers_kept(), anyio.open_signal_receiver(*ending_signals()) as signals:
-            async for _ in signals:
-                if self.urgent.is_set():
-                    _quit()
-                elif self.asked.is_set():
-                    self.urgent.set()
-                    emit(Warned("interrupted again: killing the sessions and removing what they made"))
-                else:
-                    self.asked.set()
-                    emit(Warned("interrupted: ending the sessions and keeping what they did; once more to kill them"))
-
-    async def hasten(self) -> None:
-        """Have all processes of runs killed, also those that are started while their runs end."""
-        await self.urgent.wait()
-        with anyio.move_on_after(CLEANING_SECONDS):
-            while True:
-                await anyio.to_thread.run_sync(folder.kill_supervised)
-                await anyio.sleep(POLL_SECONDS)
-        _quit()
-
-
 def _quit() -> None:
     for stream in (1, 2):
         if os.isatty(stream):
@@ -119,14 +78,13 @@ class Batch:
         self._arms, self._checker, self._tools = arms, checker, arms[Side.HEAD]
         self._emit, self._prepared = self._tools.emit, self._tools.prepared
         self._order, self._suites = self._prepared.order, self._prepared.suites
-        self._interruption = Interruption()
+        self._asked, self._urgent = anyio.Event(), anyio.Event()
         self._base: BaseSide | None = None
         self._notes: tuple[SafeText, ...] = ()
-        self._failing: Mapping[str, SafeText] = {}
         self._runs: list[SuiteRun] = []
         self._slots = anyio.CapacityLimiter(self._order.jobs)
         self._first = anyio.Lock()
-        self._failures = 0
+        self._has_begun, self._failures = False, 0
 
     async def run(self, preload: threading.Thread) -> BatchResult:
         """From the first look at what is tested to the last result."""
@@ -135,18 +93,16 @@ class Batch:
         preload.start()
         locks.on_wait.set(lambda sentence: self._emit(Warned(sentence)))
         async with anyio.create_task_group() as group:
-            group.start_soon(self._interruption.heed_signals, self._emit)
-            group.start_soon(self._interruption.hasten)
-            await self._interruption.carry_out(self._prepare)
+            group.start_soon(self._heed_signals)
+            group.start_soon(self._hasten)
+            await self._until_asked(self._prepare)
             async with self._tools.proxy, self._tools.judge_proxy:
-                await self._interruption.carry_out(self._check)
+                if self._checker:
+                    await self._until_asked(self._checker.check_first)
                 self._started_at = datetime.now(UTC)
                 self._id = f"{self._started_at:%Y-%m-%dT%H-%M-%S}-{uuid.uuid4().hex[:4]}"
                 self._schedule()
-                async with anyio.create_task_group() as kill:
-                    kill.start_soon(self._hurry)
-                    await self._interruption.carry_out(self._perform_all)
-                    kill.cancel_scope.cancel()
+                await self._until_asked(self._perform_all)
             group.cancel_scope.cancel()
         return self._result()
 
@@ -201,64 +157,86 @@ class Batch:
         else:
             self._emit(Warned(f"{run.run_id} was killed; what it captured is stored as an interrupted run"))
 
-    async def _check(self) -> None:
-        if self._checker:
-            self._failing = await self._checker.check_first()
-
     def _schedule(self) -> None:
         """Say how it goes, once it is known whether there is a base."""
         order, suites, has_base = self._order, self._suites, bool(self._base and self._base.commit)
-        stored, overruled = order.stored, order.overruled
+        stored = order.stored
         # Who replays spends nothing, whatever the recorded sessions did cost.
         prices = {} if order.replay else money.known_prices(self._prepared.history, stored)
         budget = None if order.replay else money.budget(suites, order.budget_usd)
         self._purse = Purse(budget, prices)
-        self._rounds: Rounds
+        self._rounds: FixedRounds | AdaptiveRounds = FixedRounds(suites, self._purse)
         sides = 2 if has_base else int(self._base is not None and any(each.stored for each in stored.values()))
         if sides:
-            self._rounds = AdaptiveRounds(
-                suites, self._emit, self._purse, stored, overruled, self._prepared.elsewhere, has_base=has_base
-            )
-        else:
-            self._rounds = FixedRounds(suites, self._purse, overruled)
+            elsewhere = self._prepared.elsewhere
+            self._rounds = AdaptiveRounds(suites, self._emit, self._purse, stored, elsewhere, has_base=has_base)
         self._forecast = None
         if not order.replay:
             self._forecast = money.forecast(suites, prices, sides=sides, budget_usd=budget, stored=stored)
 
-    async def _hurry(self) -> None:
-        await self._interruption.urgent.wait()
+    async def _until_asked(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do some work, and cancel it as soon as an end is asked for."""
+
+        async def cancel() -> None:
+            await self._asked.wait()
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(cancel)
+            await work()
+            group.cancel_scope.cancel()
+
+    async def _heed_signals(self) -> None:
+        """The first ends the sessions in good order, the second kills them, the third ends Zelda where it stands."""
+        end, kill = "ending the sessions and keeping what they did", "killing the sessions and removing what they made"
+        with handlers_kept(), anyio.open_signal_receiver(*ending_signals()) as signals:
+            async for _ in signals:
+                if self._urgent.is_set():
+                    _quit()
+                elif self._asked.is_set():
+                    self._urgent.set()
+                    self._emit(Warned(f"interrupted again: {kill}"))
+                else:
+                    self._asked.set()
+                    self._emit(Warned(f"interrupted: {end}; once more to kill them"))
+
+    async def _hasten(self) -> None:
+        """Once it is urgent, have all processes of runs killed, also those that are started while their runs end."""
+        await self._urgent.wait()
         for run in self._runs:
             run.hurry()
+        with anyio.move_on_after(CLEANING_SECONDS):
+            while True:
+                await anyio.to_thread.run_sync(folder.kill_supervised)
+                await anyio.sleep(POLL_SECONDS)
+        _quit()
 
     async def _perform_all(self) -> None:
         """Whatever may run is waiting for a slot, and each run that ends may bring more."""
-        if self._interruption.asked.is_set():
-            return
-        labels, expected, runs = self._next_runs()
-        isolation = self._prepared.isolation
-        confined = f"isolation: {', '.join(sorted({isolation.of(suite) for suite in self._suites}))}"
-        self._emit(BatchStarted(labels, self._order.jobs, confined, expected, self._forecast))
         async with anyio.create_task_group() as under_way:
-            for run in runs:
-                under_way.start_soon(self._take_turn, run, under_way)
+            self._begin(under_way)
 
-    def _next_runs(self) -> tuple[tuple[str, ...], tuple[float | None, ...], list[SuiteRun]]:
-        """Runs that may begin now, with their labels and how long each is expected to take."""
-        planned = self._rounds.next()
-        seconds = self._prepared.expected_seconds
-        runs = [SuiteRun(each, self._id, self._arms[each.side]) for each in planned]
-        self._runs += runs
-        return tuple(each.label for each in planned), tuple(seconds.get(each.suite.name) for each in planned), runs
+    def _begin(self, under_way: TaskGroup) -> None:
+        if self._asked.is_set():
+            return
+        planned, prepared = self._rounds.next(), self._prepared
+        labels = tuple(each.label for each in planned)
+        expected = tuple(prepared.expected_seconds.get(each.suite.name) for each in planned)
+        if not self._has_begun:
+            confined = f"isolation: {', '.join(sorted({prepared.isolation.of(suite) for suite in self._suites}))}"
+            self._emit(BatchStarted(labels, self._order.jobs, confined, expected, self._forecast))
+        elif planned:
+            self._emit(RoundStarted(labels, expected))
+        self._has_begun = True
+        for each in planned:
+            run = SuiteRun(each, self._id, self._arms[each.side])
+            self._runs.append(run)
+            under_way.start_soon(self._take_turn, run, under_way)
 
     async def _take_turn(self, run: SuiteRun, under_way: TaskGroup) -> None:
         async with self._slots, self._turn_in_the_dark():
             await self._perform(run)
-        if not self._interruption.asked.is_set():
-            labels, expected, runs = self._next_runs()
-            if runs:
-                self._emit(RoundStarted(labels, expected))
-            for each in runs:
-                under_way.start_soon(self._take_turn, each, under_way)
+        self._begin(under_way)
 
     async def _perform(self, run: SuiteRun) -> None:
         price = self._purse.begin(run.planned.suite.name)
@@ -268,17 +246,13 @@ class Batch:
         finally:
             if price is not None:
                 self._purse.settle(price, run.result)
-            if run.result:
-                self._end_early(run.result)
+            if run.result and not self._purse.closed:
+                # Nothing more is begun where every further run would be refused as well, or enough have failed.
+                self._failures += run.result.side is Side.HEAD and run_outcome(run.result) > Outcome.PASSED
+                failed, most = format_count(self._failures, "run"), self._order.max_failures
+                enough = f"{failed} did not pass" if most and self._failures >= most else None
+                self._purse.closed = refused(run.result) or enough
             self._rounds.take(run.planned, run.result)
-
-    def _end_early(self, result: RunResult) -> None:
-        """Begin nothing more where every further run would be refused as well, or enough have failed."""
-        if not self._purse.closed:
-            self._failures += result.side is Side.HEAD and run_outcome(result) > Outcome.PASSED
-            most = self._order.max_failures
-            enough = f"{format_count(self._failures, 'run')} did not pass" if most and self._failures >= most else None
-            self._purse.closed = refused(result) or enough
 
     @asynccontextmanager
     async def _turn_in_the_dark(self) -> AsyncIterator[None]:
@@ -299,7 +273,7 @@ class Batch:
             batch_id=self._id,
             started_at=self._started_at,
             finished_at=datetime.now(UTC),
-            interrupted=self._interruption.asked.is_set(),
+            interrupted=self._asked.is_set(),
             planned=sum(run.planned.side is Side.HEAD for run in self._runs),
             runs=tuple(run for run in finished if run.side is Side.HEAD),
             base_runs=tuple(run for run in finished if run.side is Side.BASE),
@@ -308,7 +282,7 @@ class Batch:
             ended=self._purse.closed if self._purse.unpaid else None,
             budget_usd=self._purse.budget_usd,
             notes=self._notes,
-            failing_before=dict(self._failing),
+            failing_before=dict(self._checker.failing) if self._checker else {},
         )
 
 

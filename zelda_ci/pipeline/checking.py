@@ -3,10 +3,10 @@
 import json
 import shutil
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 import anyio
 
@@ -19,13 +19,12 @@ from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Checking, Emit, Warned
 from zelda_ci.judge.base import models_of
 from zelda_ci.judge.failures import NO_CREDIT
-from zelda_ci.model_proxy.probe import Probe
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.invocation import Prepared
 from zelda_ci.pipeline.named_contents import about_the_tree
 from zelda_ci.pipeline.survey import settings_checks
-from zelda_ci.pipeline.trying import CommandTrial, not_there, others
-from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.pipeline.trying import CommandTrial, made, not_there, others
+from zelda_ci.redact import SafeText
 from zelda_ci.sandbox import closed_folders, levels
 from zelda_ci.sandbox.readable_paths import PathPolicy
 from zelda_ci.storage.checks import CheckMemory
@@ -65,6 +64,8 @@ class Checker:
         self._suites, self._redact, self._environ = prepared.chosen, prepared.redact, prepared.environ
         self._memory = CheckMemory(prepared.loaded.results_dir)
         self._checks: list[Check] = []
+        self.failing: Mapping[str, SafeText] = {}
+        """What of build and tests fails before any session, by suite."""
 
     async def alone(self) -> CheckReport:
         """Check without a run to follow."""
@@ -74,12 +75,8 @@ class Checker:
                     await stack.enter_async_context(proxy)
             return await self._report()
 
-    async def check_first(self) -> Mapping[str, SafeText]:
-        """Try what the runs need; return what of build and tests fails before any session, by suite.
-
-        Raises:
-            ConfigError: No run could go well, or not as it was ordered.
-        """
+    async def check_first(self) -> None:
+        """Try what the runs need; raises `ConfigError` where no run could go well, or not as it was ordered."""
         report = await self._report()
         failing = [check for check in report.warnings if check.failing]
         refuse(report)
@@ -90,7 +87,7 @@ class Checker:
         for check in report.warnings:
             if check.subject not in {"git", "isolation"}:
                 self._emit(Warned(sentence_of(check), output=_last_lines(check)))
-        return report.failing
+        self.failing = report.failing
 
     async def _report(self) -> CheckReport:
         """Try everything, the cheapest first; without `fresh`, only until something fails."""
@@ -98,11 +95,8 @@ class Checker:
         try:
             source = await self._git()
             if source:
-                self._checks += [*self._disks(), *self._of_levels()]
-                # Where everything is tried, the commands themselves show what is not there.
-                if not self._fresh:
-                    inside = self._prepared.isolation
-                    self._checks += not_there(self._prepared, lambda suite: self._environ_at(inside.of(suite)))
+                self._disks()
+                self._levels()
                 self._checks += settings_checks(self._prepared.workspaces.project, self._redact)
             if not self._only_commands and self._goes_on:
                 await self._models()
@@ -118,47 +112,48 @@ class Checker:
         return self._fresh or not any(check.status == "failed" for check in self._checks)
 
     async def _git(self) -> WorkspaceSource | None:
-        redact, began = self._redact, time.monotonic()
+        began = time.monotonic()
         try:
             source = await self._prepared.workspaces.inspect()
         except ZeldaError as problem:
-            self._checks.append(failure("git", redact("the project"), problem, redact))
+            check = made(self._redact, "git", "failed", "the project", problem.message)
+            self._checks.append(check.replace(hint=problem.hint))
             return None
-        status: Status = "passed"
         if source.commit is None:
-            about = "no repository"
             message = "There is no Git repository, so the folder is copied: ignored files and credentials stay behind."
+            check = made(self._redact, "git", "passed", "no repository", message)
         else:
             on = f" ({source.branch})" if source.branch else ""
             about = f"{'working tree on' if source.parent else 'commit'} {source.shown}{on}"
             message = " ".join(about_the_tree(source))
-            status = "warning" if message else "passed"
-        said, seconds = redact(message) if message else None, time.monotonic() - began
-        self._checks.append(Check(subject="git", about=redact(about), status=status, message=said, seconds=seconds))
+            check = made(self._redact, "git", "warning" if message else "passed", about, message)
+        self._checks.append(check.replace(seconds=time.monotonic() - began))
         return source
 
-    def _disks(self) -> Iterator[Check]:
+    def _disks(self) -> None:
         """Of the workspaces, and of the results where they lie on another."""
         places = (self._prepared.workspaces.location, self._prepared.loaded.root)
         for place in {place.stat().st_dev: place for place in reversed(places)}.values():
             free = shutil.disk_usage(place).free
-            about = self._redact(f"{free / (1 << 30):,.1f} GiB free in {place}")
             status: Status = "failed" if free < MIN_FREE_BYTES else "warning" if free < FEW_FREE_BYTES else "passed"
             hint = None if status == "passed" else "Make room, or set ZELDA_WORKSPACES to a folder on another disk."
-            yield Check(subject="disk", about=about, status=status, hint=hint)
+            check = made(self._redact, "disk", status, f"{free / (1 << 30):,.1f} GiB free in {place}")
+            self._checks.append(check.replace(hint=hint))
 
-    def _of_levels(self) -> Iterator[Check]:
-        """How runs are confined, and where they find other programs than the user's shell."""
-        redact, isolation = self._redact, self._prepared.isolation
+    def _levels(self) -> None:
+        """How runs are confined, and where they find other programs than the user's shell, or not those they need."""
+        isolation = self._prepared.isolation
         by_level = grouped(self._suites, lambda suite: isolation.of(suite.resolved))
         for level, suites in by_level.items():
-            message = levels.remark(level, isolation.offered)
+            message, names = levels.remark(level, isolation.offered), tuple(suite.resolved.name for suite in suites)
             status: Status = "warning" if message else "passed"
-            names, said = tuple(suite.resolved.name for suite in suites), redact(message) if message else None
-            about = redact(f"level {level}")
-            yield Check(subject="isolation", about=about, status=status, message=said, suites=names)
+            check = made(self._redact, "isolation", status, f"level {level}", message)
+            self._checks.append(check.replace(suites=names))
         for level, suites in by_level.items():
-            yield from others(self._prepared, suites, self._environ_at(level))
+            self._checks += others(self._prepared, suites, self._environ_at(level))
+        # Where everything is tried, the commands themselves show what is not there.
+        if not self._fresh:
+            self._checks += not_there(self._prepared, lambda suite: self._environ_at(isolation.of(suite)))
 
     def _environ_at(self, level: IsolationLevel) -> Mapping[str, str]:
         """The user's environment with what of PATH is within the reach of runs at a level."""
@@ -195,7 +190,7 @@ class Checker:
 
     async def _model(self, subject: str, model: str, proxy: ModelProxy | ZeldaError) -> Check:
         if isinstance(proxy, ZeldaError):
-            return failure(subject, self._redact(model), proxy, self._redact)
+            return made(self._redact, subject, "failed", model, proxy.message).replace(hint=proxy.hint)
         # The answers of models depend on the credentials.
         identity = "".join(secret.fingerprint() for secret in self._prepared.settings.secrets())
         key = json.dumps([__version__, "model", proxy.address, model, identity])
@@ -241,20 +236,12 @@ class Checker:
         )
 
 
-K = TypeVar("K", bound=Hashable)
-
-
-def grouped(suites: Sequence[LoadedSuite], key: Callable[[LoadedSuite], K]) -> dict[K, list[LoadedSuite]]:
+def grouped(suites: Sequence[LoadedSuite], key: Callable[[LoadedSuite], Any]) -> dict[Any, list[LoadedSuite]]:
     """Suites by what they have in common, in their order."""
-    found: dict[K, list[LoadedSuite]] = {}
+    found: dict[Any, list[LoadedSuite]] = {}
     for suite in suites:
         found.setdefault(key(suite), []).append(suite)
     return found
-
-
-def failure(subject: str, about: SafeText, problem: ZeldaError, redact: Redactor) -> Check:
-    """A check that ended with an error."""
-    return Check(subject=subject, about=about, status="failed", message=redact(problem.message), hint=problem.hint)
 
 
 def judge_models(suite: ResolvedSuite) -> Iterable[str]:
@@ -282,43 +269,37 @@ MEANINGS = {
 
 async def probed(subject: str, model: str, proxy: ModelProxy, emit: Emit) -> Check:
     """What the smallest request to a model comes to."""
+
+    def reached(message: str) -> str:
+        return message.replace("Zelda's model proxy could not reach", "could not reach")
+
     about, redact = f"{subject} {model}", proxy.redact
     emit(Checking(about))
-    probe = await proxy.probe(model, lambda why: emit(Checking(redact(f"{about}: {_reached(why)}"))))
-    return _of_probe(subject, redact(model), probe, redact)
-
-
-def _reached(message: str) -> str:
-    return message.replace("Zelda's model proxy could not reach", "could not reach")
-
-
-def _of_probe(subject: str, model: SafeText, probe: Probe, redact: Redactor) -> Check:
-    check = Check(subject=subject, about=model, status="passed", seconds=probe.seconds, cost_usd=probe.cost_usd)
-    if probe.status == 200:
-        return check
-    if probe.status is None:
-        hint = "Check ANTHROPIC_BASE_URL (or gatewayUrl), the network and HTTPS_PROXY."
-        return check.replace(status="failed", message=redact(f"{_reached(probe.message)}."), hint=hint)
+    probe = await proxy.probe(model, lambda why: emit(Checking(redact(f"{about}: {reached(why)}"))))
     said = f"HTTP {probe.status}: {probe.message}"
-    if probe.status in BUSY or probe.status >= 500:
-        message = f"no answer now ({said}); a session would try again for a while."
-        return check.replace(status="warning", message=redact(message))
-    if ONLY_CLAUDE_CODE in probe.message and subject == "model":
-        message = f"the token is for Claude Code alone, so it cannot be tried without a session ({said})."
-        return check.replace(status="warning", message=redact(message))
-    status = 402 if probe.status == 400 and NO_CREDIT in probe.message else probe.status
-    meaning, hint = MEANINGS.get(status, ("the request is refused", "Nothing can be asked of it like this."))
-    if ONLY_CLAUDE_CODE in probe.message:
-        hint = NO_JUDGE
-    return check.replace(status="failed", message=redact(f"{meaning} ({said})."), hint=hint)
+    status: Status = "failed"
+    hint = None
+    is_only_for_claude_code = ONLY_CLAUDE_CODE in probe.message
+    if probe.status == 200:
+        status, message = "passed", ""
+    elif probe.status is None:
+        message = f"{reached(probe.message)}."
+        hint = "Check ANTHROPIC_BASE_URL (or gatewayUrl), the network and HTTPS_PROXY."
+    elif probe.status in BUSY or probe.status >= 500:
+        status, message = "warning", f"no answer now ({said}); a session would try again for a while."
+    elif is_only_for_claude_code and subject == "model":
+        why = "the token is for Claude Code alone, so it cannot be tried without a session"
+        status, message = "warning", f"{why} ({said})."
+    else:
+        code = 402 if probe.status == 400 and NO_CREDIT in probe.message else probe.status
+        meaning, hint = MEANINGS.get(code, ("the request is refused", "Nothing can be asked of it like this."))
+        message, hint = f"{meaning} ({said}).", NO_JUDGE if is_only_for_claude_code else hint
+    check = made(redact, subject, status, model, message)
+    return check.replace(hint=hint, seconds=probe.seconds, cost_usd=probe.cost_usd)
 
 
 def refuse(report: CheckReport) -> None:
-    """End here where a run could not go well.
-
-    Raises:
-        ConfigError: With everything that failed.
-    """
+    """Raise `ConfigError` with everything that failed, where a run could not go well."""
     if report.failures:
         hints = list(dict.fromkeys(check.hint for check in report.failures if check.hint))
         hint = "\n".join([*hints, f"Nothing was run and nothing spent. {SKIP}"])
@@ -340,11 +321,7 @@ def _with_output(check: Check) -> str:
 
 
 async def check_judges(suites: Sequence[ResolvedSuite], proxy: ModelProxy, emit: Emit) -> None:
-    """Ask each judge of these suites for one token.
-
-    Raises:
-        ConfigError: One of them would not answer.
-    """
+    """Ask each judge of these suites for one token; raises `ConfigError` where one does not answer."""
     began = time.monotonic()
     models = dict.fromkeys(model for suite in suites for model in judge_models(suite))
     checks = [await probed("judge", model, proxy, emit) for model in models]

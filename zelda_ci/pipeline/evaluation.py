@@ -35,7 +35,7 @@ from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import checking
 from zelda_ci.pipeline.digests import judged_again
-from zelda_ci.pipeline.felt import Felt, felt_by
+from zelda_ci.pipeline.felt import felt_by
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.storage.history import FinishedRun
@@ -152,14 +152,15 @@ def update_isolation(state: RunState, **facts: object) -> None:
         state.update(isolation=report.replace(**facts))
 
 
-def what_was_felt(
+def with_felt(
     run: RunResult, manifest: ToolsManifest | None, transcript: SessionTranscript, redact: Redactor
-) -> Felt | None:
-    """What a session felt of the files that steer it; nothing where that is not known, or the session broke off."""
+) -> RunResult:
+    """A run with what its session felt of the files that steer it, unless that is not known, or it broke off."""
     if manifest is None or not run.status.is_valid:
-        return None
-    judged = run.details(ToolUsageDetails)
-    return felt_by(manifest, transcript, judged, run.changes.files if run.changes else (), redact)
+        return run
+    changed = run.changes.files if run.changes else ()
+    felt = felt_by(manifest, transcript, run.details(ToolUsageDetails), changed, redact)
+    return run.replace(steering=felt.units, touched=felt.touched)
 
 
 def _keep(results: Iterable[EvalResult], state: RunState) -> None:
@@ -187,10 +188,8 @@ async def protect(context: EvalContext, tools: Tools, state: RunState) -> EvalCo
     What goes wrong here is counted against the session: it could have provoked it.
     """
     suite, workspace, run_id = context.suite, context.workspace, state.folder.run_id
-    has_commands = suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and (suite.build_command, suite.test_command) != (
-        None,
-        None,
-    )
+    has_any = suite.build_command is not None or suite.test_command is not None
+    has_commands = has_any and suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS)
     is_wanted = has_commands or suite.protected_paths or suite.commands_see_suites
     context = replace(context, checks=remarks(state.known.isolation, tools.redact))
     if workspace is None or not is_wanted or not context.transcript.status.is_valid:
@@ -241,12 +240,7 @@ def remarks(report: IsolationReport | None, redact: Redactor) -> tuple[SafeText,
 
 
 async def rejudge(
-    runs: Sequence[FinishedRun],
-    proxy: ModelProxy,
-    overrides: Overrides,
-    emit: Emit,
-    *,
-    check: bool,
+    runs: Sequence[FinishedRun], proxy: ModelProxy, overrides: Overrides, emit: Emit, *, check: bool
 ) -> BatchResult:
     """Judge stored runs again, one after the other; where that is wanted, once each judge has answered.
 
@@ -297,20 +291,14 @@ async def _rejudge(stored: FinishedRun, proxy: ModelProxy, emit: Emit, overrides
     if run.fingerprint:
         anew = judged_again(run.fingerprint, run.config, metrics.versions(run.config.metrics))
         judged = judged.replace(fingerprint=anew)
-    kept = {metric: result for metric, result in fresh.items() if not _is_worse(result, run.evaluations.get(metric))}
+    good = {metric for metric, result in run.evaluations.items() if not result.failed}
+    kept = {metric: result for metric, result in fresh.items() if not (result.failed and metric in good)}
     if kept:
         rewritten = judged.replace(evaluations=_ordered(run.evaluations | kept))
-        felt = what_was_felt(rewritten, context.manifest, transcript, redact)
-        if felt:
-            rewritten = rewritten.replace(steering=felt.units, touched=felt.touched)
-        stored.rewrite(rewritten)
+        stored.rewrite(with_felt(rewritten, context.manifest, transcript, redact))
     elif usage and usage.cost_usd:  # it was paid for all the same
         stored.rewrite(before.replace(judge=judged.judge))
     return judged.replace(evaluations=_ordered(judged.evaluations))
-
-
-def _is_worse(new: EvalResult, old: EvalResult | None) -> bool:
-    return new.failed and old is not None and not old.failed
 
 
 def _ordered(evaluations: dict[Metric, EvalResult]) -> dict[Metric, EvalResult]:

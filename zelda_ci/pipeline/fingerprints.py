@@ -76,11 +76,7 @@ async def _tree(workspaces: Workspaces, suite: ResolvedSuite, redact: Redactor) 
 async def steering_between(
     suite: ResolvedSuite, base: Workspaces, head: Workspaces, redact: Redactor
 ) -> tuple[SteeringChange, ...]:
-    """The files that steer and differ between two sides.
-
-    Raises:
-        WorkspaceError: There can be no workspace, or its tree could not be listed.
-    """
+    """The files that steer and differ between two sides."""
     before, after = [(await _tree(side, suite, redact))[0].lines for side in (base, head)]
     return line_changes(before, after)
 
@@ -99,11 +95,7 @@ def with_named(tree: TreeDigests, suite: ResolvedSuite) -> TreeDigests:
 async def expected_fingerprints(
     prepared: Prepared, suites: Iterable[ResolvedSuite], workspaces: Workspaces
 ) -> dict[str, Fingerprint]:
-    """What runs of the suites will have, by name, as far as it is known before a session: no models, and no CLI.
-
-    Raises:
-        ZeldaError: There can be no workspace.
-    """
+    """What runs of the suites will have, by name, as far as it is known before a session: no models, and no CLI."""
     found = {}
     redact, system = prepared.redact, system_name(prepared.environ)
     trees: dict[str, tuple[TreeDigests, str]] = {}

@@ -198,19 +198,18 @@ class Prepared:
 
     def _keep_credentials_back(self) -> None:
         """See to it that no session gets what pays for it."""
-        try:
+        credential = None
+        with suppress(ConfigError):  # whoever wants to use it will say so
             credential = self.settings.credential()
-        except ConfigError:  # whoever wants to use it will say so
-            return
-        for suite in self.suites if credential else ():
-            for name in suite.execution.env:
-                if credential and name in credential.secrets:
-                    raise ConfigError(
-                        f"{suite.file}: execution.env: {name} must not be passed on: it pays for the models here, and "
-                        "sessions never hold such a credential.",
-                        hint="Give the session's commands another credential, under another name.",
-                        code="CREDENTIAL_PASSED_ON",
-                    )
+        passed_on = ((suite.file, name) for suite in self.suites for name in suite.execution.env)
+        for file, name in passed_on if credential else ():
+            if credential and name in credential.secrets:
+                raise ConfigError(
+                    f"{file}: execution.env: {name} must not be passed on: it pays for the models here, and sessions "
+                    "never hold such a credential.",
+                    hint="Give the session's commands another credential, under another name.",
+                    code="CREDENTIAL_PASSED_ON",
+                )
 
 
 def given_by(settings: EnvironmentSettings) -> Overrides:

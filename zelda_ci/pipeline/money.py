@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import median
 
-from zelda_ci.compare.schedule import of_stored, trials_to_come
+from zelda_ci.compare.schedule import SuiteTrials, of_stored, trials_to_come
 from zelda_ci.domain.arms import Forecast, SuiteForecast, TrialPrice
 from zelda_ci.domain.history import StoredRun, at_a_glance
 from zelda_ci.domain.run import RunResult, StoredTrials
@@ -54,7 +54,7 @@ class Purse:
     budget_usd: float | None = None
     known: Mapping[str, TrialPrice] = field(default_factory=dict)
     spent_usd: float = 0.0
-    unpaid: dict[str, int] = field(default_factory=dict)
+    unpaid: Counter[str] = field(default_factory=Counter)
     """By suite, trials that were not begun."""
     closed: str | None = None
     """Why nothing is begun any more, whatever is left."""
@@ -112,7 +112,7 @@ class Purse:
 
     def refuse(self, suite: str, trials: int = 1) -> None:
         """Note trials that are not begun."""
-        self.unpaid[suite] = self.unpaid.get(suite, 0) + trials
+        self.unpaid[suite] += trials
 
     def settle(self, price: float, run: RunResult | None) -> None:
         """A trial for which this price was put aside is over."""
@@ -121,6 +121,11 @@ class Purse:
             self.spent_usd += cost_of(run)
             if run.status.is_valid:
                 self._paid[run.suite].append(cost_of(run))
+
+
+def trials_before(suite: ResolvedSuite, stored: Mapping[str, StoredTrials], *, has_base: bool) -> SuiteTrials:
+    """What is known of a suite before anything has run, by stored trials of all suites."""
+    return of_stored(suite.name, plan_of(suite.trials), stored.get(suite.name, StoredTrials()), has_base=has_base)
 
 
 def forecast(
@@ -141,13 +146,7 @@ def forecast(
         stored: By suite, trials that need not be run again.
     """
     if sides:
-        states = (
-            of_stored(
-                suite.name, plan_of(suite.trials), (stored or {}).get(suite.name, StoredTrials()), has_base=sides > 1
-            )
-            for suite in suites
-        )
-        rows = trials_to_come([*states])
+        rows = trials_to_come([trials_before(suite, stored or {}, has_base=sides > 1) for suite in suites])
     else:
         rows = {suite.name: (trials_alone(suite.trials),) * 2 for suite in suites}
     limits = {suite.name: suite.execution.max_cost_usd for suite in suites}

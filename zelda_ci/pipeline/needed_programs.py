@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from zelda_ci.domain.suite import Command, ResolvedSuite
@@ -90,13 +90,7 @@ def needed_program(command: Command, suite: ResolvedSuite) -> str | None:
 
 
 def shut_out(program: str, environ: Mapping[str, str], inside: str) -> str | None:
-    """Why a program that the user's shell finds is out of a run's reach, and the ways out, in sentences.
-
-    Args:
-        program: Its name.
-        environ: The user's environment.
-        inside: PATH in the run.
-    """
+    """Why a program that the user's shell finds is out of a run's reach, whose PATH is `inside`; and the ways out."""
     found = shutil.which(program, path=environ.get("PATH", ""))
     folder = barrier(Path(found)) if found else None
     if not found or not folder or str(Path(found).parent) in inside.split(os.pathsep):
@@ -106,27 +100,8 @@ def shut_out(program: str, environ: Mapping[str, str], inside: str) -> str | Non
     )
 
 
-def found_elsewhere(programs: Iterable[str], outside: str, inside: str) -> Iterator[tuple[str, str]]:
-    """Programs that a run finds in another place than the user's shell: both places.
-
-    Args:
-        programs: Their names.
-        outside: The user's PATH without folders of the project.
-        inside: PATH in the run.
-    """
-    for program in programs:
-        usual, other = (shutil.which(program, path=path) for path in (outside, inside))
-        if usual and other and os.path.realpath(usual) != os.path.realpath(other):
-            yield usual, other
-
-
 def how_to_get(program: str, environ: Mapping[str, str]) -> str:
-    """What helps where a program is missing, in a sentence.
-
-    Args:
-        program: Its name.
-        environ: Of Zelda, which tells where it runs.
-    """
+    """What helps where a program is missing, in a sentence; `environ` tells where Zelda itself runs."""
     action = ACTIONS.get(program)
     in_workflow = environ.get("GITHUB_ACTIONS") == "true"
     ways = f"or let {SETUP} install it"

@@ -33,7 +33,6 @@ MAX_MEMBER_BYTES = 256 << 20
 MAX_MEMBERS = 50_000
 
 _IMAGE = re.compile(rf"{IMAGES}/[0-9a-f]{{64}}\.(?:png|jpg|gif|webp)")
-_PART_FILE = re.compile(r"zelda-shard-[0-9]+-of-[0-9]+\.zip")
 
 
 @dataclass(frozen=True)
@@ -73,12 +72,7 @@ def part_members(
 
 
 def write_part(folder: Path, part: ShardPart, batch: BatchResult, results_dir: Path) -> Path:
-    """Write a part as a file; returns where it is.
-
-    Raises:
-        StorageError: There was no room or no permission.
-        ArtifactError: A file of a run cannot be read.
-    """
+    """Write a part as a file; returns where it is."""
     target = folder / f"zelda-{ShardOf(number=part.shard, shards=part.plan.shards).file_stem}.zip"
     with storage_errors(target):
         ownership.make_folder(folder)
@@ -89,11 +83,7 @@ def write_part(folder: Path, part: ShardPart, batch: BatchResult, results_dir: P
 
 
 def read_part(blob: bytes, name: str) -> PartFile:
-    """A part from its bytes.
-
-    Raises:
-        StorageError: It is none.
-    """
+    """A part from its bytes; raises `StorageError` where they are none."""
     try:
         members = _read(MemberReader(blob, max_members=MAX_MEMBERS), {PART, RESULTS})
     except ArtifactError as problem:
@@ -113,12 +103,8 @@ def read_part(blob: bytes, name: str) -> PartFile:
 
 
 def parts_in(folder: Path) -> list[PartFile]:
-    """The parts in a folder and below, as downloads of many artifacts leave them.
-
-    Raises:
-        StorageError: One cannot be read.
-    """
-    found = sorted(path for path in folder.rglob("zelda-shard-*.zip") if _PART_FILE.fullmatch(path.name))
+    """The parts in a folder and below, as downloads of many artifacts leave them."""
+    found = sorted(folder.rglob("zelda-shard-*-of-*.zip"))
     return [read_part(read_file(path, MAX_ARCHIVE_BYTES), str(path.relative_to(folder))) for path in found]
 
 

@@ -35,7 +35,7 @@ from zelda_ci.model_proxy.patience import MAX_WAIT_SECONDS, Patience
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.run import Allowed
 from zelda_ci.pipeline.digests import TreeDigests
-from zelda_ci.pipeline.evaluation import evaluate, judge, protect, update_isolation, what_was_felt
+from zelda_ci.pipeline.evaluation import evaluate, judge, protect, update_isolation, with_felt
 from zelda_ci.pipeline.fingerprints import fingerprint_of, system_name, tree_digests
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.storage.images import IMAGES, ImageFolder
@@ -143,10 +143,12 @@ class SuiteRun:
 
     def _isolation_report(self, level: IsolationLevel) -> IsolationReport:
         """What is known when the workspace is there."""
-        asked, reasons = self.suite.isolation, self.tools.prepared.isolation.offered.reasons
+        asked, prepared = self.suite.isolation, self.tools.prepared
         is_chosen_by_machine = level != "full" and asked.level == "auto"
-        reasons = (*(reasons if is_chosen_by_machine else ()), *((FORGEABLE,) if level == "none" else ()))
-        return IsolationReport(level=level, reasons=reasons, network=asked.network, findings=self.planned.overruled)
+        reasons = prepared.isolation.offered.reasons if is_chosen_by_machine else ()
+        reasons = (*reasons, FORGEABLE) if level == "none" else reasons
+        overruled = prepared.order.overruled.get(self.suite.name, ())
+        return IsolationReport(level=level, reasons=reasons, network=asked.network, findings=overruled)
 
     async def _work(self, workspace: Workspace) -> None:
         try:
@@ -325,9 +327,7 @@ class SuiteRun:
                 fingerprint=fingerprint_of(self.state.known, self.tree, system_name(self.tools.prepared.environ))
             )
         # So that nobody needs its transcript to know which suites a change may concern.
-        felt = what_was_felt(self.state.known, self.had, self.state.transcript(), self.redact)
-        if felt:
-            self.state.update(steering=felt.units, touched=felt.touched)
+        self.state.known = with_felt(self.state.known, self.had, self.state.transcript(), self.redact)
         with anyio.CancelScope(shield=True):
             result = await anyio.to_thread.run_sync(lambda: self.state.store(self.state.transcript()))
         self.result = result

@@ -50,13 +50,7 @@ class PlanFacts:
 
 
 def make_plan(facts: PlanFacts, shards: int, *, at_most: bool = False) -> ShardPlan:
-    """Who runs what.
-
-    Args:
-        facts: What it follows from.
-        shards: Their number.
-        at_most: Whether there may be fewer, so that none has nothing to do.
-    """
+    """Who runs what; `at_most` says that there may be fewer shards, so that none has nothing to do."""
     names = [suite.name for suite in facts.suites]
     forecast = money.forecast(facts.suites, {}, sides=facts.sides, budget_usd=facts.budget_usd, stored=facts.stored)
     fewest = {row.suite: row.fewest for row in forecast.suites}

@@ -10,7 +10,7 @@ from zelda_ci import metrics
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.trials import Side
-from zelda_ci.domain.workspace import CommandPhase, SettingFinding, Workspace
+from zelda_ci.domain.workspace import CommandPhase, Workspace
 from zelda_ci.errors import StorageError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.agent import CodingAgent
@@ -26,12 +26,7 @@ from zelda_ci.workspace.workspaces import Workspaces
 
 PHASES = {Step.BUILD: Phase.BUILD, Step.TEST: Phase.TEST}
 # How each command is confined.
-PHASE_OF_STEP: Mapping[str, CommandPhase] = {
-    "setup": "setup",
-    "setup-again": "setup",
-    Step.BUILD: "build",
-    Step.TEST: "test",
-}
+WALLS: Mapping[str, CommandPhase] = {"setup": "setup", "setup-again": "setup", Step.BUILD: "build", Step.TEST: "test"}
 
 
 class WorkspaceCommandRunner:
@@ -49,21 +44,11 @@ class WorkspaceCommandRunner:
         return Ran(result, written.files, written.notes)
 
     async def set_up(self, workspace: Workspace, step: str, suite: ResolvedSuite) -> CommandResult:
-        """Run a suite's setup command where nothing has run yet; `step` names its log.
-
-        Raises:
-            WorkspaceError: As in `command`.
-            StorageError: As in `command`.
-        """
+        """Run a suite's setup command where nothing has run yet; `step` names its log. Errors: those of `command`."""
         return await self.command(workspace, step, suite.setup_command or (), suite.command_timeout_seconds)
 
     async def set_up_again(self, checked: CheckedOut, suite: ResolvedSuite) -> CommandResult:
-        """Run it in a fresh checkout, and bring the checkout to the session's files; the first that failed counts.
-
-        Raises:
-            WorkspaceError: As in `command`.
-            StorageError: As in `command`.
-        """
+        """Run it in a fresh checkout, and bring the checkout to the session's files; the first that failed counts."""
         done = await self.set_up(checked.workspace, "setup-again", suite)
         if done.exit_code == 0 and checked.update:
             limit = suite.command_timeout_seconds
@@ -92,7 +77,7 @@ class WorkspaceCommandRunner:
                 self._emit(Warned(f"what the {step} command printed is not kept: {problem.message}", workspace.run_id))
 
         done = await self._workspaces.run_command(
-            workspace, command, timeout_seconds, phase=PHASE_OF_STEP[step], spool=spool, when_cut_short=keep_rest
+            workspace, command, timeout_seconds, phase=WALLS[step], spool=spool, when_cut_short=keep_rest
         )
         await anyio.to_thread.run_sync(keep, done)
         return done
@@ -110,8 +95,6 @@ class PlannedRun:
     suite: ResolvedSuite
     trial: int
     label: str
-    overruled: tuple[SettingFinding, ...] = ()
-    """What a pull request wanted to set for it, and may not."""
     side: Side = Side.HEAD
     look: int | None = None
     """Of an adaptive plan."""

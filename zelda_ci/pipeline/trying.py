@@ -4,13 +4,14 @@ import json
 import os
 import secrets
 import shlex
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from zelda_ci import process
 from zelda_ci.config.merge import LoadedSuite
-from zelda_ci.domain.check import Check
+from zelda_ci.domain.check import Check, Status
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
@@ -29,7 +30,6 @@ from zelda_ci.pipeline.invocation import Prepared
 from zelda_ci.pipeline.needed_programs import (
     ACTIONS,
     absent_program,
-    found_elsewhere,
     how_to_get,
     missing_program,
     needed_program,
@@ -97,16 +97,9 @@ class CommandTrial:
         except ZeldaError as problem:
             # No command could be tried at all; of a setting that is to blame, the message names the key first.
             origin = self._suites[0].provenance.get(problem.message.partition(":")[0])
-            failed = Check(
-                subject="workspace",
-                about=self._redact("a copy of the project"),
-                status="failed",
-                message=self._redact(problem.message),
-                hint=problem.hint,
-                origin=str(origin) if origin else None,
-                suites=tuple(suite.resolved.name for suite in self._suites),
-            )
-            return [failed]
+            names = tuple(suite.resolved.name for suite in self._suites)
+            failed = made(self._redact, "workspace", "failed", "a copy of the project", problem.message)
+            return [failed.replace(hint=problem.hint, origin=str(origin) if origin else None, suites=names)]
 
     async def _check(self, planned: Planned, checked: CheckedOut) -> Check:
         check, redact, build = planned.check, self._redact, None
@@ -174,6 +167,11 @@ class CommandTrial:
         return evidence.test or evidence.build, bool(details.passed), reasoning(details)
 
 
+def made(redact: Redactor, subject: str, status: Status, about: str, message: str | None = None) -> Check:
+    """A check, with what is said of it made safe."""
+    return Check(subject=subject, status=status, about=redact(about), message=redact(message) if message else None)
+
+
 def _without(check: Check, program: str, path: str, environ: Mapping[str, str], redact: Redactor) -> Check:
     """Of a command whose program is not there: which one, where it was looked for, and how to get it."""
     why = f"cannot be run: {program} is missing."
@@ -185,9 +183,7 @@ def _without(check: Check, program: str, path: str, environ: Mapping[str, str], 
 def not_there(prepared: Prepared, inside: Callable[[ResolvedSuite], Mapping[str, str]]) -> Iterator[Check]:
     """The first commands of suites whose program is certainly not there, found out without running anything.
 
-    Args:
-        prepared: With the suites.
-        inside: The user's environment with what of PATH is within the reach of a suite's runs.
+    `inside` is the user's environment with what of PATH is within the reach of a suite's runs.
     """
     project, environ, redact = prepared.loaded.root, prepared.environ, prepared.redact
     for planned in planned_commands(prepared.chosen, redact).values():
@@ -202,29 +198,24 @@ def not_there(prepared: Prepared, inside: Callable[[ResolvedSuite], Mapping[str,
 def others(prepared: Prepared, suites: Sequence[LoadedSuite], inside: Mapping[str, str]) -> Iterator[Check]:
     """That runs of suites find other programs than the user's shell, with the versions of both; where it is so.
 
-    Args:
-        prepared: The invocation.
-        suites: Of one level.
-        inside: The user's environment with what of PATH is within the reach of the suites' runs.
+    `inside` is the user's environment with what of PATH is within the reach of these runs, which have one level.
     """
     commands = [command for suite in suites for command in _commands(suite.resolved).values() if command is not None]
     firsts = [needed_program(command, suites[0].resolved) for command in commands]
     programs = dict.fromkeys([*filter(None, firsts), *ACTIONS])
     paths = [search_path(each.get("PATH", ""), prepared.loaded.root) for each in (prepared.environ, inside)]
-    told = [
-        f"{Path(usual).name} is {other} ({version_of(other)}) in the run, {usual} ({version_of(usual)}) in your shell"
-        for usual, other in found_elsewhere(programs, *paths)
-    ]
+    told = []
+    for program in programs:
+        usual, other = (shutil.which(program, path=path) for path in paths)
+        if usual and other and os.path.realpath(usual) != os.path.realpath(other):
+            said = f"{other} ({version_of(other)}) in the run, {usual} ({version_of(usual)}) in your shell"
+            told.append(f"{Path(usual).name} is {said}")
     if told:
         closed = next((folder for entry in paths[0].split(os.pathsep) if (folder := barrier(Path(entry)))), None)
-        yield Check(
-            subject="programs",
-            about=prepared.redact(f"{len(told)} found elsewhere"),
-            status="warning",
-            message=prepared.redact(f"{'; '.join(told)}."),
-            hint=way_out(closed) if closed else None,
-            suites=tuple(suite.resolved.name for suite in suites),
-        )
+        names = tuple(suite.resolved.name for suite in suites)
+        about, message = f"{len(told)} found elsewhere", f"{'; '.join(told)}."
+        check = made(prepared.redact, "programs", "warning", about, message)
+        yield check.replace(hint=way_out(closed) if closed else None, suites=names)
 
 
 def version_of(program: str) -> str:
@@ -245,8 +236,8 @@ def planned_commands(suites: Sequence[LoadedSuite], redact: Redactor) -> dict[st
             suite, command, origin = each.resolved, _commands(each.resolved)[key], each.provenance.get(key)
             if command is None:
                 continue
-            about = redact(command if isinstance(command, str) else shlex.join(command))
-            check = Check(subject=key, about=about, status="passed", origin=str(origin) if origin else None)
+            about = command if isinstance(command, str) else shlex.join(command)
+            check = made(redact, key, "passed", about).replace(origin=str(origin) if origin else None)
             # Tests depend on the build before them.
             name = json.dumps([key, command, suite.build_command if key == TEST else None])
             planned = found.setdefault(name, Planned(command, suite, check))
