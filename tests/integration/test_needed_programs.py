@@ -41,23 +41,18 @@ def with_execution(**keys: Any) -> ResolvedSuite:
 
 CERTAIN = {
     "npm ci": "npm",
-    "npm ci && npm run build": "npm",
-    "  # install\n\nnpm ci\nnpm run build\n": "npm",
-    "npm ci; echo done": "npm",
-    "go test ./... 2>&1": "go",
+    "go test ./... --tags=a,b\n": "go",
     "clang-18 --version": "clang-18",
 }
 DOUBTFUL = (
-    *("mvn -q verify &> log.txt", "npm ci || yarn", "npm ci && npm test; true", "npm ci && npm test\necho done"),
-    *("npm ci | tee log.txt", "npm ci & wait", "command -v uv || pip install uv", "! npm ci", "set +e; npm ci"),
-    *("if command -v npm; then npm ci; fi", "npm() { true; }; npm ci", "function npm { true; }", "exec npm ci"),
-    *("$RUNNER test", ".venv/bin/pytest", "./gradlew test", "node_modules/.bin/jest", "~/bin/tool", '"npm" ci'),
-    *("NODE_ENV=test npm ci", "(npm ci)", "{ npm ci; }", "[ -d node_modules ]", "test -f x.txt", "source env.sh"),
-    *("", "# nothing", "npm' 'ci", "npm\\\n ci"),
+    *("npm ci && npm test", "npm ci\nnpm test", "npm ci; true", "npm ci || yarn", "npm ci > log.txt", "npm ci &"),
+    *("npm ci | tee log.txt", "command -v uv || pip install uv", "! npm ci", "if npm ci", "npm() { true; }; npm ci"),
+    *("exec npm ci", "$RUNNER test", ".venv/bin/pytest", "./gradlew test", "~/bin/tool", '"npm" ci', "npm $x", "npm *"),
+    *("NODE_ENV=test npm ci", "(npm ci)", "[ -d node_modules ]", "test -f x.txt", "source env.sh", "", "# nothing"),
 )
 
 
-def test_a_plain_first_word_is_needed_and_in_doubt_nothing_is_said() -> None:
+def test_the_first_of_plain_words_is_needed_and_in_doubt_nothing_is_said() -> None:
     assert {command: needed_program(command, suite()) for command in CERTAIN} == CERTAIN
     assert [command for command in DOUBTFUL if needed_program(command, suite())] == []
     # Of a list of words the first is the program.

@@ -18,7 +18,8 @@ from tests.support.labelled_judge import found_of_tools
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import Metric
-from zelda_ci.pipeline.tools import JudgeFactory
+from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.pipeline.evaluation import JudgeRun
 
 CASES_AT_ONCE = 2
 
@@ -82,17 +83,17 @@ class Measurement:
 
 async def measure(
     cases: Sequence[JudgeCase],
-    judging: JudgeFactory,
+    judging: ModelProxy,
     *,
     repetitions: int,
     settings: Callable[[JudgeCase], dict[str, Any]],
     tell: Callable[[str], None],
 ) -> Measurement:
-    """Judge every case so many times; the factory's proxy is started and ended here.
+    """Judge every case so many times; their proxy is started and ended here.
 
     Args:
         cases: Which.
-        judging: What judges.
+        judging: The way to what judges.
         repetitions: How often.
         settings: Of the suites.
         tell: Is told of each case that was judged.
@@ -105,7 +106,7 @@ async def measure(
         async with slots:
             with TemporaryDirectory(prefix="zelda-judge-case-") as folder:
                 built = await anyio.to_thread.run_sync(lambda: build(case, Path(folder), **settings(case)))
-                run = judging.judge_run(case.name, built.context)
+                run = JudgeRun(judging, case.name, built.context)
                 await run.run()
                 used = run.usage()
                 spent.append((used.cost_usd, used.requests) if used else (0.0, 0))
@@ -117,7 +118,7 @@ async def measure(
         wrong = sum(not judged.is_right for judged in answers[repetition, case.name])
         tell(f"{case.name}: {wrong} of {len(answers[repetition, case.name])} not as labelled")
 
-    async with judging.proxy, anyio.create_task_group() as group:
+    async with judging, anyio.create_task_group() as group:
         for repetition in range(repetitions):
             for case in cases:
                 group.start_soon(judge, case, repetition)

@@ -179,7 +179,7 @@ def store_report(case: CiContext, files: Files, result: CiResult) -> None:
     if result.artifact_id is None or not result.head:
         return
     texts = case.settings.include_transcripts
-    write_html(files.report, result.report(case), [RunHistory(case.results_dir)], include_texts=texts)
+    write_html(files.report, result.report(case), RunHistory(case.results_dir), include_texts=texts)
     try:
         result.report_id = _upload_page(case, f"{case.artifact}.{REPORT}", files.report)
     except GitHubError as problem:

@@ -23,8 +23,7 @@ from zelda_ci.config.selection import select
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.pipeline.settling import settled
+from zelda_ci.pipeline.invocation import RunOrder, settled
 from zelda_ci.report import terminal
 from zelda_ci.report.terminal.pages import print_checks
 from zelda_ci.report.text import inert, sentence

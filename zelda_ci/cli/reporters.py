@@ -244,7 +244,7 @@ class RunReport:
                 echo(f"\n{cut_short(batch)}")
         for kind, file in self._files:
             if kind == HTML:
-                write_html(file, report, [RunHistory(self.results_dir)])
+                write_html(file, report, RunHistory(self.results_dir))
                 echo(f"Report: {file}", err=bool(printed))
             else:
                 write_whole(file, [_written(kind, report).encode()], durable=False)

@@ -31,13 +31,13 @@ from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.parts import FOLDER, parts_in, write_part
 from zelda_ci.pipeline.selecting import changed_since
-from zelda_ci.pipeline.shards import PlanFacts, bring_in, counted_trials, fitting, make_plan, order_of, stored_in, told
+from zelda_ci.pipeline.shards import PlanFacts, bring_in, counted_trials, fitting, make_plan, order_of, told
 from zelda_ci.redact import Redactor
 from zelda_ci.report import terminal
 from zelda_ci.report.terminal.pages import print_forecast
 from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons
-from zelda_ci.storage.history import RunHistory, expected_seconds
+from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.git import read_commit
 
@@ -168,7 +168,8 @@ def merge(*, folder: Path, project: Path, reporting: Reporting) -> int:
         message = f"The parts are of the commit {planned[:12]}, and {found.sha[:12]} is checked out."
         hint = "Check out the same commit where the parts are merged, or give their folder alone."
         raise StorageError(message, hint=hint, code="OTHER_COMMIT")
-    return report.show(bring_in(parts, loaded.results_dir), stored_in(parts))
+    stored = {name: each for part in parts for name, each in part.part.counted.items()}
+    return report.show(bring_in(parts, loaded.results_dir), stored)
 
 
 def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty: bool) -> int:
@@ -188,7 +189,7 @@ def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty
             base=order.against.ref if order.against else None,
             sides=2 if order.against else 0,
             stored=order.stored,
-            trial_seconds=expected_seconds(RunHistory(loaded.results_dir), replayed=replayed),
+            trial_seconds=whole.expected_seconds,
             budget_usd=None if replayed else order.budget_usd,
         )
         plan = make_plan(facts, shard.shards)

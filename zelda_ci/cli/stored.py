@@ -231,7 +231,7 @@ def report(
     made = replace(_report_of(project, history, sides, allow_mixed=allow_mixed), subject=find_root(project).name)
     target = output or results_dir / "report.html"
     options.check_folder(target)
-    size = write_html(target, made, [history], include_texts=not no_transcripts, all_transcripts=all_transcripts)
+    size = write_html(target, made, history, include_texts=not no_transcripts, all_transcripts=all_transcripts)
     echo(f"{typed_path(target)} ({brief_count(size)}B)")
     if is_opened and not webbrowser.open(target.resolve().as_uri()):
         echo("No browser could be started: open the file yourself.", err=True)

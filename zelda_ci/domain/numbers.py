@@ -1,6 +1,7 @@
 """Numbers as people read them."""
 
 import math
+from collections.abc import Sequence
 
 MINUTE = 60
 HOUR = 3600
@@ -44,6 +45,12 @@ def duration(seconds: float) -> str:
 def format_count(number: int, noun: str, plural: str | None = None) -> str:
     """`1 file`, `3 files`."""
     return f"{whole(number)} {noun if number == 1 else plural or noun + 's'}"
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def brief_money(usd: float) -> str:

@@ -104,14 +104,14 @@ def _share_passed(evidence: CommandEvidence) -> float:
 def _shortfalls(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[str]:
     if suite.build_command is not None and not _succeeded(evidence.build):
         skipped = "; testCommand was not run" if suite.test_command is not None else ""
-        yield f"buildCommand {_ending(suite, evidence.build)}{skipped}."
+        yield f"buildCommand {ending(suite, evidence.build)}{skipped}."
         return
     if suite.test_command is None:
         return
     tests, exit_code = evidence.tests, evidence.test.exit_code if evidence.test else None
     if exit_code is None or not (tests.recognised or tests.unclear):
         if exit_code != 0:
-            yield f"testCommand {_ending(suite, evidence.test)}."
+            yield f"testCommand {ending(suite, evidence.test)}."
     elif conflicts := contradictions(tests, exit_code):
         yield from conflicts
     elif lost := tests.failed + tests.errored:
@@ -126,7 +126,8 @@ def _shortfalls(suite: ResolvedSuite, evidence: CommandEvidence) -> Iterator[str
         yield f"Coverage is {lines:g}%, below the threshold of {threshold:g}%."
 
 
-def _ending(suite: ResolvedSuite, command: CommandResult | None) -> str:
+def ending(suite: ResolvedSuite, command: CommandResult | None) -> str:
+    """How a command ended, after its name in a sentence."""
     if command is None:
         return "was not run"
     if command.timed_out:

@@ -47,7 +47,7 @@ class ModelProxy:
         """Where answers come from, how much is taken, and the API's rate limits, where several proxies share them."""
         self._mode = mode
         self._rate_limits = rate_limits or RateLimits()
-        self._redact = redact
+        self.redact = redact
         self._limits = limits or Limits()
         self._runs: dict[str, ProxyRun] = {}
         self._recording: set[Path] = set()
@@ -136,14 +136,14 @@ class ModelProxy:
     def _source(self, label: str, placeholders: Placeholders) -> Iterator[AnswerSource]:
         match self._mode:
             case ReplayMode(folder):
-                yield ReplaySource(load(cassette_file(folder, label)), placeholders, self._redact)
+                yield ReplaySource(load(cassette_file(folder, label)), placeholders, self.redact)
             case LiveMode():
                 yield self._started()
             case RecordMode(_, folder):
                 file, most = cassette_file(folder, label), self._limits.recording_bytes
                 with (
                     self._reserved(file),
-                    recording(self._started(), file, label, placeholders, self._redact, most) as source,
+                    recording(self._started(), file, label, placeholders, self.redact, most) as source,
                 ):
                     yield source
 

@@ -1,16 +1,15 @@
 """Two arms, head and base, side by side: which trials run next, until every suite is decided or the money is gone."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from functools import partial
 
 from zelda_ci.compare.schedule import (
     NextTrials,
     SuiteTrials,
     Wanted,
     next_trials,
-    of_stored,
     to_decide,
     trials_beside_all,
 )
@@ -18,48 +17,35 @@ from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.arms import MoreTrials, SuiteArms
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import DoneReason, Side, TrialPlan, plan_of
-from zelda_ci.domain.workspace import SettingFinding
+from zelda_ci.domain.trials import DoneReason, Side, TrialPlan, trials_alone
 from zelda_ci.events import Emit
-from zelda_ci.pipeline.money import Purse
+from zelda_ci.pipeline.money import Purse, trials_before
 from zelda_ci.pipeline.tools import PlannedRun, label_of
 
 
-class Rounds(Protocol):
-    """What runs in rounds, each suite in its own: asked again whenever a run is over."""
-
-    def next(self) -> Sequence[PlannedRun]:
-        """What else may run now; empty where that depends on what is under way, and at the end."""
-
-    def take(self, planned: PlannedRun, result: RunResult | None) -> None:
-        """Note a run that is over, or that did not take place."""
-
-    def ends(self) -> tuple[SuiteArms, ...]:
-        """How far each suite came."""
-
-
-@dataclass
 class FixedRounds:
-    """One round, settled beforehand."""
+    """One round, settled beforehand; asked again whenever a run is over."""
 
-    plan: Sequence[PlannedRun]
-    purse: Purse
-    finished: list[RunResult] = field(default_factory=list)
+    def __init__(self, suites: Sequence[ResolvedSuite], purse: Purse) -> None:
+        self._purse, self._made = purse, Counter[str]()
+        self._plan: Sequence[PlannedRun] = [
+            PlannedRun(suite, trial, label_of(suite.name, trial) if trials_alone(suite.trials) > 1 else suite.name)
+            for suite in suites
+            for trial in range(1, trials_alone(suite.trials) + 1)
+        ]
 
     def next(self) -> Sequence[PlannedRun]:
-        plan, self.plan = self.plan, ()
+        plan, self._plan = self._plan, ()
         return plan
 
     def take(self, planned: PlannedRun, result: RunResult | None) -> None:
-        if result:
-            self.finished.append(result)
+        self._made[planned.suite.name] += result is not None
 
     def ends(self) -> tuple[SuiteArms, ...]:
         """Only suites of which not all was begun: of the others everybody knows."""
-        made = Counter(run.suite for run in self.finished)
         return tuple(
-            SuiteArms(suite=suite, head=made[suite], reason=self.purse.reason, unpaid=trials)
-            for suite, trials in self.purse.unpaid.items()
+            SuiteArms(suite=suite, head=self._made[suite], reason=self._purse.reason, unpaid=trials)
+            for suite, trials in self._purse.unpaid.items()
         )
 
 
@@ -87,29 +73,12 @@ class _Arms:
         """How often the head did not meet each criterion."""
         return Counter(name for trial in self.state.head for name, value in trial.outcomes.items() if value < 100)
 
-    @property
-    def most_missed(self) -> int:
-        """How often the head did not meet the criterion that it met least."""
-        return max(self.missed.values(), default=0)
-
-    @classmethod
-    def of(cls, suite: ResolvedSuite, stored: StoredTrials, *, has_base: bool) -> "_Arms":
-        """Before anything ran in this invocation."""
-        return cls(suite, of_stored(suite.name, plan_of(suite.trials), stored, has_base=has_base))
-
-    def take(self, result: RunResult) -> None:
-        trial = RunMetrics(result)
-        if result.side is Side.BASE:
-            self.state = replace(self.state, base=(*self.state.base, trial))
-        else:
-            self.state = replace(self.state, head=(*self.state.head, trial))
-        self.made[result.side] += 1
-
 
 class AdaptiveRounds:
     """Asks the schedule about each suite whose round is over, whatever the others do: suites are decided by themselves.
 
-    A suite whose next look the budget does not allow gets no further trial.
+    A suite whose next look the budget does not allow gets no further trial. Suites that another machine runs
+    (`elsewhere`) are compared together with these: each has its share of the error.
     """
 
     def __init__(
@@ -118,26 +87,20 @@ class AdaptiveRounds:
         emit: Emit,
         purse: Purse,
         stored: Mapping[str, StoredTrials],
+        elsewhere: Sequence[ResolvedSuite] = (),
         *,
-        overruled: Mapping[str, tuple[SettingFinding, ...]],
         has_base: bool,
     ) -> None:
-        self._arms = {
-            suite.name: _Arms.of(suite, stored.get(suite.name, StoredTrials()), has_base=has_base) for suite in suites
-        }
-        self._elsewhere: list[SuiteTrials] = []
+        states = partial(trials_before, stored=stored, has_base=has_base)
+        self._arms = {suite.name: _Arms(suite, states(suite)) for suite in suites}
+        self._elsewhere = [states(suite) for suite in elsewhere]
         self._has_looked_over_all = False
         self._emit, self._purse = emit, purse
-        self._overruled = overruled
-
-    def share_error_with(self, suites: Iterable[SuiteTrials]) -> None:
-        """Suites that another machine runs are compared together with these: each has its share of the error."""
-        self._elsewhere += suites
 
     def next(self) -> Sequence[PlannedRun]:
         """The trials that lead suites to their next look, of those that have made the last one."""
         idle = {name for name, arms in self._arms.items() if arms.reason is None and not arms.under_way}
-        answer = self._asked(idle) if idle else NextTrials()
+        answer = next_trials(self._states, idle) if idle else NextTrials()
         for name, reason in answer.done.items():
             self._end(name, reason)
         begun = self._planned(answer.wanted, keep=True)
@@ -156,13 +119,9 @@ class AdaptiveRounds:
         wanted = [trial for trial in trials_beside_all(self._states) if trial.suite in self._arms]
         if not wanted or not self._purse.reserve([trial.suite for trial in wanted]):
             return []
-        for name, count in Counter(trial.suite for trial in wanted).items():
-            self._arms[name].under_way = count
-            self._emit(_more(self._arms[name], [trial for trial in wanted if trial.suite == name]))
+        for name in dict.fromkeys(trial.suite for trial in wanted):
+            self._start(self._arms[name], [trial for trial in wanted if trial.suite == name])
         return [self._run(trial) for trial in wanted]
-
-    def _asked(self, names: Collection[str]) -> NextTrials:
-        return next_trials(self._states, names)
 
     @property
     def _states(self) -> list[SuiteTrials]:
@@ -180,42 +139,59 @@ class AdaptiveRounds:
         by_suite: dict[str, list[Wanted]] = defaultdict(list)
         for trial in wanted:
             by_suite[trial.suite].append(trial)
-        order = sorted(by_suite, key=lambda name: self._arms[name].most_missed, reverse=True)
+        # Worst: by how often the head did not meet the criterion that it met least.
+        worst = {name: max(self._arms[name].missed.values(), default=0) for name in by_suite}
+        order = sorted(by_suite, key=lambda name: worst[name], reverse=True)
         begun = {name for name in order if self._begin(self._arms[name], by_suite[name], keep=keep)}
         return [self._run(each) for each in wanted if each.suite in begun]
 
     def _begin(self, arms: _Arms, trials: Sequence[Wanted], *, keep: bool) -> bool:
-        name = arms.suite.name
+        name, purse = arms.suite.name, self._purse
         going = [each for each in self._arms.values() if each is arms or (each.goes_on and each.reason is None)]
-        if keep and not self._purse.holds([each.suite.name for each in going for _ in range(each.way)]):
+        if keep and not purse.holds([each.suite.name for each in going for _ in range(each.way)]):
             return False
-        if name in self._purse.unpaid:
-            self._end(name, self._purse.reason)
-            return False
-        if not self._purse.reserve([name] * len(trials)):
-            self._purse.refuse(name, len(trials))
-            self._end(name, self._purse.reason)
-            return False
+        if name not in purse.unpaid:
+            if purse.reserve([name] * len(trials)):
+                self._start(arms, trials)
+                return True
+            purse.refuse(name, len(trials))
+        self._end(name, purse.reason)
+        return False
+
+    def _start(self, arms: _Arms, trials: Sequence[Wanted]) -> None:
         arms.under_way = len(trials)
-        if arms.made:
+        if arms.made or arms.reason:
             arms.goes_on = True
-            self._emit(_more(arms, trials))
-        return True
+            sides = Counter(trial.side for trial in trials)
+            judged = Counter(name for trial in arms.state.head for name in trial.outcomes)
+            more = MoreTrials(
+                suite=arms.suite.name,
+                head=sides[Side.HEAD],
+                base=sides[Side.BASE],
+                made=len(arms.state.head),
+                look=trials[0].look,
+                looks=len(plan.counts) if isinstance(plan := arms.state.plan, TrialPlan) else 1,
+                missed=tuple((name, count, judged[name]) for name, count in arms.missed.most_common()),
+            )
+            self._emit(more)
 
     def _run(self, trial: Wanted) -> PlannedRun:
         arms = self._arms[trial.suite]
         look = trial.look if isinstance(arms.state.plan, TrialPlan) else None
         label = label_of(trial.suite, trial.number, trial.side)
-        return PlannedRun(
-            arms.suite, trial.number, label, self._overruled.get(trial.suite, ()), side=trial.side, look=look
-        )
+        return PlannedRun(arms.suite, trial.number, label, trial.side, look)
 
     def take(self, planned: PlannedRun, result: RunResult | None) -> None:
         """Note a trial that is over, or that was not begun."""
         arms = self._arms[planned.suite.name]
         arms.under_way -= 1
         if result:
-            arms.take(result)
+            state, trial = arms.state, RunMetrics(result)
+            if result.side is Side.BASE:
+                arms.state = replace(state, base=(*state.base, trial))
+            else:
+                arms.state = replace(state, head=(*state.head, trial))
+            arms.made[result.side] += 1
 
     def _end(self, name: str, reason: DoneReason) -> None:
         arms = self._arms[name]
@@ -234,17 +210,3 @@ class AdaptiveRounds:
         arms = self._arms[name]
         head, base = arms.made[Side.HEAD], arms.made[Side.BASE]
         return SuiteArms(suite=name, head=head, base=base, reason=reason, unpaid=unpaid, trials=arms.suite.trials)
-
-
-def _more(arms: _Arms, trials: Sequence[Wanted]) -> MoreTrials:
-    sides = Counter(trial.side for trial in trials)
-    judged = Counter(name for trial in arms.state.head for name in trial.outcomes)
-    return MoreTrials(
-        suite=arms.suite.name,
-        head=sides[Side.HEAD],
-        base=sides[Side.BASE],
-        made=len(arms.state.head),
-        look=trials[0].look,
-        looks=len(plan.counts) if isinstance(plan := arms.state.plan, TrialPlan) else 1,
-        missed=tuple((name, count, judged[name]) for name, count in arms.missed.most_common()),
-    )

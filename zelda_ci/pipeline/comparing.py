@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 from zelda_ci.compare.comparison import compare, compare_trials
@@ -61,15 +60,18 @@ def compare_sides(
     for side in (baseline, candidate):
         if not side.runs:
             raise StorageError(f"{side.name} holds no run.", hint="Give a run, a batch or a file of results.")
-    runs = _gated(candidate.runs, gates)
+    # Under today's gate: its tolerance is part of the comparison.
+    runs = tuple(
+        run.replace(config=run.config.replace(gate=gates[run.suite])) if run.suite in gates else run
+        for run in candidate.runs
+    )
     comparison = compare(baseline.runs, runs, allow_mixed=allow_mixed, pair_suites=pair_suites)
     suites = (
         suite.replace(notes=(SAME_FILES, *suite.notes)) if _is_same(suite.suite, baseline.runs, runs) else suite
         for suite in comparison.suites
     )
     comparison = comparison.replace(suites=tuple(suites))
-    settings = recorded_settings(runs)
-    found = gate(batch_of(runs), settings, comparison, baseline.runs)
+    found = gate(batch_of(runs), recorded_settings(runs), comparison, baseline.runs)
     return Compared(comparison, found, _broken(runs))
 
 
@@ -87,47 +89,41 @@ def _broken(runs: Iterable[RunResult]) -> tuple[str, ...]:
     return tuple(sorted(suite for suite, reached in outcomes.items() if min(reached) >= Outcome.INCOMPLETE))
 
 
-def _gated(runs: Iterable[RunResult], gates: Mapping[str, GateSettings]) -> tuple[RunResult, ...]:
-    """The runs under today's gate: its tolerance is part of the comparison."""
-    return tuple(
-        run.replace(config=run.config.replace(gate=gates[run.suite])) if run.suite in gates else run for run in runs
-    )
-
-
 def changed_steering(
     history: RunHistory, baseline: Iterable[RunResult], candidate: Iterable[RunResult]
 ) -> tuple[SteeringChange, ...]:
     """The files that steer and differ between two sides, as far as the newest run of each that is stored here knows."""
-    before, after = (_steering(history, side) for side in (baseline, candidate))
-    return () if before is None or after is None else line_changes(before, after)
-
-
-def _steering(history: RunHistory, side: Iterable[RunResult]) -> Mapping[str, Sequence[str]] | None:
-    # Results may come from a file that somebody else has made: an id is no path that leads elsewhere.
-    ids = [run.run_id for run in sorted(side, key=lambda run: run.started_at, reverse=True) if is_run_id(run.run_id)]
-    return next((found for name in ids if (found := history.run(name).steering()) is not None), None)
+    found: list[Mapping[str, Sequence[str]]] = []
+    for side in (baseline, candidate):
+        newest = sorted(side, key=lambda run: run.started_at, reverse=True)
+        # Results may come from a file that somebody else has made: an id is no path that leads elsewhere.
+        stored = (history.run(run.run_id).steering() for run in newest if is_run_id(run.run_id))
+        found += [lines for lines in stored if lines is not None][:1]
+    return line_changes(*found) if len(found) == 2 else ()
 
 
 def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Compared:
     """The two arms of an invocation at the looks that were fixed, with the stored trials that were counted."""
-    names = [arms.suite for arms in batch.arms]
-    suites = [_trials(arms, batch, stored.get(arms.suite, StoredTrials())) for arms in batch.arms]
-    comparison = compare_trials(suites)
-    heads = (*(run for name in names for run in stored.get(name, StoredTrials()).head), *batch.runs)
-    settings = recorded_settings(heads)
+    counted = {arms.suite: stored.get(arms.suite, StoredTrials()) for arms in batch.arms}
+    comparison = compare_trials([_trials(arms, batch, counted[arms.suite]) for arms in batch.arms])
+    heads = (*(run for each in counted.values() for run in each.head), *batch.runs)
     # Those of the base that ran beside earlier trials of this head count as these trials do.
-    bases = (*(run for name in names for run in stored.get(name, StoredTrials()).base), *batch.base_runs)
-    known = [run for each in stored.values() for run in each.stored if _is_of_code(run, batch)]
-    found = gate(batch.replace(runs=heads, base_runs=bases), settings, comparison, known)
+    bases = (*(run for each in counted.values() for run in each.base), *batch.base_runs)
+    # Of stored trials those of the head's code or of the very base: of other code one excuses no failing command.
+    trees = {(head.suite, head.fingerprint.tree) for head in batch.runs if head.fingerprint}
+    base = batch.base.commit if batch.base else None
+    known = [
+        run
+        for run in (run for each in stored.values() for run in each.stored)
+        if (base and run.source and run.source.commit == base)
+        or (run.fingerprint and (run.suite, run.fingerprint.tree) in trees)
+    ]
+    found = gate(batch.replace(runs=heads, base_runs=bases), recorded_settings(heads), comparison, known)
     return Compared(comparison, found, _broken(heads))
 
 
 def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> None:
-    """Store what the comparison of two arms rests on.
-
-    Raises:
-        StorageError: There was no room or no permission.
-    """
+    """Store what the comparison of two arms rests on."""
 
     def ids(side: str) -> tuple[str, ...]:
         return tuple(run.run_id for arms in batch.arms for run in getattr(stored.get(arms.suite), side, ()))
@@ -146,33 +142,22 @@ def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Comp
     with suppress(StorageError):
         whole = batch_of([history.result(run_id) for run_id in find_runs(history, batch_id)])
         found = kept.each(lambda ids: tuple(map(history.result, ids)))
-        counted = {arms.suite: found.each(partial(_of, arms.suite)) for arms in kept.batch.arms}
+        suites = [arms.suite for arms in kept.batch.arms]
+        counted = {name: found.each(lambda runs: tuple(r for r in runs if r.suite == name)) for name in suites}  # noqa: B023
         batch = kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs)
         return batch, compare_arms(batch, counted)
     return None
 
 
-def _of(suite: str, runs: Iterable[RunResult]) -> tuple[RunResult, ...]:
-    return tuple(run for run in runs if run.suite == suite)
-
-
-def _is_of_code(run: RunResult, batch: BatchResult) -> bool:
-    """Whether a stored trial is of the head's code or of the very base: of other code it excuses no failing command."""
-    trees = {head.fingerprint.tree for head in batch.runs if head.fingerprint and head.suite == run.suite}
-    is_of_base = batch.base and run.source and run.source.commit and run.source.commit == batch.base.commit
-    return bool(is_of_base or (run.fingerprint and run.fingerprint.tree in trees))
-
-
 def _trials(arms: SuiteArms, batch: BatchResult, stored: StoredTrials) -> SuiteTrials:
     runs = [run for run in (*batch.runs, *batch.base_runs) if run.suite == arms.suite]
-    heads = (*stored.head, *(run for run in runs if run.side is Side.HEAD))
-    bases = (*stored.base, *(run for run in runs if run.side is Side.BASE))
+    heads, bases = ([run for run in runs if run.side is side] for side in (Side.HEAD, Side.BASE))
     # Not that of stored trials: they may have followed another.
     plans = [arms.trials] if arms.trials else [run.config.trials for run in runs]
     return SuiteTrials(
         arms.suite,
-        head=tuple(map(RunMetrics, heads)),
-        base=tuple(map(RunMetrics, bases)),
+        head=tuple(map(RunMetrics, (*stored.head, *heads))),
+        base=tuple(map(RunMetrics, (*stored.base, *bases))),
         stored=tuple(map(RunMetrics, stored.stored)),
         plan=plan_of(plans[0]) if plans else TrialPlan(),
         has_base=bool(batch.base and batch.base.commit),

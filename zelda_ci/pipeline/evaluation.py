@@ -1,7 +1,12 @@
 """Evaluating a run: first what needs no judge, then the judges; also once more for a stored run."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import anyio
 
 from zelda_ci import metrics
 from zelda_ci.domain.context import EvalContext
@@ -9,25 +14,111 @@ from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.numbers import some_of
+from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
+from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.workspace import Changes, IsolationReport
-from zelda_ci.errors import ZeldaError
+from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.manifest.loading import resolve_loaded
-from zelda_ci.metrics.base import run_evaluator
+from zelda_ci.imports import one_at_a_time
+from zelda_ci.judge.base import AbsentJudge, Judge, JudgePanel, models_of
+from zelda_ci.judge.conversation import LookupLimits
+from zelda_ci.judge.prompts import mark_of, new_nonce
+from zelda_ci.metrics.base import Evaluator, JudgeServices, run_evaluator
+from zelda_ci.metrics.functional_correctness import ending
+from zelda_ci.model_proxy import pricing
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.overrides import Overrides, apply
-from zelda_ci.pipeline import confinement
+from zelda_ci.pipeline import checking
 from zelda_ci.pipeline.digests import judged_again
-from zelda_ci.pipeline.felt import Felt, felt_by
-from zelda_ci.pipeline.tools import JudgeFactory, Tools
-from zelda_ci.redact import Redactor, SafeText, joined
+from zelda_ci.pipeline.felt import felt_by
+from zelda_ci.pipeline.tools import Tools
+from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.storage.images import IMAGES
 from zelda_ci.storage.result_store import RunState
 from zelda_ci.storage.run_folder import FinishedRun
-from zelda_ci.workspace.clean_checkout import CheckedOut
+
+if TYPE_CHECKING:
+    from zelda_ci.judge.anthropic_judge import AnthropicJudge
+
+
+def anthropic_judge() -> "type[AnthropicJudge]":
+    """The class, imported when it is first needed."""
+    with one_at_a_time("zelda_ci.judge.anthropic_judge"):
+        from zelda_ci.judge.anthropic_judge import AnthropicJudge  # noqa: PLC0415 - more than a second
+    return AnthropicJudge
+
+
+@dataclass
+class JudgeRun:
+    """One run's judging. What was found and used so far is there at any time, also when it was cut short."""
+
+    proxy: ModelProxy
+    label: str
+    """The run's."""
+    context: EvalContext
+    results: list[EvalResult] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    _meter: Meter | None = None
+
+    async def run(self) -> None:
+        """Judge every metric, in parallel; a metric that fails is unscored and says why."""
+        suite, workspace = self.context.suite, self.context.workspace
+        # Made after the session has ended, so that nothing it wrote can hold it.
+        nonce = new_nonce()
+        places = {"nonce": nonce, "mark": mark_of(nonce)}
+        if workspace:
+            folders = {"workspace": workspace.path, "home": workspace.home, "tmp": workspace.tmp}
+            places |= {name: str(folder) for name, folder in folders.items()}
+        with ExitStack() as stack:
+            label = f"{self.label}@judge"
+            session = self.proxy.session(run_label=label, budget_usd=None, placeholders=places)
+            try:
+                self._meter = stack.enter_context(session)
+                judge = self._judge(suite, self._meter)
+            except ProxyError as problem:
+                # A replay without a recorded judge matters only to those who ask it.
+                why = JudgeError(problem.message, hint=problem.hint, code=problem.code)
+                judge = AbsentJudge(suite.judge_model, suite.judge.context_tokens, why)
+
+            async def evaluate(evaluator: Evaluator) -> None:
+                self.results.append(await run_evaluator(evaluator, self.context, self.proxy.redact))
+
+            async with anyio.create_task_group() as group:
+                for evaluator in metrics.judged(suite.metrics, JudgeServices(judge, nonce, self.proxy.redact)):
+                    group.start_soon(evaluate, evaluator)
+
+    def usage(self) -> JudgeUsage | None:
+        """What was used so far; nothing where no judge was asked."""
+        api = self._meter.usage() if self._meter else None
+        if api is None or not api.requests:
+            return None
+        return JudgeUsage(**dict(api), notices=tuple(map(self.proxy.redact, self.notices)))
+
+    def _judge(self, suite: ResolvedSuite, meter: Meter) -> Judge:
+        kind, limits = anthropic_judge(), suite.judge
+        judges = [
+            kind(
+                base_url=meter.base_url,
+                token=meter.token,
+                model=model,
+                context_tokens=limits.context_tokens,
+                max_tokens=limits.max_tokens,
+                timeout_seconds=limits.timeout_seconds,
+                redact=self.proxy.redact,
+                price=lambda model, usage: pricing.cost_usd(model, pricing.from_usage(usage)),
+                notify=self.notices.append,
+                limits=LookupLimits(limits.max_lookups, limits.max_lookup_characters, limits.max_lookup_cost_usd),
+                time_limit=meter.patience.time_limit,
+                forms=metrics.forms(suite.metrics),
+            )
+            for model in models_of(suite)
+        ]
+        return judges[0] if len(judges) == 1 else JudgePanel(tuple(judges))
 
 
 async def evaluate(context: EvalContext, tools: Tools, state: RunState) -> EvalContext:
@@ -40,33 +131,39 @@ async def evaluate(context: EvalContext, tools: Tools, state: RunState) -> EvalC
     return replace(context, checks=(*context.checks, *outputs))
 
 
-async def judge(label: str, context: EvalContext, tools: Tools, state: RunState, emit: Emit) -> None:
+async def judge(label: str, context: EvalContext, tools: Tools, state: RunState) -> None:
     """Compute the others, which cost money: not after an interruption, nor where nobody knows what to judge."""
     if state.known.status is SessionStatus.INTERRUPTED or context.changes is None:
         return
-    judge_run = tools.judging.judge_run(label, context)
+    judge_run = JudgeRun(tools.judge_proxy, label, context)
     try:
         await judge_run.run()
     finally:
         _keep(judge_run.results, state)
         state.update(judge=judge_run.usage())
     for notice in judge_run.notices:
-        emit(Warned(notice, state.folder.run_id))
+        tools.emit(Warned(notice, state.folder.run_id))
 
 
-def what_was_felt(
+def update_isolation(state: RunState, **facts: object) -> None:
+    """Enter in the report of a run's isolation what is known now; nothing where no workspace was made."""
+    if report := state.known.isolation:
+        state.update(isolation=report.replace(**facts))
+
+
+def with_felt(
     run: RunResult, manifest: ToolsManifest | None, transcript: SessionTranscript, redact: Redactor
-) -> Felt | None:
-    """What a session felt of the files that steer it; nothing where that is not known, or the session broke off."""
+) -> RunResult:
+    """A run with what its session felt of the files that steer it, unless that is not known, or it broke off."""
     if manifest is None or not run.status.is_valid:
-        return None
-    judged = run.details(ToolUsageDetails)
-    return felt_by(manifest, transcript, judged, run.changes.files if run.changes else (), redact)
+        return run
+    changed = run.changes.files if run.changes else ()
+    felt = felt_by(manifest, transcript, run.details(ToolUsageDetails), changed, redact)
+    return run.replace(steering=felt.units, touched=felt.touched)
 
 
 def _keep(results: Iterable[EvalResult], state: RunState) -> None:
-    evaluations = state.known.evaluations | {result.metric: result for result in results}
-    state.update(evaluations={metric: evaluations[metric] for metric in Metric if metric in evaluations})
+    state.update(evaluations=_ordered(state.known.evaluations | {result.metric: result for result in results}))
 
 
 def checks(result: EvalResult | None, redact: Redactor) -> tuple[SafeText, ...]:
@@ -76,76 +173,51 @@ def checks(result: EvalResult | None, redact: Redactor) -> tuple[SafeText, ...]:
     details = result.details
     if not isinstance(details, CorrectnessDetails):
         return () if result.score is None else (result.reasoning,)
-    commands = {"buildCommand": details.build, "testCommand": details.test}
-    return (result.reasoning, *(_command_output(name, done, redact) for name, done in commands.items() if done))
+    outputs = [result.reasoning]
+    for name, done in (("buildCommand", details.build), ("testCommand", details.test)):
+        if done:
+            how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
+            outputs.append(redact(f"{name} `{done.command}` {how}. The end of what it printed:\n{done.output}"))
+    return tuple(outputs)
 
 
-def _command_output(name: str, done: CommandResult, redact: Redactor) -> SafeText:
-    how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
-    return redact(f"{name} `{done.command}` {how}. The end of what it printed:\n{done.output}")
-
-
-MAX_NAMED = 50
-
-
-async def protect(context: EvalContext, tools: Tools, state: RunState, emit: Emit) -> EvalContext:
+async def protect(context: EvalContext, tools: Tools, state: RunState) -> EvalContext:
     """The context for build and tests: a fresh checkout with a HOME of its own; and what judges are to know of it.
 
     What goes wrong here is counted against the session: it could have provoked it.
     """
-    workspace, run_id = context.workspace, state.folder.run_id
+    suite, workspace, run_id = context.suite, context.workspace, state.folder.run_id
+    has_any = suite.build_command is not None or suite.test_command is not None
+    has_commands = has_any and suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS)
+    is_wanted = has_commands or suite.protected_paths or suite.commands_see_suites
     context = replace(context, checks=remarks(state.known.isolation, tools.redact))
-    if workspace is None or not _wants_checkout(context.suite) or not context.transcript.status.is_valid:
+    if workspace is None or not is_wanted or not context.transcript.status.is_valid:
         return context
     try:
         checked = await tools.workspaces.check_out_again(workspace)
     except ZeldaError as problem:
         why = tools.redact(f"The fresh checkout for build and tests could not be made: {problem.message}")
-        emit(Warned(why, run_id))
+        tools.emit(Warned(why, run_id))
         return replace(context, unready=why)
-    confinement.enter_protected(state, checked.restored)
+    update_isolation(state, protected=checked.restored)
     if checked.left_out:
-        emit(
-            Warned(
-                f"build and tests do not see {', '.join(checked.left_out[:MAX_NAMED])}: too large or unreadable",
-                run_id,
-            )
-        )
+        names = ", ".join(checked.left_out[:MAX_NAMED])
+        tools.emit(Warned(f"build and tests do not see {names}: too large or unreadable", run_id))
     context = replace(context, workspace=checked.workspace, checks=remarks(state.known.isolation, tools.redact))
-    if not _commands(context.suite):
+    if not has_commands:
         return context
-    context = await _set_up(context, checked, tools, run_id, emit)
+    # What setup made before the session is not in the fresh checkout.
+    if suite.setup_command is not None:
+        tools.emit(PhaseStarted(run_id, Phase.SETUP))
+        done = await tools.commands.set_up_again(checked, suite)
+        if done.exit_code != 0:
+            why = tools.redact(f"In the fresh checkout setupCommand {ending(suite, done)}.")
+            context = replace(context, unready=why)
     await tools.workspaces.bring_ignored(workspace, checked.workspace)
     return context
 
 
-def _commands(suite: ResolvedSuite) -> bool:
-    """Whether anything is built or tested."""
-    commands = suite.build_command is not None or suite.test_command is not None
-    return commands and suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS)
-
-
-def _wants_checkout(suite: ResolvedSuite) -> bool:
-    return _commands(suite) or bool(suite.protected_paths) or suite.commands_see_suites
-
-
-async def _set_up(context: EvalContext, checked: CheckedOut, tools: Tools, run_id: str, emit: Emit) -> EvalContext:
-    """What setup made before the session is not in the fresh checkout."""
-    suite, workspace = context.suite, checked.workspace
-    if suite.setup_command is None:
-        return context
-    emit(PhaseStarted(run_id, Phase.SETUP))
-    done = await tools.bench.set_up(workspace, "setup-again", suite)
-    if done.exit_code == 0 and checked.update:
-        done = await tools.workspaces.run_command(
-            workspace, checked.update, suite.command_timeout_seconds, phase="zelda"
-        )
-    if done.exit_code == 0:
-        return context
-    how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
-    return replace(context, unready=tools.redact(f"In the fresh checkout setupCommand {how}."))
-
-
+MAX_NAMED = 50
 # What running code leaves behind in every session says nothing.
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 
@@ -163,43 +235,52 @@ def remarks(report: IsolationReport | None, redact: Redactor) -> tuple[SafeText,
         "Files that git ignores, so that no patch shows them, and that build and tests saw as the session left "
         "them": report.ignored.kept,
     }
-    return tuple(_remark(sentence, names, redact) for sentence, names in lists.items() if names)
+    return tuple(redact(f"{about}: {some_of(names, MAX_NAMED)}.") for about, names in lists.items() if names)
 
 
-def _remark(sentence: str, names: Sequence[SafeText], redact: Redactor) -> SafeText:
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return redact(f"{sentence}: {joined(', ', names[:MAX_NAMED])}{more}.")
-
-
-async def rejudge(stored: FinishedRun, judging: JudgeFactory, emit: Emit, overrides: Overrides) -> RunResult:
-    """Judge a run again by its configuration and the overrides; the new verdicts take the place of the old ones.
-
-    A verdict that could not be had again does not replace one that is there.
+async def rejudge(
+    runs: Sequence[FinishedRun], proxy: ModelProxy, overrides: Overrides, emit: Emit, *, check: bool
+) -> BatchResult:
+    """Judge stored runs again, one after the other; where that is wanted, once each judge has answered.
 
     Returns:
         What this judging came to: as stored, but with failures where they replaced nothing.
 
     Raises:
-        StorageError: The run cannot be read, or its result not be written.
-        ConfigError: An override cannot be used.
+        ZeldaError: A judge does not answer, an override cannot be used, or a run cannot be read or written.
     """
-    before = stored.result()
+    started_at = datetime.now(UTC)
+    async with proxy:
+        if check:
+            suites = [apply(run.result().config, overrides) for run in runs]
+            await checking.check_judges(suites, proxy, emit)
+        results = [await _rejudge(run, proxy, emit, overrides) for run in runs]
+    return BatchResult(
+        batch_id=results[0].batch_id, started_at=started_at, finished_at=datetime.now(UTC), runs=tuple(results)
+    )
+
+
+async def _rejudge(stored: FinishedRun, proxy: ModelProxy, emit: Emit, overrides: Overrides) -> RunResult:
+    """Judge a run by its configuration and the overrides; the new verdicts take the place of the old ones.
+
+    A verdict that could not be had again does not replace one that is there.
+    """
+    before, redact = stored.result(), proxy.redact
     run = before.replace(config=apply(before.config, overrides))
     transcript, offered = stored.transcript(), stored.manifest()
+    changes = Changes(**dict(run.changes) | {"patch": stored.patch_file}) if run.changes else None
+    outputs = checks(run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), redact)
     context = EvalContext(
         run.config,
         None,
         transcript,
         run.api,
-        _changes(run, stored),
-        checks=(
-            *remarks(run.isolation, judging.redact),
-            *checks(run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), judging.redact),
-        ),
+        changes,
+        checks=(*remarks(run.isolation, redact), *outputs),
         images=stored.path / IMAGES,
-        manifest=resolve_loaded(offered, transcript, judging.redact) if offered else None,
+        manifest=resolve_loaded(offered, transcript, redact) if offered else None,
     )
-    judge_run = judging.judge_run(run.run_id, context)
+    judge_run = JudgeRun(proxy, run.run_id, context)
     await judge_run.run()
     for notice in judge_run.notices:
         emit(Warned(notice, run.run_id))
@@ -209,25 +290,15 @@ async def rejudge(stored: FinishedRun, judging: JudgeFactory, emit: Emit, overri
     if run.fingerprint:
         anew = judged_again(run.fingerprint, run.config, metrics.versions(run.config.metrics))
         judged = judged.replace(fingerprint=anew)
-    kept = {metric: result for metric, result in fresh.items() if not _is_worse(result, run.evaluations.get(metric))}
+    good = {metric for metric, result in run.evaluations.items() if not result.failed}
+    kept = {metric: result for metric, result in fresh.items() if not (result.failed and metric in good)}
     if kept:
         rewritten = judged.replace(evaluations=_ordered(run.evaluations | kept))
-        felt = what_was_felt(rewritten, context.manifest, transcript, judging.redact)
-        if felt:
-            rewritten = rewritten.replace(steering=felt.units, touched=felt.touched)
-        stored.rewrite(rewritten)
+        stored.rewrite(with_felt(rewritten, context.manifest, transcript, redact))
     elif usage and usage.cost_usd:  # it was paid for all the same
         stored.rewrite(before.replace(judge=judged.judge))
     return judged.replace(evaluations=_ordered(judged.evaluations))
 
 
-def _is_worse(new: EvalResult, old: EvalResult | None) -> bool:
-    return new.failed and old is not None and not old.failed
-
-
 def _ordered(evaluations: dict[Metric, EvalResult]) -> dict[Metric, EvalResult]:
     return {metric: evaluations[metric] for metric in Metric if metric in evaluations}
-
-
-def _changes(run: RunResult, stored: FinishedRun) -> Changes | None:
-    return Changes(**dict(run.changes) | {"patch": stored.patch_file}) if run.changes else None

@@ -2,7 +2,7 @@
 
 import platform
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -17,13 +17,14 @@ from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
+from zelda_ci.errors import WorkspaceError
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.pipeline.changed_files import read_tree
 from zelda_ci.pipeline.comparing import stored_pool
 from zelda_ci.pipeline.digests import TreeDigests, fingerprint
+from zelda_ci.pipeline.invocation import Prepared
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import line_changes
-from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.workspaces import Workspaces
 
 # Names the image in which Zelda runs, where somebody sets it.
@@ -66,29 +67,17 @@ async def _tree(workspaces: Workspaces, suite: ResolvedSuite, redact: Redactor) 
 async def steering_between(
     suite: ResolvedSuite, base: Workspaces, head: Workspaces, redact: Redactor
 ) -> tuple[SteeringChange, ...]:
-    """The files that steer and differ between two sides.
-
-    Raises:
-        WorkspaceError: There can be no workspace, or its tree could not be listed.
-    """
+    """The files that steer and differ between two sides."""
     before, after = [(await _tree(side, suite, redact))[0].lines for side in (base, head)]
     return line_changes(before, after)
 
 
 async def expected_fingerprints(
-    suites: Iterable[ResolvedSuite],
-    workspaces: Workspaces,
-    redact: Redactor,
-    environ: Mapping[str, str],
-    replayed: bool,  # noqa: FBT001 - handed on by position
+    prepared: Prepared, suites: Iterable[ResolvedSuite], workspaces: Workspaces
 ) -> dict[str, Fingerprint]:
-    """What runs of the suites will have, by name, as far as it is known before a session: no models, and no CLI.
-
-    Raises:
-        ZeldaError: There can be no workspace.
-    """
+    """What runs of the suites will have, by name, as far as it is known before a session: no models, and no CLI."""
     found = {}
-    system = system_name(environ)
+    redact, system = prepared.redact, system_name(prepared.environ)
     trees: dict[str, tuple[TreeDigests, str]] = {}
     for suite in suites:
         # What of a suite changes what its workspace holds.
@@ -102,29 +91,44 @@ async def expected_fingerprints(
             tree,
             {"agentSdk": version("claude-agent-sdk"), "system": system, "isolationLevel": level},
             evaluators=metrics.versions(suite.metrics),
-            replayed=replayed,
+            replayed=prepared.replayed,
         )
     return found
 
 
-async def stored_of_both(
-    suites: Sequence[ResolvedSuite],
-    sides: tuple[Workspaces, Workspaces],
-    redact: Redactor,
-    environ: Mapping[str, str],
-    history: RunHistory,
-) -> dict[str, StoredTrials]:
-    """By suite, the trials of two commits that one developer has stored; `sides` are those of head and base.
+async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
+    """By suite, the trials of head and base that one developer has stored; a replay counts none.
 
     Raises:
-        ZeldaError: There is no such commit, there can be no workspace, or the runs cannot be listed.
+        ZeldaError: There is no such commit, both sides have the same files, there can be no workspace, or the runs
+            cannot be listed.
     """
-    await sides[1].inspect()
+    head, base, suites = prepared.workspaces, prepared.base_workspaces, prepared.suites
+    if await head.content_key() == await base.content_key():
+        await _refuse_equal_sides(prepared)
+    if prepared.replayed:
+        return {}
+    await base.inspect()
     settings = {suite.name: suite.pool for suite in suites}
-    pool = await anyio.to_thread.run_sync(stored_pool, history, settings, datetime.now(UTC))
+    pool = await anyio.to_thread.run_sync(stored_pool, prepared.history, settings, datetime.now(UTC))
     wanted = [suite for suite in suites if any(name == suite.name for name, _ in pool.groups)]
-    heads, bases = [await expected_fingerprints(wanted, side, redact, environ, replayed=False) for side in sides]
+    heads, bases = [await expected_fingerprints(prepared, wanted, side) for side in (head, base)]
     return {name: pool.of_laptop(name, bases[name], head, settings[name]) for name, head in heads.items()}
+
+
+async def _refuse_equal_sides(prepared: Prepared) -> None:
+    """See to it that a comparison can find something: between the same files every difference is noise."""
+    order, tested = prepared.order, await prepared.workspaces.inspect()
+    if order.against is None or tested.commit is None:
+        return
+    ref = order.against.ref
+    if not order.working_tree and tested.changed:
+        meant = f"`zelda run --against {ref}` without --commit compares your files as they are"
+    else:
+        meant = "change a file that sessions see, or name an older commit, as in `zelda run --against HEAD~1`"
+    side = "The tested commit has" if not order.working_tree else "Your files are"
+    message = f"{side} exactly the files of {ref}, so nothing was run: {meant}."
+    raise WorkspaceError(message, code="SAME_FILES")
 
 
 def fingerprint_of(run: RunResult, tree: TreeDigests, system: str) -> Fingerprint:

@@ -27,25 +27,23 @@ MAX_PATCH_BYTES = 5_000_000
 
 @dataclass(frozen=True)
 class StoredSessions:
-    """Transcripts, patches and images of runs, in the first of several places that has them."""
+    """Transcripts, patches and images of stored runs."""
 
-    histories: tuple[RunHistory, ...]
+    history: RunHistory
 
     def size(self, run_id: str) -> int:
-        """Bytes of its transcript; zero where there is none."""
-        folder = self._folder(run_id)
-        try:
-            size = (folder / TRANSCRIPT).stat().st_size if folder else 0
-        except OSError:
-            return 0
+        """Bytes of its transcript; zero where there is none that is read."""
+        size = 0
+        # Results may come from a file that somebody else has made: an id is no path that leads elsewhere.
+        if is_run_id(run_id):
+            with suppress(OSError):
+                size = (self.history.run(run_id).path / TRANSCRIPT).stat().st_size
         return size if size <= MAX_TRANSCRIPT_BYTES else 0
 
     def transcript(self, run_id: str) -> SessionTranscript | None:
         """What happened; nothing where it is not stored, cannot be read, or is too large to be."""
-        if self.size(run_id):
-            for history in self.histories:
-                with suppress(StorageError):
-                    return history.run(run_id).transcript()
+        with suppress(StorageError):
+            return self.history.run(run_id).transcript() if self.size(run_id) else None
         return None
 
     def patch(self, run_id: str) -> bytes:
@@ -57,18 +55,9 @@ class StoredSessions:
         return self._read(run_id, f"{IMAGES}/{image.file_name}", MAX_IMAGE_BYTES)
 
     def _read(self, run_id: str, name: str, max_bytes: int) -> bytes | None:
-        folder = self._folder(run_id)
-        if folder:
-            with suppress(StorageError):
-                return read_file(folder / name, max_bytes)
+        with suppress(StorageError):
+            return read_file(self.history.run(run_id).path / name, max_bytes) if is_run_id(run_id) else None
         return None
-
-    def _folder(self, run_id: str) -> Path | None:
-        # Results may come from a file that somebody else has made: an id is no path that leads elsewhere.
-        if not is_run_id(run_id):
-            return None
-        folders = (history.run(run_id).path for history in self.histories)
-        return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def report_alone(batch: BatchResult, subject: str = "") -> CiReport:
@@ -79,9 +68,8 @@ def report_alone(batch: BatchResult, subject: str = "") -> CiReport:
 
 def report_of_arms(batch: BatchResult, compared: Compared, subject: str = "") -> CiReport:
     """Of two commits that one invocation ran."""
-    commit, changed = (batch.base.commit, batch.base.changed) if batch.base else (None, ())
-    origin = BaselineOrigin(state=BaselineState.FOUND, sentence="", commit=commit)
-    changes = PullRequestChanges(steering=changed)
+    origin = BaselineOrigin(state=BaselineState.FOUND, sentence="", commit=batch.base.commit if batch.base else None)
+    changes = PullRequestChanges(steering=batch.base.changed if batch.base else ())
     return CiReport(batch, compared.gate, origin, compared.comparison, subject=subject, changes=changes)
 
 
@@ -93,33 +81,23 @@ def report_of_sides(
     changes: Sequence[SteeringChange] = (),
 ) -> CiReport:
     """Of two stored sides."""
-    before = batch_of(baseline.runs)
-    sources = {run.source.commit for run in baseline.runs if run.source and run.source.commit}
-    origin = BaselineOrigin(
-        state=BaselineState.FOUND,
-        sentence="",
-        commit=sources.pop() if len(sources) == 1 else None,
-        created_at=before.finished_at,
-    )
-    after = batch_of(candidate.runs)
+    before, after = batch_of(baseline.runs), batch_of(candidate.runs)
+    commits = {run.source.commit for run in baseline.runs if run.source and run.source.commit}
+    commit = commits.pop() if len(commits) == 1 else None
+    origin = BaselineOrigin(state=BaselineState.FOUND, sentence="", commit=commit, created_at=before.finished_at)
     changed = PullRequestChanges(steering=tuple(changes))
     return CiReport(after, compared.gate, origin, compared.comparison, before, subject=subject, changes=changed)
 
 
 def write_html(
-    target: Path,
-    report: CiReport,
-    histories: Sequence[RunHistory],
-    *,
-    include_texts: bool = True,
-    all_transcripts: bool = False,
+    target: Path, report: CiReport, history: RunHistory, *, include_texts: bool = True, all_transcripts: bool = False
 ) -> int:
     """Write the report of stored runs; its size in bytes.
 
     Args:
         target: The file; its folder exists.
         report: What ran, and what it is compared with.
-        histories: Where the runs are stored.
+        history: Where the runs are stored.
         include_texts: Whether it shows transcripts and patches.
         all_transcripts: Also of sessions that passed and stand beside no other.
 
@@ -129,6 +107,5 @@ def write_html(
     with one_at_a_time("zelda_ci.report.html.writer"):
         from zelda_ci.report.html.writer import PageOptions, write_report  # noqa: PLC0415 - jinja2 takes its time
 
-    options = PageOptions(include_texts, all_transcripts)
-    write_report(target, report, StoredSessions(tuple(histories)), options)
+    write_report(target, report, StoredSessions(history), PageOptions(include_texts, all_transcripts))
     return target.stat().st_size

@@ -1,33 +1,37 @@
-"""One invocation from its first look at the project to its last result: what is tested, and what it may cost."""
+"""What one command is to do on one project, and what that needs: made once, when it is first asked for."""
 
-import threading
-from collections.abc import Mapping, Sequence
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Self
 
-import anyio
-
-from zelda_ci.compare.schedule import of_stored
-from zelda_ci.domain.arms import BaseSide, Forecast, TrialPrice
-from zelda_ci.domain.run import BatchResult, StoredTrials
-from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import Side, TrialPlan, plan_of, trials_alone
-from zelda_ci.domain.workspace import SettingFinding, WorkspaceSource
-from zelda_ci.errors import WorkspaceError
-from zelda_ci.events import Emit, Warned
-from zelda_ci.files import locks
-from zelda_ci.overrides import Overrides
-from zelda_ci.pipeline import checking, money
-from zelda_ci.pipeline.arms import AdaptiveRounds, FixedRounds, Rounds
-from zelda_ci.pipeline.batch import Batch, BatchOrder, Interruption, recover
-from zelda_ci.pipeline.checking import Checker, about_the_tree
-from zelda_ci.pipeline.fingerprints import steering_between
-from zelda_ci.pipeline.money import Purse
-from zelda_ci.pipeline.named_contents import about_contents, check_fair
-from zelda_ci.pipeline.tools import PlannedRun, Tools, label_of
-from zelda_ci.redact import SafeText
+from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
+from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
+from zelda_ci.config.own_files import OwnFiles
+from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.selection import select
+from zelda_ci.domain.run import StoredTrials
+from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
+from zelda_ci.domain.workspace import SettingFinding
+from zelda_ci.errors import ConfigError, ExecutionError
+from zelda_ci.execution import launch
+from zelda_ci.files.secret_files import FoundSecrets, find_secrets
+from zelda_ci.overrides import Overrides, apply, read
+from zelda_ci.pipeline import detect
+from zelda_ci.redact import Redactor
+from zelda_ci.sandbox import daemons, levels
+from zelda_ci.sandbox.confine import Isolation
+from zelda_ci.sandbox.readable_paths import NARROW, PathPolicy, asked_for, refusal
+from zelda_ci.storage.history import RunHistory, expected_seconds
 from zelda_ci.workspace.base_commit import BaseOrder
+from zelda_ci.workspace.environment import search_path
 from zelda_ci.workspace.workspaces import Workspaces
+
+SETUP, PROGRAMS = "setupCommand", "execution.path"
 
 
 @dataclass(frozen=True)
@@ -70,145 +74,196 @@ class RunOrder:
     """Suites that other machines run, and that are compared together with these."""
 
 
-def first_failure(group: BaseExceptionGroup) -> BaseException:
-    """The failure that a task group wraps; of several the first, unless somebody wanted it to end."""
-    leaves = [first_failure(inner) if isinstance(inner, BaseExceptionGroup) else inner for inner in group.exceptions]
-    return next((leaf for leaf in leaves if isinstance(leaf, KeyboardInterrupt)), leaves[0])
+@dataclass(frozen=True)
+class WeakIsolation:
+    """A level that somebody must accept first."""
+
+    level: IsolationLevel
+    meaning: str
+    """What raises it, and what it means, in sentences."""
+
+    @property
+    def acceptance(self) -> str:
+        """How somebody accepts it."""
+        return (
+            f"Or accept it once, which is remembered: `zelda check --accept-isolation {self.level}` (for one command: "
+            f"ZELDA_ACCEPT_ISOLATION={self.level}, or the input accept-isolation)."
+        )
 
 
-async def check_sides_differ(order: RunOrder, head: Workspaces, base: Workspaces) -> None:
-    """See to it that a comparison can find something: between the same files every difference is noise.
+class Prepared:
+    """An order on one project, with what it needs. All of it raises `ConfigError` where the order cannot be used."""
+
+    def __init__(self, loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> None:
+        self.loaded, self.order, self.settings = loaded, order, settings
+        self.environ, self.replayed = settings.environ, order.replay is not None
+        self.history = RunHistory(loaded.results_dir)
+        self.given = order.overrides.above(given_by(settings))
+        self.known_secrets: dict[frozenset[str], FoundSecrets] = {}
+
+    def ordering(self, order: RunOrder) -> Self:
+        """The same with another order."""
+        other = type(self)(self.loaded, order, self.settings)
+        other.known_secrets = self.known_secrets
+        return other
+
+    @cached_property
+    def chosen(self) -> list[LoadedSuite]:
+        """The suites that were ordered, with their overrides and the setup that the project suggests."""
+        chosen = select(self.loaded.suites, self.order.names, self.order.tags, self.loaded.notices)
+        applied = [replace(suite, resolved=apply(suite.resolved, self.given)) for suite in chosen]
+        return settled(self.loaded.root, applied, self.environ)
+
+    @cached_property
+    def suites(self) -> list[ResolvedSuite]:
+        """The same as they run."""
+        return [suite.resolved for suite in self.chosen]
+
+    @property
+    def masked(self) -> list[ResolvedSuite]:
+        """The same as results hold them."""
+        return [suite.redacted(self.redact) for suite in self.suites]
+
+    @cached_property
+    def expected_seconds(self) -> dict[str, float]:
+        """What a run of each suite is expected to take, by name; without stored runs nothing is."""
+        return expected_seconds(self.history, replayed=self.replayed)
+
+    @cached_property
+    def elsewhere(self) -> list[ResolvedSuite]:
+        """Suites that other machines run, and that are compared together with these."""
+        names = self.order.elsewhere
+        return self.ordering(replace(self.order, names=names)).suites if names else []
+
+    @cached_property
+    def isolation(self) -> Isolation:
+        """What runs are confined with; protection that was asked for and is not there is an error, before it costs."""
+        cli = None
+        with suppress(ExecutionError):  # every session will say so
+            cli = launch.find_cli()
+        isolation = Isolation(
+            levels.probe(self.environ, cli),
+            unsafe=self.order.unsafe or self.settings.unsafe,
+            programs=[cli] if cli else [],
+            sockets=daemons.container_sockets(self.environ),
+        )
+        for suite in self.suites:
+            isolation.of(suite)
+        return isolation
+
+    def weak_isolation(self) -> WeakIsolation | None:
+        """The first weak level of what was ordered that nobody who decides over this machine has accepted."""
+        if (self.order.unsafe or self.settings.unsafe) and not self.order.is_own_content:
+            return None
+        # What the files of the project say is not the user's word.
+        return _unaccepted(self.isolation, self.suites, self.given, self.settings)
+
+    @property
+    def found_secrets(self) -> FoundSecrets:
+        """What lies about in the project, and in the variables that sessions get."""
+        names = frozenset(name for suite in self.suites for name in suite.execution.passed_on)
+        if names not in self.known_secrets:
+            self.known_secrets[names] = find_secrets(self.loaded.root, self.environ, names)
+        return self.known_secrets[names]
+
+    @cached_property
+    def redact(self) -> Redactor:
+        """Masks these and the credentials."""
+        return Redactor([*self.settings.secrets(), *self.found_secrets.secrets])
+
+    @cached_property
+    def workspaces(self) -> Workspaces:
+        """Where the tested files are run."""
+        if not self.order.replay:
+            self._keep_credentials_back()
+        return self._workspaces_of(self.order.commit, working_tree=self.order.working_tree)
+
+    @cached_property
+    def base_workspaces(self) -> Workspaces:
+        """Where the files of the base are run, beside the tested ones."""
+        return self._workspaces_of(self.order.against)
+
+    def _workspaces_of(self, commit: BaseOrder | None, *, working_tree: bool = False) -> Workspaces:
+        return Workspaces(
+            self.loaded.root,
+            self.loaded.results_dir,
+            self.environ,
+            self.redact,
+            self.isolation,
+            OwnFiles.of(self.loaded, [self.order.record, self.order.replay]),
+            working_tree=working_tree,
+            base=commit,
+        )
+
+    def _keep_credentials_back(self) -> None:
+        """See to it that no session gets what pays for it."""
+        credential = None
+        with suppress(ConfigError):  # whoever wants to use it will say so
+            credential = self.settings.credential()
+        passed_on = ((suite.file, name) for suite in self.suites for name in suite.execution.env)
+        for file, name in passed_on if credential else ():
+            if credential and name in credential.secrets:
+                raise ConfigError(
+                    f"{file}: execution.env: {name} must not be passed on: it pays for the models here, and sessions "
+                    "never hold such a credential.",
+                    hint="Give the session's commands another credential, under another name.",
+                    code="CREDENTIAL_PASSED_ON",
+                )
+
+
+def given_by(settings: EnvironmentSettings) -> Overrides:
+    """What variables of the environment set above the suites."""
+    return read("variable", settings.environ.get)
+
+
+def _unaccepted(
+    isolation: Isolation, suites: Sequence[ResolvedSuite], given: Overrides, settings: EnvironmentSettings
+) -> WeakIsolation | None:
+    """The first level of suites, or the best of the machine, that none of the user's words accepts."""
+    words = [word.value for word in (given.get("acceptIsolation"), given.get("isolation.level")) if word]
+    words.append(accepted_isolation(settings.environ))
+    for level in [isolation.of(suite) for suite in suites] or [isolation.offered.level]:
+        if all(levels.unaccepted(level, word) for word in words):
+            return WeakIsolation(level, levels.weakness(isolation.offered))
+    return None
+
+
+def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str]) -> list[LoadedSuite]:
+    """The suites as they run here, with the setup that the project's lock file suggests where they name none.
 
     Raises:
-        WorkspaceError: Both sides have the same files, or one of them cannot be tested.
+        ConfigError: A suite names a folder of this machine that no run may read, or that is not there.
     """
-    assert order.against  # noqa: S101 - whoever compares names a base
-    if await head.content_key() != await base.content_key():
-        return
-    ref, tested = order.against.ref, await head.inspect()
-    if tested.commit is None:
-        return
-    if not order.working_tree and tested.changed:
-        meant = f"`zelda run --against {ref}` without --commit compares your files as they are"
-    else:
-        meant = "change a file that sessions see, or name an older commit, as in `zelda run --against HEAD~1`"
-    side = "The tested commit has" if not order.working_tree else "Your files are"
-    message = f"{side} exactly the files of {ref}, so nothing was run: {meant}."
-    raise WorkspaceError(message, code="SAME_FILES")
+    grounds = PathPolicy.of(root, root, environ)
+    problems = list(dict.fromkeys(problem for suite in suites for problem in _refused_folders(suite, grounds)))
+    if problems:
+        raise ConfigError("\n".join(problems), hint=NARROW, code="READ_PATH_REFUSED")
+    open_ones = [suite for suite in suites if suite.provenance.get(SETUP, DEFAULT) == DEFAULT]
+    kind = _detected(root, search_path(environ.get("PATH", os.defpath), root)) if open_ones else None
+    if kind is None or kind.setup is None:
+        return list(suites)
+    found, origin = [], Origin(kind.lock)
+    for suite in suites:
+        if suite in open_ones:
+            resolved, origins = suite.resolved.replace(setup_command=kind.setup), {SETUP: origin}
+            if kind.programs and suite.provenance.get(PROGRAMS, DEFAULT) == DEFAULT:
+                resolved = resolved.replace(execution=resolved.execution.replace(path=kind.programs))
+                origins[PROGRAMS] = origin
+            suite = replace(suite, resolved=resolved, provenance={**suite.provenance, **origins})  # noqa: PLW2901
+        found.append(suite)
+    return found
 
 
-def foretell(order: RunOrder, suites: Sequence[ResolvedSuite], results_dir: Path) -> Forecast:
-    """What a run of what was ordered may cost, before anything is started."""
-    sides = 2 if order.against else 0
-    if order.replay:
-        return money.forecast(suites, {}, sides=sides, budget_usd=None).replace(budget_usd=None, replayed=True)
-    known = money.known_prices(results_dir, order.stored)
-    return money.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
+def _refused_folders(suite: LoadedSuite, grounds: PathPolicy) -> Iterator[str]:
+    for key, paths in asked_for(suite.resolved).items():
+        for path in paths:
+            if why := refusal(Path(path), grounds):
+                origin = suite.provenance.get(key, DEFAULT)
+                yield f"{'' if origin == DEFAULT else f'{origin}: '}{key} lists {path}, which {why}."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Execution:
-    """What is run, and with what; built by `app`."""
-
-    order: RunOrder
-    suites: Sequence[ResolvedSuite]
-    arms: Mapping[Side, Tools]
-    known_prices: Mapping[str, TrialPrice]
-    """By suite, what a trial costs, as stored ones say."""
-    elsewhere: Sequence[ResolvedSuite] = ()
-    """Suites that other machines run, and that are compared together with these."""
-
-    async def run(self, emit: Emit, preload: threading.Thread, checker: Checker | None) -> BatchResult:
-        """From the first look to the last result."""
-        # Importing the SDK takes longer than everything that comes before the session: let it begin now. Not earlier:
-        # what the event loop imports by itself is no import of ours, and would not wait.
-        preload.start()
-        tools = self.arms[Side.HEAD]
-        interruption = Interruption()
-        locks.on_wait.set(lambda sentence: emit(Warned(sentence)))
-        async with anyio.create_task_group() as group:
-            group.start_soon(interruption.heed_signals, emit)
-            group.start_soon(interruption.hasten)
-            base, notes = await self._prepare(interruption, emit)
-            async with tools.proxy, tools.judging.proxy:
-                failing = await checking.check_first(checker, interruption, emit) if checker else {}
-                order = replace(
-                    self._order(base, emit), notes=notes, failing_before=failing, max_failures=self.order.max_failures
-                )
-                batch = await Batch(order, self.arms, emit, interruption).run()
-            group.cancel_scope.cancel()
-        return batch
-
-    async def _prepare(self, interruption: Interruption, emit: Emit) -> tuple[BaseSide | None, tuple[SafeText, ...]]:
-        """Look at what is tested and clean up after the dead, unless interrupted.
-
-        Returns the base, where one is asked for, and what submodules and files of Git LFS are not tested.
-        """
-        base, notes = None, tuple[SafeText, ...]()
-        async with anyio.create_task_group() as group:
-            group.start_soon(interruption.cancel, group.cancel_scope)
-            tools = self.arms[Side.HEAD]
-            source = await tools.workspaces.inspect()
-            for sentence in about_the_tree(source):
-                emit(Warned(sentence))
-            notes = tuple(map(tools.redact, about_contents(source.contents)))
-            base = await self._base(source, emit)
-            await recover(tools, emit)
-            group.cancel_scope.cancel()
-        return base, notes
-
-    async def _base(self, tested: WorkspaceSource, emit: Emit) -> BaseSide | None:
-        wanted, tools = self.order.against, self.arms.get(Side.BASE)
-        if wanted is None or tools is None or not self._runs_beside():
-            return None
-        try:
-            found = await tools.workspaces.inspect()
-            check_fair(found.contents, tested.contents)
-        except WorkspaceError as problem:
-            if self.order.needs_base:
-                raise
-            emit(Warned(f"nothing runs side by side with the base: {problem.message}"))
-            return BaseSide(wanted=wanted.ref, problem=tools.redact(problem.message))
-        if found.commit == tested.commit:
-            emit(Warned("the base is the tested commit itself, so both sides are equal"))
-        if not self.order.needs_base:
-            return BaseSide(wanted=wanted.ref, commit=found.commit)
-        head = self.arms[Side.HEAD].workspaces
-        changed = await steering_between(self.suites[0], tools.workspaces, head, tools.redact)
-        return BaseSide(wanted=wanted.ref, commit=found.commit, changed=changed)
-
-    def _order(self, base: BaseSide | None, emit: Emit) -> BatchOrder:
-        """How it goes, once it is known whether there is a base."""
-        order, has_base = self.order, bool(base and base.commit)
-        # Who replays spends nothing, whatever the recorded sessions did cost.
-        budget = None if order.replay else money.chosen_budget(order.budget_usd, self.suites)
-        purse = Purse(budget, self.known_prices)
-        rounds: Rounds = FixedRounds(self._plan(), purse)
-        sides = 2 if has_base else int(base is not None and any(each.stored for each in order.stored.values()))
-        if sides:
-            stored, overruled = order.stored, order.overruled
-            rounds = AdaptiveRounds(self.suites, emit, purse, stored, overruled=overruled, has_base=has_base)
-            rounds.share_error_with(
-                of_stored(each.name, plan_of(each.trials), stored.get(each.name, StoredTrials()), has_base=has_base)
-                for each in self.elsewhere
-            )
-        forecast = money.forecast(self.suites, self.known_prices, sides=sides, budget_usd=budget, stored=order.stored)
-        return BatchOrder(rounds, purse, order.jobs, None if order.replay else forecast, base)
-
-    def _runs_beside(self) -> bool:
-        """Who names a base means it; elsewhere fixed numbers of trials are compared with stored ones."""
-        suites = (*self.suites, *self.elsewhere)
-        return self.order.needs_base or any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites)
-
-    def _plan(self) -> list[PlannedRun]:
-        """What runs where there is no base."""
-        return [
-            PlannedRun(
-                suite,
-                trial,
-                label_of(suite.name, trial) if trials_alone(suite.trials) > 1 else suite.name,
-                self.order.overruled.get(suite.name, ()),
-            )
-            for suite in self.suites
-            for trial in range(1, trials_alone(suite.trials) + 1)
-        ]
+def _detected(root: Path, path: str) -> detect.ProjectKind | None:
+    """The kind of a project whose lock file says how it is set up, where the program for that is in `path`."""
+    *_, found = detect.look(Path(os.path.realpath(root)))
+    # Without a lock file nobody knows what would be installed: that is for people to decide.
+    return next((it for it in found if it.setup and it.lock and shutil.which(it.program, path=path)), None)

@@ -1,12 +1,12 @@
 """Money: what trials cost by those that are stored, and a budget that is kept."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 
-from zelda_ci.compare.schedule import of_stored, trials_to_come
+from zelda_ci.compare.schedule import SuiteTrials, of_stored, trials_to_come
 from zelda_ci.domain.arms import Forecast, SuiteForecast, TrialPrice
 from zelda_ci.domain.history import StoredRun, at_a_glance
 from zelda_ci.domain.run import RunResult, StoredTrials
@@ -17,31 +17,25 @@ from zelda_ci.storage.history import RunHistory
 
 # Newest trials of a suite that say what one costs; older ones may be of another prompt or model.
 MAX_PRICED = 20
-# Why suites get no further trial.
 
 
-def prices(runs: Iterable[StoredRun]) -> dict[str, TrialPrice]:
-    """What a trial of each suite costs, from stored runs, newest first; replays cost nothing and say nothing."""
+def known_prices(history: RunHistory, brought: Mapping[str, StoredTrials]) -> dict[str, TrialPrice]:
+    """By suite, what a trial costs by the newest that are stored here, or that somebody brought along."""
+    trials = [run for each in brought.values() for run in each.all]
+    stored: Sequence[StoredRun] = ()
+    with suppress(StorageError):
+        stored = history.overview().runs
+    # What is stored here may have been brought along as well.
+    unique = {(run.batch_id, run.run_id): run for run in (*stored, *map(at_a_glance, trials))}
     costs: dict[str, list[float]] = defaultdict(list)
-    for run in runs:
+    for run in sorted(unique.values(), key=lambda run: run.finished_at, reverse=True):
+        # Replays cost nothing and say nothing.
         if run.cost_usd is not None and not run.replayed and run.status.is_valid:
             costs[run.suite].append(run.whole_cost_usd or 0.0)
     newest = {suite: found[:MAX_PRICED] for suite, found in costs.items()}
     return {
         suite: TrialPrice(usual=median(found), most=max(found), trials=len(found)) for suite, found in newest.items()
     }
-
-
-def known_prices(results_dir: Path, brought: Mapping[str, StoredTrials]) -> Mapping[str, TrialPrice]:
-    """By the trials that are stored here, and by those that somebody brought along."""
-    trials = [run for each in brought.values() for run in each.all]
-    try:
-        stored = RunHistory(results_dir).overview().runs
-    except StorageError:
-        stored = ()
-    # What is stored here may have been brought along as well.
-    unique = {(run.batch_id, run.run_id): run for run in (*stored, *map(at_a_glance, trials))}
-    return prices(sorted(unique.values(), key=lambda run: run.finished_at, reverse=True))
 
 
 def cost_of(run: RunResult) -> float:
@@ -60,7 +54,7 @@ class Purse:
     budget_usd: float | None = None
     known: Mapping[str, TrialPrice] = field(default_factory=dict)
     spent_usd: float = 0.0
-    unpaid: dict[str, int] = field(default_factory=dict)
+    unpaid: Counter[str] = field(default_factory=Counter)
     """By suite, trials that were not begun."""
     closed: str | None = None
     """Why nothing is begun any more, whatever is left."""
@@ -79,29 +73,20 @@ class Purse:
         others = others or [price.usual for price in self.known.values()]
         return median(others) if others else 0.0
 
-    def affords(self, suites: Sequence[str]) -> bool:
-        """Whether one more trial of each of these (a suite may occur often) fits."""
-        if self.closed:
-            return False
-        if self.budget_usd is None:
-            return True
-        committed = self.spent_usd + sum(self._under_way)
-        return committed < self.budget_usd and committed + sum(map(self.price, suites)) <= self.budget_usd
+    def holds(self, suites: Sequence[str]) -> bool:
+        """Whether one more trial of each of these (a suite may occur often) fits beside what is reserved."""
+        return self._fits(suites, sum(trials * self.price(suite) for suite, trials in self._reserved.items()))
 
     def reserve(self, suites: Sequence[str]) -> bool:
-        """Whether these fit beside what is reserved and under way; they are reserved then, until they begin."""
-        if not self.holds(suites):
-            return False
-        self._reserved.update(suites)
-        return True
+        """Whether these fit so; they are reserved then, until they begin."""
+        fits = self.holds(suites)
+        if fits:
+            self._reserved.update(suites)
+        return fits
 
-    def holds(self, suites: Sequence[str]) -> bool:
-        """Whether these fit beside what is reserved and under way."""
-        if self.closed:
-            return False
-        if self.budget_usd is None:
-            return True
-        reserved = sum(trials * self.price(suite) for suite, trials in self._reserved.items())
+    def _fits(self, suites: Sequence[str], reserved: float) -> bool:
+        if self.closed or self.budget_usd is None:
+            return not self.closed
         left = self.budget_usd - self.spent_usd - sum(self._under_way) - reserved
         return left > 0 and sum(map(self.price, suites)) <= left
 
@@ -118,7 +103,7 @@ class Purse:
     def begin(self, suite: str) -> float | None:
         """Put the price of a trial aside; nothing where it does not fit, which is noted."""
         self._reserved -= Counter([suite])
-        if not self.affords([suite]):
+        if not self._fits([suite], 0):
             self.refuse(suite)
             return None
         price = self.price(suite)
@@ -127,7 +112,7 @@ class Purse:
 
     def refuse(self, suite: str, trials: int = 1) -> None:
         """Note trials that are not begun."""
-        self.unpaid[suite] = self.unpaid.get(suite, 0) + trials
+        self.unpaid[suite] += trials
 
     def settle(self, price: float, run: RunResult | None) -> None:
         """A trial for which this price was put aside is over."""
@@ -138,12 +123,17 @@ class Purse:
                 self._paid[run.suite].append(cost_of(run))
 
 
+def trials_before(suite: ResolvedSuite, stored: Mapping[str, StoredTrials], *, has_base: bool) -> SuiteTrials:
+    """What is known of a suite before anything has run, by stored trials of all suites."""
+    return of_stored(suite.name, plan_of(suite.trials), stored.get(suite.name, StoredTrials()), has_base=has_base)
+
+
 def forecast(
     suites: Sequence[ResolvedSuite],
     known: Mapping[str, TrialPrice],
     *,
     sides: int,
-    budget_usd: float | None,
+    budget_usd: float | None = None,
     stored: Mapping[str, StoredTrials] | None = None,
 ) -> Forecast:
     """The plan: of each suite the fewest and the most sessions, and what they cost.
@@ -155,36 +145,22 @@ def forecast(
         budget_usd: Of the whole; otherwise what the suites say.
         stored: By suite, trials that need not be run again.
     """
-    rows = _trials_to_run(suites, sides, stored or {}).items()
+    if sides:
+        rows = trials_to_come([trials_before(suite, stored or {}, has_base=sides > 1) for suite in suites])
+    else:
+        rows = {suite.name: (trials_alone(suite.trials),) * 2 for suite in suites}
     limits = {suite.name: suite.execution.max_cost_usd for suite in suites}
     found = (
         SuiteForecast(suite=name, fewest=fewest, most=most, price=known.get(name), limit_usd=limits.get(name))
-        for name, (fewest, most) in rows
+        for name, (fewest, most) in rows.items()
     )
-    return Forecast(suites=tuple(found), budget_usd=chosen_budget(budget_usd, suites))
+    return Forecast(suites=tuple(found), budget_usd=budget(suites, budget_usd))
 
 
-def _trials_to_run(
-    suites: Sequence[ResolvedSuite], sides: int, stored: Mapping[str, StoredTrials]
-) -> dict[str, tuple[int, int]]:
-    """By suite, the fewest and the most."""
-    if not sides:
-        alone = {suite.name: trials_alone(suite.trials) for suite in suites}
-        return {name: (trials, trials) for name, trials in alone.items()}
-    states = [
-        of_stored(suite.name, plan_of(suite.trials), stored.get(suite.name, StoredTrials()), has_base=sides > 1)
-        for suite in suites
-    ]
-    return trials_to_come(states)
-
-
-def chosen_budget(given: float | None, suites: Sequence[ResolvedSuite]) -> float | None:
-    """What was asked for, which may be that nothing is left; else what the suites say."""
-    return budget(suites) if given is None else given
-
-
-def budget(suites: Sequence[ResolvedSuite]) -> float | None:
-    """Of the whole invocation: the smallest that any suite's plan names."""
+def budget(suites: Sequence[ResolvedSuite], given: float | None = None) -> float | None:
+    """Of the whole invocation: what was asked for, which may be nothing at all; else the smallest of the suites."""
+    if given is not None:
+        return given
     plans = [plan_of(suite.trials) for suite in suites]
     named = [plan.budget_usd for plan in plans if isinstance(plan, TrialPlan) and plan.budget_usd is not None]
     return min(named, default=None)

@@ -1,29 +1,41 @@
-"""Submodules and files of Git LFS that are not in the tested tree: said before anything is spent."""
+"""What of a project is not in the tested tree, submodules and files of Git LFS too: said before anything is spent."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from zelda_ci.domain import numbers
-from zelda_ci.domain.workspace import NamedContents, Parts
+from zelda_ci.domain.numbers import format_count, some_of
+from zelda_ci.domain.workspace import NamedContents, Parts, WorkspaceSource
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace.base_commit import UNAVAILABLE
 
-MAX_NAMED = 5
+MAX_NAMED, MAX_FILES = 5, 10
 
 SUBMODULES = "Give actions/checkout `submodules: recursive`; elsewhere run `git submodule update --init --recursive`."
 FETCH = "Fetch submodules with their history, and Git LFS files with `git lfs fetch` and the name of the other commit."
 LFS = "Give actions/checkout `lfs: true`; elsewhere run `git lfs pull`."
 
 
+def about_the_tree(source: WorkspaceSource) -> Iterator[str]:
+    """What is not tested, and how it would be."""
+    if source.changed and not source.parent:
+        count = format_count(len(source.changed), "uncommitted file")
+        listing = some_of(source.changed, MAX_FILES)
+        yield f"{count} will not be tested, since a commit is: {listing}. Commit what matters."
+    if source.left_out:
+        listing = some_of(source.left_out, MAX_FILES)
+        yield f"Left out of the working tree, since credentials may be in them: {listing}. Commit what is none."
+    yield from about_contents(source.contents)
+
+
 def about_contents(contents: NamedContents) -> Iterator[str]:
     """What of them no session sees, and how it would."""
     if absent := contents.submodules.missing:
-        count = numbers.format_count(len(absent), "submodule")
+        count = format_count(len(absent), "submodule")
         yield f"The checkout lacks {count}, so sessions find empty folders: {_listed(absent)}. {SUBMODULES}"
     if pointers := contents.lfs.missing:
-        count = numbers.format_count(len(pointers), "file")
+        count = format_count(len(pointers), "file")
         yield f"The checkout lacks {count} of Git LFS, so sessions find pointers: {_listed(pointers)}. {LFS}"
     if contents.changed:
-        count = numbers.format_count(len(contents.changed), "submodule")
+        count = format_count(len(contents.changed), "submodule")
         listing = _listed(dict.fromkeys(contents.changed, ""))
         yield (
             f"What is changed in {count} will not be tested, but the commit that the project names: {listing}. "
@@ -50,15 +62,13 @@ def _differences(noun: str, base: Parts, head: Parts) -> Iterator[str]:
         return
     lacks = {path: why for path, why in base.missing.items() if path not in head.missing}
     if lacks:
-        yield f"The checkout lacks {numbers.format_count(len(lacks), noun)} of the base commit: {_listed(lacks)}."
+        yield f"The checkout lacks {format_count(len(lacks), noun)} of the base commit: {_listed(lacks)}."
     lacks = {path: why for path, why in head.missing.items() if path in base.present}
     if lacks:
-        count = numbers.format_count(len(lacks), noun)
+        count = format_count(len(lacks), noun)
         yield f"The checkout lacks {count} of the tested commit that the base has: {_listed(lacks)}."
 
 
 def _listed(paths: Mapping[str, str]) -> str:
     """The first, each with the reason where there is a special one, and how many more."""
-    named: Sequence[str] = [f"{path} ({why})" if why else path for path, why in sorted(paths.items())]
-    more = len(named) - MAX_NAMED
-    return ", ".join(named[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return some_of([f"{path} ({why})" if why else path for path, why in sorted(paths.items())], MAX_NAMED)

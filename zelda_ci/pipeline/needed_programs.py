@@ -3,8 +3,8 @@
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PurePath
+from collections.abc import Mapping
+from pathlib import Path
 
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.sandbox.closed_folders import barrier, way_out
@@ -29,11 +29,8 @@ MISSING = tuple(
 )
 
 PLAIN = re.compile(r"[A-Za-z0-9_][\w.+-]*")
-# The first word of a shell line, where it is nothing but a word: no assignment, function, path, variable or quote.
-FIRST_WORD = re.compile(rf"(?P<name>{PLAIN.pattern})(?=[ \t\n;]|&&|$)")
-# What lets a line go on after a program that was not there; within quotes it does not, and then nothing is said.
-# What bash takes for a redirection, `&>`, sends the program to the background in other shells.
-FORGIVING = re.compile(r"\||(?<![&>])&(?!&)")
+# A shell line of nothing but words: no assignment, function, path of a program, variable, quote or operator.
+PLAIN_LINE = re.compile(rf"\s*(?P<name>{PLAIN.pattern})(?:[ \t]+[\w./:,=@%+-]+)*\s*")
 # Words that bash or dash knows without a file.
 SHELL_WORDS = """
 alias bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc declare dirs disown do
@@ -69,9 +66,6 @@ def missing_program(output: str) -> str | None:
 def absent_program(command: Command, suite: ResolvedSuite, project: Path, environ: Mapping[str, str]) -> str | None:
     """The program without which a command certainly fails at once, and which is certainly not there.
 
-    Only the first word of the command is looked at, and only where it is plain. In doubt nothing is returned: the
-    command is tried before a session anyway, which takes longer.
-
     Args:
         command: The first that a suite's session or tests run; what runs before it might install the program.
         suite: Says where programs are looked for, and by which shell.
@@ -79,42 +73,24 @@ def absent_program(command: Command, suite: ResolvedSuite, project: Path, enviro
         environ: The user's environment.
     """
     name = needed_program(command, suite)
-    if name is None:
-        return None
     folders = [*map(str, program_folders(suite.execution, project)), search_path(environ.get("PATH", ""), project)]
-    return None if shutil.which(name, path=":".join(folders)) else name
+    return name if name and not shutil.which(name, path=":".join(folders)) else None
 
 
 def needed_program(command: Command, suite: ResolvedSuite) -> str | None:
-    """The program without which a command fails at its first step; nothing where that is not certain."""
+    """The program that a command of plain words starts; nothing where its shell may do more with these.
+
+    In doubt nothing is said: the command is tried before a session anyway, which takes longer.
+    """
     if not isinstance(command, str):
         return command[0] if PLAIN.fullmatch(command[0]) else None
-    if not _stops_at_failure(suite) or "BASH_ENV" in suite.execution.env:
-        return None
-    lines = [line for line in command.strip().splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    text = "\n".join(lines).strip()
-    word = FIRST_WORD.match(text)
-    if word is None or word["name"] in OF_SHELLS or FORGIVING.search(text):
-        return None
-    # Of `a && b` a shell that stops at failures forgives `a`, where more comes after it.
-    goes_on = "&&" in text and re.search(r"[;\n]", text)
-    return None if goes_on else word["name"]
-
-
-def _stops_at_failure(suite: ResolvedSuite) -> bool:
-    """Whether it is a shell that Zelda itself tells to stop at the first failure."""
-    words = suite.shell.split() if isinstance(suite.shell, str) else [*(suite.shell or ["bash"])]
-    return len(words) == 1 and PurePath(words[0]).name in STRICT
+    found = PLAIN_LINE.fullmatch(command)
+    is_plain_shell = suite.shell in {None, *STRICT} and "BASH_ENV" not in suite.execution.env
+    return found["name"] if found and is_plain_shell and found["name"] not in OF_SHELLS else None
 
 
 def shut_out(program: str, environ: Mapping[str, str], inside: str) -> str | None:
-    """Why a program that the user's shell finds is out of a run's reach, and the ways out, in sentences.
-
-    Args:
-        program: Its name.
-        environ: The user's environment.
-        inside: PATH in the run.
-    """
+    """Why a program that the user's shell finds is out of a run's reach, whose PATH is `inside`; and the ways out."""
     found = shutil.which(program, path=environ.get("PATH", ""))
     folder = barrier(Path(found)) if found else None
     if not found or not folder or str(Path(found).parent) in inside.split(os.pathsep):
@@ -124,28 +100,8 @@ def shut_out(program: str, environ: Mapping[str, str], inside: str) -> str | Non
     )
 
 
-def found_elsewhere(programs: Iterable[str], outside: str, inside: str) -> Iterator[tuple[str, str]]:
-    """Programs that a run finds in another place than the user's shell: both places.
-
-    Args:
-        programs: Their names.
-        outside: The user's PATH without folders of the project.
-        inside: PATH in the run.
-    """
-    for program in programs:
-        places = [shutil.which(program, path=path) for path in (outside, inside)]
-        usual, other = places
-        if usual and other and os.path.realpath(usual) != os.path.realpath(other):
-            yield usual, other
-
-
 def how_to_get(program: str, environ: Mapping[str, str]) -> str:
-    """What helps where a program is missing, in a sentence.
-
-    Args:
-        program: Its name.
-        environ: Of Zelda, which tells where it runs.
-    """
+    """What helps where a program is missing, in a sentence; `environ` tells where Zelda itself runs."""
     action = ACTIONS.get(program)
     in_workflow = environ.get("GITHUB_ACTIONS") == "true"
     ways = f"or let {SETUP} install it"

@@ -6,13 +6,11 @@ Whoever reads one trusts nothing in it: it may have been made by anybody who can
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from zelda_ci.domain.run import BatchResult, RunResult
-from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.domain.shards import ShardOf, ShardPart
 from zelda_ci.errors import ArtifactError, StorageError
 from zelda_ci.files import ownership
@@ -35,8 +33,6 @@ MAX_MEMBER_BYTES = 256 << 20
 MAX_MEMBERS = 50_000
 
 _IMAGE = re.compile(rf"{IMAGES}/[0-9a-f]{{64}}\.(?:png|jpg|gif|webp)")
-_NUMBERED = re.compile(r"(T\d{2}-\d{2}-\d{2})-[1-9]\d*$")
-_PART_FILE = re.compile(r"zelda-shard-[0-9]+-of-[0-9]+\.zip")
 
 
 @dataclass(frozen=True)
@@ -76,12 +72,7 @@ def part_members(
 
 
 def write_part(folder: Path, part: ShardPart, batch: BatchResult, results_dir: Path) -> Path:
-    """Write a part as a file; returns where it is.
-
-    Raises:
-        StorageError: There was no room or no permission.
-        ArtifactError: A file of a run cannot be read.
-    """
+    """Write a part as a file; returns where it is."""
     target = folder / f"zelda-{ShardOf(number=part.shard, shards=part.plan.shards).file_stem}.zip"
     with storage_errors(target):
         ownership.make_folder(folder)
@@ -92,11 +83,7 @@ def write_part(folder: Path, part: ShardPart, batch: BatchResult, results_dir: P
 
 
 def read_part(blob: bytes, name: str) -> PartFile:
-    """A part from its bytes.
-
-    Raises:
-        StorageError: It is none.
-    """
+    """A part from its bytes; raises `StorageError` where they are none."""
     try:
         members = _read(MemberReader(blob, max_members=MAX_MEMBERS), {PART, RESULTS})
     except ArtifactError as problem:
@@ -116,12 +103,8 @@ def read_part(blob: bytes, name: str) -> PartFile:
 
 
 def parts_in(folder: Path) -> list[PartFile]:
-    """The parts in a folder and below, as downloads of many artifacts leave them.
-
-    Raises:
-        StorageError: One cannot be read.
-    """
-    found = sorted(path for path in folder.rglob("zelda-shard-*.zip") if _PART_FILE.fullmatch(path.name))
+    """The parts in a folder and below, as downloads of many artifacts leave them."""
+    found = sorted(folder.rglob("zelda-shard-*-of-*.zip"))
     return [read_part(read_file(path, MAX_ARCHIVE_BYTES), str(path.relative_to(folder))) for path in found]
 
 
@@ -129,27 +112,33 @@ def _read(archive: MemberReader, wanted: Iterable[str]) -> dict[str, bytes]:
     return archive.read(wanted, max_member_bytes=MAX_MEMBER_BYTES, max_total_bytes=2 * MAX_MEMBER_BYTES)
 
 
-def with_own_ids(parts: Iterable[PartFile], results_dir: Path, merged_id: str) -> tuple[list[PartFile], dict[str, str]]:
-    """The parts with run ids that no other run has, on any machine; and by new id the one within the part."""
-    taken: set[str] = set()
-    former: dict[str, str] = {}
-    renamed = []
+def store_runs(parts: Sequence[PartFile], batch: BatchResult, results_dir: Path) -> None:
+    """Store the runs of parts as if they had been made here.
+
+    Args:
+        parts: All of them, which hold no run twice.
+        batch: Their runs as they are to be stored.
+        results_dir: Where they go.
+
+    Raises:
+        StorageError: There was no room or no permission, a file of a part is damaged, or a run of another invocation
+            has the name of one of these.
+    """
+    whole = {run.run_id: run for run in (*batch.runs, *batch.base_runs)}
     for part in parts:
-        ours = {part.batch.batch_id, merged_id}
-
-        def named(run: RunResult, ours: set[str] = ours) -> RunResult:
-            name, number = run.run_id, 2
-            start = _NUMBERED.sub(r"\1", run.run_id)
-            while name in taken or _is_anothers(results_dir / RUNS / name, ours):
-                name, number = f"{start}-{number}", number + 1
-            taken.add(name)
-            former[name] = run.run_id
-            return run if name == run.run_id else run.replace(run_id=name)
-
-        runs, base_runs = (tuple(map(named, each)) for each in (part.batch.runs, part.batch.base_runs))
-        batch = part.batch.replace(runs=runs, base_runs=base_runs)
-        renamed.append(replace(part, batch=batch))
-    return renamed, former
+        runs = (*part.batch.runs, *part.batch.base_runs)
+        for run in runs:
+            if _is_anothers(results_dir / RUNS / run.run_id, {batch.batch_id, part.batch.batch_id}):
+                hint = "Merge in a folder of its own: it is the run of another invocation."
+                raise StorageError(f"A run called {run.run_id} is here already.", hint=hint, code="PARTS_REFUSED")
+        try:
+            archive = MemberReader(part.blob, max_members=MAX_MEMBERS)
+            files = _files_by_run(archive.names)
+            for run in runs:
+                held = _read(archive, (f"{RUNS}/{run.run_id}/{name}" for name in files[run.run_id]))
+                _store(held, whole[run.run_id], results_dir)
+        except ArtifactError as problem:
+            raise StorageError(f"{part.name}: {problem.message}", code="PART_DAMAGED") from None
 
 
 def _is_anothers(folder: Path, batches: set[str]) -> bool:
@@ -160,43 +149,18 @@ def _is_anothers(folder: Path, batches: set[str]) -> bool:
         return folder.exists()
 
 
-def take_in(parts: Iterable[PartFile], batch: BatchResult, former: Mapping[str, str], results_dir: Path) -> None:
-    """Store the runs of parts as if they had been made here.
-
-    Args:
-        parts: As `with_own_ids` gives them.
-        batch: Their runs as they are to be stored.
-        former: By run id, the one within the part.
-        results_dir: Where they go.
-
-    Raises:
-        StorageError: There was no room or no permission, or a file of a part is damaged.
-    """
-    whole = {run.run_id: run for run in (*batch.runs, *batch.base_runs)}
-    for part in parts:
-        try:
-            archive = MemberReader(part.blob, max_members=MAX_MEMBERS)
-            files = _files_by_run(archive.names)
-            for run in (*part.batch.runs, *part.batch.base_runs):
-                old = former[run.run_id]
-                held = _read(archive, (f"{RUNS}/{old}/{name}" for name in files[old]))
-                _take_in(part, held, whole[run.run_id], results_dir)
-        except ArtifactError as problem:
-            raise StorageError(f"{part.name}: {problem.message}", code="PART_DAMAGED") from None
-
-
 def _files_by_run(names: Iterable[str]) -> Mapping[str, list[str]]:
     """By run id, what an archive holds of a run, as paths in its folder."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in names:
         start, _, rest = path.partition("/")
         run_id, _, name = rest.partition("/")
-        if start == RUNS and _is_ours(name):
+        if start == RUNS and (name in FILES or _IMAGE.fullmatch(name)):
             found[run_id].append(name)
     return found
 
 
-def _take_in(part: PartFile, held: Mapping[str, bytes], run: RunResult, results_dir: Path) -> None:
+def _store(held: Mapping[str, bytes], run: RunResult, results_dir: Path) -> None:
     folder = results_dir / RUNS / run.run_id
     # A run of this machine has its folder already. Any other appears whole: half of one would be taken for a run that
     # is under way for ever.
@@ -209,18 +173,11 @@ def _take_in(part: PartFile, held: Mapping[str, bytes], run: RunResult, results_
     for name, data in held.items():
         # Below `runs/` and the run's folder.
         target = draft / name.split("/", 2)[2]
-        if target.name == run_folder.TRANSCRIPT:
-            told = codec.decode(SessionTranscript, data, f"{part.name}: {name}")
-            data = b"".join(codec.encode_transcript(told.replace(run_id=run.run_id)))  # noqa: PLW2901
+        with storage_errors(target):
+            ownership.make_folder(target.parent)
         write_whole(target, [data], durable=False)
     # Last: with it the run is finished.
-    with suppress(FileNotFoundError):
-        (draft / run_folder.RESULT).unlink()
     write_whole(draft / run_folder.RESULT, [codec.encode(run, indent=2)], durable=False)
     if draft != folder:
         with storage_errors(folder):
             draft.rename(folder)
-
-
-def _is_ours(name: str) -> bool:
-    return name in FILES or _IMAGE.fullmatch(name) is not None

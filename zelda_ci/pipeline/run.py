@@ -1,24 +1,27 @@
 """One run: workspace, setup, session, changes, evaluation, result."""
 
 import functools
+import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib.metadata import version
 from time import monotonic
 
 import anyio
 import anyio.to_thread
 
+from zelda_ci import __version__
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import Failure, RunResult
+from zelda_ci.domain.run import Failure, RunResult, Versions
 from zelda_ci.domain.session import SessionRecord, SessionStatus
-from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.workspace import Changes, Workspace
+from zelda_ci.domain.suite import IsolationLevel
+from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, Workspace
 from zelda_ci.errors import ExecutionError, ZeldaError
-from zelda_ci.events import Emit, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
+from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import launch
 from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
 from zelda_ci.execution.doctor import refusals
@@ -26,20 +29,23 @@ from zelda_ci.execution.manifest import plugins, settings
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.execution.manifest.scan import memory_lines, scan
 from zelda_ci.execution.manifest.told import as_told
-from zelda_ci.metrics.functional_correctness import check_usable
+from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.patience import MAX_WAIT_SECONDS, Patience
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.run import Allowed
-from zelda_ci.model_proxy.witness import TranscriptWitness
-from zelda_ci.pipeline import confinement
 from zelda_ci.pipeline.digests import TreeDigests
-from zelda_ci.pipeline.evaluation import evaluate, judge, protect, what_was_felt
-from zelda_ci.pipeline.fingerprints import fingerprint_of, tree_digests
+from zelda_ci.pipeline.evaluation import evaluate, judge, protect, update_isolation, with_felt
+from zelda_ci.pipeline.fingerprints import fingerprint_of, system_name, tree_digests
 from zelda_ci.pipeline.tools import PlannedRun, Tools
-from zelda_ci.redact import SafeText
 from zelda_ci.storage.images import IMAGES, ImageFolder
 from zelda_ci.storage.result_store import RunState
+
+VERSIONS = Versions(
+    zelda=__version__,
+    agent_sdk=version("claude-agent-sdk"),
+    python=".".join(map(str, sys.version_info[:3])),
+)
 
 # Tools with which a session may make the API turn to addresses.
 WEB = {"WebFetch", "WebSearch"}
@@ -51,123 +57,15 @@ API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
 MAX_DIFFERENCES = 5
 
 
-async def run_session(
-    planned: PlannedRun, workspace: Workspace, tools: Tools, state: RunState, emit: Emit
-) -> TranscriptWitness:
-    """Run the session; records how it went, what it said and what it used. Returns who saw what its model was told.
-
-    Raises:
-        ZeldaError: It could not even be started.
-    """
-    suite, run_id = planned.suite, state.folder.run_id
-    folders = {"workspace": workspace.path, "root": workspace.root, "home": workspace.home, "tmp": workspace.tmp}
-    places = {name: str(folder) for name, folder in folders.items()}
-    overruled = await anyio.to_thread.run_sync(settings.find_overrides, workspace, tools.redact)
-    find_pins = functools.partial(plugins.find_pins, workspace, tools.redact, mods=suite.isolation.mods)
-    pins = await anyio.to_thread.run_sync(find_pins)
-    confinement.enter_findings(state, (*overruled.findings, *pins.findings))
-    with tools.proxy.session(
-        run_label=planned.label,
-        budget_usd=suite.execution.max_cost_usd,
-        placeholders=places,
-        allowed=_allowed(suite),
-        # A session lasts at most twice as long as it may.
-        patience=Patience(min(MAX_WAIT_SECONDS, suite.execution.timeout_seconds), launch.REQUEST_SECONDS),
-    ) as meter:
-
-        def on_record(record: SessionRecord) -> None:
-            state.record(record)
-            emit(SessionProgressed(run_id, record, state.turns, meter.cost_usd))
-
-        meter.witness.expected = await anyio.to_thread.run_sync(memory_lines, workspace, tools.redact)
-        request = SessionRequest(
-            session_id=str(uuid.uuid4()),
-            prompt=suite.prompt,
-            workspace=workspace,
-            execution=suite.execution,
-            endpoint=_endpoint(suite, workspace, meter),
-            stop=meter.exhausted,
-            pinned=overruled.variables,
-            plugins=pins,
-            witness=meter.witness,
-            time_limit=meter.patience.time_limit,
-            wait_seconds=meter.patience.max_seconds,
-            keep_image=ImageFolder(state.folder.path, tools.redact).keep if suite.judge.images else None,
-        )
-        try:
-            _record_end(await tools.agent.run(request, on_record), meter, tools, state)
-        finally:
-            api = meter.usage()
-            state.update(api=api, models=tuple(sorted(api.models)))
-    _warn(meter, tools, run_id, emit)
-    return meter.witness
-
-
-def _warn(meter: Meter, tools: Tools, run_id: str, emit: Emit) -> None:
-    """Tell what the proxy refused, and where a replay was not exactly the recording."""
-    for model in meter.refused_models:
-        emit(Warned(f"the session may not ask the model {tools.redact(model)}: see execution.extraModels", run_id))
-    for key in meter.refused_keys:
-        sentence = f"a request had the key {tools.redact(key)}, which this version of Zelda does not know"
-        emit(Warned(f"{sentence}: see execution.requestKeys", run_id))
-    for sentence in _about_the_cassette(meter, replayed=tools.replayed):
-        emit(Warned(sentence, run_id))
-
-
-def _allowed(suite: ResolvedSuite) -> Allowed:
-    return Allowed(
-        models=Models.of(suite.execution.model, suite.execution.extra_models),
-        web=any(rule.partition("(")[0] in WEB for rule in suite.execution.allowed_tools),
-        keys=suite.execution.request_keys,
-    )
-
-
-def _endpoint(suite: ResolvedSuite, workspace: Workspace, meter: Meter) -> ModelEndpoint:
-    """Where the sandbox has no network, its own name of the proxy's socket."""
-    closed = suite.isolation.network.session == "none"
-    return ModelEndpoint(meter.base_url, meter.token, workspace.confinement.socket if closed else None)
-
-
-def _record_end(outcome: SessionOutcome, meter: Meter, tools: Tools, state: RunState) -> None:
-    state.wall_seconds = outcome.wall_seconds
-    status, failure = outcome.status, None
-    if status is not SessionStatus.COMPLETED:
-        reason = outcome.reason or tools.redact(f"The session ended as {status}.")
-        failure = Failure(code=outcome.code or "SESSION_FAILED", message=reason)
-    if meter.outage and outcome.code in API_CODES:
-        # Claude Code's own words name the proxy's address, which nobody has configured.
-        failure = Failure(code="API_UNREACHABLE", message=tools.redact(f"{meter.outage}."))
-    if meter.witness.lacks_memory:
-        why = "Claude Code told the model nothing of the project's CLAUDE.md files, although it should load them."
-        status, failure = SessionStatus.FAILED, Failure(code="MEMORY_MISSING", message=tools.redact(why))
-    if differences := meter.witness.differences():
-        status, failure = SessionStatus.FAILED, Failure(code="TRANSCRIPT_FORGED", message=_told(differences, tools))
-    if meter.failure and tools.replayed:
-        status, failure = SessionStatus.FAILED, Failure(code="CASSETTE_MISMATCH", message=meter.failure)
-    state.end(status, failure)
-
-
-def _told(differences: Sequence[str], tools: Tools) -> SafeText:
-    """What stands in the transcript that never happened."""
-    return tools.redact(
-        f"The transcript says what did not pass between Claude Code and the API: {'; '.join(differences)}. "
-        "Something has written into Claude Code's output."
-    )
-
-
-def _about_the_cassette(meter: Meter, *, replayed: bool) -> list[str]:
-    """What to know about a recording that failed, or a replay that was not exactly the recording."""
-    if meter.failure:
-        return [] if replayed else [meter.failure]
-    differences = [*meter.divergences, *(f"not asked for: {exchange}" for exchange in meter.unused)]
-    return [f"the replay was not exactly what was recorded: {text}" for text in differences[:MAX_DIFFERENCES]]
+# Only there can what a session starts look into the processes that hold its token, Zelda's own included.
+FORGEABLE = "At level none a hostile session can forge what is recorded of it."
 
 
 class SuiteRun:
     """One suite, one trial. `result` is there as soon as it is stored, also when the run was cancelled."""
 
-    def __init__(self, planned: PlannedRun, batch_id: str, tools: Tools, emit: Emit) -> None:
-        self.suite, self.tools, self.emit = planned.suite, tools, emit
+    def __init__(self, planned: PlannedRun, batch_id: str, tools: Tools) -> None:
+        self.suite, self.tools, self.emit, self.redact = planned.suite, tools, tools.emit, tools.redact
         self.planned, self.batch_id = planned, batch_id
         self.phase_seconds: dict[str, float] = {}
         self.changes: Changes | None = None
@@ -177,6 +75,8 @@ class SuiteRun:
         self.result: RunResult | None = None
         self._concluding: anyio.CancelScope | None = None
         self._hurried = False
+        why = self.redact("The run was stopped before it was over (Ctrl+C, or a signal).")
+        self._interrupted = Failure(code="INTERRUPTED", message=why)
 
     async def perform(self) -> None:
         """Carry the run out and store its result, whatever happens."""
@@ -189,12 +89,10 @@ class SuiteRun:
                     workspace = await stack.enter_async_context(opened)
                 for note in workspace.notes:
                     self.emit(Warned(note, self.run_id))
-                confined = confinement.isolation_report(
-                    self.planned, workspace.confinement, self.tools.isolation_reasons
-                )
+                confined = self._isolation_report(workspace.confinement.level)
                 self.state.update(source=workspace.source, isolation=confined)
                 await self._look(workspace)
-                self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.tools.redact)
+                self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.redact)
                 await anyio.to_thread.run_sync(self.state.folder.keep_steering, self.tree.lines)
                 await self._work(workspace)
         except ZeldaError as exc:
@@ -212,11 +110,14 @@ class SuiteRun:
     async def _look(self, workspace: Workspace) -> None:
         """What the project offers, before anything has run there; what cannot be read of it costs one metric."""
         try:
-            self.offered = await anyio.to_thread.run_sync(scan, workspace, self.tools.redact, refusals)
+            self.offered = await anyio.to_thread.run_sync(scan, workspace, self.redact, refusals)
         except OSError as exc:
             self.emit(Warned(f"what the project offers the session is not known: {exc}", self.run_id))
             return
-        confinement.enter_refusals(self.state, self.offered, self.tools.redact)
+        # No session of the run has what Claude Code refuses of the project's settings files.
+        whole, refused = self.redact("the whole file"), self.offered.refused
+        found = (SettingFinding(file=it.file, setting=it.key or whole, effect=it.effect) for it in refused)
+        self._add_findings(found)
         await anyio.to_thread.run_sync(self.state.folder.keep_manifest, self.offered)
 
     def _begin(self) -> RunState:
@@ -231,66 +132,154 @@ class SuiteRun:
             side=self.planned.side,
             look=self.planned.look,
             status=SessionStatus.INTERRUPTED,
-            failure=self._interruption(),
+            failure=self._interrupted,
             started_at=now,
             finished_at=now,
-            versions=self.tools.versions,
-            config=self.suite.redacted(self.tools.redact),
-            replayed=self.tools.replayed,
+            versions=VERSIONS,
+            config=self.suite.redacted(self.redact),
+            replayed=self.tools.prepared.replayed,
         )
-        return RunState(folder, provisional, self.tools.redact)
+        return RunState(folder, provisional, self.redact)
 
-    def _interruption(self) -> Failure:
-        return Failure(
-            code="INTERRUPTED",
-            message=self.tools.redact("The run was stopped before it was over (Ctrl+C, or a signal)."),
-        )
+    def _isolation_report(self, level: IsolationLevel) -> IsolationReport:
+        """What is known when the workspace is there."""
+        asked, prepared = self.suite.isolation, self.tools.prepared
+        is_chosen_by_machine = level != "full" and asked.level == "auto"
+        reasons = prepared.isolation.offered.reasons if is_chosen_by_machine else ()
+        reasons = (*reasons, FORGEABLE) if level == "none" else reasons
+        overruled = prepared.order.overruled.get(self.suite.name, ())
+        return IsolationReport(level=level, reasons=reasons, network=asked.network, findings=overruled)
 
     async def _work(self, workspace: Workspace) -> None:
         try:
             try:
                 await self._set_up(workspace)
                 with self._phase(Phase.SESSION):
-                    witness = await run_session(self.planned, workspace, self.tools, self.state, self.emit)
-                    await anyio.to_thread.run_sync(self._heed_told, witness)
-                    self._heed_bounds(workspace)
+                    await self._run_session(workspace)
             except ZeldaError as exc:
                 self._fail(exc)
             await self._conclude(workspace)
         except anyio.get_cancelled_exc_class():
             if self.result is None:
-                self.state.end(SessionStatus.INTERRUPTED, self._interruption())
-                with anyio.move_on_after(self.tools.conclusion_seconds, shield=True) as self._concluding:
+                self.state.end(SessionStatus.INTERRUPTED, self._interrupted)
+                with anyio.move_on_after(self.tools.prepared.order.conclusion_seconds, shield=True) as self._concluding:
                     if self._hurried:
                         self._concluding.cancel()
                     await self._conclude(workspace)
             raise
 
-    def _heed_told(self, witness: TranscriptWitness) -> None:
-        """What Claude Code withheld from the model, no session could use."""
-        if self.offered:
-            self.offered = as_told(self.offered, tuple(witness.listings), witness.tools, self.tools.redact)
-            self.state.folder.keep_manifest(self.offered)
+    async def _run_session(self, workspace: Workspace) -> None:
+        """Run the session; records how it went, what it said and what it used."""
+        suite, tools, state, redact = self.suite, self.tools, self.state, self.redact
+        folders = {"workspace": workspace.path, "root": workspace.root, "home": workspace.home, "tmp": workspace.tmp}
+        overruled = await anyio.to_thread.run_sync(settings.find_overrides, workspace, redact)
+        find_pins = functools.partial(plugins.find_pins, workspace, redact, mods=suite.isolation.mods)
+        pins = await anyio.to_thread.run_sync(find_pins)
+        self._add_findings((*overruled.findings, *pins.findings))
+        with tools.proxy.session(
+            run_label=self.planned.label,
+            budget_usd=suite.execution.max_cost_usd,
+            placeholders={name: str(folder) for name, folder in folders.items()},
+            allowed=Allowed(
+                models=Models.of(suite.execution.model, suite.execution.extra_models),
+                web=any(rule.partition("(")[0] in WEB for rule in suite.execution.allowed_tools),
+                keys=suite.execution.request_keys,
+            ),
+            # A session lasts at most twice as long as it may.
+            patience=Patience(min(MAX_WAIT_SECONDS, suite.execution.timeout_seconds), launch.REQUEST_SECONDS),
+        ) as meter:
 
-    def _heed_bounds(self, workspace: Workspace) -> None:
-        """A session that was ended for what it took of the machine looks like a crash of the CLI otherwise."""
-        if limit := self.tools.workspaces.limit(workspace):
+            def on_record(record: SessionRecord) -> None:
+                state.record(record)
+                self.emit(SessionProgressed(self.run_id, record, state.turns, meter.cost_usd))
+
+            meter.witness.expected = await anyio.to_thread.run_sync(memory_lines, workspace, redact)
+            # Where the sandbox has no network, its own name of the proxy's socket.
+            socket = workspace.confinement.socket if suite.isolation.network.session == "none" else None
+            request = SessionRequest(
+                session_id=str(uuid.uuid4()),
+                prompt=suite.prompt,
+                workspace=workspace,
+                execution=suite.execution,
+                endpoint=ModelEndpoint(meter.base_url, meter.token, socket),
+                stop=meter.exhausted,
+                pinned=overruled.variables,
+                plugins=pins,
+                witness=meter.witness,
+                time_limit=meter.patience.time_limit,
+                wait_seconds=meter.patience.max_seconds,
+                keep_image=ImageFolder(state.folder.path, redact).keep if suite.judge.images else None,
+            )
+            try:
+                self._end_session(await tools.agent.run(request, on_record), meter)
+            finally:
+                api = meter.usage()
+                state.update(api=api, models=tuple(sorted(api.models)))
+        for sentence in self._remarks(meter):
+            self.emit(Warned(sentence, self.run_id))
+        if self.offered:
+            # What Claude Code withheld from the model, no session could use.
+            self.offered = as_told(self.offered, tuple(meter.witness.listings), meter.witness.tools, redact)
+            await anyio.to_thread.run_sync(state.folder.keep_manifest, self.offered)
+        # A session that was ended for what it took of the machine looks like a crash of the CLI otherwise.
+        if limit := tools.workspaces.limit(workspace):
             self.emit(Warned(f"the session reached a bound: {limit}", self.run_id))
-            if self.state.known.status is SessionStatus.FAILED:
-                self.state.end(SessionStatus.FAILED, Failure(code="BOUND_REACHED", message=limit))
+            if state.known.status is SessionStatus.FAILED:
+                state.end(SessionStatus.FAILED, Failure(code="BOUND_REACHED", message=limit))
+
+    def _end_session(self, outcome: SessionOutcome, meter: Meter) -> None:
+        self.state.wall_seconds = outcome.wall_seconds
+        status, failure = outcome.status, None
+        if status is not SessionStatus.COMPLETED:
+            reason = outcome.reason or self.redact(f"The session ended as {status}.")
+            failure = Failure(code=outcome.code or "SESSION_FAILED", message=reason)
+        if meter.outage and outcome.code in API_CODES:
+            # Claude Code's own words name the proxy's address, which nobody has configured.
+            failure = Failure(code="API_UNREACHABLE", message=self.redact(f"{meter.outage}."))
+        broken = []
+        if meter.witness.lacks_memory:
+            why = "Claude Code told the model nothing of the project's CLAUDE.md files, although it should load them."
+            broken.append(("MEMORY_MISSING", why))
+        if differences := meter.witness.differences():
+            why = f"The transcript says what did not pass between Claude Code and the API: {'; '.join(differences)}."
+            broken.append(("TRANSCRIPT_FORGED", f"{why} Something has written into Claude Code's output."))
+        if meter.failure and self.tools.prepared.replayed:
+            broken.append(("CASSETTE_MISMATCH", meter.failure))
+        for code, why in broken:
+            status, failure = SessionStatus.FAILED, Failure(code=code, message=self.redact(why))
+        self.state.end(status, failure)
+
+    def _remarks(self, meter: Meter) -> Iterator[str]:
+        """What the proxy refused, a recording that failed, and where a replay was not exactly the recording."""
+        for model in meter.refused_models:
+            yield f"the session may not ask the model {self.redact(model)}: see execution.extraModels"
+        for key in meter.refused_keys:
+            sentence = f"a request had the key {self.redact(key)}, which this version of Zelda does not know"
+            yield f"{sentence}: see execution.requestKeys"
+        if not meter.failure:
+            differences = [*meter.divergences, *(f"not asked for: {exchange}" for exchange in meter.unused)]
+            shown = differences[:MAX_DIFFERENCES]
+            yield from (f"the replay was not exactly what was recorded: {text}" for text in shown)
+        elif not self.tools.prepared.replayed:
+            yield meter.failure
+
+    def _add_findings(self, findings: Iterable[SettingFinding]) -> None:
+        """What the project's settings tried."""
+        report = self.state.known.isolation
+        update_isolation(self.state, findings=(*(report.findings if report else ()), *findings))
 
     async def _set_up(self, workspace: Workspace) -> None:
-        command, limit = self.suite.setup_command, self.suite.command_timeout_seconds
-        if command is None:
+        if self.suite.setup_command is None:
             return
         with self._phase(Phase.SETUP):
-            done = await self.tools.bench.set_up(workspace, "setup", self.suite)
-        self.state.update(setup=done.in_brief(self.tools.redact))
+            done = await self.tools.commands.set_up(workspace, "setup", self.suite)
+        self.state.update(setup=done.in_brief(self.redact))
         check_usable("setupCommand", done, workspace.confinement.environment)
         if done.exit_code != 0:
-            how = f"ran into its limit of {limit:g} s" if done.timed_out else f"ended with exit code {done.exit_code}"
             last_line = done.output.rstrip().rpartition("\n")[2]
-            raise ExecutionError(f"setupCommand {how}: {last_line or 'no output'}", code="SETUP_FAILED")
+            raise ExecutionError(
+                f"setupCommand {ending(self.suite, done)}: {last_line or 'no output'}", code="SETUP_FAILED"
+            )
         await self.tools.workspaces.remember(workspace)
 
     async def _conclude(self, workspace: Workspace) -> None:
@@ -301,12 +290,12 @@ class SuiteRun:
             images = self.state.folder.path / IMAGES
             context = EvalContext(self.suite, workspace, transcript, self.state.known.api, self.changes, images=images)
             if self.state.records:
-                self.had = resolve_loaded(self.offered, transcript, self.tools.redact) if self.offered else None
-                context = await protect(replace(context, manifest=self.had), self.tools, self.state, self.emit)
+                self.had = resolve_loaded(self.offered, transcript, self.redact) if self.offered else None
+                context = await protect(replace(context, manifest=self.had), self.tools, self.state)
                 context = await evaluate(context, self.tools, self.state)
                 # The judges read what the session left, not what was tested.
                 context = replace(context, workspace=workspace)
-                await judge(self.planned.label, context, self.tools, self.state, self.emit)
+                await judge(self.planned.label, context, self.tools, self.state)
         await self._store()
 
     async def _changes(self, workspace: Workspace) -> Changes | None:
@@ -314,17 +303,15 @@ class SuiteRun:
         try:
             changes = await self.tools.workspaces.changes(workspace, self.state.folder.patch_file)
         except ZeldaError as exc:
-            self._miss(f"What the session changed is not known: {exc.message}", exc.hint)
+            self.emit(Warned(f"what the session changed is not known: {exc.message}", self.run_id))
+            if self.state.known.status.is_valid:
+                sentence = f"What the session changed is not known: {exc.message}"
+                self.state.fail(ExecutionError(sentence, hint=exc.hint, code="CHANGES_UNKNOWN"))
             return None
         self.state.update(changes=changes)
-        confinement.enter_ignored(self.state, changes.ignored)
+        if changes.ignored:
+            update_isolation(self.state, ignored=changes.ignored)
         return changes
-
-    def _miss(self, sentence: str, hint: str | None) -> None:
-        """Enter that evidence is missing, unless the run is broken or cut short already."""
-        self.emit(Warned(sentence[:1].lower() + sentence[1:], self.run_id))
-        if self.state.known.status.is_valid:
-            self.state.fail(ExecutionError(sentence, hint=hint, code="CHANGES_UNKNOWN"))
 
     def _fail(self, exc: ZeldaError) -> None:
         if self.result:
@@ -336,18 +323,15 @@ class SuiteRun:
         """In a thread, because a durable write may take long and other sessions stream meanwhile."""
         self.state.update(phase_seconds=self.phase_seconds)
         if self.tree:
-            self.state.update(fingerprint=fingerprint_of(self.state.known, self.tree, self.tools.system))
-        self._enter_steering()
+            self.state.update(
+                fingerprint=fingerprint_of(self.state.known, self.tree, system_name(self.tools.prepared.environ))
+            )
+        # So that nobody needs its transcript to know which suites a change may concern.
+        self.state.known = with_felt(self.state.known, self.had, self.state.transcript(), self.redact)
         with anyio.CancelScope(shield=True):
             result = await anyio.to_thread.run_sync(lambda: self.state.store(self.state.transcript()))
         self.result = result
         self.emit(RunFinished(result))
-
-    def _enter_steering(self) -> None:
-        """What the session felt, so that nobody needs its transcript to know which suites a change may concern."""
-        felt = what_was_felt(self.state.known, self.had, self.state.transcript(), self.tools.redact)
-        if felt:
-            self.state.update(steering=felt.units, touched=felt.touched)
 
     @contextmanager
     def _phase(self, phase: Phase) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """A plan that every shard makes alike, and the results of all shards as those of one run."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from zelda_ci.compare.shards import (
     loads_of,
     longest_suite,
 )
-from zelda_ci.domain.arms import BaseSide
+from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials
 from zelda_ci.domain.shards import PlannedSuite, ShardPlan
 from zelda_ci.domain.suite import ResolvedSuite
@@ -24,7 +25,7 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.errors import StorageError
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.pipeline.parts import PartFile, take_in, with_own_ids
+from zelda_ci.pipeline.parts import PartFile, store_runs
 
 MAX_NAMED = 10
 
@@ -49,13 +50,7 @@ class PlanFacts:
 
 
 def make_plan(facts: PlanFacts, shards: int, *, at_most: bool = False) -> ShardPlan:
-    """Who runs what.
-
-    Args:
-        facts: What it follows from.
-        shards: Their number.
-        at_most: Whether there may be fewer, so that none has nothing to do.
-    """
+    """Who runs what; `at_most` says that there may be fewer shards, so that none has nothing to do."""
     names = [suite.name for suite in facts.suites]
     forecast = money.forecast(facts.suites, {}, sides=facts.sides, budget_usd=facts.budget_usd, stored=facts.stored)
     fewest = {row.suite: row.fewest for row in forecast.suites}
@@ -90,22 +85,19 @@ def told(plan: ShardPlan) -> Iterator[str]:
     """The plan for people, in sentences."""
     loads = loads_of(plan)
     for number in range(1, plan.shards + 1):
-        names = plan.names_of(number)
         budget = budget_of(plan, number)
-        money_of = "" if budget is None else f", at most ${budget:.2f}"
-        suites = _listed(names) or "no suite"
-        yield f"Shard {number} of {plan.shards}: {suites}, about {loads[number - 1]:.0f} s of sessions{money_of}."
+        at_most = "" if budget is None else f", at most ${budget:.2f}"
+        suites = _suites_of(plan, number)
+        yield f"Shard {number} of {plan.shards}: {suites}, about {loads[number - 1]:.0f} s of sessions{at_most}."
     if longest := longest_suite(plan):
-        whole = sum(suite.seconds for suite in plan.suites)
         yield (
-            f"{longest.name} alone takes about {longest.seconds:.0f} s of {whole:.0f} s, and a suite is never split: "
-            "more shards make the run no shorter. Give that shard more jobs, or split the suite."
+            f"{longest.name} alone takes about {longest.seconds:.0f} s of {sum(loads):.0f} s, and a suite is never "
+            "split: more shards make the run no shorter. Give that shard more jobs, or split the suite."
         )
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return ", ".join(names[:MAX_NAMED]) + more
+def _suites_of(plan: ShardPlan, shard: int) -> str:
+    return some_of(plan.names_of(shard), MAX_NAMED) or "no suite"
 
 
 def counted_trials(stored: Mapping[str, StoredTrials], names: Collection[str]) -> dict[str, StoredTrials]:
@@ -116,11 +108,6 @@ def counted_trials(stored: Mapping[str, StoredTrials], names: Collection[str]) -
 def counted_in(part: PartFile) -> tuple[RunResult, ...]:
     """The trials of both commits that a part has counted beside its own."""
     return tuple(run for each in part.part.counted.values() for run in (*each.head, *each.base))
-
-
-def stored_in(parts: Iterable[PartFile]) -> dict[str, StoredTrials]:
-    """By suite, the stored trials that all parts have counted."""
-    return {name: each for part in parts for name, each in part.part.counted.items()}
 
 
 # What to do where a part is missing or cannot be used.
@@ -142,24 +129,24 @@ def fitting(parts: Sequence[PartFile], plan: ShardPlan | None = None) -> tuple[P
         hint = "Name the folder with the files zelda-shard-*.zip; on GitHub, look why no shard has stored its part."
         raise StorageError("There is no part of any shard, so nothing can be merged.", hint=hint, code="NO_PARTS")
     newest_attempt = max((part.attempt for part in parts), default=1)
-    current = [part for part in parts if part.attempt == newest_attempt]
-    wanted = plan or _most_common(current)
-    same = [part for part in parts if part.part.plan == wanted]
     # What an earlier attempt with another plan has left says nothing of this one.
-    problems = [_foreign(part, wanted) for part in current if part.part.plan != wanted]
-    by_shard: dict[int, list[PartFile]] = {}
-    for part in same:
-        by_shard.setdefault(part.part.shard, []).append(part)
+    plans = [part.part.plan for part in parts if part.attempt == newest_attempt]
+    wanted = plan or max(plans, key=plans.count)
+    problems = [
+        f"{part.name} is of another plan. {difference(wanted, part.part.plan)}"
+        for part in parts
+        if part.attempt == newest_attempt and part.part.plan != wanted
+    ]
     chosen = []
     for number in range(1, wanted.shards + 1):
-        found = by_shard.get(number, [])
+        found = [part for part in parts if part.part.plan == wanted and part.part.shard == number]
         newest = [part for part in found if part.attempt == max(each.attempt for each in found)]
+        shard = f"Shard {number} of {wanted.shards}"
         if len(newest) > 1:
             names = " and ".join(part.name for part in newest)
-            problems.append(f"Shard {number} of {wanted.shards} is there twice: {names}. Remove the one that is wrong.")
+            problems.append(f"{shard} is there twice: {names}. Remove the one that is wrong.")
         elif not newest:
-            suites = _listed(wanted.names_of(number)) or "no suite"
-            problems.append(f"Shard {number} of {wanted.shards} is missing ({suites}): it failed, or was cancelled.")
+            problems.append(f"{shard} is missing ({_suites_of(wanted, number)}): it failed, or was cancelled.")
         else:
             problems += [f"{newest[0].name}: {why}" for why in _objections(newest[0], wanted)]
             chosen.append(newest[0])
@@ -167,15 +154,6 @@ def fitting(parts: Sequence[PartFile], plan: ShardPlan | None = None) -> tuple[P
     if problems:
         raise StorageError("\n".join(problems), hint=f"Nothing was merged. {RUN_AGAIN}", code="PARTS_REFUSED")
     return tuple(chosen)
-
-
-def _most_common(parts: Sequence[PartFile]) -> ShardPlan:
-    plans = [part.part.plan for part in parts]
-    return max(plans, key=plans.count)
-
-
-def _foreign(part: PartFile, wanted: ShardPlan) -> str:
-    return f"{part.name} is of another plan. {difference(wanted, part.part.plan)}"
 
 
 def _of_different_bases(parts: Sequence[PartFile]) -> Iterator[str]:
@@ -203,67 +181,60 @@ def _objections(part: PartFile, plan: ShardPlan) -> Iterator[str]:
     runs = (*batch.runs, *batch.base_runs)
     told_of = {*(run.suite for run in runs), *(arms.suite for arms in batch.arms)}
     if strangers := sorted(told_of - own.keys()):
-        yield f"it holds {_listed(strangers)}, which shard {shard} was not to run"
+        yield f"it holds {some_of(strangers, MAX_NAMED)}, which shard {shard} was not to run"
         return
-    if len({run.run_id for run in runs}) != len(runs) or len({_place(run) for run in runs}) != len(runs):
+    if len({(run.suite, run.side, run.trial) for run in runs}) != len(runs):
         yield "it holds a trial twice"
     if wrong := [run.run_id for run in runs if digest_of(run.config) != own[run.suite].settings]:
         yield f"{wrong[0]} ran with other settings than planned"
-    if wrong := [run.run_id for run in runs if _is_elsewhere(run, batch, plan)]:
-        yield f"{wrong[0]} is of another commit or side than it should be"
-    budget = budget_of(plan, shard)
-    if batch.budget_usd not in {budget, None} or (
-        budget is not None and batch.budget_usd is None and not _is_free(batch)
-    ):
-        yield "its budget is not the one that was planned"
+    sides = [(batch.runs, Side.HEAD, plan.commit), (batch.base_runs, Side.BASE, batch.base and batch.base.commit)]
+    for of_side, side, commit in sides:
+        # What could not even be copied knows no commit.
+        if wrong := [
+            run.run_id for run in of_side if run.side is not side or (run.source and run.source.commit != commit)
+        ]:
+            yield f"{wrong[0]} is of another commit or side than it should be"
     made = {run.suite for run in (*batch.runs, *counted_in(part))} | {arms.suite for arms in batch.arms if arms.unpaid}
     if lacking := [name for name, suite in own.items() if suite.trials and name not in made]:
-        yield f"it holds no trial of {_listed(lacking)}"
+        yield f"it holds no trial of {some_of(lacking, MAX_NAMED)}"
 
 
-def _place(run: RunResult) -> tuple[str, Side, int]:
-    return run.suite, run.side, run.trial
+def bring_in(parts: Sequence[PartFile], results_dir: Path) -> BatchResult:
+    """The results of fitting parts as those of one invocation, whose runs are stored here as if they were made here.
 
+    Suite by suite in the plan's order.
 
-def _is_free(batch: BatchResult) -> bool:
-    """A replay has no budget, since it costs nothing; nor has who ran nothing."""
-    return all(run.replayed for run in (*batch.runs, *batch.base_runs))
-
-
-def _is_elsewhere(run: RunResult, batch: BatchResult, plan: ShardPlan) -> bool:
-    """Whether a trial is not of the commit of its side; what could not even be copied knows none."""
-    wanted = plan.commit if run.side is Side.HEAD else batch.base.commit if batch.base else None
-    is_on_side = (run.side is Side.HEAD) == any(run is each for each in batch.runs)
-    return not is_on_side or (run.source is not None and run.source.commit != wanted)
-
-
-def merged(plan: ShardPlan, parts: Sequence[PartFile]) -> BatchResult:
-    """The results of all shards as those of one invocation: suite by suite in the plan's order."""
-    batches = [part.batch for part in parts]
+    Raises:
+        StorageError: There was no room or no permission, a part is damaged, or runs have the name of others.
+    """
+    plan, batches = parts[0].part.plan, [part.batch for part in parts]
     places = {suite.name: place for place, suite in enumerate(plan.suites)}
     name = merged_id(batches)
-    bases: list[BaseSide] = [batch.base for batch in batches if batch.base]
-    budgets = [batch.budget_usd for batch in batches if batch.budget_usd is not None]
 
     def of_side(runs: Iterable[RunResult]) -> tuple[RunResult, ...]:
         chosen = sorted(runs, key=lambda run: (places[run.suite], run.trial))
         return tuple(run.replace(batch_id=name) for run in chosen)
 
-    return BatchResult(
+    batch = BatchResult(
         batch_id=name,
         started_at=min(batch.started_at for batch in batches),
         finished_at=max(batch.finished_at for batch in batches),
-        interrupted=any(batch.interrupted for batch in batches),
         planned=sum(batch.planned or 0 for batch in batches),
         runs=of_side(run for batch in batches for run in batch.runs),
         base_runs=of_side(run for batch in batches for run in batch.base_runs),
         arms=tuple(sorted((arms for batch in batches for arms in batch.arms), key=lambda arms: places[arms.suite])),
-        base=bases[0] if bases else None,
-        budget_usd=plan.budget_usd if budgets else None,
+        base=next((batch.base for batch in batches if batch.base), None),
+        # A replay has none, since it costs nothing.
+        budget_usd=plan.budget_usd if any(batch.budget_usd is not None for batch in batches) else None,
         ended=next((batch.ended for batch in batches if batch.ended), None),
         notes=tuple(dict.fromkeys(note for batch in batches for note in batch.notes)),
         failing_before={suite: why for batch in batches for suite, why in batch.failing_before.items()},
     )
+    ids = Counter(run.run_id for run in (*batch.runs, *batch.base_runs))
+    if doubled := [run_id for run_id, count in ids.items() if count > 1]:
+        raise StorageError(f"Several parts hold a run called {doubled[0]}.", code="PARTS_REFUSED")
+    store_runs(parts, batch, results_dir)
+    return batch
 
 
 def merged_id(batches: Sequence[BatchResult]) -> str:
@@ -278,16 +249,3 @@ def order_of(order: RunOrder, plan: ShardPlan, shard: int) -> RunOrder:
     own = plan.names_of(shard)
     others = [suite.name for suite in plan.suites if suite.shard != shard]
     return replace(order, names=own, tags=(), elsewhere=others, budget_usd=budget_of(plan, shard))
-
-
-def bring_in(parts: Sequence[PartFile], results_dir: Path) -> BatchResult:
-    """The results of fitting parts as those of one invocation, whose runs are stored here as if they were made here.
-
-    Raises:
-        StorageError: There was no room or no permission, or a part is damaged.
-    """
-    name = merged_id([part.batch for part in parts])
-    own, former = with_own_ids(parts, results_dir, name)
-    batch = merged(own[0].part.plan, own)
-    take_in(own, batch, former, results_dir)
-    return batch

@@ -28,7 +28,7 @@ def rounds_of(
 ) -> AdaptiveRounds:
     suites = [judged("P", suite=name)[0].config.replace(name=name, trials=TrialPlan()) for name in names]
     emit = (lambda _: None) if emitted is None else emitted.append
-    return AdaptiveRounds(suites, emit, purse or Purse(), stored or {}, overruled={}, has_base=True)
+    return AdaptiveRounds(suites, emit, purse or Purse(), stored or {}, has_base=True)
 
 
 def ran(planned: PlannedRun, verdict: str) -> RunResult:
