@@ -29,7 +29,7 @@ CEILINGS = {
     "zelda_ci/model_proxy": 4277,
     "zelda_ci/pipeline": 5689,
     "zelda_ci/process": 646,
-    "zelda_ci/report": 6334,
+    "zelda_ci/report": 6332,
     "zelda_ci/sandbox": 2964,
     "zelda_ci/selection": 507,
     "zelda_ci/storage": 1274,
