@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from zelda_ci.domain.numbers import duration, format_count, whole
@@ -26,16 +26,14 @@ def _harmless(value: Any) -> Any:
     raise TypeError(f"A template prints a {type(value).__name__}.")
 
 
-def _unindented(name: str) -> str:
-    """A template without its indentation, which is for those who read it: a tenth of a large page."""
-    return "\n".join(line.strip() for line in asset(name, "templates").splitlines())
-
-
 @cache
 def environment() -> Environment:
     """The templates of this package, escaping whatever they are given."""
+    # Without indentation, which is for those who read templates: a tenth of a large page.
+    files = resources.files("zelda_ci.report.html").joinpath("templates").iterdir()
+    sources = {it.name: "\n".join(line.strip() for line in it.read_text("utf-8").splitlines()) for it in files}
     made = Environment(
-        loader=FunctionLoader(_unindented),
+        loader=DictLoader(sources),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -53,6 +51,6 @@ def environment() -> Environment:
     return made
 
 
-def asset(name: str, folder: str = "assets") -> str:
+def asset(name: str) -> str:
     """The style sheet or the script, as it stands in the page."""
-    return resources.files("zelda_ci.report.html").joinpath(folder, name).read_text("utf-8")
+    return resources.files("zelda_ci.report.html").joinpath("assets", name).read_text("utf-8")
