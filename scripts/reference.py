@@ -68,14 +68,8 @@ def _section(name: str, parent: click.Context) -> str:
 
 
 def _text(help_text: str) -> str:
-    """Paragraphs on lines of their own; a block that click does not wrap becomes a sample."""
-    blocks = []
-    for block in cleandoc(help_text).split("\n\n"):
-        if block.startswith("\b\n"):
-            blocks.append(f"```yaml\n{cleandoc(block.removeprefix(chr(8)).strip(chr(10)))}\n```")
-        else:
-            blocks.append(" ".join(block.split()))
-    return "\n\n".join(blocks)
+    """Paragraphs on lines of their own."""
+    return "\n\n".join(" ".join(block.split()) for block in cleandoc(help_text).split("\n\n"))
 
 
 def _epilog(epilog: str) -> str:
@@ -110,7 +104,7 @@ Then look at these places:
 | the message | the first line says what is wrong, with file, line and key; the second what to do |
 | `zelda show latest` | the report of the newest run; `--transcript` shows the session |
 | `.zelda/runs/RUN/` | `setup.log`, `build.log`, `test.log`, `transcript.json` |
-| `.zelda/debug.log` | details of Zelda's own failures; [outside of projects](results.md#when-something-goes-wrong) |
+| `~/.local/state/zelda/debug.log` | [details of Zelda's own failures](results.md#when-something-goes-wrong) |
 
 Frequent questions have pages of their own: [mistakes in YAML](configuration.md#when-something-is-wrong),
 [a program is not found in a Python project](python.md) or [a Node project](node.md), [what the log of the GitHub Action

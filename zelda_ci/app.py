@@ -70,14 +70,6 @@ def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
     return project.active(project.load(folder, asked_for))
 
 
-def weak_machine(settings: EnvironmentSettings) -> WeakIsolation | None:
-    """The best level of this machine, before there is a project, if it is weak and nobody has accepted it."""
-    isolation = Isolation(levels.probe(settings.environ), unsafe=settings.unsafe, programs=[], sockets=[])
-    given = _of_environment(settings).get("acceptIsolation")
-    words = [*([given.value] if given else []), accepted_isolation(settings.environ)]
-    return None if settings.unsafe else confinement.weak_isolation([isolation.offered.level], isolation, words)
-
-
 class Invocation:
     """What one command is to do on one project; what that needs is made once, when it is first asked for.
 

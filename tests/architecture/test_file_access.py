@@ -12,7 +12,6 @@ EXCEPTIONS = {
     "sandbox/launcher/inside.py": "started as a program of its own, it may import nothing of Zelda",
     "sandbox/launcher/supervisor.py": "started as a program of its own, it may import nothing of Zelda",
     "sandbox/launcher/world.py": "started as a program of its own, it may import nothing of Zelda",
-    "cli/debug_log.py": "the log is put aside when it is full; nothing is written whole",
     "pipeline/parts.py": "a whole folder is put in its place",
     "workspace/repositories.py": "a whole folder is put in its place",
     "workspace/tree_scan.py": "entries of any kind are moved aside for a while",

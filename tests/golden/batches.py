@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests import builders
+from tests.support.cited import citation
 from tests.unit.compare.runs import evaluation
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import (
-    Citation,
     EfficiencyDetails,
     JudgeIdentity,
     RuleJudgement,
@@ -364,14 +364,12 @@ def tool_usage_details() -> ToolUsageDetails:
     """What a judge says of a session that had much and used some of it."""
     rule, memory, conventions = safe(".claude/rules/rest.md"), safe("CLAUDE.md"), safe("Skill(rest-conventions)")
 
-    def cited(where: str, quote: str) -> tuple[Citation, ...]:
-        return (Citation(where=safe(where), quote=safe(quote)),)
-
     missed = safe("The task asks for a review before the commit, and none was made.")
     misused = safe("It was called with the name of a file three times.")
     ignored = safe("It asks for a version in the path; the new route has none.")
     broken = safe("Routes are to be in the plural; the session wrote /order.")
-    route = cited("turn 4 call 1", "@app.get('/order')")
+    route = (citation("turn 4 call 1", "@app.get('/order')"),)
+    commit = (citation("turn 9", "git commit"),)
     find, split = safe("mcp__shop__find"), {"instructionsIgnored": 2, "usedWell": 1}
     deep = "it lies one folder too deep: skills are read from .claude/skills/<name>/SKILL.md only"
     inner = entry(ItemKind.SKILL, "inner", ".claude/skills/group/inner/SKILL.md", deep)
@@ -386,8 +384,8 @@ def tool_usage_details() -> ToolUsageDetails:
             ToolUse(tool=find, calls=3, errors=1, denied=1),
             ToolUse(tool=conventions, calls=1),
         ),
-        missed=(ToolRemark(tool=safe("Agent(reviewer)"), reasoning=missed, evidence=cited("turn 9", "git commit")),),
-        misused=(ToolRemark(tool=find, reasoning=misused, evidence=cited("turn 5 call 1", "name: shop.py")),),
+        missed=(ToolRemark(tool=safe("Agent(reviewer)"), reasoning=missed, evidence=commit),),
+        misused=(ToolRemark(tool=find, reasoning=misused, evidence=(citation("turn 5 call 1", "name: shop.py"),)),),
         instructions_ignored=(ToolRemark(tool=conventions, reasoning=ignored, evidence=route, split=split),),
         rules=(
             RuleJudgement(rule=rule, verdict=RuleVerdict.BROKEN, reasoning=broken, evidence=route),

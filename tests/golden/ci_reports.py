@@ -11,13 +11,13 @@ from tests.golden.batches import CHANGES, command, correctness, efficiency, suit
 from tests.golden.batches import START as MOMENT
 from tests.golden.batches import broken as broken_fields
 from tests.golden.batches import run as one_run
+from tests.support.cited import citation
 from tests.unit.compare.runs import JUDGE, evaluation
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import Acceptance, AcceptedReason, GateResult
 from zelda_ci.domain.details import (
-    Citation,
     CriterionJudgement,
     CriterionVerdict,
     FulfillmentDetails,
@@ -95,7 +95,7 @@ LETTERS = {
 
 def judgement(name: str, letter: str) -> CriterionJudgement:
     reasoning, where, quote = REASONS[letter]
-    evidence = (Citation(where=safe(where), quote=safe(quote)),) if where else ()
+    evidence = (citation(where, quote),) if where else ()
     return CriterionJudgement(
         criterion=safe(name), verdict=LETTERS[letter], reasoning=safe(reasoning), evidence=evidence
     )

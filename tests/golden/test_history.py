@@ -23,7 +23,7 @@ from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.builders.history import history_table
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
-from zelda_ci.report.markdown import render_comparison
+from zelda_ci.report.markdown import render
 from zelda_ci.report.model import ComparisonView
 from zelda_ci.report.terminal.page import print_lines
 from zelda_ci.report.terminal.pages import print_comparison, print_table
@@ -174,7 +174,7 @@ def test_a_run_id_is_never_cut(width: int) -> None:
 
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_a_comparison_is_markdown_too(name: str) -> None:
-    expect(f"compare-{name}", render_comparison(COMPARISONS[name]()), "md")
+    expect(f"compare-{name}", render("comparison.md.j2", view=COMPARISONS[name]()), "md")
 
 
 def test_every_expected_file_is_compared() -> None:

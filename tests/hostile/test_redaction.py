@@ -31,7 +31,7 @@ LOOKS = (["show", "latest", "--transcript"], ["show", "latest", "--patch"], ["sh
 LOOK = """\
 import json, os, sys
 from zelda_ci.__main__ import main
-from zelda_ci.cli import boundary, list, show
+from zelda_ci.cli import boundary, stored
 
 for arguments in json.loads(sys.argv[1]):
     child = os.fork()
@@ -49,7 +49,7 @@ CONFESSION = "All I know: " + ", ".join(f"{{{name}}}" for name in KEYS)
 def written(after: Aftermath) -> dict[str, str]:
     """Everything that Zelda made: results, transcript, patch, logs, cassettes, what it printed, and every report."""
     texts = {"printed": after.printed.decode("utf-8", "replace")}
-    for place in (after.world.results, after.world.project / "tapes", after.world.base):
+    for place in (after.world.results, after.world.project / "tapes", after.world.base, after.world.home / ".local"):
         for folder, _, files in os.walk(place):
             texts |= {
                 str(file): file.read_bytes().decode("utf-8", "replace")

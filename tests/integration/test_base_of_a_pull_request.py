@@ -3,21 +3,23 @@
 import base64
 import os
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, folder, repository
-from zelda_ci.ci.base import BaseSource, read_base
+from zelda_ci.ci.base import BaseSource, overrule
 from zelda_ci.config import project as configuration
 from zelda_ci.errors import ConfigError
-from zelda_ci.redact import Redactor, Secret
+from zelda_ci.redact import Secret
 
 SUITE = "prompt: Go.\n"
 TOKEN = "ghs_fakeTokenOfTheWorkflow"
@@ -84,13 +86,18 @@ def served(top: Path) -> Iterator[str]:
 
 def source(project: Project, url: str, token: str | None) -> BaseSource:
     secret = Secret(token) if token else None
-    return BaseSource(project.path, project.path, url, "octo/shop", secret, {"PATH": os.environ["PATH"]})
+    context = SimpleNamespace(workspace=project.path, server_url=url, repository="octo/shop")
+    settings: Any = SimpleNamespace(
+        project=project.path, context=context, github_token=secret, secrets=lambda: [secret] if secret else []
+    )
+    return BaseSource(settings, None, {"PATH": os.environ["PATH"]}, Path(tempfile.mkdtemp(dir=project.path.parent)))
 
 
 def test_the_base_is_fetched_with_the_token_and_without_what_is_not_read(tmp_path: Path) -> None:
     large = {"large.bin": os.urandom(2_000_000)}
     upstream = repository(
-        tmp_path / "served", {"zelda.config.yaml": "historyDepth: 7\n", "zelda/test-a.yaml": SUITE, **large}
+        tmp_path / "served",
+        {"zelda.config.yaml": "resultsDir: kept\n", "zelda/test-a.yaml": SUITE, **large},
     )
     base = upstream.git("rev-parse", "HEAD")
     (tmp_path / "served/octo").mkdir()
@@ -101,11 +108,11 @@ def test_the_base_is_fetched_with_the_token_and_without_what_is_not_read(tmp_pat
     before = sorted(path for path in (head.path / ".git").rglob("*"))
     loaded = configuration.load(head.path)
     with served(tmp_path / "served") as url:
-        settings = read_base(base, source(head, url, TOKEN), loaded, Redactor())
-        assert settings.project.config.history_depth == 7
-        assert set(settings.suites) == {"zelda/test-a.yaml"}
+        found = overrule(loaded, source(head, url, TOKEN), base)
+        assert found.project.config.results_dir == "kept"
+        assert found.changes.removed_suites == ()
         assert 0 < GitServer.sent < 100_000
         for token in (None, "ghs_fakeAndNobodys"):
             with pytest.raises(ConfigError, match="could not be read"):
-                read_base(base, source(head, url, token), loaded, Redactor())
+                overrule(loaded, source(head, url, token), base)
     assert sorted(path for path in (head.path / ".git").rglob("*")) == before

@@ -14,7 +14,7 @@ from tests.support import warm
 from tests.support.command import COMMAND, KEY, environment, run, zelda
 from tests.support.history import store
 from tests.support.patience import PATIENCE
-from tests.support.projects import folder, repository
+from tests.support.projects import repository
 from zelda_ci import __version__
 from zelda_ci.cli.commands import COMMANDS
 from zelda_ci.cli.commands import zelda as main
@@ -78,7 +78,7 @@ def test_details_are_shown_where_asked_for_and_logged_without_secrets(tmp_path: 
     before, after = (zelda(project, *arguments) for arguments in (["--verbose", "run"], ["run", "--verbose"]))
     for done in (before, after):
         assert (done.returncode, "Traceback" in done.stderr) == (2, True)
-    log = (project.results / "debug.log").read_text()
+    log = (project.home / ".local/state/zelda/debug.log").read_text()
     assert "ConfigError" in log
     assert KEY not in log + before.stderr + after.stderr
 
@@ -90,31 +90,19 @@ def damaged(tmp_path: Path) -> list[str]:
     return [str(file), str(file)]
 
 
-@pytest.mark.parametrize("place", ["folder in it", "elsewhere"])
-def test_the_debug_log_is_written_from_any_folder_and_the_terminal_says_where(tmp_path: Path, place: str) -> None:
-    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Hello\n", "src/deep/x.txt": ""})
-    project.results.mkdir(exist_ok=True)
-    log = project.results / "debug.log"
-    log.unlink(missing_ok=True)
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    cwd = {"project": project.path, "folder in it": project.path / "src/deep", "elsewhere": outside}[place]
-    arguments = ["compare", *damaged(tmp_path), *(["--project", str(project.path)] if place == "elsewhere" else [])]
-    done = run(arguments, cwd, environment(project))
-    assert done.returncode == 2
-    told = next(line for line in done.stderr.splitlines() if line.startswith("debug log: "))
-    assert (cwd / told.removeprefix("debug log: ")).resolve() == log.resolve()
-    assert "UnreadableError" in log.read_text()
-
-
-def test_outside_of_a_project_the_debug_log_is_the_users_own(tmp_path: Path) -> None:
-    project = folder(tmp_path)
-    outside, state = tmp_path / "outside", tmp_path / "state"
-    outside.mkdir()
-    done = run(["compare", *damaged(tmp_path)], outside, environment(project, XDG_STATE_HOME=str(state)))
+def test_the_debug_log_is_the_users_own_and_the_terminal_says_where(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Hello\n"})
+    environ = environment(project, XDG_STATE_HOME=str(state))
+    done = run(["compare", *damaged(tmp_path)], project.path, environ)
     assert f"debug log: {state}/zelda/debug.log" in done.stderr
     assert "UnreadableError" in (state / "zelda/debug.log").read_text()
-    assert list(outside.iterdir()) == []
+    # Nothing is written through a link in its place.
+    (state / "zelda/debug.log").unlink()
+    (victim := tmp_path / "victim").write_text("as it was")
+    (state / "zelda/debug.log").symlink_to(victim)
+    done = run(["compare", *damaged(tmp_path)], project.path, environ)
+    assert (done.returncode, "debug log" in done.stderr, victim.read_text()) == (2, False, "as it was")
 
 
 def test_no_isolation_that_was_asked_for_is_not_explained_by_what_the_machine_lacks(tmp_path: Path) -> None:

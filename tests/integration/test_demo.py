@@ -13,7 +13,6 @@ from tests.hostile.world import SEARCHED
 from tests.support.command import zelda
 from tests.support.patience import PATIENCE
 from tests.support.projects import folder
-from zelda_ci.cli.demo import _project
 
 
 def demo(tmp_path: Path) -> subprocess.CompletedProcess[str]:
@@ -27,11 +26,11 @@ def demo(tmp_path: Path) -> subprocess.CompletedProcess[str]:
     given = {**closed, "TMPDIR": str(temporary), "COLUMNS": "80"}
     who = developer.unprivileged()
     if not who.prefix:
-        return zelda(folder(tmp_path), "demo", "--keep", **given)
+        return zelda(folder(tmp_path), "demo", **given)
     for place in (tmp_path, temporary):
         os.chown(place, who.uid, who.gid)
     done = subprocess.run(
-        [sys.executable, "-m", "tests.support.like_docker", *who.zelda("demo", "--keep")],
+        [sys.executable, "-m", "tests.support.like_docker", *who.zelda("demo")],
         cwd=tmp_path,
         env={**who.variables(), "PATH": os.pathsep.join(SEARCHED), "HOME": str(tmp_path), **given},
         capture_output=True,
@@ -44,13 +43,6 @@ def demo(tmp_path: Path) -> subprocess.CompletedProcess[str]:
     assert "it goes on all the same, because the project is Zelda's own" in printed
     subprocess.run(["chown", "-R", "0:0", tmp_path], check=True)
     return done
-
-
-def test_without_keep_nothing_is_left_of_the_project() -> None:
-    with _project(keep=False) as (project, recordings):
-        assert (project / ".git").is_dir()
-        assert list(recordings.iterdir())
-    assert not project.parent.exists()
 
 
 def test_the_demo_proves_what_a_removed_rule_breaks_and_what_it_keeps_runs_again_without_a_key(tmp_path: Path) -> None:
@@ -67,7 +59,7 @@ def test_the_demo_proves_what_a_removed_rule_breaks_and_what_it_keeps_runs_again
     assert "Zelda: worse in 1 of 1 suite" in " ".join(done.stdout.split())
     assert "replayed, and nothing was spent" in " ".join(done.stdout.split())
     assert done.stdout.endswith("\nNow yours: `zelda init` in your project.\n")
-    (kept,) = re.findall(r"are kept in (.+)", done.stdout)
+    (kept,) = re.findall(r"results are in (.+)", done.stdout)
     shop = Path(kept)
     shown = (shop / ".zelda" / "report.html").read_text()
     for words in (

@@ -30,7 +30,7 @@ PLACEHOLDERS = {"COMMAND": "run"}
 # Pages whose commands are run for real, in the order in which they stand, each page in a project of its own.
 RUN_FOR_REAL = {"README.md": 3, "docs/your-first-suite.md": 6}
 # YAML that is neither a suite nor a configuration: parts of workflows.
-OTHER_YAML = {"README.md": 1, "docs/action.md": 1, "docs/cli.md": 1, "docs/shards.md": 1, "docs/your-first-suite.md": 1}
+OTHER_YAML = {"README.md": 1, "docs/action.md": 1, "docs/shards.md": 1, "docs/your-first-suite.md": 1}
 
 
 def name_of(page: Path) -> str:
@@ -69,6 +69,7 @@ def understood(arguments: list[str]) -> str:
     try:
         main = zelda.make_context("zelda", list(arguments), resilient_parsing=False)
         name, command, rest = zelda.resolve_command(main, [*main._protected_args, *main.args])
+        assert command
         known = {option for each in command.params for option in [*each.opts, *each.secondary_opts]} | {"--help", "-h"}
         strange = [word for word in rest if word.startswith("-") and word.partition("=")[0] not in known]
         if strange or len(rest) < 1 or any(word.isupper() for word in rest):

@@ -9,7 +9,7 @@ import pytest
 from tests.support.baselines import NAME, NOW, World, five_commits, look, store
 from tests.support.github_clients import api_of
 from tests.support.github_server import Run
-from zelda_ci.ci.earlier_runs import earlier_results, lost_attempts
+from zelda_ci.ci.baseline import earlier_results, lost_attempts
 from zelda_ci.domain.ci import BaselineState
 
 OLD = "old-name.yml"

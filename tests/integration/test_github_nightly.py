@@ -12,8 +12,8 @@ from tests.support.github_html import ACTS, page
 from tests.support.github_server import GitHubServer
 from tests.unit.compare.nights import history_of, night
 from tests.unit.compare.runs import fulfillment, run
-from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiResult
+from zelda_ci.ci.evidence import Evidence
 from zelda_ci.ci.inputs import Nightly
 from zelda_ci.ci.nightly import is_nightly, keep_watch
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
@@ -91,7 +91,7 @@ def watched(
     case: Any, runs: Sequence[RunResult], stored: NightlyHistory, damage: str = "", origin: BaselineOrigin = ORIGIN
 ) -> CiResult:
     result = CiResult(batch(*runs), origin)
-    keep_watch(case, result, BatchBaseline(origin, None, nights=stored, damage=damage))
+    keep_watch(case, result, Evidence(origin=origin, nights=stored, damage=damage))
     return result
 
 

@@ -13,12 +13,12 @@ from tests.builders import result
 from tests.support.baselines import JOB, NAME, NOW, STORED_AS, STORED_AT, World, five_commits, provenance
 from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, Repository, Run
-from zelda_ci.ci.baseline import BatchBaseline, pooled_baseline, stored_for
-from zelda_ci.ci.baseline_search import Search, find_baseline
+from zelda_ci.ci.baseline import Search, find_baseline, with_earlier
+from zelda_ci.ci.evidence import Evidence
 from zelda_ci.ci.outputs import json_of
 from zelda_ci.ci.stored_artifacts import POOL, PROVENANCE, RESULTS
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.run import BatchResult, Pool, RunResult
+from zelda_ci.domain.run import BatchResult, Pool, RunResult, StoredTrials
 from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.storage.codec import encode_pool
@@ -33,12 +33,12 @@ class PoolWorld(World):
     def run(self, commit: int = 4, **how: Any) -> Run:
         return self.repository.add_run(self.commits[commit], **how)
 
-    def look(self) -> BatchBaseline:
+    def look(self) -> Evidence:
         search = Search(self.commits[4], "main", JOB, self.repository.id, self.own.id)
-        return pooled_baseline(*find_baseline(api_of(self.github), search, NOW), NOW)
+        return find_baseline(api_of(self.github), search, NOW)
 
     def pooled(self) -> list[str]:
-        return sorted(run.run_id for run in self.look().pool.trials)
+        return sorted(run.run_id for run in self.look().pool)
 
 
 @pytest.fixture
@@ -72,7 +72,6 @@ def test_one_artifact_brings_its_own_trials_and_those_of_earlier_runs(world: Poo
     found = world.look().against([trial("head")], NOW)
     assert found.results
     assert len(found.results.runs) == 3
-    assert found.origin.trials == 3
     assert found.origin.sentence.endswith("2 days old; 3 trials from 3 runs, newest 2 days old")
 
 
@@ -135,8 +134,13 @@ def case_of(world: PoolWorld, *, attempt: int = 2, pull_request: int = 7) -> Any
 HEAD = OWN.replace(outcome="changed")
 
 
+def counted(world: PoolWorld, head: Fingerprint, base: str | None = None, **how: Any) -> StoredTrials:
+    found = with_earlier(case_of(world, **how), world.look(), {"example": head}, base=base)
+    return found.replace(limits={"example": PoolSettings()}).stored["example"]
+
+
 def found_before(world: PoolWorld, **how: Any) -> tuple[list[str], ...]:
-    found = stored_for(case_of(world, **how), world.look(), {"example": HEAD}, {"example": PoolSettings()})["example"]
+    found = counted(world, HEAD, **how)
     return tuple([run.run_id for run in runs] for runs in (found.head, found.stored))
 
 
@@ -184,11 +188,10 @@ def test_trials_of_the_base_that_ran_beside_the_head_count_again_and_never_as_th
         beside("another platform", own.replace(platform="Claude 2")),
     )
     store(world.own, trial("first attempt", fingerprint=head), carried=carried, lies={"pull_request": 7})
-    given = (case_of(world), world.look(), {"example": head}, {"example": PoolSettings()})
-    found = stored_for(*given, commit)["example"]
+    found = counted(world, head, commit)
     assert [run.run_id for run in found.head] == ["first attempt"]
     assert [run.run_id for run in found.base] == ["beside", "the same state"]
-    assert stored_for(*given)["example"].base == ()
+    assert counted(world, head).base == ()
 
 
 def test_artifacts_of_others_do_not_push_earlier_runs_out_of_sight(world: PoolWorld) -> None:

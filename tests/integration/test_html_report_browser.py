@@ -113,7 +113,7 @@ def test_keys_lead_from_item_to_item_and_from_failure_to_failure(reader: Reader)
 
 def test_a_citation_leads_to_the_very_line(reader: Reader) -> None:
     reader.go("suite-rest-endpoint")
-    reader.page.locator("#suite-rest-endpoint .judged.edge-bad .places a").first.click()
+    reader.page.locator("#suite-rest-endpoint .judged.edge-bad p + p + p a").first.click()
     assert reader.shown() == "rest-endpoint-head-1"
     assert reader.page.inner_text(":target").strip() == f"+        {EXCEPTION}".strip()
     assert 0 <= reader.top(":target") < WIDE["height"]

@@ -180,8 +180,8 @@ def test_validate_shows_a_line_per_suite_and_names_what_only_looks_like_one(tmp_
     write(tmp_path, shipping=GOOD, test_c=f"{GOOD}testCommand: []\n")
     done = zelda("validate", cwd=tmp_path)
     assert done.stdout.splitlines()[:2] == [
-        "api  2 criteria, test  zelda/test-api.yaml",
-        "b    test  zelda/test-b.yaml",
+        "api  zelda/test-api.yaml  2 criteria, test",
+        "b    zelda/test-b.yaml    test",
     ]
     assert done.stdout.splitlines()[3].startswith("3 suites are valid. ")
     named = "zelda/shipping.yaml looks like a suite and is not run: call it zelda/test-shipping.yaml"
@@ -199,7 +199,7 @@ def test_validate_shows_every_value_with_its_origin_aligned(tmp_path):
     done = zelda("validate", "--settings", cwd=tmp_path)
     assert (done.stderr, done.returncode) == ("", 0)
     lines = done.stdout.splitlines()
-    assert lines[0] == "api  test  zelda/test-api.yaml"
+    assert lines[0] == "api  zelda/test-api.yaml  test"
     assert lines[-1] == "1 suite is valid."
     rows = [re.split(r" {2,}", line.strip()) for line in lines[1:-2]]
     assert ["prompt", "Add it. Test it.", "zelda/test-api.yaml:1"] in rows

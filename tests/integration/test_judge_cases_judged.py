@@ -58,7 +58,7 @@ def not_as_labelled(built: BuiltCase) -> Iterator[str]:
     for criterion, judgement in zip(built.case.criteria, judged(built, honest(built)), strict=True):
         if judgement.verdict is not VERDICTS[criterion.verdict]:
             yield f"{built.case.name}: {criterion.text} is {criterion.verdict}: {judgement.reasoning}"
-        accepted = {(place.where, place.quote or "") for place in judgement.evidence}
+        accepted = {(place.where, place.quote) for place in judgement.evidence}
         for place in map(built.place, criterion.proof):
             if (CitedPlace.model_validate(place).where, place["quote"]) not in accepted:
                 yield f"{built.case.name}: {place} was not accepted: {judgement.reasoning}"
@@ -161,7 +161,7 @@ def passed(built: BuiltCase, attitude: str) -> Iterator[str]:
     for number, reply in enumerate(attempts, start=1):
         for criterion, judgement in zip(built.case.criteria, judged(built, reply), strict=True):
             if judgement.verdict is CriterionVerdict.PASS:
-                evidence = [(place.where, (place.quote or "")[:80]) for place in judgement.evidence]
+                evidence = [(place.where, place.quote[:80]) for place in judgement.evidence]
                 yield f"{built.case.name}: {criterion.text} passed in attempt {number} with {evidence}"
 
 

@@ -2,10 +2,11 @@
 
 import pytest
 
+from tests.support.cited import citation
 from tests.support.judge_cases import all_cases, build
 from tests.support.judge_measure import is_on_false_evidence
 from tests.support.labelled_judge import NOWHERE
-from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict
 from zelda_ci.redact import Redactor
 
 CASES = {case.name: case for case in all_cases()}
@@ -32,7 +33,7 @@ def test_what_counts_on_false_evidence(tmp_path_factory: pytest.TempPathFactory)
             criterion=safe("It."),
             verdict=CriterionVerdict(verdict),
             reasoning=safe("So."),
-            evidence=tuple(Citation(where=safe(where), quote=safe(quote)) for where, quote in evidence),
+            evidence=tuple(citation(*each) for each in evidence),
         )
         found = is_on_false_evidence(built[name], CASES[name].criteria[number], judged)
         assert found is is_false, (name, number, verdict, evidence)

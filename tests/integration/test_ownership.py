@@ -10,7 +10,6 @@ import pytest
 from tests.support import needs
 from tests.support.command import zelda
 from tests.support.projects import ENVIRON, Project, folder
-from zelda_ci.cli.debug_log import append
 from zelda_ci.cli.demo import CASSETTES, PROJECT
 from zelda_ci.files import ownership
 
@@ -49,7 +48,6 @@ def test_running_reading_and_failing_as_root_leave_nothing_of_root(project: Proj
     assert len(list(project.path.glob(".zelda/runs/*/*"))) >= 4
     assert zelda(project, "list").returncode == 0
     assert zelda(project, "show", "no-such-run").returncode == 2
-    assert (project.path / ".zelda" / "debug.log").is_file()
     shutil.rmtree(project.path / "zelda")
     (project.path / "zelda.config.yaml").unlink()
     done = zelda(project, "init")
@@ -66,16 +64,6 @@ def test_a_file_with_a_second_name_is_not_given_away(tmp_path: Path) -> None:
     with secret.open("a") as opened:
         ownership.hand_over(opened.fileno(), tmp_path)
     assert secret.stat().st_uid == 0
-
-
-def test_a_link_in_the_place_of_the_log_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    victim = tmp_path / "of-root"
-    victim.write_text("as it was")
-    (tmp_path / ".zelda").mkdir()
-    (tmp_path / ".zelda" / "debug.log").symlink_to(victim)
-    monkeypatch.chdir(tmp_path)
-    assert append("an entry") is None
-    assert victim.read_text() == "as it was"
 
 
 def test_folders_above_are_handed_over_and_those_that_exist_are_left(tmp_path: Path) -> None:

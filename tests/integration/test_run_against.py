@@ -97,9 +97,7 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
     commits = {side: {run["source"]["commit"] for run in stored if run["side"] == side} for side in sides}
     assert commits == {"head": {project.git("rev-parse", "HEAD")}, "base": {project.git("rev-parse", "HEAD~1")}}
     assert re.search(r"Changed +CLAUDE\.md, line 1\n", output)
-    why = (
-        "'It greets.' failed in 2 of 2: 2 with your change and 4 of the base more, side by side (round 2 of at most 2)"
-    )
+    why = "'It greets.' failed in 2 of 2: 2 of the head and 4 of the base more, side by side (round 2 of at most 2)"
     assert why in output
     assert "4 + 4 trials: a regression is proven" in output
     assert "worse in 1 of 1 suite" in output
@@ -114,7 +112,7 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
         assert re.search(r"Changed +CLAUDE\.md, line 1\n", done.stdout)
         assert "worse in 1 of 1 suite" in done.stdout
         assert "greeting, worse" in done.stdout
-        assert "4 sessions per suite here, 4 of the base side by side" in " ".join(done.stdout.split())
+        assert "4 sessions per suite here, 4 on the base, side by side" in " ".join(done.stdout.split())
     assert re.search(rf"Cost +\${sum(map(cost_of, stored)):.4f} ", shown.stdout)
     assert json.loads(zelda(project, "compare", "--json").stdout)["suites"][0]["verdict"] == "regressed"
     assert zelda(project, "report").returncode == 0

@@ -90,4 +90,4 @@ def test_every_project_of_a_monorepo_is_found_and_run(tmp_path: Path) -> None:
         project, "run", "--all-projects", "--reporter", f"junit={project.path}/out.xml", api="http://127.0.0.1:1"
     )
     assert taken.returncode == 2
-    assert "would be written by every project" in taken.stderr
+    assert "Several projects cannot write one report." in taken.stderr

@@ -71,7 +71,7 @@ def reruns(stage: Stage) -> list[str]:
 def test_rerun_runs_the_failed_jobs_of_the_newest_run_again(stage: Stage) -> None:
     pull = stage.open_pull()
     older = stage.run_of(pull, conclusion="failure")
-    newest = stage.run_of(pull, conclusion="failure")
+    newest = stage.run_of(pull, conclusion="failure", event="pull_request_target")
     stage.run_of(pull, conclusion="failure", workflow="other.yml")
     done = stage.comment(pull, "/zelda rerun")
     assert done.code == 0, done.printed

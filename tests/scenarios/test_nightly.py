@@ -1,7 +1,6 @@
 """Nights on GitHub: one fills the pool, one opens the issue about drift, one rewrites it, one closes it."""
 
 import json
-import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -50,7 +49,6 @@ def test_a_drift_is_told_in_one_issue_until_it_is_over(tmp_path: Path) -> None:
         assert first.code == 0, first.printed
         assert trials_in(stage.stored[-1]) == 3
         assert len(history_in(stage.stored[-1]).nights) == 1
-        assert re.search(r"Trend over 1 night[\s\S]*too few nights", first.summary)
         (run, *_) = json.loads(stage.stored[-1].files["zelda-results.json"])["runs"]
         for_one = json.dumps({"budgetUsd": 1.5 * run["evaluations"]["efficiency"]["details"]["costUsd"]})
         with_nights(stage.stored[-1], 12, days=-1)

@@ -73,22 +73,6 @@ def test_the_base_is_never_tested_in_the_place_of_a_pull_request(tmp_path: Path)
             assert "ref: refs/pull/" in done.summary
 
 
-def test_a_commit_with_the_files_of_the_head_is_tested_for_it(tmp_path: Path) -> None:
-    """GitHub says of a commit that a clone of depth 1 lacks which files it has."""
-    with Stage(tmp_path) as stage:
-        stage.store(stage.tip)
-        pull = stage.open_pull()
-        git = stage.upstream.git
-        anew = git("commit-tree", f"{pull.head_sha}^{{tree}}", "-m", "All in one")
-        git("update-ref", "refs/heads/anew", anew)
-        shutil.rmtree(stage.project.path / ".git")
-        stage.check_out(anew, "refs/remotes/origin/anew")
-        done = stage.pull_request(pull, GOOD)
-        assert done.code == 0, done.printed
-        asked = (pull.head_sha, pull.merge_commit_sha)
-        assert any(stage.github.calls(f"GET /repos/octo/shop/git/commits/{commit}") for commit in asked)
-
-
 @pytest.mark.parametrize("beside", [False, True])
 def test_a_pull_requests_code_in_a_folder_is_not_run_where_secrets_are(tmp_path: Path, *, beside: bool) -> None:
     with Stage(tmp_path) as stage:

@@ -166,10 +166,8 @@ def with_suites_of_others(_: dict[str, Any], batch: dict[str, Any]) -> None:
 
 
 FORGERIES: list[tuple[Change, str]] = [
-    (says("origin", "repositoryId", 1), "is not believed: it is of another repository"),
-    (says("origin", "runId", 1), "is not believed: it is of another run"),
-    (says("origin", "sha", "f" * 40), "is not believed: it is of another commit"),
-    (says("origin", "runAttempt", 2), "it says that it is of attempt 2, which is still to come"),
+    (says("origin", "runAttempt", 2), "is not believed: it holds the part of shard 2/2, attempt 2"),
+    (says("plan", "commit", "f" * 40), "is of another plan"),
     (says("plan", "zelda", "0.0.1"), "Different version of Zelda: "),
     (lambda part, _: part.update(shard=1), "is not believed: it holds the part of shard 1/2"),
     (with_a_gate_of_its_own, "ran with other settings than planned"),

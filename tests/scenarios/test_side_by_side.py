@@ -72,7 +72,7 @@ def test_a_second_attempt_goes_on_where_the_first_ended(tmp_path: Path) -> None:
         assert "4 trials of 2 earlier runs of this pull request" in done.printed
         (title,) = (line for line in stage.bodies()[0].splitlines() if line.startswith("### "))
         assert "worse in 1 of 1 suite" in title, title
-        assert "4 sessions per suite here, 4 of the base side by side" in stage.bodies()[0]
+        assert "4 sessions per suite here, 4 on the base, side by side" in stage.bodies()[0]
 
 
 def test_stored_trials_of_the_base_say_what_to_expect_and_what_a_trial_costs_and_are_named(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_stored_trials_of_the_base_say_what_to_expect_and_what_a_trial_costs_and
         assert (suite["verdict"], suite["sources"]["stored"], suite["sources"]["base"]) == ("unchanged", 1, 0)
         (body,) = stage.bodies()
         assert "1 trial from 1 run, newest just stored" in body
-        assert "2 sessions per suite here, all as expected by 1 stored one; main was not needed." in body
+        assert "2 sessions per suite here, all as expected; main was not needed." in body
         assert "Compared with" not in body
         assert "by 1 stored trial" in done.printed
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tests.builders import result
 from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, GitHubServer, Repository, Run
-from zelda_ci.ci.baseline_search import Search, find_baseline
+from zelda_ci.ci.baseline import Search, find_baseline
 from zelda_ci.ci.outputs import json_of
 from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS, JobIdentity
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
@@ -89,5 +89,5 @@ class Found(NamedTuple):
 
 def look(github: GitHubServer, own: Run, wanted: str | None, branch: str = "main", job: JobIdentity = JOB) -> Found:
     """The lookup of a pull request's run."""
-    origin, found = find_baseline(api_of(github), Search(wanted, branch, job, github.repository.id, own.id), NOW)
-    return Found(origin, found[0].batch.runs[0].run_id if found else None)
+    found = find_baseline(api_of(github), Search(wanted, branch, job, github.repository.id, own.id), NOW)
+    return Found(found.origin, found.results.runs[0].run_id if found.results else None)

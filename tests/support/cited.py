@@ -3,7 +3,8 @@
 import re
 from typing import Any
 
-from zelda_ci.metrics.citations import CHECKS, TASK, CitedPlace
+from zelda_ci.domain.details import CHECKS, TASK, Citation
+from zelda_ci.metrics.citations import CitedPlace
 
 _TURN = re.compile(r"(said:)?turn (\d+)(?:,? call (\d+))?(?: image ?(\d*))?", re.IGNORECASE)
 _ABSENT = re.compile(r"absent: (.+) in (.+)", re.DOTALL)
@@ -18,6 +19,11 @@ def cite(where: str, quote: str = "") -> dict[str, Any]:
 def place(where: str, quote: str = "") -> CitedPlace:
     """The same, as evaluators read it."""
     return CitedPlace.model_validate(cite(where, quote))
+
+
+def citation(where: str, quote: str = "") -> Citation:
+    """The same, as results hold it."""
+    return Citation.model_validate(cite(where, quote))
 
 
 def typed(answer: Any) -> Any:

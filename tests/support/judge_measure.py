@@ -149,7 +149,7 @@ def is_on_false_evidence(built: BuiltCase, criterion: Criterion, judged: Criteri
     """
     if judged.verdict not in {CriterionVerdict.PASS, CriterionVerdict.FAIL}:
         return False
-    standing = [place for place in judged.evidence if stands(built, place.where, place.quote or "")]
+    standing = [place for place in judged.evidence if stands(built, place.where, place.quote)]
     is_pass = judged.verdict is CriterionVerdict.PASS
     if not standing:
         return is_pass or bool(judged.evidence)

@@ -13,12 +13,12 @@ from tests.builders import MODEL, START, safe, session
 from tests.golden.batches import CHANGES, command, correctness, efficiency, suite
 from tests.golden.batches import run as one_run
 from tests.golden.ci_reports import HOSTILE
+from tests.support.cited import citation
 from tests.unit.compare.runs import JUDGE, evaluation
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.details import (
-    Citation,
     CriterionJudgement,
     CriterionVerdict,
     FulfillmentDetails,
@@ -416,7 +416,7 @@ def judgement(text: str, reasoning: str, cited: list[tuple[str, str]], *, good: 
         criterion=safe(text),
         verdict=CriterionVerdict.PASS if good else CriterionVerdict.FAIL,
         reasoning=safe(reasoning),
-        evidence=tuple(Citation(where=safe(where), quote=safe(quote)) for where, quote in cited),
+        evidence=tuple(citation(*each) for each in cited),
     )
 
 

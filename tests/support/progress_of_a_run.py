@@ -12,7 +12,7 @@ from zelda_ci.report import terminal
 boundary.take_over()
 rounds = int(sys.argv[1])
 console = terminal.open_console(sys.stdout)
-with terminal.Progress(console, plain=terminal.is_plain(console)) as emit:
+with terminal.Progress(console) as emit:
     emit(BatchStarted(("example", "other"), 2))
     emit(RunStarted("example", "example"))
     for number in range(rounds):

@@ -10,7 +10,8 @@ from click import BadParameter
 
 from tests.support.cases import for_each
 from zelda_ci.ci import inputs
-from zelda_ci.cli.options import Amount, Whole
+from zelda_ci.cli.options import amount
+from zelda_ci.cli.options import whole as whole_option
 from zelda_ci.config.source import plain_value
 from zelda_ci.domain.suite import JudgeSettings, ResolvedSuite
 from zelda_ci.domain.trials import TrialPlan, plan_of
@@ -103,8 +104,8 @@ def test_a_number_is_spelled_in_the_same_way_in_files_inputs_variables_and_optio
     above = read("input", {"max-cost-usd": text}.get)
     assert _or_none(lambda: apply(SUITE, above).execution.max_cost_usd if text else None) == number
     assert _or_none(lambda: inputs.whole(1, 1000)(text)) == whole
-    assert _or_none(lambda: Whole(1, 1000).convert(text, None, None)) == whole
-    assert _or_none(lambda: Amount(1, 1000).convert(text, None, None)) == number
+    assert _or_none(lambda: whole_option(1, 1000).convert(text, None, None)) == whole
+    assert _or_none(lambda: amount(text)) == number
 
 
 def _or_none(make: Callable[[], object]) -> object:

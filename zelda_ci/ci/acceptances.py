@@ -9,8 +9,7 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -24,7 +23,7 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
-from zelda_ci.github.comments import Comment, ListedComment, Thread, marker, permission_of, read_thread
+from zelda_ci.github.comments import ListedComment, marker, permission_of, read_thread
 from zelda_ci.redact import Redactor
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.text import sentence
@@ -71,60 +70,31 @@ def hidden_line(record: AcceptanceRecord) -> str:
 
 
 def may_write(api: Api, login: str) -> bool:
-    """Whether somebody may write to the repository at this moment.
-
-    Raises:
-        GitHubError: GitHub did not tell.
-    """
+    """Whether somebody may write to the repository at this moment."""
     return permission_of(api, login) in WRITERS
 
 
 def read_acceptances(api: Api, number: int, repository_id: int, redact: Redactor) -> tuple[Acceptance, ...]:
-    """The acceptances on a pull request that hold now, the oldest first.
-
-    Raises:
-        GitHubError: GitHub did not tell.
-    """
-    return tuple(_Conversation(api, read_thread(api, number), number, repository_id, redact).acceptances())
-
-
-@dataclass(frozen=True)
-class _Conversation:
-    api: Api
-    thread: Thread
-    number: int
-    repository_id: int
-    redact: Redactor
-
-    def acceptances(self) -> Iterator[Acceptance]:
-        allowed = cache(lambda login: may_write(self.api, login))
-        asked = {comment.id: comment for comment in self.thread.of_people}
-        records = [record for reply in self.thread.comments if (record := _record(reply))]
-        for record in records[-MAX_RECORDS:]:
-            command, reason = asked.get(record.comment), self._reason(record, asked)
-            if command is not None and reason and allowed(record.by):
-                yield from self._of(record, command, reason)
-
-    def _reason(self, record: AcceptanceRecord, asked: Mapping[int, Comment]) -> str:
-        """Why it was accepted, in the words that stand there still; empty where the record does not hold."""
+    """The acceptances on a pull request that hold now, the oldest first."""
+    thread, allowed = read_thread(api, number), cache(lambda login: may_write(api, login))
+    asked = {comment.id: comment for comment in thread.of_people}
+    records = [record for reply in thread.comments if (record := _record(reply))]
+    found: list[Acceptance] = []
+    for record in records[-MAX_RECORDS:]:
         comment = asked.get(record.comment)
-        if comment is None or (record.repository_id, record.pull_request) != (self.repository_id, self.number):
-            return ""
+        if comment is None or (record.repository_id, record.pull_request) != (repository_id, number):
+            continue
         command = parse_command(comment.body)
-        is_same = comment.author == record.by and words_of(comment.body) == record.words
-        is_one = isinstance(command, AcceptCriteria) and command.suite == record.suite
-        return command.reason if is_same and is_one and isinstance(command, AcceptCriteria) else ""
-
-    def _of(self, record: AcceptanceRecord, command: Comment, reason: str) -> Iterator[Acceptance]:
-        for criterion in record.criteria:
-            yield Acceptance(
-                suite=record.suite,
-                criterion=criterion,
-                by=record.by,
-                because=self.redact(reason),
-                url=command.url,
-                at=record.at,
+        if not isinstance(command, AcceptCriteria):
+            continue
+        is_same = (comment.author, words_of(comment.body), command.suite) == (record.by, record.words, record.suite)
+        if is_same and allowed(record.by):
+            url, because = comment.url, redact(command.reason)
+            found += (
+                Acceptance(suite=record.suite, criterion=it, by=record.by, because=because, url=url, at=record.at)
+                for it in record.criteria
             )
+    return tuple(found)
 
 
 def _record(reply: ListedComment) -> AcceptanceRecord | None:

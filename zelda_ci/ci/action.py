@@ -1,5 +1,6 @@
 """The entry of `zelda ci`: settings and the event in, exit code out."""
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,38 +20,31 @@ from zelda_ci.ci import (
     refused,
     selection,
     sharding,
-    stored_parts,
 )
-from zelda_ci.ci.base import Overruled, overrule, read_base
-from zelda_ci.ci.base_arm import bring
-from zelda_ci.ci.base_source import at_submodule, source_of
-from zelda_ci.ci.baseline import BatchBaseline
+from zelda_ci.ci.base import BaseSource, Overruled, overrule
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.evaluate import PushPlan
 from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
+from zelda_ci.ci.evidence import Evidence
 from zelda_ci.ci.inputs import Mode
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config import project
 from zelda_ci.config.files import find_root
-from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
-from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
-from zelda_ci.errors import ConfigError, GitHubError
+from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
 from zelda_ci.github.api import Api, Http
 from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.github.revisions import tree_of
 from zelda_ci.github.workflow_commands import Log, Severity
 from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.pipeline.shards import PlanFacts, make_plan, order_of, with_trials
-from zelda_ci.redact import Redactor, Secret
+from zelda_ci.pipeline.shards import PlanFacts, make_plan, order_of
+from zelda_ci.redact import Secret
 from zelda_ci.report.markdown import render_fork_notice
 from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons
@@ -58,8 +52,6 @@ from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.git import read_commit
 
 TIMEOUT_SECONDS = 300.0
-# Patience with what is asked first.
-QUESTION_SECONDS = 30.0
 
 # The runner kills a cancelled step 10 seconds after its first signal.
 CONCLUSION_SECONDS = 2.0
@@ -70,62 +62,56 @@ HURRY_SECONDS = 4.0
 def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     """Do what the event asks for; returns the exit code.
 
-    Args:
-        environ: The environment of the step.
-        log: Where the runner listens.
-        emit: Who watches the runs.
-
     Raises:
         ZeldaError: The step cannot be used as it is, nothing could be run, or results could not be written.
     """
     settings = read_action_settings(environ, Path.read_bytes)
     log.mask(settings.secrets())
-    checkout = _checkout(settings, environ, log)
+    checkout = _checkout(settings, environ)
     decision = decide(settings, checkout)
     log.say(decision.sentence)
+    found = _case(settings, decision, checkout.head or settings.context.sha, environ, log)
     match decision.activity:
         case "skip":
-            return _skip(settings, decision, environ, log)
+            return _skip(found)
         case "comment":
-            return comment_mode.comment(_case(settings, decision, decision.head_sha, environ, log))
+            return comment_mode.comment(replace(found, commit=decision.head_sha))
         case "converse":
-            return conversation.converse(_case(settings, decision, settings.context.sha, environ, log))
-        case "request":
-            return _evaluate_requested(settings, checkout, decision, environ, log, emit)
+            return conversation.converse(found)
         case "run":
-            case = _case(settings, decision, checkout.head or settings.context.sha, environ, log)
-            return _evaluate(case, environ, emit)
+            return _evaluate(found, emit)
+        case "request":
+            wanted = conversation.requested(found.api, settings)
+            if wanted is None:
+                decision = replace(decision, sentence="The comment asks for no run of this job.")
+                return _skip(replace(found, decision=decision))
+            settings, commit = wanted
+            decision = decide_requested(settings, checkout, commit)
+            log.say(decision.sentence)
+            return _evaluate(replace(found, settings=settings, decision=decision, commit=commit), emit)
 
 
-def _evaluate_requested(
-    settings: ActionSettings,
-    checkout: Checkout,
-    decision: Decision,
-    environ: Mapping[str, str],
-    log: Log,
-    emit: Emit,
-) -> int:
-    """Run what a comment asks for, if it still may."""
-    wanted = conversation.requested(_quick_api(settings, log), settings)
-    if wanted is None:
-        return _skip(settings, replace(decision, sentence="The comment asks for no run of this job."), environ, log)
-    chosen, commit = wanted
-    decided = decide_requested(chosen, checkout, commit)
-    log.say(decided.sentence)
-    return _evaluate(_case(chosen, decided, commit, environ, log), environ, emit)
-
-
-def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
-    settings = case.settings
-    _need_files(settings.project)
+def _evaluate(case: CiContext, emit: Emit) -> int:
+    settings, decision = case.settings, case.decision
+    if not any(settings.project.iterdir()):
+        # GitHub's workspace is there before anything is in it: suites would be looked for in vain.
+        hint = "A step with actions/checkout must come before this one; its `path` goes into working-directory."
+        raise ConfigError("There is nothing in the workspace.", hint=hint, code="WORKSPACE_EMPTY")
     loaded = project.load(settings.project)
-    case = replace(at_submodule(case, environ), pinned=stored_parts.pinned_plan(case))
-    overruled = _with_rights(loaded, case, environ)
-    loaded, notes = project.active(overruled.project, is_ci=True), overruled.notes
-    source = source_of(case, environ)
-    found = refused.newly_refused(case.decision.base, source, loaded.root, settings, case.log)
-    case = replace(case, refused=found)
-    chosen = selection.choose_suites(case, loaded, source)
+    if decision.nested:
+        decision.nested.check()
+    with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
+        source, base = _base(case, Path(name))
+        case = replace(case, decision=replace(decision, base=base), pinned=sharding.pinned_plan(case))
+        overruled = overrule(loaded, source, base) if base else Overruled(loaded, {}, ())
+        for note in overruled.notes:
+            # A new suite is nothing to be warned of.
+            severity: Severity = "warning" if any(overruled.findings.values()) else "notice"
+            case.log.report(severity, note, title="Whose settings count")
+        loaded, notes = project.active(overruled.project, is_ci=True), overruled.notes
+        found = refused.newly_refused(base, source, loaded.root, case.log)
+        case = replace(case, refused=found)
+        chosen = selection.choose_suites(case, loaded, source)
     if chosen:
         for line in (*reasons(chosen.choices, runs=True), *chosen.notes):
             case.log.say(sentence(line))
@@ -133,6 +119,8 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
             return selection.report_nothing(replace(case, notes=notes), chosen)
         if chosen.notes:
             settings, notes = replace(settings, suites=chosen.names), (*notes, *chosen.notes)
+    # Beside the head runs the commit into which it is merged, unless something else is to be compared with, or nothing.
+    beside = base and decision.target and not settings.baseline and not source.is_foreign
     order = RunOrder(
         names=settings.suites,
         overrides=settings.overrides,
@@ -140,51 +128,56 @@ def _evaluate(case: CiContext, environ: Mapping[str, str], emit: Emit) -> int:
         replay=settings.replay,
         overruled=overruled.findings,
         conclusion_seconds=CONCLUSION_SECONDS,
-        against=_against(case, environ),
+        against=BaseOrder(base, source.bring) if base and beside else None,
         needs_base=False,
     )
 
-    given = environment(environ, settings)
-    invocation = Invocation(loaded, order, given)
-    planned = _plan(case, invocation, chosen.baseline if chosen else None)
-    invocation = invocation.ordering(replace(invocation.order, stored=planned.stored or {}))
-    case = replace(case, settings=settings, root=loaded.root, results_dir=loaded.results_dir, notes=notes)
+    invocation = Invocation(loaded, order, environment(case.environ, settings))
+    evidence = _evidence(case, invocation, chosen.baseline if chosen else None)
+    names = evidence.new if evidence.known else settings.suites
+    invocation = invocation.ordering(replace(order, names=names, stored=evidence.stored))
+    changes = overruled.changes
     case = replace(
         case,
-        changes=replace(overruled.changes, steering=chosen.steering, others=chosen.others)
-        if chosen
-        else overruled.changes,
+        settings=settings,
+        root=loaded.root,
+        results_dir=loaded.results_dir,
+        notes=notes,
+        changes=replace(changes, steering=chosen.steering, others=chosen.others) if chosen else changes,
         planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
     )
     if settings.is_sharded:
-        return _share(case, invocation, planned, emit)
-    return evaluate.evaluate(case, _runner(case, invocation, planned, emit), planned)
+        return _share(case, invocation, evidence, emit)
+
+    def run() -> BatchResult:
+        is_all_known = evidence.known and not evidence.new
+        return empty_batch(case.now()) if is_all_known else _run(case, invocation, emit)
+
+    return evaluate.evaluate(case, run, evidence)
 
 
-def _share(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Emit) -> int:
+def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Emit) -> int:
     """What this job does of a run that several share: plan it, run a shard of it, or put the parts together."""
-    settings, shard = case.settings, case.settings.shard
-    if planned.baseline is None and not settings.baseline:
-        planned = replace(planned, baseline=baseline.resolve_baseline(case, case.decision.target, case.run_id))
+    settings, shard, order = case.settings, case.settings.shard, invocation.order
     environ = invocation.settings.environ
-    if planned.known:
-        invocation = invocation.ordering(replace(invocation.order, names=planned.new))
-    has_none, order = bool(planned.known) and not planned.new, invocation.order
+    found = anyio.run(read_commit, settings.project, environ)
     facts = PlanFacts(
-        suites=() if has_none else invocation.masked,
+        suites=() if evidence.known and not evidence.new else invocation.masked,
         commit=case.commit,
-        tree=_tree_of(settings, environ),
+        tree=found.tree if found else None,
         base=case.decision.base,
-        sides=0 if planned.stored is None else 2,
+        sides=0 if evidence.limits is None else 2,
         stored=order.stored,
-        trial_seconds=trial_seconds(planned.trials, replayed=order.replay is not None),
+        trial_seconds=trial_seconds(
+            (*evidence.trials_of_base, *evidence.pool, *evidence.earlier), replayed=order.replay is not None
+        ),
     )
     is_night = nightly.is_nightly(case)
     if settings.mode is Mode.PLAN:
         # One job adds the row of a night to the history.
-        return sharding.publish_plan(case, make_plan(facts, 1 if is_night else settings.shards, at_most=True), planned)
+        return sharding.publish_plan(case, make_plan(facts, 1 if is_night else settings.shards, at_most=True), evidence)
     if settings.mode is Mode.MERGE or shard is None:
-        return sharding.merge(case, partial(make_plan, facts), planned)
+        return sharding.merge(case, partial(make_plan, facts), evidence)
     if is_night and shard.shards > 1:
         hint = "Let a job with mode: plan say how many there are, or set nightly: off."
         raise ConfigError("A nightly run is not shared by several jobs.", hint=hint, code="NIGHT_SHARED")
@@ -192,94 +185,61 @@ def _share(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Emi
     own = order_of(order, plan, shard.number)
 
     def run(kept: Sequence[RunResult]) -> BatchResult:
-        part = invocation.ordering(replace(own, stored=with_trials(own.stored, kept)))
-        return _runner(case, part, replace(planned, known={}), emit)()
+        stored = evidence.replace(earlier=(*evidence.earlier, *kept)).stored
+        return _run(case, invocation.ordering(replace(own, stored=stored)), emit)
 
     return sharding.hand_in(case, shard, plan, system_name(environ), run if own.names else None)
 
 
-def _tree_of(settings: ActionSettings, environ: Mapping[str, str]) -> str | None:
-    found = anyio.run(read_commit, settings.project, environ)
-    return found.tree if found else None
-
-
-def _runner(case: CiContext, invocation: Invocation, planned: PushPlan, emit: Emit) -> Callable[[], BatchResult]:
-    """What runs the suites: a night all, as often as any night; a push what is new; everything else what was asked."""
-
-    def run() -> BatchResult:
-        if nightly.is_nightly(case) and planned.baseline:
-            # A number of trials has no budget of its own: that of the plan in its place holds.
-            budget = money.budget(invocation.suites)
-            budget = money.budget(invocation.suites)
-            trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")})
-            overrides = trials.above(invocation.order.overrides)
-            return invocation.ordering(replace(invocation.order, overrides=overrides, budget_usd=budget)).run(emit)
-        if not planned.known:
-            return invocation.run(emit)
-        if not planned.new:
-            return empty_batch(case.now())
-        return invocation.ordering(replace(invocation.order, names=planned.new)).run(emit)
-
-    return run
-
-
-def _plan(case: CiContext, invocation: Invocation, found: BatchBaseline | None) -> PushPlan:
-    """What is stored and counts; of a push to the base branch, which suites need not run for it."""
-    settings = case.settings
-    if case.pinned:
-        return sharding.restored(case.pinned)
+def _run(case: CiContext, invocation: Invocation, emit: Emit) -> BatchResult:
+    """Run what was ordered; in a night as often as in any night."""
     if nightly.is_nightly(case):
-        return PushPlan(baseline.resolve_baseline(case, case.decision.target, case.run_id))
-    suites = invocation.suites
-    is_adaptive = any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites)
-    if invocation.order.against and is_adaptive:
-        found = found or baseline.resolve_baseline(case, case.decision.target, case.run_id)
-        return evaluate.count_stored(
-            case, found, invocation.fingerprints(), {suite.name: suite.pool for suite in suites}
-        )
+        # A number of trials has no budget of its own: that of the plan in its place holds.
+        budget = money.budget(invocation.suites)
+        trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")})
+        overrides = trials.above(invocation.order.overrides)
+        invocation = invocation.ordering(replace(invocation.order, overrides=overrides, budget_usd=budget))
+    with case.log.group("Runs"):
+        return invocation.run(emit)
+
+
+def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -> Evidence:
+    """What is stored and counts; of a push to the base branch, which suites need not run for it."""
+    settings, suites = case.settings, invocation.suites
+    if case.pinned:
+        return case.pinned.evidence
+    found = found or baseline.resolve_baseline(case, case.decision.target, case.run_id)
+    if nightly.is_nightly(case) or settings.baseline:
+        return found
+    if invocation.order.against and any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites):
+        expected = invocation.fingerprints()
+        found = baseline.with_earlier(case, found, expected, base=case.decision.base)
+        return found.replace(limits={suite.name: suite.pool for suite in suites})
     is_push = case.decision.is_of_base and settings.context.event_name == "push"
-    if found or not is_push or settings.run_all or settings.baseline or not settings.compare:
-        return PushPlan(found)
-    stored = baseline.resolve_baseline(case, case.decision.target, case.run_id)
-    if not stored.pool.trials:
-        return PushPlan(stored)
-    fingerprints = invocation.fingerprints()
-    wanted = {suite.name: trials_alone(suite.trials) for suite in suites}
-    planned = PushPlan(stored, fingerprints, stored.known(fingerprints, wanted))
-    for note in planned.notes:
-        case.log.say(note)
-    return planned
+    if is_push and not settings.run_all and settings.compare and found.pool:
+        wanted = {suite.name: trials_alone(suite.trials) for suite in suites}
+        found = found.knowing(invocation.fingerprints(), wanted)
+        for note in found.notes:
+            case.log.say(note)
+    return found
 
 
-def _against(case: CiContext, environ: Mapping[str, str]) -> BaseOrder | None:
-    """The commit into which a pull request is merged, unless something else is to be compared with, or nothing."""
-    settings, commit = case.settings, case.decision.base
-    source = source_of(case, environ)
-    if commit is None or settings.baseline or case.decision.target is None or source.is_foreign:
-        return None
-    return BaseOrder(commit, bring(source))
+def _base(case: CiContext, folder: Path) -> tuple[BaseSource, str | None]:
+    """Where the base is had, and its commit: of a project in a submodule, the one that the base names for that.
 
+    Where the base has no such submodule, it has nothing of the project.
 
-def _with_rights(loaded: LoadedProject, case: CiContext, environ: Mapping[str, str]) -> Overruled:
-    """The project with no more rights than the base of a pull request gives, and what is to be told of it."""
-    commit = case.decision.base
-    if commit is None:
-        return Overruled(loaded, {}, ())
-    source = source_of(case, environ)
-    redact = Redactor(case.settings.secrets())
-    overruled = overrule(loaded, source.top, read_base(commit, source, loaded, redact), redact)
-    for note in overruled.notes:
-        # A new suite is nothing to be warned of.
-        severity: Severity = "warning" if any(overruled.findings.values()) else "notice"
-        case.log.report(severity, note, title="Whose settings count")
-    return overruled
-
-
-def _need_files(project: Path) -> None:
-    """Before suites are looked for in vain: GitHub's workspace is there before anything is in it."""
-    if not any(project.iterdir()):
-        hint = "A step with actions/checkout must come before this one; its `path` goes into working-directory."
-        raise ConfigError("There is nothing in the workspace.", hint=hint, code="WORKSPACE_EMPTY")
+    Raises:
+        ConfigError: The base commit cannot be had.
+        WorkspaceError: There is no git, or it did not end.
+    """
+    base, nested = case.decision.base, case.decision.nested
+    source = BaseSource(case.settings, nested, case.environ, folder)
+    if not (base and nested and nested.named):
+        return source, base
+    around = BaseSource(case.settings, replace(nested, named=None), case.environ, folder)
+    named = anyio.run(around.submodule_at, base, nested.path)
+    return (source, named) if named else (around, base)
 
 
 def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Mapping[str, str], log: Log) -> CiContext:
@@ -292,6 +252,7 @@ def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Ma
         settings=settings,
         decision=decision,
         commit=commit,
+        environ=environ,
         api=_api(settings, http, mask),
         artifacts=lambda: ArtifactService(environ, http, mask=mask),
         hurried_artifacts=lambda: ArtifactService(environ, Http(patience_seconds=HURRY_SECONDS), mask=mask),
@@ -316,41 +277,19 @@ def _api(settings: ActionSettings, http: Http, mask: Callable[[str], None]) -> A
     )
 
 
-def _checkout(settings: ActionSettings, environ: Mapping[str, str], log: Log) -> Checkout:
+def _checkout(settings: ActionSettings, environ: Mapping[str, str]) -> Checkout:
     inner = anyio.run(nested.find, settings, environ)
-    place = settings.context.workspace if inner else settings.project
-    project = anyio.run(read_commit, place, environ)
-    head = anyio.run(read_commit, settings.context.workspace, environ) or project
-    if head is None:
-        return Checkout()
-
-    def tree_of(commit: str) -> str | None:
-        known = anyio.run(read_commit, place, environ, commit)
-        return known.tree if known else _told_tree(settings, commit, log)
-
-    return Checkout(head.sha, head.parents, project.sha if project else None, tree_of, inner)
+    workspace = settings.context.workspace
+    project = anyio.run(read_commit, workspace if inner else settings.project, environ)
+    head = anyio.run(read_commit, workspace, environ) or project
+    return Checkout(head.sha, head.parents, project.sha if project else None, inner) if head else Checkout()
 
 
-def _quick_api(settings: ActionSettings, log: Log) -> Api | None:
-    """For what is asked before anything else."""
-    return _api(settings, Http(patience_seconds=QUESTION_SECONDS), lambda value: log.mask([Secret(value)]))
-
-
-def _told_tree(settings: ActionSettings, commit: str, log: Log) -> str | None:
-    """The tree of a commit that a clone of depth 1 lacks, from GitHub."""
-    api = _quick_api(settings, log)
-    try:
-        return tree_of(api, commit) if api else None
-    except GitHubError as problem:
-        log.say(f"The files of the commit {commit[:7]} are not known: {problem.message}")
-        return None
-
-
-def _skip(settings: ActionSettings, decision: Decision, environ: Mapping[str, str], log: Log) -> int:
+def _skip(case: CiContext) -> int:
+    settings, decision, log = case.settings, case.decision, case.log
     log.report("notice", decision.sentence, title="Zelda did not run")
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {decision.sentence}\n"
-    found: tuple[NotLoaded, ...] = ()
-    if decision.base:
-        source = source_of(_case(settings, decision, decision.base, environ, log), environ)
-        found = refused.newly_refused(decision.base, source, find_root(settings.project), settings, log)
-    return refused.report_skipped(settings, log, refused.with_refused(notice, found), found)
+    with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
+        source = BaseSource(settings, decision.nested, case.environ, Path(name))
+        found = refused.newly_refused(decision.base, source, find_root(settings.project), log)
+    return refused.report_skipped(replace(case, refused=found), notice)

@@ -21,7 +21,6 @@ NOT_PERMITTED = {"GITHUB_NOT_PERMITTED", "GITHUB_NOT_FOUND"}
 
 CANCELLED = BaselineOrigin(state=BaselineState.OFF, sentence="Nothing was compared: the run was cancelled.")
 SWITCHED_OFF = BaselineOrigin(state=BaselineState.OFF, sentence="Nothing was compared: the input baseline is none.")
-NOT_ASKED_FOR = BaselineOrigin(state=BaselineState.OFF, sentence="")
 NO_TOKEN = BaselineOrigin(
     state=BaselineState.NOT_PERMITTED,
     sentence="No token was given, so that the stored results of the base branch could not be read.",
@@ -46,11 +45,6 @@ def in_place_of(origin: BaselineOrigin, base: str, now: datetime) -> BaselineOri
 def _facts(first: str, distance: str, age: timedelta | None, workflow: str | None) -> str:
     by = f"stored by the workflow {workflow.rpartition('/')[2]}" if workflow else ""
     return ", ".join(fact for fact in (first, distance, "" if age is None else age_words(age), by) if fact)
-
-
-def worth_a_note(origin: BaselineOrigin) -> list[str]:
-    """The sentence, where the baseline is not what everybody expects it to be."""
-    return [origin.sentence] if origin.stands_for or origin.workflow else []
 
 
 def with_pool(origin: BaselineOrigin, pool: PoolSummary, now: datetime) -> BaselineOrigin:
@@ -105,11 +99,6 @@ def side_by_side(branch: str, commit: str, head: int, base: int) -> BaselineOrig
     )
 
 
-def from_file(name: str) -> str:
-    """The sentence for a baseline that the workflow names."""
-    return f"Compared with the file {name}."
-
-
 def of_other_suites(origin: BaselineOrigin) -> BaselineOrigin:
     """There are results, and none of them is of a suite that was run."""
     sentence = f"no baseline yet: the stored results ({origin.sentence}) are of other suites"
@@ -125,16 +114,13 @@ def never_stored(branch: str, base_commit: str) -> BaselineOrigin:
     return BaselineOrigin(state=BaselineState.NONE_YET, sentence=sentence, branch=branch, wanted=base_commit)
 
 
-def all_expired(branch: str, base_commit: str | None) -> BaselineOrigin:
-    """GitHub deletes artifacts after some weeks."""
-    sentence = f"no baseline: what {branch} stored has expired (run the workflow there again, or raise retention-days)"
-    return BaselineOrigin(state=BaselineState.EXPIRED, sentence=sentence, branch=branch, wanted=base_commit)
-
-
 def refused(branch: str, base_commit: str, commit: str, error: ZeldaError) -> BaselineOrigin:
     """There were results, and none could be used; `error` is about the nearest."""
     if error.code == "ARTIFACT_EXPIRED":
-        return all_expired(branch, base_commit)
+        sentence = (
+            f"no baseline: what {branch} stored has expired (run the workflow there again, or raise retention-days)"
+        )
+        return BaselineOrigin(state=BaselineState.EXPIRED, sentence=sentence, branch=branch, wanted=base_commit)
     first, _, rest = error.message.rstrip(".").partition(" ")
     # A name such as GitHub keeps its letters.
     reason = f"{first.lower() if first.istitle() else first} {rest}"
@@ -144,13 +130,13 @@ def refused(branch: str, base_commit: str, commit: str, error: ZeldaError) -> Ba
 
 def not_readable(branch: str, base_commit: str | None, error: GitHubError) -> BaselineOrigin:
     """GitHub did not tell; its own words are left out of a text that a bot will post."""
+    state = BaselineState.NOT_PERMITTED
     if error.status == WRONG_TOKEN:
-        sentence = "no baseline: the token is wrong or no longer valid (github-token)"
-        return BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence, branch=branch, wanted=base_commit)
-    if error.code in NOT_PERMITTED:
-        sentence = "no baseline: the token may not read artifacts (permissions: actions: read, contents: read)"
-        return BaselineOrigin(state=BaselineState.NOT_PERMITTED, sentence=sentence, branch=branch, wanted=base_commit)
-    limited = error.code == "GITHUB_RATE_LIMITED"
-    reason = "GitHub limits how often it may be asked" if limited else "GitHub could not be asked"
-    state = BaselineState.UNREACHABLE
+        reason = "the token is wrong or no longer valid (github-token)"
+    elif error.code in NOT_PERMITTED:
+        reason = "the token may not read artifacts (permissions: actions: read, contents: read)"
+    else:
+        limited = error.code == "GITHUB_RATE_LIMITED"
+        reason = "GitHub limits how often it may be asked" if limited else "GitHub could not be asked"
+        state = BaselineState.UNREACHABLE
     return BaselineOrigin(state=state, sentence=f"no baseline: {reason}", branch=branch, wanted=base_commit)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -37,8 +37,6 @@ class Published:
 
     url: str | None
     action: Action
-    left_over: int = 0
-    """Further comments of ours that could not be removed."""
 
 
 def publish_comment(
@@ -103,17 +101,19 @@ class _Draft:
         oldest, *others = comments
         if self._is_beaten(comments):
             # Only those of this very run: what others have written is not ours to judge.
-            remaining = self._remove(other for other in others if self._is_of_this_attempt(other))
-            return Published(oldest.url, "outdated", remaining)
+            self._remove(other for other in others if self._is_of_this_attempt(other))
+            return Published(oldest.url, "outdated")
         if self._is_taken(oldest, created):
-            return Published(oldest.url, "taken", self._remove(other for other in others if other in created))
+            self._remove(other for other in others if other in created)
+            return Published(oldest.url, "taken")
         try:
             action = self._write(oldest)
         except GitHubError as error:
             if error.code not in _GONE:
                 raise
             return self._reconcile(others, created) if others else self._create()
-        return Published(oldest.url, action, self._remove(others))
+        self._remove(others)
+        return Published(oldest.url, action)
 
     def _is_taken(self, comment: Comment, created: Sequence[Comment]) -> bool:
         """Whether another job with our key has told of this attempt, as the jobs of a matrix would."""
@@ -155,16 +155,11 @@ class _Draft:
             self.api.patch(f"issues/comments/{comment.id}", {"body": self.text})
         return "updated"
 
-    def _remove(self, comments: Iterable[Comment]) -> int:
-        """Remove comments; returns how many stay."""
-        remaining = 0
+    def _remove(self, comments: Iterable[Comment]) -> None:
         for comment in comments:
             # A comment too many is a blemish, no failure.
-            try:
+            with suppress(GitHubError):
                 self.api.delete(f"issues/comments/{comment.id}")
-            except GitHubError as error:
-                remaining += error.code not in _GONE
-        return remaining
 
 
 @contextmanager

@@ -4,30 +4,22 @@ Whoever opened the pull request may have written every byte of them. So nothing 
 request is found by what GitHub says, and comparison and text are made anew.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from zelda_ci.ci import baseline, publish
-from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.acceptances import apply_acceptances
-from zelda_ci.ci.baseline import BatchBaseline, of_chosen
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.evaluate import compare_beside
+from zelda_ci.ci.evaluate import compare
 from zelda_ci.ci.event import BaselineTarget, number, text
 from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, is_results_name, read_stored
 from zelda_ci.domain.ci import Provenance
-from zelda_ci.domain.run import RunResult, StoredTrials
-from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import Api
 from zelda_ci.github.comments import CommentOrder
 from zelda_ci.github.revisions import merge_base, of_workflow_run
 from zelda_ci.github.schemas import Artifact
-from zelda_ci.pipeline.comparing import compare_sides
 from zelda_ci.report.comment.view import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_comment
-from zelda_ci.storage.references import SideReference
 
 # Of one run: whoever opened the pull request may have stored any number, and each would be a comment.
 MAX_JOBS = 10
@@ -43,51 +35,53 @@ def comment(case: CiContext) -> int:
     Raises:
         ZeldaError: It could not be told, or what is stored is not what Zelda stores.
     """
-    api = _api(case)
-    stored = _stored(case, api)
+    if case.api is None:
+        raise GitHubError("No token was given, so nothing can be read or posted.", hint="Pass github-token.")
+    event, run_id = case.settings.event, number(case.settings.event, "workflow_run", "id") or 0
+    head = text(event, "workflow_run", "head_sha")
+    stored = _stored(case, case.api, run_id)
     if not stored:
         return _nothing(case, "That run stored no results (it was skipped, failed before them, or they have expired).")
     for artifact, contents in stored:
-        _check(case, contents.provenance)
-        pull_request = of_workflow_run(api, case.settings.event, contents.provenance.pull_request)
+        told = contents.provenance
+        # What the artifact says of itself agrees with what GitHub says of the run.
+        if (told.repository_id, told.run_id, told.head_sha) != (case.settings.context.repository_id, run_id, head):
+            raise ArtifactError("The stored results say that they are of another run.", code="ARTIFACT_INVALID")
+        pull_request = of_workflow_run(case.api, event, told.pull_request)
         if pull_request is None:
             return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
         if contents.batch.interrupted:
             _nothing(case, "That run was cancelled: what it stored is for the next run of the pull request.")
             continue
-        of_job = replace(case, evaluated=contents.provenance)
-        result = _findings(of_job, contents, artifact)
+        # Trials of earlier runs of the pull request count, as they did in the check.
+        earlier, batch = contents.pool.trials, contents.batch
+        limits = {run.suite: run.config.pool for run in (*earlier, *batch.runs)}
+        of_job = replace(case, evaluated=told)
+        target = _target(of_job, case.api, told, pull_request) if case.settings.compare else None
+        found = baseline.resolve_baseline(of_job, target, run_id).replace(earlier=earlier, limits=limits)
+        result = CiResult(batch, found.origin, found, artifact_id=artifact.id, run_id=run_id, refused=told.refused)
         result.told_apart_by = of_job.job if len(stored) > 1 else ""
-        _report(of_job, api, result, pull_request)
+        if number(event, "workflow_run", "head_repository", "id") != case.settings.context.repository_id:
+            result.notes.append(FOREIGN)
+        compare(of_job, result)
+        apply_acceptances(of_job, result, pull_request)
+        publish.tell(case.log, case.settings.context.command_files, render_comment(ci_view(result.report(of_job))))
+        attempt = number(event, "workflow_run", "run_attempt") or 1
+        order = CommentOrder(run_id, attempt, head, int(batch.finished_at.timestamp()))
+        publish.publish_to(of_job, case.api, result, pull_request, order)
+        if result.comment_url:
+            publish.tell(case.log, case.settings.context.command_files, outputs={"comment-url": result.comment_url})
     return 0
 
 
-def _report(case: CiContext, api: Api, result: CiResult, pull_request: int) -> None:
-    origin = case.evaluated
-    _compare(case, result, _target(api, origin, pull_request) if origin else BaselineTarget(""))
-    apply_acceptances(case, result, pull_request)
-    summary = render_comment(ci_view(publish.report_of(case, result)))
-    publish.warn(case.log, publish.summarise(case.settings.context, summary))
-    publish.publish_to(case, api, result, pull_request, _order(case, result))
-    if result.comment_url:
-        publish.warn(case.log, publish.hand_over(case.settings.context, {"comment-url": result.comment_url}))
-
-
-def _api(case: CiContext) -> Api:
-    if case.api is None:
-        raise GitHubError("No token was given, so nothing can be read or posted.", hint="Pass github-token.")
-    return case.api
-
-
-def _stored(case: CiContext, api: Api) -> list[tuple[Artifact, StoredResults]]:
+def _stored(case: CiContext, api: Api, run_id: int) -> list[tuple[Artifact, StoredResults]]:
     """The newest results of each job of the run, as each says of itself.
 
     Raises:
         ArtifactError: What has the name of results is not what Zelda stores.
     """
     name = case.settings.artifact_name
-    listed = artifacts_of_run(api, _run_id(case))
-    named = [each for each in listed if not each.expired and is_results_name(each.name, name)]
+    named = [it for it in artifacts_of_run(api, run_id) if not it.expired and is_results_name(it.name, name)]
     found: dict[str | None, tuple[Artifact, StoredResults]] = {}
     for artifact in named[:MAX_OPENED]:
         contents = read_stored(api, artifact)
@@ -96,85 +90,19 @@ def _stored(case: CiContext, api: Api) -> list[tuple[Artifact, StoredResults]]:
     return [*found.values()][:MAX_JOBS]
 
 
-def _check(case: CiContext, origin: Provenance) -> None:
-    """What the artifact says of itself agrees with what GitHub says of the run."""
-    head = text(case.settings.event, "workflow_run", "head_sha")
-    stored = (origin.repository_id, origin.run_id, origin.head_sha)
-    if stored != (case.settings.context.repository_id, _run_id(case), head):
-        raise ArtifactError("The stored results say that they are of another run.", code="ARTIFACT_INVALID")
-
-
-def _findings(case: CiContext, told: StoredResults, artifact: Artifact) -> CiResult:
-    result = CiResult(told.batch, words.NOT_ASKED_FOR, artifact_id=artifact.id, run_id=_run_id(case))
-    # Those of earlier runs of the pull request, which the check has counted, too.
-    result.earlier = tuple(run for run in told.pool.trials if run.side is Side.HEAD)
-    result.refused = case.evaluated.refused if case.evaluated else ()
-    result.earlier_base = tuple(run for run in told.pool.trials if run.side is Side.BASE)
-    own = case.settings.context.repository_id
-    if number(case.settings.event, "workflow_run", "head_repository", "id") != own:
-        result.notes.append(FOREIGN)
-    return result
-
-
-def _target(api: Api, origin: Provenance, pull_request: int) -> BaselineTarget:
+def _target(case: CiContext, api: Api, origin: Provenance, pull_request: int) -> BaselineTarget:
     """The commit that was tested against, if it is one of the base branch; else where the two lines of history meet."""
-    pull: Any = api.get(f"pulls/{pull_request}")
-    branch = text(pull, "base", "ref")
-    for commit in _candidates(api, branch, origin):
-        return BaselineTarget(branch, commit)
-    return BaselineTarget(branch, meeting=(branch, origin.head_sha))
-
-
-def _candidates(api: Api, branch: str, origin: Provenance) -> Iterator[str]:
+    branch = text(api.get(f"pulls/{pull_request}"), "base", "ref")
+    wanted = case.settings.baseline_branch or branch
     try:
         if origin.base_sha and merge_base(api, branch, origin.base_sha) == origin.base_sha:
-            yield origin.base_sha
+            return BaselineTarget(wanted, origin.base_sha)
     except GitHubError as problem:
         # A commit that GitHub does not know is one that was made up; of one that it only failed to tell of, nobody
         # knows whether it is.
         if problem.code not in UNKNOWN_COMMIT:
             raise
-
-
-def _compare(case: CiContext, result: CiResult, target: BaselineTarget) -> None:
-    chosen_target = replace(target, branch=case.settings.baseline_branch or target.branch)
-    stored = baseline.resolve_baseline(case, chosen_target if case.settings.compare else None, _run_id(case))
-    if result.head and result.batch.is_planned_by_looks:
-        compare_beside(case, result, stored, _counted(case, result, stored))
-        return
-    stored = of_chosen(case, stored, result.batch).against(result.batch.runs, case.now())
-    result.baseline, result.stored = stored.origin, stored.results
-    case.log.say(stored.origin.sentence)
-    result.notes += words.worth_a_note(stored.origin)
-    if stored.results:
-        sides = SideReference("the baseline", stored.results.runs), SideReference("the pull request", result.head)
-        result.compared = compare_sides(*sides, {})
-
-
-def _counted(case: CiContext, result: CiResult, stored: BatchBaseline) -> dict[str, StoredTrials]:
-    """By suite, what counts beside the run's own trials, as in the job that made them."""
-    heads = {run.suite: run for run in result.head if run.fingerprint}
-    settings = {name: run.config.pool for name, run in heads.items()}
-    found = baseline.stored_for(case, stored, baseline.heads_of(heads.values()), settings)
-
-    def of(runs: tuple[RunResult, ...], suite: str) -> tuple[RunResult, ...]:
-        return tuple(run for run in runs if run.suite == suite)
-
-    return {
-        name: found.get(name, StoredTrials()).replace(head=of(result.earlier, name), base=of(result.earlier_base, name))
-        for name in dict.fromkeys(run.suite for run in (*result.head, *result.earlier_base))
-    }
-
-
-def _order(case: CiContext, result: CiResult) -> CommentOrder:
-    event = case.settings.event
-    attempt = number(event, "workflow_run", "run_attempt") or 1
-    made_at = int(result.batch.finished_at.timestamp())
-    return CommentOrder(_run_id(case), attempt, text(event, "workflow_run", "head_sha"), made_at)
-
-
-def _run_id(case: CiContext) -> int:
-    return number(case.settings.event, "workflow_run", "id") or 0
+    return BaselineTarget(wanted, meeting=(branch, origin.head_sha))
 
 
 def _nothing(case: CiContext, why: str) -> int:

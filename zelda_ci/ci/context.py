@@ -6,16 +6,15 @@ from datetime import datetime
 from pathlib import Path
 
 from zelda_ci.ci.event import Decision
+from zelda_ci.ci.evidence import NOTHING, Evidence, PinnedPlan
 from zelda_ci.ci.settings import ActionSettings
+from zelda_ci.ci.stored_artifacts import identity_of
 from zelda_ci.compare.gate import accept, gate, recorded_settings
-from zelda_ci.compare.pool import TrialPool
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
 from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult, NotLoaded
-from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import BatchResult, RunResult
-from zelda_ci.domain.shards import PinnedPlan
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.workflow_commands import Log
@@ -31,6 +30,8 @@ class CiContext:
     decision: Decision
     commit: str
     """What was tested, as GitHub knows it."""
+    environ: Mapping[str, str]
+    """Of the step."""
     api: Api | None
     """Absent without a token."""
     artifacts: Callable[[], ArtifactService]
@@ -71,6 +72,11 @@ class CiContext:
     def run_id(self) -> int:
         return self.settings.context.run_id
 
+    @property
+    def artifact(self) -> str:
+        """The artifact with the results of this attempt, whose name nothing else has."""
+        return identity_of(self.settings).stored_as(self.settings.context.run_attempt)
+
 
 @dataclass
 class CiResult:
@@ -78,17 +84,7 @@ class CiResult:
 
     batch: BatchResult
     baseline: BaselineOrigin
-    stored: BatchResult | None = None
-    pool: TrialPool = field(default_factory=TrialPool)
-    """Trusted trials of the base branch."""
-    earlier: tuple[RunResult, ...] = ()
-    """Trials of earlier runs of the same pull request, with the same fingerprint: they count like the batch's own."""
-    earlier_base: tuple[RunResult, ...] = ()
-    """Those of the base that ran beside them."""
-    knows_earlier: bool = False
-    """Whether these are all of them: GitHub could be asked, and was."""
-    planned: Mapping[str, Fingerprint] = field(default_factory=dict)
-    """By suite, the fingerprints of the tested commit, also of suites that were not run; empty where nobody asked."""
+    evidence: Evidence = NOTHING
     nights: NightlyHistory = field(default_factory=NightlyHistory)
     """What suites showed night by night, this one included."""
     compared: Compared | None = None
@@ -116,7 +112,12 @@ class CiResult:
     @property
     def head(self) -> tuple[RunResult, ...]:
         """All trials of the tested files."""
-        return (*self.earlier, *self.batch.runs)
+        return (*self.evidence.heads, *self.batch.runs)
+
+    @property
+    def bases(self) -> tuple[RunResult, ...]:
+        """Trials of the base that ran beside them."""
+        return (*self.evidence.bases, *self.batch.base_runs)
 
     @property
     def gate(self) -> GateResult:
@@ -128,8 +129,7 @@ class CiResult:
         if self.compared:
             found = self.compared.gate
         else:
-            bases = (*self.earlier_base, *self.batch.base_runs)
-            found = gate(self.batch.replace(runs=self.head, base_runs=bases), recorded_settings(self.head))
+            found = gate(self.batch.replace(runs=self.head, base_runs=self.bases), recorded_settings(self.head))
         return found.replace(reasons=(*self.refused, *(each for each in found.reasons if each not in self.refused)))
 
     @property
@@ -157,7 +157,7 @@ class CiResult:
             gate=self.gate,
             baseline=self.baseline,
             comparison=self.comparison,
-            baseline_batch=self.stored if self.compared else None,
+            baseline_batch=self.evidence.results if self.compared else None,
             links=self._links(settings, head),
             title=f"Zelda: {name}" if name else "Zelda",
             tested=case.commit,
@@ -166,7 +166,7 @@ class CiResult:
             planned=case.planned,
             cancelled=self.cancelled or self.batch.interrupted,
             project=case.folder,
-            nights=self.nights if self.is_nightly else None,
+            nightly=self.is_nightly,
             notes=tuple(self.notes),
         )
 

@@ -12,18 +12,11 @@ from typing import Any
 
 from zelda_ci.ci import publish
 from zelda_ci.ci.acceptances import AcceptanceRecord, hidden_line, may_write, reply_key, words_of
-from zelda_ci.ci.commands import (
-    AcceptCriteria,
-    AskHelp,
-    Command,
-    RunAgain,
-    RunCommit,
-    parse_command,
-)
+from zelda_ci.ci.commands import AcceptCriteria, AskHelp, Command, RunAgain, RunCommit, parse_command
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import number, text
 from zelda_ci.ci.settings import ActionSettings
-from zelda_ci.ci.stored_artifacts import StoredResults, read_stored
+from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, read_stored
 from zelda_ci.compare.gate import failing_criteria
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
 from zelda_ci.github.api import Api
@@ -40,7 +33,7 @@ from zelda_ci.github.comments import (
     read_thread,
 )
 from zelda_ci.github.revisions import newest_run, run_again
-from zelda_ci.github.schemas import Artifact, PullRequest, WorkflowRun, understand
+from zelda_ci.github.schemas import PullRequest, WorkflowRun, understand
 from zelda_ci.redact import Redactor
 from zelda_ci.report.markdown import render_reply
 
@@ -95,20 +88,15 @@ def converse(case: CiContext) -> int:
     """Carry out the command of a comment and answer it; returns the exit code.
 
     Raises:
-        GitHubError: GitHub did not tell, or the token may not do it.
+        GitHubError: A request failed, or the token may not do it.
     """
     api, asked = _api(case.api), AskedComment.of(case.settings.event)
-    if not asked.stands(api):
-        return _nothing(case, "The comment was edited or deleted since it was sent: nothing is done.")
-    thread = read_thread(api, asked.pull_request)
-    if thread.marked(reply_key(asked.id)):
-        return _nothing(case, "The comment was answered already: nothing is done twice.")
-    talk = _Talk(case, api, asked, thread)
-    if not may_write(api, asked.login):
-        talk.refuse()
-        return _nothing(case, f"{asked.login} may not write to this repository: nothing is done.")
-    talk.show("eyes")
-    talk.give(_Commands(case, api, asked, thread).carry_out(parse_command(asked.body)))
+    why = "The comment was edited or deleted since it was sent: nothing is done."
+    if asked.stands(api):
+        talk = _Conversation(case, api, asked, read_thread(api, asked.pull_request))
+        why = talk.answer()
+    if why:
+        case.log.report("notice", why, title="Zelda did nothing")
     return 0
 
 
@@ -118,38 +106,42 @@ def _api(api: Api | None) -> Api:
     return api
 
 
-def _nothing(case: CiContext, why: str) -> int:
-    case.log.report("notice", why, title="Zelda did nothing")
-    return 0
-
-
 @dataclass(frozen=True)
-class _Talk:
-    """What is shown on the pull request."""
+class _Conversation:
+    """A command, and the pull request on which it stands."""
 
     case: CiContext
     api: Api
     asked: AskedComment
     thread: Thread
 
-    def show(self, reaction: str) -> None:
+    def answer(self) -> str:
+        """Carry the command out, answer it, and only then run again what the answer changes; returns why not."""
+        if self.thread.marked(reply_key(self.asked.id)):
+            return "The comment was answered already: nothing is done twice."
+        if not may_write(self.api, self.asked.login):
+            self._refuse()
+            return f"{self.asked.login} may not write to this repository: nothing is done."
+        self._show("eyes")
+        found = self._carried_out(parse_command(self.asked.body))
+        url = self._post(hidden_line(found.record) if found.record else ANSWER, found.reply).url
+        if found.runs_again and (problem := _run_again(self.api, found.runs_again)):
+            self._post(ANSWER, problem, key=f"{reply_key(self.asked.id)}-run")
+        self._show("+1" if found.is_done else "confused")
+        publish.tell(
+            self.case.log, self.case.settings.context.command_files, outputs={"comment-url": url, **found.outputs}
+        )
+        self.case.log.say(f"Answered: {url}")
+        return ""
+
+    def _show(self, reaction: str) -> None:
         """React to the comment, which costs nobody a notification; without it everything else is the same."""
         with suppress(GitHubError):
             react(self.api, self.asked.id, reaction)
 
-    def give(self, answer: Response) -> None:
-        """Answer, and only then run again what the answer changes."""
-        url = self._post(hidden_line(answer.record) if answer.record else ANSWER, answer.reply).url
-        if answer.runs_again and (problem := _run_again(self.api, answer.runs_again)):
-            self._post(ANSWER, problem, key=f"{reply_key(self.asked.id)}-run")
-        self.show("+1" if answer.is_done else "confused")
-        context = self.case.settings.context
-        publish.warn(self.case.log, publish.hand_over(context, {"comment-url": url, **answer.outputs}))
-        self.case.log.say(f"Answered: {url}")
-
-    def refuse(self) -> None:
+    def _refuse(self) -> None:
         """Say no, a few times for everybody together."""
-        self.show("confused")
+        self._show("confused")
         if len(_refusals(self.thread)) < MAX_REFUSALS:
             mine = self._post(REFUSAL, render_reply("not_permitted"))
             # Many may have asked at the same moment, and each job sees that it is the first.
@@ -170,40 +162,8 @@ class _Talk:
         posted = read_thread(self.api, self.asked.pull_request).marked(key)
         return posted[0] if posted else comment_in(self.api.post(path, body))
 
-
-def _body(key: str, hidden: str, reply: str) -> str:
-    return f"{marker(key)}\n{hidden}\n{reply}"
-
-
-def _refusals(thread: Thread) -> list[Comment]:
-    return [comment for comment in thread.comments if comment.body.split("\n")[1:2] == [REFUSAL]]
-
-
-def _run_again(api: Api, run: WorkflowRun) -> str | None:
-    """Have it run again; returns what to say where GitHub does not take it."""
-    try:
-        run_again(api, run.id, only_failed=run.conclusion in FAILED)
-    except GitHubError as error:
-        # Where the answer was lost, it may run all the same: its page shows it.
-        if error.code not in {"GITHUB_NOT_PERMITTED", "GITHUB_REFUSED", "GITHUB_NOT_FOUND", "GITHUB_ANSWER_LOST"}:
-            raise
-        is_permitted = error.code != "GITHUB_NOT_PERMITTED"
-        why = error.detail or error.message
-        return render_reply("cannot_run_again", why=why, url=run.url, is_permitted=is_permitted)
-    return None
-
-
-@dataclass(frozen=True)
-class _Commands:
-    """Carries out what people ask for who may."""
-
-    case: CiContext
-    api: Api
-    asked: AskedComment
-    thread: Thread
-
-    def carry_out(self, command: Command) -> Response:
-        """Do it, as far as it does not have to wait for the answer."""
+    def _carried_out(self, command: Command) -> Response:
+        """Do what is asked for, as far as it does not have to wait for the answer."""
         if isinstance(command, AskHelp):
             return Response(render_reply("help", problem=command.problem), is_done=not command.problem)
         pull = understand(PullRequest, self.api.get(f"pulls/{self.asked.pull_request}"))
@@ -248,11 +208,14 @@ class _Commands:
 
     def _accept(self, command: AcceptCriteria, pull: PullRequest) -> Response:
         own = self.case.settings.context.repository_id
-        runs = list(self._runs(pull))
+        newest = None
+        with suppress(GitHubError):
+            newest = newest_run(self.api, self.case.settings.workflow, pull)
+        runs = list(self._runs(pull, newest))
+        # Of a fork's run its author decides what it stores.
         results = (each for run in runs if _is_own(run, own) for each in self._results(run, pull))
-        failing = next(
-            (found for each in results if (found := failing_criteria(each.own_trials, command.suite)) is not None), None
-        )
+        found = (failing_criteria(each.own_trials, command.suite) for each in results)
+        failing = next((each for each in found if each is not None), None)
         if failing is None:
             is_foreign = any(not _is_own(run, own) for run in runs)
             stored = render_reply("nothing_stored", suite=command.suite)
@@ -260,41 +223,36 @@ class _Commands:
         wanted = [name for place, name in failing.items() if command.number in {None, place}]
         if not wanted:
             return Response(render_reply("nothing_fails", suite=command.suite, number=command.number))
-        return self._recorded(command, wanted, self._failed_run(pull))
-
-    def _recorded(self, command: AcceptCriteria, criteria: list[str], run: WorkflowRun | None) -> Response:
+        # Where no check is red, the acceptance waits for the next run.
+        is_red = newest and newest.status == "completed" and newest.conclusion in FAILED
+        run = newest if is_red else None
         record = AcceptanceRecord(
-            repository_id=self.case.settings.context.repository_id,
+            repository_id=own,
             pull_request=self.asked.pull_request,
             comment=self.asked.id,
             words=words_of(self.asked.body),
             suite=command.suite,
-            criteria=tuple(criteria),
+            criteria=tuple(wanted),
             by=self.asked.login,
             at=self.case.now(),
         )
-        reason = Redactor(self.case.settings.secrets())(command.reason)
-        url = run.url if run else ""
-        values = {"suite": command.suite, "criteria": criteria, "by": self.asked.login, "reason": reason, "url": url}
-        said = render_reply("accepted", **values)
+        said = render_reply(
+            "accepted",
+            suite=command.suite,
+            criteria=wanted,
+            by=self.asked.login,
+            reason=Redactor(self.case.settings.secrets())(command.reason),
+            url=run.url if run else "",
+        )
         if length(_body(reply_key(self.asked.id), hidden_line(record), said)) > MAX_BODY_LENGTH:
             return Response(render_reply("too_much"))
         return Response(said, is_done=True, record=record, runs_again=run)
 
-    def _failed_run(self, pull: PullRequest) -> WorkflowRun | None:
-        """The run whose check is red; where there is none, the acceptance waits for the next."""
-        with suppress(GitHubError):
-            run = newest_run(self.api, self.case.settings.workflow, pull)
-            return run if run and run.status == "completed" and run.conclusion in FAILED else None
-        return None
-
-    def _runs(self, pull: PullRequest) -> Iterator[WorkflowRun]:
+    def _runs(self, pull: PullRequest, newest: WorkflowRun | None) -> Iterator[WorkflowRun]:
         """The newest runs of which Zelda's comments tell for this head, and that of the workflow."""
         orders = (order_in(comment.body) for comment in self.thread.comments)
         told = {order.run_id for order in orders if order and order.head_sha == pull.head.sha}
-        with suppress(GitHubError):
-            newest = newest_run(self.api, self.case.settings.workflow, pull)
-            told |= {newest.id} if newest else set()
+        told |= {newest.id} if newest else set()
         for run_id in sorted(told, reverse=True)[:MAX_RUNS]:
             with suppress(GitHubError):
                 run = understand(WorkflowRun, self.api.get(f"actions/runs/{run_id}"))
@@ -303,16 +261,36 @@ class _Commands:
 
     def _results(self, run: WorkflowRun, pull: PullRequest) -> Iterator[StoredResults]:
         """What a run has stored of this pull request's head, the newest first."""
-        listed = self.api.pages(f"actions/runs/{run.id}/artifacts", key="artifacts", limit=1)
-        artifacts = sorted((understand(Artifact, each) for each in listed), key=lambda each: each.id, reverse=True)
         wanted = (run.id, self.case.settings.context.repository_id, pull.number, pull.head.sha)
-        for artifact in [each for each in artifacts if not each.expired][:MAX_ARTIFACTS]:
+        for artifact in [it for it in artifacts_of_run(self.api, run.id) if not it.expired][:MAX_ARTIFACTS]:
             # What somebody else's step has stored is no results.
             with suppress(ArtifactError, StorageError):
                 stored = read_stored(self.api, artifact)
                 told = stored.provenance
                 if (told.run_id, told.repository_id, told.pull_request, told.head_sha) == wanted:
                     yield stored
+
+
+def _body(key: str, hidden: str, reply: str) -> str:
+    return f"{marker(key)}\n{hidden}\n{reply}"
+
+
+def _refusals(thread: Thread) -> list[Comment]:
+    return [comment for comment in thread.comments if comment.body.split("\n")[1:2] == [REFUSAL]]
+
+
+def _run_again(api: Api, run: WorkflowRun) -> str | None:
+    """Have it run again; returns what to say where GitHub does not take it."""
+    try:
+        run_again(api, run.id, only_failed=run.conclusion in FAILED)
+    except GitHubError as error:
+        # Where the answer was lost, it may run all the same: its page shows it.
+        if error.code not in {"GITHUB_NOT_PERMITTED", "GITHUB_REFUSED", "GITHUB_NOT_FOUND", "GITHUB_ANSWER_LOST"}:
+            raise
+        is_permitted = error.code != "GITHUB_NOT_PERMITTED"
+        why = error.detail or error.message
+        return render_reply("cannot_run_again", why=why, url=run.url, is_permitted=is_permitted)
+    return None
 
 
 def _is_own(run: WorkflowRun, repository_id: int) -> bool:

@@ -1,7 +1,7 @@
 """What an event asks for, decided from its payload, the runner's variables and the checkout before anything happens."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -44,9 +44,11 @@ class Checkout:
     parents: tuple[str, ...] = ()
     project: str | None = None
     """HEAD of the repository that the project lies in: a second checkout has one of its own."""
-    tree_of: Callable[[str], str | None] = lambda _: None
-    """The tree of a commit, as git or GitHub knows it; nothing where neither does. Asked only where commits differ."""
     nested: NestedRepository | None = None
+
+    def base_of(self, head: str) -> str | None:
+        """The commit into which HEAD merges another one; absent where it does not look like such a merge."""
+        return self.parents[0] if len(self.parents) == 2 and self.parents[1] == head else None
 
 
 @dataclass(frozen=True)
@@ -111,11 +113,11 @@ def decide_requested(settings: ActionSettings, checkout: Checkout, commit: str) 
     pull, found = number(settings.event, "pull_request", "number"), checkout.project or checkout.head
     if found != commit:
         raise ConfigError(
-            f"The commit {(found or 'of nobody')[:9]} is checked out, but the comment asks for {commit[:7]}.",
+            f"{_named(found)} is checked out, but the comment asks for {commit[:7]}.",
             hint="Check out the output run-commit of the job that answers: examples/zelda-commands.yml shows how.",
             code="OTHER_COMMIT",
         )
-    target, how = _merge_baseline(settings, checkout, commit)
+    target, how = _pull_baseline(settings, checkout, commit)
     sentence = f"Pull request {pull}, asked for in a comment: suites run at {commit[:7]} and are compared with {how}."
     decision = Decision("run", sentence, target=target, pull_request=pull, head_sha=commit)
     _need_key(settings, decision)
@@ -199,18 +201,24 @@ def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
     if whose and not _can_run(settings):
         sentence = f"Pull request {pull} {whose}, and without secrets no session can run: nothing was evaluated."
         return Decision("skip", sentence, base=_base(settings, checkout), nested=checkout.nested, explain_forks=True)
-    target, how = _merge_baseline(settings, checkout, head)
+    target, how = _pull_baseline(settings, checkout, head)
     sentence = f"Pull request {pull} {whose or 'of this repository'}: suites run and are compared with {how}."
     return Decision("run", sentence, target=target, pull_request=pull, head_sha=head)
 
 
-def _merge_baseline(settings: ActionSettings, checkout: Checkout, head: str) -> tuple[BaselineTarget, str]:
+def _pull_baseline(settings: ActionSettings, checkout: Checkout, head: str) -> tuple[BaselineTarget, str]:
     """Of the merge commit that is checked out by default, the first parent; else where the lines of history meet."""
     base = text(settings.event, "pull_request", "base", "ref") or default_branch(settings)
+    return _baseline(settings, base, head, checkout.base_of(head), "into which it is merged")
+
+
+def _baseline(
+    settings: ActionSettings, base: str, head: str, commit: str | None = None, how: str = ""
+) -> tuple[BaselineTarget, str]:
+    """A commit of the base, also in words; of another branch that the workflow names, the one where the head begins."""
     branch = settings.baseline_branch or base
-    if branch == base and len(checkout.parents) == 2 and checkout.parents[1] == head:
-        commit = checkout.parents[0]
-        return BaselineTarget(branch, commit), f"{branch}@{commit[:7]}, into which it is merged"
+    if branch == base and commit:
+        return BaselineTarget(branch, commit), f"{branch}@{commit[:7]}, {how}"
     return BaselineTarget(branch, meeting=(branch, head)), f"the commit of {branch} on which it is based"
 
 
@@ -224,9 +232,9 @@ def _base(settings: ActionSettings, checkout: Checkout) -> str | None:
     if path_in(event, "merge_group") is not None:
         commit = text(event, "merge_group", "base_sha")
     elif path_in(event, "pull_request") is not None:
-        head, merged = text(event, "pull_request", "head", "sha"), checkout.head == settings.context.sha
-        is_githubs = merged and len(checkout.parents) == 2 and checkout.parents[1] == head
-        commit = checkout.parents[0] if is_githubs else text(event, "pull_request", "base", "sha")
+        is_githubs = checkout.head == settings.context.sha
+        merged = checkout.base_of(text(event, "pull_request", "head", "sha")) if is_githubs else None
+        commit = merged or text(event, "pull_request", "base", "sha")
     else:
         return None
     if not _COMMIT.fullmatch(commit):
@@ -253,12 +261,10 @@ def _pull_request_target(settings: ActionSettings, checkout: Checkout) -> Decisi
 def _need_asked_commit(settings: ActionSettings, checkout: Checkout) -> None:
     """What is tested must be what the event asks for: else a green check says nothing of it."""
     found, asked = checkout.project or checkout.head, _asked_commits(settings)
-    if found is None or found in asked:
-        return
     event, name = settings.event, settings.context.event_name
     head = text(event, "pull_request", "head", "sha")
-    is_merge = found == checkout.head and len(checkout.parents) == 2 and checkout.parents[1] == head
-    if (head and is_merge) or _is_same_tree(found, asked, checkout.tree_of):
+    is_merge = head and found == checkout.head and checkout.base_of(head)
+    if found is None or found in asked or is_merge:
         return
     pull = number(event, "pull_request", "number")
     if pull is not None and head:
@@ -288,12 +294,6 @@ def _asked_commits(settings: ActionSettings) -> frozenset[str]:
     return frozenset(commit for commit in (*own, *named) if _COMMIT.fullmatch(commit))
 
 
-def _is_same_tree(found: str, asked: frozenset[str], tree_of: Callable[[str], str | None]) -> bool:
-    """Whether the files are the same, as after a commit was made anew."""
-    tree = tree_of(found)
-    return tree is not None and any(tree_of(commit) == tree for commit in sorted(asked))
-
-
 def _push(settings: ActionSettings, _: Checkout) -> Decision:
     context, event = settings.context, settings.event
     default = default_branch(settings)
@@ -315,12 +315,8 @@ def _push(settings: ActionSettings, _: Checkout) -> Decision:
 def _merge_group(settings: ActionSettings, _: Checkout) -> Decision:
     event = settings.event
     base = text(event, "merge_group", "base_ref").removeprefix("refs/heads/") or default_branch(settings)
-    branch, commit = settings.baseline_branch or base, text(event, "merge_group", "base_sha")
-    if branch == base and commit:
-        target, how = BaselineTarget(branch, commit), f"{branch}@{commit[:7]}, on which it stands"
-    else:
-        target = BaselineTarget(branch, meeting=(branch, settings.context.sha))
-        how = f"the commit of {branch} on which it is based"
+    commit = text(event, "merge_group", "base_sha")
+    target, how = _baseline(settings, base, settings.context.sha, commit, "on which it stands")
     return Decision("run", f"Merge queue: suites run and are compared with {how}.", target=target)
 
 
@@ -332,14 +328,13 @@ def _on_demand(settings: ActionSettings, _: Checkout) -> Decision:
         sentence = f"{how} on {branch}: suites run, are compared with the results before, and become the baseline."
         target = BaselineTarget(branch, context.sha)
         return Decision("run", sentence, target=target, head_sha=context.sha, is_of_base=True)
-    decision = _branch(settings, f"{how} on {context.ref_name}")
-    return replace(decision, pull_request_of=context.sha)
+    return replace(_branch(settings, f"{how} on {context.ref_name}"), pull_request_of=context.sha)
 
 
 def _branch(settings: ActionSettings, trigger: str) -> Decision:
-    branch, sha = settings.baseline_branch or default_branch(settings), settings.context.sha
-    sentence = f"{trigger}: suites run and are compared with the commit of {branch} on which it is based."
-    return Decision("run", sentence, target=BaselineTarget(branch, meeting=(branch, sha)), head_sha=sha)
+    sha = settings.context.sha
+    target, how = _baseline(settings, default_branch(settings), sha)
+    return Decision("run", f"{trigger}: suites run and are compared with {how}.", target=target, head_sha=sha)
 
 
 def _other(settings: ActionSettings, checkout: Checkout) -> Decision:
@@ -353,13 +348,16 @@ def _other(settings: ActionSettings, checkout: Checkout) -> Decision:
         )
     other = [head for head in (checkout.head, checkout.project) if head != sha]
     if other:
-        subject = f"The commit {other[0][:7]}" if other[0] else "No commit that git could name"
         raise _refused(
-            f"{subject} is checked out, but {name} stands for {sha[:7]}. Such a workflow has "
+            f"{_named(other[0])} is checked out, but {name} stands for {sha[:7]}. Such a workflow has "
             "secrets, and code that anybody may have written must not run with them.",
             "Evaluate pull requests in a workflow that is started by pull_request.",
         )
     return _branch(settings, f"Run for {name}")
+
+
+def _named(commit: str | None) -> str:
+    return f"The commit {commit[:7]}" if commit else "No commit that git could name"
 
 
 def _whose(settings: ActionSettings) -> str:

@@ -7,14 +7,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any
 
 from zelda_ci.config.source import plain_value
+from zelda_ci.domain.shards import MAX_SHARDS, shard_of
 from zelda_ci.github.archives import is_artifact_name
-from zelda_ci.overrides import SOURCES
-
-T = TypeVar("T")
-E = TypeVar("E", bound=StrEnum)
+from zelda_ci.overrides import SOURCES, words
 
 
 class Mode(StrEnum):
@@ -49,110 +47,21 @@ class Nightly(StrEnum):
 
 @dataclass(frozen=True)
 class Input:
-    """One input; an empty default means "not given"."""
+    """One input, and how its text is read; an empty default means "not given"."""
 
     default: str = ""
+    parse: Callable[[str], Any] = str
+    absent: Any = None
+    """Its value where it is not given."""
     secret: bool = False
 
+    @property
+    def is_setting(self) -> bool:
+        """Whether it is a setting of that name, whose text nothing else reads."""
+        return self.parse is not str
 
-# Name → what action.yml says of it besides the description.
-INPUTS: Mapping[str, Input] = {
-    "suites": Input(),
-    "run-all-label": Input("zelda-all"),
-    "config": Input(),
-    "anthropic-api-key": Input(secret=True),
-    "github-token": Input("${{ github.token }}", secret=True),
-    "portkey-api-key": Input(secret=True),
-    "jobs": Input("1"),
-    "baseline-branch": Input(),
-    "baseline": Input("auto"),
-    "artifact-name": Input(),
-    "retention-days": Input(),
-    "comment": Input("always"),
-    "comment-id": Input(),
-    "junit-path": Input(),
-    "working-directory": Input("."),
-    "mode": Input("auto"),
-    "shards": Input("4"),
-    "shard": Input(),
-    "plan": Input(),
-    "include-transcripts": Input("true"),
-    "run-all": Input("false"),
-    "nightly": Input("watch"),
-    "replay": Input(),
-    "workflow": Input("zelda.yml"),
-    # Those of keys of the configuration.
-    **{sources.input: Input() for _, sources in SOURCES.values() if sources.input},
-}
-
-OUTPUTS: tuple[str, ...] = (
-    "verdict",
-    "regressions",
-    "improvements",
-    "score",
-    "cost-usd",
-    "comparison-path",
-    "results-path",
-    "junit-path",
-    "artifact-id",
-    "report-artifact-id",
-    "transcripts-artifact-id",
-    "comment-url",
-    "baseline-sha",
-    "run-commit",
-    "shards",
-    "matrix",
-    "plan",
-)
 
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-
-
-class Inputs:
-    """Reads inputs as the runner passes them; what is wrong with any is collected, not raised."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-        self.problems: list[str] = []
-
-    def text(self, name: str) -> str:
-        """An input without blanks at its ends; its default where it is not given, which the runner spells as empty."""
-        value = self._environ.get(variable(name), "").strip()
-        default = INPUTS[name].default
-        return value or ("" if default.startswith("${{") else default)
-
-    def take(self, name: str, parse: Callable[[str], T]) -> T | None:
-        """What `parse` makes of an input; nothing where it is not given, or wrong."""
-        value = self.text(name)
-        if not value:
-            return None
-        try:
-            return parse(value)
-        except ValueError as wrong:
-            self.reject(name, str(wrong), value)
-            return None
-
-    def choose(self, name: str, kind: type[E]) -> E | None:
-        """One of a few words."""
-        return self.take(name, lambda text: _member(kind, text))
-
-    def reject(self, name: str, allowed: str, value: str) -> None:
-        """Note that an input is wrong, and what would be right."""
-        quoted = "" if INPUTS[name].secret else f" is {_short(value)}, which"
-        self.problems.append(f"The input {name}{quoted} cannot be used: {allowed}.")
-
-
-def variable(name: str) -> str:
-    """The environment variable of an input: hyphens stay."""
-    return f"INPUT_{name.replace(' ', '_').upper()}"
-
-
-def misspelt(environ: Mapping[str, str]) -> Iterator[str]:
-    """Variables that were meant as inputs and are none: a gate that nobody heeds is worse than an error."""
-    for name in map(variable, INPUTS):
-        wrong = name.replace("-", "_")
-        if wrong != name and environ.get(wrong):
-            yield f"The variable {wrong} is not read: hyphens stay in the names of inputs ({name})."
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
@@ -210,11 +119,107 @@ def branch(text: str) -> str:
     return name
 
 
-def _member(kind: type[E], text: str) -> E:
-    try:
+def one_of(kind: type[StrEnum]) -> Callable[[str], StrEnum]:
+    """A parser of one of a few words."""
+
+    def parse(text: str) -> StrEnum:
+        if text not in {*kind}:
+            raise ValueError(f"allowed are {', '.join(kind)}")
         return kind(text)
-    except ValueError:
-        raise ValueError(f"allowed are {', '.join(kind)}") from None
+
+    return parse
+
+
+# Name → what action.yml says of it besides the description, and its value.
+INPUTS: Mapping[str, Input] = {
+    "suites": Input(parse=words, absent=()),
+    "run-all-label": Input("zelda-all", label),
+    "config": Input(),
+    "anthropic-api-key": Input(secret=True),
+    "github-token": Input("${{ github.token }}", secret=True),
+    "portkey-api-key": Input(secret=True),
+    "jobs": Input("1", whole(1, 64)),
+    "baseline-branch": Input(parse=branch),
+    "baseline": Input("auto"),
+    "artifact-name": Input(parse=artifact_name),
+    "retention-days": Input(parse=whole(1, 400)),
+    "comment": Input("always", one_of(CommentWhen)),
+    "comment-id": Input(parse=label, absent=""),
+    "junit-path": Input(),
+    "working-directory": Input("."),
+    "mode": Input("auto", one_of(Mode), Mode.AUTO),
+    "shards": Input("4", whole(1, MAX_SHARDS)),
+    "shard": Input(parse=shard_of),
+    "plan": Input(parse=digest, absent=""),
+    "include-transcripts": Input("true", boolean),
+    "run-all": Input("false", boolean),
+    "nightly": Input("watch", one_of(Nightly)),
+    "replay": Input(),
+    "workflow": Input("zelda.yml", workflow),
+    # Those of keys of the configuration.
+    **{sources.input: Input() for _, sources in SOURCES.values() if sources.input},
+}
+
+OUTPUTS: tuple[str, ...] = (
+    "verdict",
+    "regressions",
+    "improvements",
+    "score",
+    "cost-usd",
+    "comparison-path",
+    "results-path",
+    "junit-path",
+    "artifact-id",
+    "report-artifact-id",
+    "transcripts-artifact-id",
+    "comment-url",
+    "baseline-sha",
+    "run-commit",
+    "shards",
+    "matrix",
+    "plan",
+)
+
+
+class Inputs:
+    """Reads inputs as the runner passes them; what is wrong with any is collected, not raised."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self.problems: list[str] = []
+
+    def text(self, name: str) -> str:
+        """An input without blanks at its ends; its default where it is not given, which the runner spells as empty."""
+        value = self._environ.get(variable(name), "").strip()
+        default = INPUTS[name].default
+        return value or ("" if default.startswith("${{") else default)
+
+    def value(self, name: str) -> Any:
+        """What an input stands for; as if it were absent where it is wrong."""
+        text, row = self.text(name), INPUTS[name]
+        try:
+            return row.parse(text) if text else row.absent
+        except ValueError as wrong:
+            self.reject(name, str(wrong), text)
+            return row.absent
+
+    def reject(self, name: str, allowed: str, value: str) -> None:
+        """Note that an input is wrong, and what would be right."""
+        quoted = "" if INPUTS[name].secret else f" is {_short(value)}, which"
+        self.problems.append(f"The input {name}{quoted} cannot be used: {allowed}.")
+
+
+def variable(name: str) -> str:
+    """The environment variable of an input: hyphens stay."""
+    return f"INPUT_{name.replace(' ', '_').upper()}"
+
+
+def misspelt(environ: Mapping[str, str]) -> Iterator[str]:
+    """Variables that were meant as inputs and are none: a gate that nobody heeds is worse than an error."""
+    for name in map(variable, INPUTS):
+        wrong = name.replace("-", "_")
+        if wrong != name and environ.get(wrong):
+            yield f"The variable {wrong} is not read: hyphens stay in the names of inputs ({name})."
 
 
 def _short(text: str) -> str:

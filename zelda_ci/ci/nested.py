@@ -21,11 +21,7 @@ class NestedRepository:
     """The commit that the repository around it names in its place: it is a submodule."""
 
     def check(self) -> None:
-        """Refuse a submodule at another commit than the one that is asked for with the workspace's.
-
-        Raises:
-            ConfigError: It is at another one.
-        """
+        """Refuse a submodule at another commit than the one that is asked for with the workspace's."""
         if self.named and self.head != self.named:
             found = self.head[:7] if self.head else "no commit"
             raise ConfigError(
@@ -36,29 +32,19 @@ class NestedRepository:
             )
 
 
-def repository_top(folder: Path) -> Path | None:
-    """The top of the repository in which a folder lies."""
-    return top_of(folder.resolve())
-
-
 async def find(settings: ActionSettings, environ: Mapping[str, str]) -> NestedRepository | None:
     """The project's repository, where the workspace's HEAD is that of another; absent for a checkout of the same."""
-    workspace, top = settings.context.workspace.resolve(), repository_top(settings.project)
+    workspace, top = settings.context.workspace.resolve(), top_of(settings.project.resolve())
     outer = await read_commit(workspace, environ)
     if top is None or outer is None or workspace not in top.parents:
         return None
     path = top.relative_to(workspace).as_posix()
     inner = await read_commit(top, environ)
     head = inner.sha if inner else None
-    named = await submodule_commit(workspace, environ, "HEAD", path)
+    named = gitlink(await ask(workspace, environ, "ls-tree", "-z", "--full-tree", "HEAD", "--", path) or b"")
     if named is None and await _are_the_same(settings, environ, workspace, top):
         return None
     return NestedRepository(path, head, named)
-
-
-async def submodule_commit(top: Path, environ: Mapping[str, str], commit: str, path: str) -> str | None:
-    """The commit that a commit names for a submodule; absent where there is none, or the repository lacks the tree."""
-    return gitlink(await ask(top, environ, "ls-tree", "-z", "--full-tree", commit, "--", path) or b"")
 
 
 def gitlink(entry: bytes) -> str | None:

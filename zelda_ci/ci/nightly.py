@@ -1,10 +1,9 @@
 """A scheduled run on the default branch: trials for the pool, a row of the history, and one issue about drift."""
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 
-from zelda_ci.ci.baseline import BatchBaseline
 from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.evidence import Evidence
 from zelda_ci.ci.inputs import Nightly
 from zelda_ci.ci.publish import comment_key
 from zelda_ci.compare.drift import night_of, watch, with_night
@@ -12,9 +11,9 @@ from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.nights import Drift, NightlyHistory
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
-from zelda_ci.github.issues import Issue, close_issue, find_issues, open_issue, update_issue
+from zelda_ci.github.issues import close_issue, find_issues, open_issue, update_issue
 from zelda_ci.report.builders import nights as words
-from zelda_ci.report.markdown import render_drifts, render_title
+from zelda_ci.report.markdown import render_drifts
 
 # Whoever could not read the history tonight may tomorrow: what it knows is not gone.
 NOT_READ = frozenset({BaselineState.UNREACHABLE, BaselineState.NOT_PERMITTED, BaselineState.INVALID})
@@ -27,7 +26,7 @@ def is_nightly(case: CiContext) -> bool:
     return is_scheduled and settings.nightly is not Nightly.OFF and settings.compare and settings.baseline is None
 
 
-def keep_watch(case: CiContext, result: CiResult, stored: BatchBaseline) -> None:
+def keep_watch(case: CiContext, result: CiResult, stored: Evidence) -> None:
     """Add the row of this night, and tell what it shows."""
     if stored.damage:
         note = words.not_readable(stored.damage, older=len(stored.nights.nights))
@@ -57,7 +56,7 @@ def _tell(case: CiContext, result: CiResult, before: NightlyHistory, *, is_read:
         result.notes += [words.NO_TOKEN] if told else []
         return
     try:
-        result.nights = _DriftIssue(case, case.api, before, result.nights).keep()
+        result.nights = _kept(case, case.api, before, result.nights)
     except GitHubError as problem:
         if not told:
             return
@@ -66,55 +65,34 @@ def _tell(case: CiContext, result: CiResult, before: NightlyHistory, *, is_read:
         case.log.report("notice", note, title="Zelda")
 
 
-class _DriftIssue:
-    """The issue of one job, and what becomes of it in this night."""
+def _kept(case: CiContext, api: Api, before: NightlyHistory, now: NightlyHistory) -> NightlyHistory:
+    """Keep the issue of one job; returns the history with what is known of it."""
+    context, key = case.settings.context, f"drift-{comment_key(case)}"
+    here = context.url_of(context.run_id)
 
-    def __init__(self, case: CiContext, api: Api, before: NightlyHistory, now: NightlyHistory) -> None:
-        self._case, self._api, self._before, self._now = case, api, before, now
-        self._key = f"drift-{comment_key(case)}"
+    def body(drifts: Sequence[Drift], ending: str = "") -> str:
+        return render_drifts(words.drift_issue(drifts, now.nights, url_of=context.url_of, url=here, ending=ending))
 
-    def keep(self) -> NightlyHistory:
-        """The history with what is known of the issue."""
-        ours = find_issues(self._api, self._key, self._now.author)
-        numbers = {issue.number for issue in ours}
-        drifts = [_accepted(drift, numbers) for drift in self._now.drifts]
-        told = [drift for drift in drifts if not drift.accepted]
-        if not told:
-            self._end(ours)
-            return self._now.replace(drifts=tuple(drifts))
-        issue = self._write(ours[0] if ours else None, told)
-        for spare in ours[1:]:
-            kept = words.drift_issue((), (), str, issue.url, ending=words.KEPT_ELSEWHERE, place="the older issue")
-            close_issue(self._api, spare, self._key, render_drifts(kept))
-        marked = (drift if drift.accepted else drift.replace(issue=issue.number) for drift in drifts)
-        return self._now.replace(drifts=tuple(marked), author=issue.author)
-
-    def _write(self, found: Issue | None, told: Sequence[Drift]) -> Issue:
-        title, body = render_title(words.issue_title(told)), self._body(told)
-        if found is None:
-            issue = open_issue(self._api, self._key, title, body)
-            self._say(f"Issue {issue.number} was opened: {issue.url}")
-            return issue
-        is_new = update_issue(self._api, found, self._key, title, body)
-        self._say(f"Issue {found.number} was {'updated' if is_new else 'left as it is'}: {found.url}")
-        return found
-
-    def _end(self, ours: Sequence[Issue]) -> None:
-        gone = [drift for drift in self._before.drifts if not drift.accepted]
-        ending = words.OVER if self._before.nights else words.LOST
+    ours = find_issues(api, key, now.author)
+    # While the issue that told of it is closed, or gone, somebody knows and wants to hear no more of it.
+    numbers = {None, *(issue.number for issue in ours)}
+    drifts = [drift.replace(accepted=drift.issue not in numbers) for drift in now.drifts]
+    told = [drift for drift in drifts if not drift.accepted]
+    if not told:
+        ending = words.OVER if before.nights else words.LOST
         for issue in ours:
-            close_issue(self._api, issue, self._key, self._body(gone, ending))
-            self._say(f"Issue {issue.number} was closed. {ending}")
-
-    def _body(self, drifts: Sequence[Drift], ending: str = "") -> str:
-        context = self._case.settings.context
-        here = context.url_of(context.run_id)
-        return render_drifts(words.drift_issue(drifts, self._now.nights, context.url_of, here, ending=ending))
-
-    def _say(self, text: str) -> None:
-        self._case.log.say(text)
-
-
-def _accepted(drift: Drift, open_issues: AbstractSet[int]) -> Drift:
-    """While the issue that told of it is closed, or gone, somebody knows and wants to hear no more of it."""
-    return drift.replace(accepted=drift.issue is not None and drift.issue not in open_issues)
+            close_issue(api, issue, key, body([drift for drift in before.drifts if not drift.accepted], ending))
+            case.log.say(f"Issue {issue.number} was closed. {ending}")
+        return now.replace(drifts=tuple(drifts))
+    title = words.issue_title(told)
+    if ours:
+        issue = ours[0]
+        done = "updated" if update_issue(api, issue, key, title, body(told)) else "left as it is"
+    else:
+        issue, done = open_issue(api, key, title, body(told)), "opened"
+    case.log.say(f"Issue {issue.number} was {done}: {issue.url}")
+    for spare in ours[1:]:
+        kept = words.drift_issue((), (), url=issue.url, ending=words.KEPT_ELSEWHERE, place="the older issue")
+        close_issue(api, spare, key, render_drifts(kept))
+    marked = (drift if drift.accepted else drift.replace(issue=issue.number) for drift in drifts)
+    return now.replace(drifts=tuple(marked), author=issue.author)

@@ -1,18 +1,18 @@
 """A run is told where people and programs look: summary, outputs, annotations, JUnit XML, comment, log."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 from zelda_ci.ci.baseline_words import WRONG_TOKEN
 from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.event import text
 from zelda_ci.ci.inputs import CommentWhen
 from zelda_ci.ci.outputs import Files, step_outputs, write
-from zelda_ci.ci.settings import Context
+from zelda_ci.ci.settings import command_files
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.files import untrusted
@@ -41,14 +41,14 @@ ONE_COMMENT = (
 
 def publish_results(case: CiContext, files: Files, result: CiResult) -> None:
     """Everything that needs nobody far away."""
-    report = report_of(case, result)
+    report = result.report(case)
     try:
         write(files.junit, render_junit(report).encode())
     except ZeldaError as problem:
         result.notes.append(f"{NO_JUNIT}: {problem.message}")
         case.log.report("warning", problem.user_message, title="No JUnit XML")
-    report = report_of(case, result)
-    warn(case.log, record(case, files, result))
+    report = result.report(case)
+    record(case, files, result, case.log)
     case.log.say(ci_view(report).sentence)
     for line in log_lines(report):
         case.log.say(line)
@@ -72,33 +72,45 @@ def _show_output(case: CiContext, result: CiResult) -> None:
         case.log.say(f"{len(failed) - MAX_OUTPUTS} more runs have failed commands: the summary has their output.")
 
 
-def record(case: CiContext, files: Files, result: CiResult) -> list[str]:
-    """Summary and outputs in the place of those recorded before: whenever the step is killed, its last ones are there.
-
-    Returns:
-        What could not be written.
-    """
+def record(case: CiContext, files: Files, result: CiResult, log: Log | None = None) -> None:
+    """Write summary and outputs in the place of those before: whenever the step is killed, its last ones are there."""
     context = case.settings.context
-    markdown = render_comment(ci_view(report_of(case, result)))
-    outputs = {**step_outputs(result), **_paths(context, files)}
+    paths = {"results-path": files.results, "comparison-path": files.comparison, "junit-path": files.junit}
+    outputs = step_outputs(result) | {
+        name: _relative(path, context.workspace) for name, path in paths.items() if path.is_file()
+    }
     if result.comment_url:
         outputs["comment-url"] = result.comment_url
-    return [*summarise(context, markdown, anew=True), *hand_over(context, outputs)]
+    tell(log, context.command_files, render_comment(ci_view(result.report(case))), outputs, anew=True)
 
 
-def summarise(context: Context, markdown: str, *, anew: bool = False) -> list[str]:
-    """Write to the summary; returns why that was not possible, which costs nothing else."""
-    try:
-        write_summary(context.command_files.get("STEP_SUMMARY"), markdown, anew=anew)
-    except OSError as problem:
-        return [f"The summary could not be written: {problem.strerror or problem}."]
-    return []
+def tell(
+    log: Log | None,
+    files: Mapping[str, Path],
+    markdown: str = "",
+    outputs: Mapping[str, str] | None = None,
+    *,
+    anew: bool = False,
+) -> None:
+    """Write to the step's summary, and outputs for later steps, of which the last of a name counts.
 
+    What cannot be written costs nothing else, and a warning in the log.
+    """
 
-def warn(log: Log, problems: Iterable[str]) -> None:
-    """Of what costs nothing else."""
-    for problem in problems:
-        log.report("warning", problem, title="Zelda")
+    def summarise() -> None:
+        if markdown:
+            write_summary(files.get("STEP_SUMMARY"), markdown, anew=anew)
+
+    def hand_over() -> None:
+        for name, value in (outputs or {}).items():
+            write_output(files.get("OUTPUT"), name, value)
+
+    for what, act in (("summary", summarise), ("outputs", hand_over)):
+        try:
+            act()
+        except OSError as problem:
+            if log:
+                log.report("warning", f"The {what} could not be written: {problem.strerror or problem}.", title="Zelda")
 
 
 def comment(case: CiContext, result: CiResult) -> None:
@@ -133,12 +145,8 @@ def replace_comment(case: CiContext, body: str) -> None:
 
 
 def publish_to(case: CiContext, api: Api, result: CiResult, number: int, order: CommentOrder) -> None:
-    """Make the pull request's comment tell what was found, if it wants to hear of it or has heard of it before.
-
-    Raises:
-        GitHubError: It does not.
-    """
-    view, when = ci_view(report_of(case, result)), case.settings.comment
+    """Make the pull request's comment tell what was found, if it wants to hear of it or has heard of it before."""
+    view, when = ci_view(result.report(case)), case.settings.comment
     if when is CommentWhen.OFF or not (_is_due(when, view) or _has_comment(case, api, number)):
         return
     published = _publish(case, api, number, order, render_comment(view))
@@ -148,8 +156,6 @@ def publish_to(case: CiContext, api: Api, result: CiResult, number: int, order: 
         result.notes.append(f"{NO_COMMENT}: another job of this run has written it")
         return
     case.log.say(f"Comment on pull request {number}: {published.action}. {published.url or ''}".strip())
-    if published.left_over:
-        case.log.say(f"Further comments of Zelda's that could not be removed: {published.left_over}.")
 
 
 def refused(case: CiContext, result: CiResult, problem: GitHubError) -> None:
@@ -164,17 +170,11 @@ def refused(case: CiContext, result: CiResult, problem: GitHubError) -> None:
 def finish(case: CiContext, files: Files, result: CiResult) -> None:
     """What is known only now, and why the step ends as it does."""
     record(case, files, result)
-    case.log.say(closing_line(report_of(case, result)))
-
-
-def report_of(case: CiContext, result: CiResult) -> CiReport:
-    """What is known so far, in one piece."""
-    return result.report(case)
+    case.log.say(closing_line(result.report(case)))
 
 
 def _has_comment(case: CiContext, api: Api, number: int) -> bool:
-    """Whether a comment of an earlier run is there."""
-    # What it says may have ceased to be true.
+    """Whether a comment of an earlier run is there, which may have ceased to be true."""
     return bool(read_thread(api, number).marked(comment_key(case)))
 
 
@@ -191,35 +191,18 @@ def _order(case: CiContext, made_at: datetime) -> CommentOrder:
 
 def comment_key(case: CiContext) -> str:
     """What tells comments apart: the workflow that evaluated, its job, and what its author says."""
-    parts = (_workflow(case), case.job, case.settings.comment_id)
+    settings, workflow = case.settings, case.settings.context.workflow
+    if case.decision.activity == "comment":
+        workflow = text(settings.event, "workflow_run", "path").partition("@")[0] or workflow
+    elif settings.context.event_name == "issue_comment":
+        # What a comment asks for is told where the pull request's own workflow tells its results.
+        workflow = f".github/workflows/{settings.workflow}"
+    parts = (workflow, case.job, settings.comment_id)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _workflow(case: CiContext) -> str:
-    """The workflow that evaluated: of another workflow's results, that other one."""
-    run = case.settings.event.get("workflow_run") if case.decision.activity == "comment" else None
-    path = run.get("path") if isinstance(run, Mapping) else None
-    if case.settings.context.event_name == "issue_comment":
-        # What a comment asks for is told where the pull request's own workflow tells its results.
-        path = f".github/workflows/{case.settings.workflow}"
-    return path.partition("@")[0] if isinstance(path, str) else case.settings.context.workflow
-
-
 def _is_due(when: CommentWhen, view: CiView) -> bool:
-    match when:
-        case CommentWhen.ALWAYS:
-            return True
-        case CommentWhen.CHANGES:
-            return view.changed or view.failed
-        case CommentWhen.FAILURES:
-            return view.failed
-        case CommentWhen.OFF:
-            return False
-
-
-def _paths(context: Context, files: Files) -> dict[str, str]:
-    paths = {"results-path": files.results, "comparison-path": files.comparison, "junit-path": files.junit}
-    return {name: _relative(path, context.workspace) for name, path in paths.items() if path.is_file()}
+    return when is CommentWhen.ALWAYS or view.failed or (when is CommentWhen.CHANGES and view.changed)
 
 
 def _relative(path: Path, workspace: Path) -> str:
@@ -228,24 +211,12 @@ def _relative(path: Path, workspace: Path) -> str:
     return real.relative_to(top).as_posix() if real.is_relative_to(top) else str(path)
 
 
-def hand_over(context: Context, outputs: Mapping[str, str]) -> list[str]:
-    """Write outputs for later steps, the last of a name counts; returns why that was not possible."""
-    try:
-        for name, value in outputs.items():
-            write_output(context.command_files.get("OUTPUT"), name, value)
-    except OSError as problem:
-        return [f"The outputs could not be written: {problem.strerror or problem}."]
-    return []
-
-
 def _annotate(case: CiContext, report: CiReport) -> set[str]:
     """Remark on the suites' files; returns the severities that there are."""
     prefix = _relative(case.root, case.settings.context.workspace)
     texts = dict(_suite_files(case.root, report.batch))
-    suite_annotations = annotations(report, prefix="" if prefix == "." else prefix, texts=texts)
-    remarks = [
-        Annotation(each.level, each.message, each.title, each.file or "", each.line) for each in suite_annotations
-    ]
+    found = annotations(report, prefix="" if prefix == "." else prefix, texts=texts)
+    remarks = [Annotation(it.level, it.message, it.title, it.file or "", it.line) for it in found]
     for remark in worst(remarks):
         case.log.report(*remark)
     return {remark.level for remark in remarks}
@@ -259,15 +230,5 @@ def _suite_files(project: Path, batch: BatchResult) -> Iterator[tuple[str, str]]
 
 def give_up(environ: Mapping[str, str], log: Log, why: str, verdict: str) -> None:
     """Say in summary and outputs, too, that there are no results; the settings may be what is wrong."""
-    summary, outputs = (
-        Path(environ[name]) if environ.get(name) else None for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
-    )
-    text = "\n\n".join(escape_markdown(sentence(line)) for line in why.splitlines())
-    for tell in (
-        partial(write_summary, summary, f"### Zelda could not do its work\n\n{text}\n"),
-        partial(write_output, outputs, "verdict", verdict),
-    ):
-        try:
-            tell()
-        except OSError as problem:
-            log.say(f"The runner's files could not be written: {problem.strerror or problem}.")
+    lines = "\n\n".join(escape_markdown(sentence(line)) for line in why.splitlines())
+    tell(log, command_files(environ), f"### Zelda could not do its work\n\n{lines}\n", {"verdict": verdict})

@@ -2,21 +2,19 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from zelda_ci.ci import inputs
-from zelda_ci.ci.inputs import INPUTS, OUTPUTS, CommentWhen, Input, Inputs, Mode, Nightly
+from zelda_ci.ci.inputs import INPUTS, CommentWhen, Inputs, Mode, Nightly
 from zelda_ci.config.environment import EnvironmentSettings, find_credential, key_problem, read_environment
-from zelda_ci.domain.shards import MAX_SHARDS, ShardOf, shard_of
+from zelda_ci.domain.shards import ShardOf
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
-from zelda_ci.overrides import Overrides, read, words
+from zelda_ci.overrides import Overrides, read
 from zelda_ci.redact import Secret
-
-__all__ = ["INPUTS", "OUTPUTS", "ActionSettings", "Context", "Input", "read_action_settings"]
 
 REQUIRED = ("GITHUB_EVENT_NAME", "GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_SHA", "GITHUB_WORKSPACE")
 MAX_EVENT_BYTES = 30_000_000
@@ -120,10 +118,6 @@ class ActionSettings:
 def read_action_settings(environ: Mapping[str, str], read_file: Read) -> ActionSettings:
     """Read everything once.
 
-    Args:
-        environ: The environment of the step.
-        read_file: Reads the event's file; raises OSError where it cannot.
-
     Raises:
         ConfigError: This is no step of a workflow, or values are wrong: all of them are named at once.
     """
@@ -157,42 +151,59 @@ def read_action_settings(environ: Mapping[str, str], read_file: Read) -> ActionS
 def _settings(
     step_inputs: Inputs, context: Context, event: Mapping[str, Any], environ: Mapping[str, str]
 ) -> ActionSettings:
-    places = _SettingSources(step_inputs, context.workspace)
-    comment_id = step_inputs.take("comment-id", inputs.label) or ""
+    value = step_inputs.value
+
+    def place(name: str, base: Path, wrong: Callable[[Path], str]) -> Path | None:
+        """The path that an input names, which must lie in the workspace, links followed."""
+        if not (path_text := step_inputs.text(name)):
+            return None
+        path = base / path_text
+        problem = wrong(path) if _is_inside(path, context.workspace) else "it must lie in the workspace"
+        if problem:
+            step_inputs.reject(name, problem, path_text)
+        return path
+
+    def missing(path: Path) -> str:
+        return "" if path.exists() else "there is nothing of that name in the workspace"
+
+    folder = place("working-directory", context.workspace, _no_folder) or context.workspace
+    config = place("config", folder, _no_configuration) or folder
     baseline = step_inputs.text("baseline")
     overrides = read("input", step_inputs.text)
     step_inputs.problems += overrides.problems()
     key = _secret(step_inputs, environ, "anthropic-api-key", "ANTHROPIC_API_KEY")
+    given = {name.replace("-", "_"): value(name) for name, row in INPUTS.items() if row.is_setting}
+    # Jobs that comment apart store apart, too.
+    named = f"{DEFAULT_ARTIFACT}-{given['comment_id']}" if given["comment_id"] else DEFAULT_ARTIFACT
+    given["artifact_name"] = given["artifact_name"] or artifact_name(named)
     return ActionSettings(
-        mode=step_inputs.choose("mode", Mode) or Mode.AUTO,
-        suites=step_inputs.take("suites", words) or (),
-        run_all_label=step_inputs.take("run-all-label", inputs.label) or "",
-        project=places.project(),
+        **given,
+        project=config if config.is_dir() else config.parent,
         anthropic_api_key=key,
         portkey_api_key=_secret(step_inputs, environ, "portkey-api-key", "PORTKEY_API_KEY"),
         github_token=_secret(step_inputs, environ, "github-token", "GITHUB_TOKEN"),
         overrides=overrides,
-        jobs=step_inputs.take("jobs", inputs.whole(1, 64)) or 1,
-        baseline_branch=step_inputs.take("baseline-branch", inputs.branch),
-        baseline=None if baseline in {"auto", "none"} else places.inside("baseline", exists=True),
+        baseline=None if baseline in {"auto", "none"} else place("baseline", folder, missing),
         compare=baseline != "none",
-        artifact_name=step_inputs.take("artifact-name", inputs.artifact_name) or _artifact(comment_id),
-        retention_days=step_inputs.take("retention-days", inputs.whole(1, 400)),
-        comment=step_inputs.choose("comment", CommentWhen) or CommentWhen.ALWAYS,
-        comment_id=comment_id,
-        junit_path=places.inside("junit-path", exists=False),
-        include_transcripts=step_inputs.take("include-transcripts", inputs.boolean) is not False,
-        run_all=step_inputs.take("run-all", inputs.boolean) is True,
-        nightly=step_inputs.choose("nightly", Nightly) or Nightly.WATCH,
-        replay=places.inside("replay", exists=True),
+        junit_path=place("junit-path", folder, lambda _: ""),
+        replay=place("replay", folder, missing),
         context=context,
         event=event,
-        workflow=step_inputs.take("workflow", inputs.workflow) or INPUTS["workflow"].default,
-        shards=step_inputs.take("shards", inputs.whole(1, MAX_SHARDS)) or 1,
-        shard=step_inputs.take("shard", shard_of),
-        plan=step_inputs.take("plan", inputs.digest) or "",
         has_credential=key is not None or _has_credential(environ),
     )
+
+
+def _no_folder(path: Path) -> str:
+    return "" if path.is_dir() else "it is no folder of the workspace (is there a checkout step before this one?)"
+
+
+def _no_configuration(path: Path) -> str:
+    is_one = path.is_dir() or (path.name == CONFIG_FILE and path.is_file())
+    return "" if is_one else f"allowed are the path of a {CONFIG_FILE} that exists, and its folder"
+
+
+def _is_inside(path: Path, workspace: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(workspace))
 
 
 def _has_credential(environ: Mapping[str, str]) -> bool:
@@ -203,11 +214,6 @@ def _has_credential(environ: Mapping[str, str]) -> bool:
         return False
 
 
-def _artifact(comment_id: str) -> str:
-    """Jobs that comment apart store apart, too."""
-    return artifact_name(f"{DEFAULT_ARTIFACT}-{comment_id}") if comment_id else DEFAULT_ARTIFACT
-
-
 def _secret(step_inputs: Inputs, environ: Mapping[str, str], name: str, fallback: str) -> Secret | None:
     value = step_inputs.text(name) or environ.get(fallback, "").strip()
     problem = key_problem(value) if value else None
@@ -215,55 +221,6 @@ def _secret(step_inputs: Inputs, environ: Mapping[str, str], name: str, fallback
         step_inputs.reject(name, f"it {problem}; store the secret again", "")
         return None
     return Secret(value) if value else None
-
-
-@dataclass(frozen=True)
-class _SettingSources:
-    """Paths in inputs: relative to the working directory, and inside the workspace, links followed."""
-
-    inputs: Inputs
-    workspace: Path
-
-    def project(self) -> Path:
-        folder = self._folder()
-        path_text = self.inputs.text("config")
-        if not path_text:
-            return folder
-        path = folder / path_text
-        if not self._is_inside(path):
-            self.inputs.reject("config", "it must lie in the workspace", path_text)
-        elif path.is_dir():
-            return path
-        elif path.name != CONFIG_FILE or not path.is_file():
-            self.inputs.reject(
-                "config", f"allowed are the path of a {CONFIG_FILE} that exists, and its folder", path_text
-            )
-        return path.parent
-
-    def inside(self, name: str, *, exists: bool) -> Path | None:
-        """The path that an input names."""
-        path_text = self.inputs.text(name)
-        if not path_text:
-            return None
-        path = self._folder() / path_text
-        if not self._is_inside(path):
-            self.inputs.reject(name, "it must lie in the workspace", path_text)
-        elif exists and not path.exists():
-            self.inputs.reject(name, "there is nothing of that name in the workspace", path_text)
-        return path
-
-    def _folder(self) -> Path:
-        path_text = self.inputs.text("working-directory")
-        folder = self.workspace / path_text
-        wrong = None if self._is_inside(folder) else "it must lie in the workspace"
-        if wrong is None and not folder.is_dir():
-            wrong = "it is no folder of the workspace (is there a checkout step before this one?)"
-        if wrong and not any(problem.startswith("The input working-directory") for problem in self.inputs.problems):
-            self.inputs.reject("working-directory", wrong, path_text)
-        return folder
-
-    def _is_inside(self, path: Path) -> bool:
-        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.workspace))
 
 
 def _event(environ: Mapping[str, str], read_file: Read, problems: list[str]) -> Mapping[str, Any]:
@@ -287,6 +244,7 @@ def _context(environ: Mapping[str, str], event: Mapping[str, Any], problems: lis
     if repository.count("/") != 1:
         problems.append("GITHUB_REPOSITORY is not of the form owner/name.")
     ref = environ.get("GITHUB_REF", "")
+    workflow = environ.get("GITHUB_WORKFLOW_REF", "").partition("@")[0].removeprefix(f"{repository}/")
     repository_event = event.get("repository")
     repository_id = str(repository_event.get("id", "")) if isinstance(repository_event, dict) else ""
     return Context(
@@ -301,26 +259,21 @@ def _context(environ: Mapping[str, str], event: Mapping[str, Any], problems: lis
         ref_type=environ.get("GITHUB_REF_TYPE") or ("tag" if ref.startswith("refs/tags/") else "branch"),
         run_id=_number("GITHUB_RUN_ID", environ["GITHUB_RUN_ID"], problems),
         run_attempt=_number("GITHUB_RUN_ATTEMPT", environ.get("GITHUB_RUN_ATTEMPT") or "1", problems),
-        workflow=_workflow(environ, repository),
+        workflow=workflow or environ.get("GITHUB_WORKFLOW", ""),
         job=environ.get("GITHUB_JOB", ""),
         actor=environ.get("GITHUB_ACTOR", ""),
         server_url=server,
         api_url=environ.get("GITHUB_API_URL", "").rstrip("/") or "https://api.github.com",
         graphql_url=environ.get("GITHUB_GRAPHQL_URL", "").rstrip("/") or "https://api.github.com/graphql",
         workspace=Path(environ["GITHUB_WORKSPACE"]),
-        command_files=dict(_command_files(environ)),
+        command_files=command_files(environ),
     )
 
 
-def _workflow(environ: Mapping[str, str], repository: str) -> str:
-    path, _, _ = environ.get("GITHUB_WORKFLOW_REF", "").partition("@")
-    return path.removeprefix(f"{repository}/") or environ.get("GITHUB_WORKFLOW", "")
-
-
-def _command_files(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    for name in ("OUTPUT", "ENV", "PATH", "STATE", "STEP_SUMMARY"):
-        if path := environ.get(f"GITHUB_{name}"):
-            yield name, Path(path)
+def command_files(environ: Mapping[str, str]) -> dict[str, Path]:
+    """Files in which a step speaks to the runner, by name, as far as there are any."""
+    names = ("OUTPUT", "ENV", "PATH", "STATE", "STEP_SUMMARY")
+    return {name: Path(path) for name in names if (path := environ.get(f"GITHUB_{name}"))}
 
 
 def _number(name: str, value: str, problems: list[str]) -> int:
@@ -334,9 +287,6 @@ def environment(environ: Mapping[str, str], settings: ActionSettings) -> Environ
     """What runs get to know of the environment: all but the inputs, and the credentials in place of the variables.
 
     The token is there to be masked.
-
-    Raises:
-        ConfigError: Variables that cannot be used.
     """
     variables = {name: value for name, value in environ.items() if not name.startswith("INPUT_")}
     credentials = {

@@ -64,13 +64,7 @@ class JobIdentity:
         return f"{self.stem}.{attempt}"
 
     def distrust(self, stored: Provenance, run: WorkflowRun, workflow_id: int) -> str | None:
-        """Why results are not this job's own; absent where they are.
-
-        Args:
-            stored: What they say of themselves.
-            run: What GitHub says of the run that stored them.
-            workflow_id: Of the job's own workflow.
-        """
+        """Why results are not this job's own; absent where they are."""
         if run.workflow_id != workflow_id and (stored.workflow is None or stored.workflow != run.workflow):
             return "it was stored by another workflow"
         if stored.artifact != self.artifact:
@@ -134,22 +128,24 @@ class Candidate:
 
 
 def runs_of(
-    api: Api, branch: str, events: Collection[str], repository_id: int, workflow_id: int | None = None
-) -> list[WorkflowRun]:
-    """The newest runs for a branch of the repository itself, of one workflow or of all, the newest first.
+    api: Api, branch: str, events: Collection[str], repository_id: int, own: WorkflowRun
+) -> Iterator[list[WorkflowRun]]:
+    """The newest runs for a branch of the repository itself: of a run's own workflow, then, if need be, of all others.
 
     Runs are listed by event. So runs of pull requests, which anybody may cause in any number from a branch of the same
     name, push no run of another event out of the list.
     """
-    path = "actions/runs" if workflow_id is None else f"actions/workflows/{workflow_id}/runs"
-    listed = (
-        understand(WorkflowRun, entry)
-        for event in events
-        for entry in api.pages(path, key="workflow_runs", limit=PAGES_OF_RUNS, branch=branch, event=event)
-    )
-    # GitHub promises neither the order nor that its index is of this moment.
-    runs = {run.id: run for run in listed if run.event in events and run.is_of(branch, repository_id)}
-    return sorted(runs.values(), key=lambda run: run.id, reverse=True)
+    for path in (f"actions/workflows/{own.workflow_id}/runs", "actions/runs"):
+        listed = (
+            understand(WorkflowRun, entry)
+            for event in events
+            for entry in api.pages(path, key="workflow_runs", limit=PAGES_OF_RUNS, branch=branch, event=event)
+        )
+        # GitHub promises neither the order nor that its index is of this moment.
+        runs = {run.id: run for run in listed if run.event in events and run.is_of(branch, repository_id)}
+        is_own = path != "actions/runs"
+        wanted = (run for run in runs.values() if (run.workflow_id == own.workflow_id) == is_own)
+        yield sorted(wanted, key=lambda run: run.id, reverse=True)
 
 
 def artifacts_of_run(api: Api, run_id: int) -> list[Artifact]:
@@ -213,10 +209,6 @@ def read_stored(api: Api, artifact: Artifact) -> StoredResults:
 
 
 def refuse(reason: str | None) -> None:
-    """End the look at an artifact, where there is a reason to.
-
-    Raises:
-        ArtifactError: With the reason.
-    """
+    """End the look at an artifact, where there is a reason to."""
     if reason:
         raise ArtifactError(reason, code="BASELINE_REFUSED")

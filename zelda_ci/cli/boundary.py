@@ -7,14 +7,13 @@ import select
 import signal
 import sys
 from contextlib import suppress
-from importlib import import_module
 from typing import Any, TextIO
 
 import click
+from click.shell_completion import shell_complete
 
-from zelda_ci.cli import debug_log
 from zelda_ci.cli.commands import zelda
-from zelda_ci.cli.output import echo
+from zelda_ci.cli.output import echo, explain, keep, listen, print_error
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
 
 # What writing means where the reader (head, less) has gone: nothing is wrong, and nothing more can be said.
@@ -51,15 +50,10 @@ class CommandOutput(io.FileIO):
 
 def take_over() -> CommandOutput | None:
     """Put such streams in the place of Python's own; returns standard output's, absent where another stands there."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            # A closed one would become the next file that is opened, and what is printed would be written there.
-            opened = os.open(os.devnull, os.O_RDWR)
-            if opened != number:
-                os.dup2(opened, number)
-                os.close(opened)
+    # A closed one would become the next file that is opened, and what is printed would be written there.
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(opened)
     outputs = {}
     for number, name in ((1, "stdout"), (2, "stderr")):
         if (stream := getattr(sys, name)) is getattr(sys, f"__{name}__"):
@@ -85,7 +79,7 @@ def run(argv: list[str]) -> int:
     except BaseException as exc:  # noqa: BLE001 - the last line of defence: whatever escapes is no success
         code = _exit_code(exc)
         with suppress(BaseException):  # a terminal, memory or patience may be at its end, and the code stays
-            _print_error(exc)
+            _print_failure(exc)
     code = code if 0 <= code <= MAX_EXIT_CODE else OUR_FAILURE
     with suppress(BaseException):
         for stream in (text, sys.stderr):
@@ -94,7 +88,7 @@ def run(argv: list[str]) -> int:
         return code
     # What was printed did not get to where it was to be kept, and nobody would notice otherwise.
     with suppress(BaseException):
-        echo(f"error: Standard output could not be written: {output.failure.strerror}.", err=True)
+        print_error(f"Standard output could not be written: {output.failure.strerror}.")
     return max(code, OUR_FAILURE)
 
 
@@ -103,18 +97,15 @@ def _run_command(argv: list[str]) -> int:
         # What nohup has set to be ignored stays so.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
-    debug_log.listen()
+    listen()
     if instruction := os.environ.get("_ZELDA_COMPLETE"):
-        return import_module("zelda_ci.cli.completion").answer(instruction)  # type: ignore[no-any-return]
-    code = zelda.main(_verbose_first(argv), prog_name="zelda", standalone_mode=False)
-    return code if isinstance(code, int) else 0
-
-
-def _verbose_first(argv: list[str]) -> list[str]:
-    """An option of `zelda` itself, which people type after the command as well."""
+        return shell_complete(zelda, {}, "zelda", "_ZELDA_COMPLETE", instruction)
+    # An option of `zelda` itself, which people type after the command as well.
     end = argv.index("--") if "--" in argv else len(argv)
     others = [word for word in argv[:end] if word != "--verbose"]
-    return ["--verbose"] * (len(others) < end) + others + argv[end:]
+    argv = ["--verbose"] * (len(others) < end) + others + argv[end:]
+    code = zelda.main(argv, prog_name="zelda", standalone_mode=False)
+    return code if isinstance(code, int) else 0
 
 
 def _exit_code(exc: BaseException) -> int:
@@ -133,7 +124,7 @@ def _is_interruption(exc: BaseException) -> bool:
     return isinstance(exc, click.Abort | KeyboardInterrupt) and not isinstance(exc.__cause__, EOFError)
 
 
-def _print_error(exc: BaseException) -> None:
+def _print_failure(exc: BaseException) -> None:
     match exc:
         case click.exceptions.Exit():
             pass
@@ -141,17 +132,13 @@ def _print_error(exc: BaseException) -> None:
             exc.show(shown := io.StringIO())
             echo(shown.getvalue(), nl=False, err=True)
         case ZeldaError():
-            debug_log.explain(exc)
-        case BaseExceptionGroup():
-            for inner in exc.exceptions:
-                _print_error(inner)
+            explain(exc)
         case _ if _is_interruption(exc):
             echo("interrupted", err=True)
         case _:
             # click and others turn what they caught into an end of the process: the cause says more.
             cause = exc.__context__ if isinstance(exc, SystemExit) and exc.__context__ else exc
-            echo("error: ", fg="red", nl=False, err=True)
-            echo(f"Zelda failed unexpectedly ({type(cause).__name__}: {cause}).", err=True)
-            log = debug_log.keep(exc)
+            log = keep(exc)
             where = f"The details are in {log}" if log else "Run it again with --verbose to see the details"
-            echo(f"{where}; a report of them would help.", dim=True, err=True)
+            message = f"Zelda failed unexpectedly ({type(cause).__name__}: {cause})."
+            print_error(message, f"{where}; a report of them would help.")

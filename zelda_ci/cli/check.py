@@ -1,30 +1,41 @@
-"""`zelda check`: would a run go well? Found out in seconds, before anything is spent."""
+"""What is right before a run: `zelda check` tries what it needs, `zelda validate` reads files and shows settings."""
 
+import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
 
 from zelda_ci import app
-from zelda_ci.cli import options, printing
+from zelda_ci.cli import options, reporters
+from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.config.environment import read_environment
+from zelda_ci.config.merge import DEFAULT, LoadedSuite
+from zelda_ci.config.project import examine
+from zelda_ci.config.schema import entries
+from zelda_ci.config.selection import select
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.numbers import format_count
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.pipeline.invocation import RunOrder
+from zelda_ci.pipeline.settling import settled
 from zelda_ci.report import terminal
 from zelda_ci.report.terminal.pages import print_checks
+from zelda_ci.report.text import inert, sentence
 
 
 @click.command(
     epilog="Examples: `zelda check` looks at everything; `zelda check rest-endpoint --json` looks at one suite, for "
     "programs. Exit codes: 0 a run can begin, 2 something has to be mended first."
 )
-@click.argument("names", **options.NAMES, **options.OF_ORDER)
-@options.project
-@click.option("--tag", "tags", **options.TAGS, **options.OF_ORDER)
-@options.order("check")
-@options.unsafe
-@options.commit
-@click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON; progress goes to standard error.")
+@options.tested("check")
+@options.as_json
 def check(order: RunOrder, *, project: Path, as_json: bool) -> int:
     """Try everything that a run needs, without a session.
 
@@ -35,11 +46,116 @@ def check(order: RunOrder, *, project: Path, as_json: bool) -> int:
     `zelda run` and `zelda ci` do the same before they spend anything, and remember what went well.
     """
     invocation = app.Invocation(app.load(project, order.names), order, read_environment(os.environ))
-    printing.ask_about_isolation(invocation)
-    with printing.progress(as_json=as_json) as emit:
+    reporters.ask_about_isolation(invocation)
+    with terminal.Progress(terminal.open_console(sys.stderr if as_json else sys.stdout)) as emit:
         found = invocation.check(emit)
     if as_json:
-        printing.print_json(found)
+        reporters.print_json(found)
     else:
         print_checks(terminal.open_console(sys.stdout), found)
     return found.exit_code
+
+
+MAX_VALUE_LENGTH = 48
+MEASURED = "measured only: no criterion is judged and no build or test is run, so it can neither pass nor fail"
+
+
+@click.command()
+@click.argument("names", **options.NAMES)
+@options.project
+@click.option("--settings", "whole", is_flag=True, help="Show every setting of each suite, and where it comes from.")
+@options.as_json
+def validate(*, names: tuple[str, ...], project: Path, whole: bool, as_json: bool) -> None:
+    """Check every file, and show what each suite asks for, in a line.
+
+    With --settings each value is shown with its origin: a line of the suite or of zelda.config.yaml, or the default.
+    SUITE is a name or a file: only this suite is shown, but all files are checked. Runs nothing and costs nothing.
+    """
+    examination = examine(project)
+    loaded = examination.project
+    if loaded is None:
+        if as_json:
+            problems = [{key: it for key, it in vars(each).items() if it is not None} for each in examination.problems]
+            _print_json({"valid": False, "problems": problems})
+        raise examination.error()
+    # As a run would have them here.
+    suites = settled(loaded.root, select(loaded.suites, names, (), loaded.notices), os.environ)
+    if as_json:
+        described = [
+            {
+                "config": suite.resolved.model_dump(mode="json", by_alias=True, exclude_none=True),
+                "measured": _only_measures(suite.resolved),
+                "origins": {key: str(origin) for key, origin in suite.provenance.items()},
+            }
+            for suite in suites
+        ]
+        folders = {"testDir": loaded.config.test_dir, "resultsDir": loaded.config.results_dir}
+        _print_json({"valid": True, "project": str(loaded.root), **folders, "suites": described})
+        return
+    for notice in loaded.notices:
+        echo(f"warning: {sentence(notice)}", err=True)
+    console = Console(highlight=False, soft_wrap=True)
+    lines = [((suite.resolved.name, "bold"), (suite.resolved.file, "dim"), _asked(suite)) for suite in suites]
+    if whole:
+        for suite, line in zip(suites, lines, strict=True):
+            _print_rows(console, [line])
+            # The file stands above.
+            values = ((key, value) for key, value in entries(suite.resolved) if key != "file")
+            _print_rows(console, [_setting(key, value, suite.provenance[key]) for key, value in values])
+            console.print()
+    else:
+        _print_rows(console, lines)
+    count = "1 suite is" if len(suites) == 1 else f"{len(suites)} suites are"
+    more = "" if whole else " `zelda validate --settings` shows every setting and where it comes from."
+    console.print(Text(f"{count} valid.", "green") + Text(more, "dim"))
+
+
+def _print_json(told: dict[str, Any]) -> None:
+    echo_raw(json.dumps({"schemaVersion": 1, **told}, indent=2))
+
+
+def _print_rows(console: Console, rows: Sequence[Sequence[tuple[str, str]]]) -> None:
+    """Print rows of texts and their styles, all but the last as wide as the widest that stands there."""
+    widths = [max(cell_len(text) for text, _ in column) for column in zip(*rows, strict=True)][:-1]
+    for row in rows:
+        line = Text()
+        for (text, style), width in zip(row, [*widths, 0], strict=True):
+            line.append(inert(text), style).append(" " * (width and width - cell_len(text) + 2))
+        console.print(line)
+
+
+def _asked(loaded: LoadedSuite) -> tuple[str, str]:
+    """What decides over a suite's runs, or why it has none."""
+    suite = loaded.resolved
+    if loaded.skip:
+        return f"skipped: {sentence(loaded.skip, 60)}", ""
+    if _only_measures(suite):
+        return MEASURED, "yellow"
+    commands = [word for word in ("build", "test") if getattr(suite, f"{word}_command")]
+    criteria = [format_count(len(suite.criteria), "criterion", "criteria")] if suite.criteria else []
+    return ", ".join([*criteria, *commands]), ""
+
+
+def _setting(key: str, value: Any, origin: object) -> tuple[tuple[str, str], ...]:
+    """A setting on one line: `-` where nothing is set."""
+    match value:
+        case bool():
+            text = str(value).lower()
+        case float():
+            text = f"{value:.15g}"
+        case dict():
+            text = ", ".join(name if each is None else f"{name}={each}" for name, each in value.items())
+        case tuple():
+            text = ", ".join(map(str, value))
+        case _:
+            text = "" if value is None else str(value)
+    style = "dim" if origin == DEFAULT else ""
+    return (f"  {key}", "cyan"), (sentence(text, MAX_VALUE_LENGTH) or "-", style), (str(origin), "dim")
+
+
+def _only_measures(suite: ResolvedSuite) -> bool:
+    """True where nothing is asked of a suite's runs that could pass or fail."""
+    judged = suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and suite.criteria
+    commands = suite.build_command or suite.test_command
+    tested = suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and commands
+    return not (judged or tested)

@@ -1,8 +1,6 @@
 """The table of commands. A command's module is imported when it is called, so that `zelda --help` stays fast."""
 
-from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
 
 import click
 
@@ -10,7 +8,7 @@ from zelda_ci import __version__
 
 # Whoever has installed Zelda has no docs/ folder.
 PAGES_URL = "https://github.com/zelda-ci/zelda-ci/blob/main"
-# Command → its line in `zelda --help`, and its page. Each is a `click.Command` of this name in a module of this name.
+# Command → its line in `zelda --help`, and its page. Each is in a module of this name, or in that of `MODULES`.
 COMMANDS = {
     "init": ("Set up a project: configuration, a first suite, .gitignore.", "docs/your-first-suite.md"),
     "new": ("Add a suite, about a skill or rule if you like.", "docs/your-first-suite.md"),
@@ -19,16 +17,13 @@ COMMANDS = {
     "merge": ("Put the parts of a run that several machines shared together, and report it.", "docs/shards.md"),
     "list": ("List stored runs, the newest first.", "docs/history.md#zelda-list"),
     "show": ("Show a stored run or batch: its report, transcript or patch.", "docs/history.md#zelda-show"),
-    "report": (
-        "Write stored runs as one HTML file: verdicts, numbers, transcripts, two sides beside each other.",
-        "docs/report.md",
-    ),
+    "report": ("Write stored runs as one HTML file: verdicts, numbers, transcripts, two sides.", "docs/report.md"),
     "history": (
-        "Show one suite over time: what passed, on which versions, and what fell.",
+        "Show one suite over time: what passed, on which versions, what fell.",
         "docs/history.md#zelda-history",
     ),
     "compare": ("Compare two runs, batches or result files, and apply the gate.", "docs/comparison.md"),
-    "coverage": ("Show which suites used which skills, rules and other files that steer.", "docs/selection.md"),
+    "coverage": ("Show which suites used which skills, rules and other steering files.", "docs/selection.md"),
     "rejudge": ("Judge stored runs again, without a new session.", "docs/judges.md"),
     "prune": ("Remove old runs, and workspaces that killed runs left.", "docs/history.md#zelda-prune"),
     "validate": ("Check every file, and show what each suite asks for.", "docs/configuration.md"),
@@ -37,17 +32,16 @@ COMMANDS = {
     "completion": ("Make your shell complete commands, suites and run ids.", "docs/history.md#shell-completion"),
     "demo": ("Watch two suites run, replayed from a recording; no key needed.", "README.md"),
 }
+STORED = ("list", "show", "report", "history", "compare", "coverage", "rejudge", "prune")
+MODULES = {"new": "init", "merge": "run", "validate": "check", **dict.fromkeys(STORED, "stored")}
 
 
 class _Table(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(f"zelda_ci.cli.{cmd_name}"), cmd_name)
-        assert isinstance(command, click.Command)  # noqa: S101
+        there = vars(import_module(f"zelda_ci.cli.{MODULES.get(cmd_name, cmd_name)}")).values()
+        command = next(it for it in there if isinstance(it, click.Command) and it.name == cmd_name)
         page = f"More: {PAGES_URL}/{COMMANDS[cmd_name][1]}"
         if page not in (command.epilog or ""):
             command.epilog = f"{command.epilog or ''}\n\n{page}".strip()
@@ -57,17 +51,10 @@ class _Table(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, does) for name, (does, _) in COMMANDS.items()])
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as exc:
-            near = get_close_matches(args[0], COMMANDS, n=1)
-            guess = f" Did you mean {near[0]!r}?" if near else ""
-            raise click.UsageError(exc.message + guess, ctx) from exc
-
 
 @click.group(
     cls=_Table,
+    commands=dict.fromkeys(COMMANDS, click.Command(None)),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with `zelda demo`, then `zelda init` in your project. Exit codes: 0 success, 1 an evaluation "
     "failed, 2 Zelda could not do its work, 130 interrupted.\n\nMore: https://github.com/zelda-ci/zelda-ci/tree/main/docs",

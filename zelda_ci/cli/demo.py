@@ -5,8 +5,6 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
@@ -15,9 +13,8 @@ import anyio
 import click
 
 from zelda_ci import app, process
-from zelda_ci.cli import options
 from zelda_ci.cli.output import echo
-from zelda_ci.cli.reporters import HTML, Reporter, Reporting, RunReport
+from zelda_ci.cli.reporters import HTML, Reporting, RunReport
 from zelda_ci.config.environment import read_environment
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import TrialPlan
@@ -46,36 +43,41 @@ they are and on the last commit, side by side, until that is proven or refuted.
 """
 # The fewest trials that can prove it: the demo shall be over in a minute.
 TRIALS = TrialPlan(first=2, looks=(5,))
+JOBS = 4
 
 
 @click.command()
-@click.option("--keep", is_flag=True, help="Keep the project, its results and recordings, and say where they are.")
-@click.option("--jobs", type=options.Whole(min=1), default=4, show_default=True, help="Sessions in parallel.")
-def demo(*, keep: bool, jobs: int) -> int:
+def demo() -> int:
     """Watch Zelda at work on a small project: no key, no network, a minute.
 
     The project has a rule and a skill; one suite adds a feature that should follow them, the other fixes a bug. Then
-    the rule is removed, the first suite runs on both sides, and an HTML report shows what became worse. With --keep you
-    can look at the suites and at everything that was stored, and run them again without a key.
+    the rule is removed, the first suite runs on both sides, and an HTML report shows what became worse. The project
+    stays in a temporary folder: you can look at the suites and at everything that was stored, and run them again
+    without a key.
     """
     _say(INTRODUCTION)
-    with _project(keep=keep) as (project, recordings):
-        order = RunOrder(jobs=jobs, replay=recordings, unsafe=True, is_own_content=True)
-        code, _ = _run(project, order, Reporting(Detail.FULL), keep=keep)
-        _say(CHANGE)
-        (project / RULE).unlink()
-        plan = Overrides({"trials": Given(TRIALS, "option", "--trials")})
-        page = (project / ".zelda" if keep else Path(tempfile.mkdtemp(prefix="zelda-report-"))) / "report.html"
-        order = replace(order, names=(CHANGED_SUITE,), overrides=plan, working_tree=True, against=BaseOrder("HEAD"))
-        _, batch = _run(project, order, Reporting(Detail.LINES, files=(Reporter(HTML, page),)), keep=keep)
+    folder = Path(tempfile.mkdtemp(prefix="zelda-demo-"))
+    project, recordings = folder / "corner-shop", folder / "recordings"
+    shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("__pycache__"))
+    anyio.run(_commit, project)
+    shutil.copytree(CASSETTES, recordings)
+    for trial in range(1, TRIALS.looks[-1] + 1):
+        for side, cassettes in (("", CHANGE_CASSETTES), ("base-", CASSETTES)):
+            for end in (".json", "@judge.json"):
+                shutil.copy(cassettes / f"{CHANGED_SUITE}{end}", recordings / f"{CHANGED_SUITE}@{side}{trial}{end}")
+    order = RunOrder(jobs=JOBS, replay=recordings, unsafe=True, is_own_content=True)
+    code, _ = _run(project, order, Reporting(Detail.FULL))
+    _say(CHANGE)
+    (project / RULE).unlink()
+    plan = Overrides({"trials": Given(TRIALS, "option", "--trials")})
+    order = replace(order, names=(CHANGED_SUITE,), overrides=plan, working_tree=True, against=BaseOrder("HEAD"))
+    page = project / ".zelda" / "report.html"
+    _, batch = _run(project, order, Reporting(Detail.LINES, files=((HTML, page),)))
     if not batch.interrupted:
         echo("\nOpen it in your browser: it shows both sides, and where they part.")
-    if keep:
-        echo(f"The project and its results are kept in {project}")
-        again = shlex.quote(os.path.relpath(recordings, project))
-        echo(f"Run it again there, without a key: zelda run --replay {again}")
-    else:
-        echo("The project was temporary: `zelda demo --keep` keeps it, with all results.")
+    echo(f"The project and its results are in {project}")
+    again = shlex.quote(os.path.relpath(recordings, project))
+    echo(f"Run it again there, without a key: zelda run --replay {again}")
     echo("\nNow yours: `zelda init` in your project.")
     return code
 
@@ -85,43 +87,21 @@ def _say(text: str) -> None:
     echo("\n".join(wrap(text.strip(), width, break_long_words=False, break_on_hyphens=False)) + "\n")
 
 
-def _run(project: Path, order: RunOrder, reporting: Reporting, *, keep: bool) -> tuple[int, BatchResult]:
+def _run(project: Path, order: RunOrder, reporting: Reporting) -> tuple[int, BatchResult]:
     """Run suites as `zelda run` does, and report them."""
     loaded = app.load(project)
-    report = RunReport(reporting, loaded, files_stay=keep)
+    report = RunReport(reporting, loaded.results_dir, loaded.root.name)
     with report.progress() as emit:
         batch = app.Invocation(loaded, order, read_environment(os.environ)).with_stored().run(emit)
     return report.show(batch, {}), batch
 
 
-@contextmanager
-def _project(*, keep: bool) -> Iterator[tuple[Path, Path]]:
-    """The project as a repository, and recordings for every run that may be made of it."""
-    folder = Path(tempfile.mkdtemp(prefix="zelda-demo-"))
-    try:
-        project = folder / "corner-shop"
-        shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("__pycache__"))
-        anyio.run(_commit, project)
-        recordings = shutil.copytree(CASSETTES, folder / "recordings")
-        for trial in range(1, TRIALS.looks[-1] + 1):
-            for side, cassettes in (("", CHANGE_CASSETTES), ("base-", CASSETTES)):
-                for end in (".json", "@judge.json"):
-                    name = f"{CHANGED_SUITE}@{side}{trial}{end}"
-                    shutil.copy(cassettes / f"{CHANGED_SUITE}{end}", recordings / name)
-        yield project, recordings
-    finally:
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 async def _commit(project: Path) -> None:
     """Make it a repository with one commit, whatever the user's git is configured to do."""
-    signature = {"NAME": "Zelda", "EMAIL": "zelda@example.com", "DATE": "2026-01-01T00:00:00Z"}
-    environment = {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        **{f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in signature.items()},
-    }
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "GIT_CONFIG_GLOBAL": os.devnull}
+    for role in ("AUTHOR", "COMMITTER"):
+        signature = {"NAME": "Zelda", "EMAIL": "zelda@example.com", "DATE": "2026-01-01T00:00:00Z"}
+        environment |= {f"GIT_{role}_{key}": value for key, value in signature.items()}
+    environment["GIT_CONFIG_NOSYSTEM"] = "1"
     for words in (["init", "--quiet", "--initial-branch=main"], ["add", "--all"], ["commit", "--quiet", "-m", "Open"]):
         await process.capture(["git", *words], cwd=project, environment=environment)

@@ -1,43 +1,35 @@
-"""`zelda init`: a configuration, a first suite and a line in .gitignore, drawn from what the project is."""
+"""`zelda init` and `zelda new`: a configuration and suites, drawn from what the project is."""
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from zelda_ci import app
-from zelda_ci.cli import options, printing
+from zelda_ci.cli import options, reporters
 from zelda_ci.cli.output import echo
 from zelda_ci.config import init as scaffold
 from zelda_ci.config.environment import EnvironmentSettings, read_environment
 from zelda_ci.config.files import suite_files
 from zelda_ci.config.init import CommandLine, FileDraft, FirstSuite, about, first_suite, subjects
+from zelda_ci.config.messages import nearest
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.files.secret_files import find_secrets
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.survey import Survey, survey
 from zelda_ci.redact import Redactor
-from zelda_ci.report.text import sentence, visible
+from zelda_ci.report import terminal
 
 MAX_CHOICES = 9
 MAX_SHOWN = 400
-
-
-@dataclass(frozen=True)
-class InitOptions:
-    """How `zelda init` goes about it."""
-
-    asks: bool
-    """Whether somebody is there to answer, and wants to."""
-    yes: bool
-    force: bool
-    tries: bool
 
 
 @click.command(
@@ -56,65 +48,25 @@ def init(*, project: Path, yes: bool, force: bool, no_check: bool) -> None:
     results, bytecode and environments. Setup, build and test command are tried at once, as `zelda check` does it,
     without a session and without cost; what does not work is left out, with the reason.
     """
-    # A closed standard input is None to Python.
-    asks = not yes and sys.stdin is not None and sys.stdin.isatty()
-    settings = read_environment(os.environ)
-    weak = app.weak_machine(settings)
-    if weak and asks:
-        weak = printing.ask_to_accept(weak, settings)
-    elif weak:
-        echo(f"{sentence(weak.meaning, printing.MAX_MEANING)}\n{weak.acceptance}\n", err=True)
-    how = InitOptions(asks=asks, yes=yes, force=force, tries=not no_check and weak is None)
-    _set_up(_settled(surveyed(project, settings), how), how, settings)
-
-
-def surveyed(folder: Path, settings: EnvironmentSettings) -> Survey:
-    """Look at a folder; secrets that lie in it are masked."""
-    lying = find_secrets(folder.resolve(), settings.environ, ())
-    return survey(folder, Redactor([*settings.secrets(), *lying.secrets]))
-
-
-def _settled(found: Survey, how: InitOptions) -> Survey:
-    """The folder that is to be set up, where it lies in a larger project: somebody decides, or it is said."""
-    source = click.get_current_context().get_parameter_source("project")
-    asks = how.asks and source is not ParameterSource.COMMANDLINE
-    here, top = visible(str(found.root)), visible(str(found.top))
-    if found.above:
-        above = visible(os.path.relpath(found.above))
-        echo(f"{above} is a project of Zelda's already. This will be another one, for {here} alone.", err=True)
-        if asks and not click.confirm("Set it up?", err=True):
-            hint = f"For a suite of the other one, write a file to its folder of suites, in {above}."
-            raise ConfigError("Nothing was written.", hint=hint, code="INIT_FAILED")
-    elif found.root != found.top:
-        echo(f"{here} is a folder of the repository {top}.", err=True)
-        whole = visible(os.path.relpath(found.top))
-        if asks and click.confirm("Set up the whole repository instead?", default=not found.kinds, err=True):
-            return surveyed(found.top, read_environment(os.environ))
-        echo(f"Set up is this folder alone; the whole repository: zelda init --project {shlex.quote(whole)}", err=True)
-    return found
-
-
-def _set_up(found: Survey, how: InitOptions, settings: EnvironmentSettings) -> None:
-    """Write what is missing, try the commands, and say what comes next."""
-    root = found.root
+    asks, settings = not yes and os.isatty(0), read_environment(os.environ)
+    found = _settled(surveyed(project, settings), settings, asks=asks and project == Path())
+    root, kept = found.root, scaffold.kept_config(found.root)
     commands = found.commands()
-    kept = scaffold.kept_config(root)
-    suite = _first_suite(found, asks=how.asks and not suite_files(root, kept.test_dir))
+    suite = _first_suite(found, asks=asks and not suite_files(root, kept.test_dir))
     config = scaffold.draft(root, CONFIG_FILE, _config_text(found, commands, is_tried=False))
     # Without anybody to ask, and without a word about it, nothing that exists is passed over.
-    wanted = [] if how.asks or how.yes or how.force else [config, _suite_draft(root, ProjectConfig(), suite)]
+    wanted = [] if asks or yes or force else [config, _suite_draft(root, ProjectConfig(), suite)]
     if taken := [draft.file for draft in wanted if draft.exists]:
-        verb = "exists" if len(taken) == 1 else "exist"
         raise ConfigError(
-            f"{' and '.join(taken)} {verb} already; nothing was changed.",
+            f"{' and '.join(taken)} {'exists' if len(taken) == 1 else 'exist'} already; nothing was changed.",
             hint="Overwrite with --force, or keep what exists and add the rest with --yes.",
             code="INIT_WOULD_OVERWRITE",
         )
-    drafts = _agreed(config, how)
+    drafts = _agreed(config, asks=asks, force=force)
     values = ProjectConfig() if drafts else kept
     example = _suite_draft(root, values, suite)
     others = [path for path in suite_files(root, values.test_dir) if path != example.path]
-    written = [] if others and not example.exists else _agreed(example, how)
+    written = [] if others and not example.exists else _agreed(example, asks=asks, force=force)
     beside = scaffold.written_beside((kind.language for kind in found.kinds), found.files)
     ignore, folders = scaffold.ignored(root, found.top, [values.results_dir, *beside])
     scaffold.write([*drafts, *written, *([ignore] if ignore else [])])
@@ -124,38 +76,61 @@ def _set_up(found: Survey, how: InitOptions, settings: EnvironmentSettings) -> N
         on = f", about {suite.about}" if draft is example and suite.about else ""
         echo(f"{'overwrote' if draft.exists else 'wrote'} {draft.file}{on}")
     if others and not written:
-        echo(f"kept {visible(values.test_dir)}/: suites are there already")
-    added = ", ".join(f"{visible(folder)}/" for folder in folders)
+        echo(f"kept {values.test_dir}/: suites are there already")
+    added = ", ".join(f"{folder}/" for folder in folders)
     if ignore:
         echo(f"added {added} to .gitignore" if ignore.exists else f"wrote .gitignore with {added}")
     else:
-        echo(f"kept .gitignore: it has {visible(values.results_dir)}/ already")
-    if drafts and commands and how.tries:
-        _try(found, commands, (suite.name,) if written else (), settings)
-    elif drafts and commands:
+        echo(f"kept .gitignore: it has {values.results_dir}/ already")
+    if drafts and commands and no_check:
         echo("\nThe commands were not tried; `zelda check` tries them.")
-    there = os.path.relpath(root)
-    there = "" if there == "." else f" --project {shlex.quote(there)}"
+    elif drafts and commands:
+        _try(found, commands, (suite.name,) if written else (), settings, asks=asks)
+    there = "" if (relative := os.path.relpath(root)) == "." else f" --project {shlex.quote(relative)}"
     prompt = f"replace the prompt in {example.file} with a task of yours, if you have a better one; " if written else ""
     name = f" {suite.name}" if written else ""
     echo(f"\nNext: {prompt}`zelda check{there}`, then `zelda run{name}{there}`.")
 
 
-def _try(found: Survey, commands: Sequence[CommandLine], names: Sequence[str], settings: EnvironmentSettings) -> None:
+def surveyed(folder: Path, settings: EnvironmentSettings) -> Survey:
+    """Look at a folder; secrets that lie in it are masked."""
+    lying = find_secrets(folder.resolve(), settings.environ, ())
+    return survey(folder, Redactor([*settings.secrets(), *lying.secrets]))
+
+
+def _settled(found: Survey, settings: EnvironmentSettings, *, asks: bool) -> Survey:
+    """The folder that is to be set up, where it lies in a larger project: somebody decides, or it is said."""
+    if found.above:
+        above = os.path.relpath(found.above)
+        echo(f"{above} is a project of Zelda's already. This will be another one, for {found.root} alone.", err=True)
+        if asks and not click.confirm("Set it up?", err=True):
+            hint = f"For a suite of the other one, write a file to its folder of suites, in {above}."
+            raise ConfigError("Nothing was written.", hint=hint, code="INIT_FAILED")
+    elif found.root != found.top:
+        echo(f"{found.root} is a folder of the repository {found.top}.", err=True)
+        if asks and click.confirm("Set up the whole repository instead?", default=not found.kinds, err=True):
+            return surveyed(found.top, settings)
+        whole = shlex.quote(os.path.relpath(found.top))
+        echo(f"Set up is this folder alone; the whole repository: zelda init --project {whole}", err=True)
+    return found
+
+
+def _try(
+    found: Survey, commands: Sequence[CommandLine], names: Sequence[str], settings: EnvironmentSettings, *, asks: bool
+) -> None:
     """Try the commands where they stand now, and write down what came of it."""
     echo("\nTrying the commands on your files, without a session. You may press Ctrl+C: all files are written.")
     try:
         invocation = app.Invocation(app.load(found.root, names), RunOrder(names, working_tree=True), settings)
-        with printing.progress(as_json=False) as emit:
+        reporters.ask_about_isolation(invocation, asks=asks)
+        with terminal.Progress(terminal.open_console(sys.stdout)) as emit:
             report = invocation.check(emit, only_commands=True)
         checks = {check.subject: check for check in report.checks}
         if any(line.key not in checks for line in commands):
-            first = next(iter(report.failures), None)
-            message, hint = (first.message or first.about, first.hint) if first else ("the check ended early.", None)
-            raise ConfigError(message, hint=hint, code="INIT_FAILED")
+            why = next(((it.message or it.about, it.hint) for it in report.failures), ("the check ended early.", None))
+            raise ConfigError(why[0], hint=why[1], code="INIT_FAILED")
     except ZeldaError as problem:
-        echo(f"not tried: {problem.message}")
-        echo(f"{problem.hint or 'Once that is mended:'}\n`zelda check` tries them.")
+        echo(f"not tried: {problem.message}\n{problem.hint or 'Once that is mended:'}\n`zelda check` tries them.")
         return
     # Tests that fail without a session would fail after each, too.
     failed = {check.subject: check.failing or check.message for check in report.checks if check.status != "passed"}
@@ -169,7 +144,7 @@ def _try(found: Survey, commands: Sequence[CommandLine], names: Sequence[str], s
             printed = [each.strip() for each in (checks[line.key].output or "").splitlines() if each.strip()]
             telling = [each for each in printed if "error" in each.lower()][:1] or printed[-1:]
             for text in filter(None, (line.remark, *telling, checks[line.key].hint)):
-                echo(f"  {visible(text, MAX_SHOWN)}")
+                echo(f"  {text[:MAX_SHOWN]}")
 
 
 def _config_text(found: Survey, commands: Sequence[CommandLine], *, is_tried: bool) -> str:
@@ -179,14 +154,13 @@ def _config_text(found: Survey, commands: Sequence[CommandLine], *, is_tried: bo
 
 def _first_suite(found: Survey, *, asks: bool) -> FirstSuite:
     """About what somebody chooses, or else about what says most clearly when or what."""
-    choices = subjects(found.items)
+    choices = subjects(found.items)[:MAX_CHOICES]
     number = 1
     if asks and len(choices) > 1:
         echo("What is the first suite to be about?", err=True)
-        for index, item in enumerate(choices[:MAX_CHOICES], 1):
+        for index, item in enumerate(choices, 1):
             echo(f"  {index}  {about(item, found.folder)}", err=True)
-        last = min(len(choices), MAX_CHOICES)
-        number = click.prompt("Number", type=click.IntRange(1, last), default=1, err=True)
+        number = click.prompt("Number", type=click.IntRange(1, len(choices)), default=1, err=True)
     return first_suite(choices[number - 1] if choices else None, found.files, found.folder)
 
 
@@ -194,12 +168,55 @@ def _suite_draft(root: Path, values: ProjectConfig, suite: FirstSuite) -> FileDr
     return scaffold.draft(root, f"{values.test_dir}/test-{suite.name}.yaml", suite.text)
 
 
-def _agreed(draft: FileDraft, how: InitOptions) -> list[FileDraft]:
+def _agreed(draft: FileDraft, *, asks: bool, force: bool) -> list[FileDraft]:
     """The draft, if it may be written."""
-    if draft.exists and not how.force:
-        if how.asks:
+    if draft.exists and not force:
+        if asks:
             echo(f"warning: {draft.file} exists already", fg="yellow", err=True)
-        if not how.asks or not click.confirm(f"Overwrite {draft.file}?", err=True):
+        if not asks or not click.confirm(f"Overwrite {draft.file}?", err=True):
             echo(f"kept {draft.file}")
             return []
     return [draft]
+
+
+NAME = re.compile(r"(?:[\w.-]+/)*[\w][\w.-]*")
+
+
+@click.command(epilog="Examples: `zelda new discount`; `zelda new api/health --skill rest-endpoint`.")
+@click.argument("name", metavar="NAME")
+@click.option("--skill", metavar="X", help="About this skill or sub-agent.")
+@click.option("--rule", metavar="X", help="About this rule or CLAUDE.md file: its name or path.")
+@options.project
+def new(*, name: str, skill: str | None, rule: str | None, project: Path) -> None:
+    """Add a suite: a task in the project's language, and criteria that can be seen.
+
+    NAME is the suite's name, with folders if you like: `api/health` becomes zelda/api/test-health.yaml. With --skill or
+    --rule, the task is one for which the skill is needed or to which the rule applies, as far as its file says.
+    """
+    options.exclusive(skill=skill, rule=rule)
+    if not NAME.fullmatch(name) or ".." in name.split("/"):
+        hint = "Take letters, digits, - and _, with folders before a slash: api/health."
+        raise ConfigError(f"{name} is no name of a suite.", hint=hint, code="USAGE")
+    found = surveyed(project, read_environment(os.environ))
+    item = _item(found, skill or rule or "", is_rule=rule is not None) if skill or rule else None
+    suite = scaffold.first_suite(item, found.files, found.folder)
+    above, _, last = f"{scaffold.kept_config(found.root).test_dir}/{name}".rpartition("/")
+    draft = scaffold.draft(found.root, f"{above}/test-{last.removeprefix('test-')}.yaml", suite.text)
+    if draft.exists:
+        raise ConfigError(f"{draft.file} exists already.", hint="Choose another name.", code="INIT_WOULD_OVERWRITE")
+    scaffold.write([draft])
+    echo(f"wrote {draft.file}{f', about {suite.about}' if suite.about else ''}")
+    echo(f"Next: make its prompt and criteria yours, then `zelda run {name}`.")
+
+
+def _item(found: Survey, name: str, *, is_rule: bool) -> ManifestItem:
+    kinds = (ItemKind.RULE, ItemKind.MEMORY) if is_rule else (ItemKind.SKILL, ItemKind.AGENT)
+    usable = [item for item in found.items if item.kind in kinds and not item.problem and not item.shadowed]
+    short = {item.name.removesuffix(".md").rpartition("/")[2] if is_rule else item.name: item for item in usable[::-1]}
+    if item := short.get(name) or next(
+        (it for it in usable if scaffold.seen_from(found.folder, it.file) == name), None
+    ):
+        return item
+    near = nearest(name, list(short))
+    there = f"Did you mean {near}?" if near else f"There are {', '.join(sorted(short)) or 'none'}."
+    raise ConfigError(f"There is no {'rule' if is_rule else 'skill'} {name}.", hint=there, code="USAGE")

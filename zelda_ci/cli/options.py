@@ -1,41 +1,90 @@
 """Options that several commands share, and their types."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
 import click
 
-from zelda_ci.cli import completion, debug_log
+from zelda_ci.cli import completion
 from zelda_ci.config.schema import ConfigKey, choices, kinds
 from zelda_ci.config.source import plain_value
-from zelda_ci.domain.shards import ShardOf, shard_of
+from zelda_ci.errors import ConfigError
 from zelda_ci.overrides import SOURCES, Given, Overrides, about, parsed
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.workspace.base_commit import BaseOrder
 
-LAST = "HEAD"
 
+class OptionType(click.ParamType[Any]):
+    """What a reader makes of a text; its ValueError says what is allowed."""
+
+    def __init__(self, read: Callable[[str], Any], name: str) -> None:
+        self._read, self.name = read, name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read it; a usage error says what is wrong."""
+        try:
+            return self._read(value) if isinstance(value, str) else value
+        except ValueError as wrong:
+            self.fail(f"{value!r} cannot be used: {wrong}.", param, ctx)
+
+
+def whole(least: int, most: int = 10**9) -> OptionType:
+    """A whole number, spelled as in the files, which do not know `1_000`."""
+
+    def read(text: str) -> int:
+        number = plain_value(text)
+        if type(number) is not int or not least <= number <= most:
+            raise ValueError(f"allowed are whole numbers from {least} to {most:,}")
+        return number
+
+    return OptionType(read, "number")
+
+
+def amount(text: str) -> float:
+    """Read a sum of money, spelled as in the files; `nan` would be a budget that nothing exceeds."""
+    number = plain_value(text)
+    if not isinstance(number, int | float) or isinstance(number, bool) or not 0 < number < math.inf:
+        raise ValueError("allowed are numbers above zero, such as 2.5")
+    return number
+
+
+UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def moment(text: str, now: datetime | None = None) -> datetime:
+    """Read `2026-02-13`, `2026-02-13T14:30`, `7d` or `24h`; without a time zone in UTC, as in run ids."""
+    try:
+        if ago := re.fullmatch(r"([0-9]{1,9}) ?([mhdw])", text.strip()):
+            return (now or datetime.now(UTC)) - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+        found = datetime.fromisoformat(text.strip())
+    except (ValueError, OverflowError):
+        raise ValueError("allowed are a date like 2026-02-13 and a time like 7d, 24h or 30m") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+LAST = "HEAD"
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def _note_project(_ctx: click.Context, _param: click.Parameter, value: Path) -> Path:
-    debug_log.project = value
-    return value
+def together(*options: Decorator) -> Decorator:
+    """Several options as one, in the order in which the help lists them."""
+    return lambda function: reduce(lambda inner, option: option(inner), reversed(options), function)
 
+
+MOMENT = OptionType(moment, "time")
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
+NAMES: dict[str, Any] = {"nargs": -1, "metavar": "[SUITE]...", "shell_complete": completion.suites}
 
 project = click.option(
-    "--project",
-    callback=_note_project,
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    default=".",
-    metavar="DIR",
-    help="Folder of the project (default: the current one).",
+    "--project", type=FOLDER, default=".", metavar="DIR", help="Folder of the project (default: the current one)."
 )
-
 suites = click.option(
     "--suite",
     "suites",
@@ -44,6 +93,28 @@ suites = click.option(
     shell_complete=completion.suites,
     help="Only this suite; may be given several times.",
 )
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON; all else goes to standard error.")
+
+allow_mixed = click.option("--allow-mixed", is_flag=True, help="Show deltas even if suites, models or versions differ.")
+
+
+def limit(default: int | None = None, most: int = 10**9) -> Decorator:
+    """How many rows of a list are wanted."""
+    return click.option(
+        "--limit", type=whole(1, most), metavar="N", default=default, show_default=True, help="Only the newest N."
+    )
+
+
+def exclusive(**given: object) -> None:
+    """Refuse options, by their names, of which only one may be given."""
+    if len(names := [f"--{name.replace('_', '-')}" for name, value in given.items() if value]) > 1:
+        raise ConfigError(f"{' and '.join(names)} exclude each other.", hint="Give one of them.", code="USAGE")
+
+
+def check_folder(file: Path) -> None:
+    """Refuse a file that is to be written where there is no folder."""
+    if not file.parent.is_dir():
+        raise ConfigError(f"The folder {file.parent} does not exist.", hint="Make it first.", code="USAGE")
 
 
 def _enter(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -51,24 +122,35 @@ def _enter(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         ctx.obj = replace(ctx.ensure_object(RunOrder), **{str(param.name): value})
 
 
-# For an option or argument named as a field of `RunOrder`: it enters its value there, and the command's function takes
-# the whole order, by `order` below.
-OF_ORDER: dict[str, Any] = {"expose_value": False, "callback": _enter}
-NAMES: dict[str, Any] = {"nargs": -1, "metavar": "[SUITE]...", "shell_complete": completion.suites}
-TAGS: dict[str, Any] = {"multiple": True, "help": "Only suites with this tag; may be given several times."}
+# An option named as a field of `RunOrder`: it enters its value there, and the command's function takes the whole order.
+of_order = partial(click.option, expose_value=False, callback=_enter)
 
 
-def order(command: str) -> Decorator:
-    """The options of a command that go above the suites; its function takes them in a `RunOrder`, beside `OF_ORDER`."""
+def overrides(command: str) -> Decorator:
+    """The options of a command that go above the suites; its function takes them in a `RunOrder`."""
+    keys = ((name, sources.option, key) for name, (key, sources) in SOURCES.items() if command in sources.commands)
+    above = (_override(name, option, key) for name, option, key in keys if option)
+    return together(*above, click.make_pass_decorator(RunOrder, ensure=True))
 
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        function = click.make_pass_decorator(RunOrder, ensure=True)(function)
-        for name, (key, sources) in reversed([*SOURCES.items()]):
-            if sources.option and command in sources.commands:
-                function = _override(name, sources.option, key)(function)
-        return function
 
-    return add
+def tested(command: str) -> Decorator:
+    """What is tested and how: suites, what goes above them, the files or a commit."""
+    return together(
+        click.argument("names", **NAMES, expose_value=False, callback=_enter),
+        project,
+        of_order("--tag", "tags", multiple=True, help="Only suites with this tag; may be given several times."),
+        overrides(command),
+        click.option(
+            "--commit",
+            is_flag=False,
+            flag_value=LAST,
+            metavar="[REF]",
+            expose_value=False,
+            callback=_enter_commit,
+            help="Test this commit, branch or tag, without REF the last commit, and not the files as they are.",
+        ),
+        of_order("--unsafe", is_flag=True, help="Run even without isolation: code then has all your rights."),
+    )
 
 
 def _override(key: str, name: str, place: ConfigKey) -> Decorator:
@@ -90,84 +172,16 @@ def _override(key: str, name: str, place: ConfigKey) -> Decorator:
     )
 
 
-unsafe = click.option(
-    "--unsafe", is_flag=True, help="Run even without isolation: code then has all your rights.", **OF_ORDER
-)
-
-
-def _enter_no_check(ctx: click.Context, _: click.Parameter, value: Any) -> None:
-    ctx.obj = replace(ctx.ensure_object(RunOrder), check=not value)
-
-
-no_check = click.option(
-    "--no-check",
-    is_flag=True,
-    expose_value=False,
-    callback=_enter_no_check,
-    help="Do not try commands, models and credentials before anything is spent.",
-)
-
-
 def _enter_commit(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
     """The files as they are, the last commit, or another one."""
     other = None if value in {None, LAST} else BaseOrder(str(value))
     ctx.obj = replace(ctx.ensure_object(RunOrder), working_tree=value is None, commit=other)
 
 
-commit = click.option(
-    "--commit",
-    is_flag=False,
-    flag_value=LAST,
-    metavar="[REF]",
-    expose_value=False,
-    callback=_enter_commit,
-    help="Test this commit, branch or tag, without REF the last commit, and not the files as they are.",
+no_check = of_order(
+    "--no-check",
+    "check",
+    flag_value=False,
+    type=click.UNPROCESSED,
+    help="Do not try commands, models and credentials before anything is spent.",
 )
-
-
-class _AsInFiles(click.ParamType[Any]):
-    """A number, spelled as in the files, which know neither `nan` nor `1_000`."""
-
-    kinds: frozenset[type] = frozenset()
-    called = ""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read it; a usage error says what is wrong."""
-        if isinstance(value, str) and type(plain_value(value)) not in self.kinds:
-            self.fail(f"{value!r} is not {self.called}.", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class Whole(_AsInFiles, click.IntRange):
-    """A whole number in a range."""
-
-    kinds, called = frozenset({int}), "a whole number"
-
-
-class Amount(_AsInFiles, click.FloatRange):
-    """A number in a range."""
-
-    kinds, called = frozenset({int, float}), "a number"
-
-
-def shard(text: str) -> ShardOf:
-    """Read `2/4`; a usage error says how to write it."""
-    try:
-        return shard_of(text)
-    except ValueError as wrong:
-        raise click.BadParameter(f"{text!r} is no shard: {wrong}.") from None
-
-
-UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-
-def moment(text: str, now: datetime | None = None) -> datetime:
-    """Read `2026-02-13`, `2026-02-13T14:30`, `7d` or `24h`; without a time zone in UTC, as in run ids."""
-    try:
-        if ago := re.fullmatch(r"([0-9]{1,9}) ?([mhdw])", text.strip()):
-            return (now or datetime.now(UTC)) - timedelta(**{UNITS[ago[2]]: int(ago[1])})
-        found = datetime.fromisoformat(text.strip())
-    except (ValueError, OverflowError):
-        wrong = f"{text!r} is neither a date like 2026-02-13 nor a time like 7d, 24h or 30m."
-        raise click.BadParameter(wrong) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

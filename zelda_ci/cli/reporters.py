@@ -1,19 +1,23 @@
 """How a run is reported: to people on the terminal, and to programs (`--reporter`), there or in files."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
-from zelda_ci.cli.output import echo, echo_raw
-from zelda_ci.cli.printing import json_of, print_gate, print_sides, run_files
+from zelda_ci.app import Invocation
+from zelda_ci.cli.options import FILE, OptionType, check_folder, exclusive, together
+from zelda_ci.cli.options import as_json as json_option
+from zelda_ci.cli.output import echo, echo_raw, typed_path
 from zelda_ci.compare.gate import missed_minimums
-from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.environment import accept_isolation, accepted_isolation
+from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.outcome import batch_outcome
 from zelda_ci.domain.run import BatchResult, StoredTrials
@@ -25,195 +29,228 @@ from zelda_ci.pipeline.comparing import compare_arms, keep_comparison
 from zelda_ci.pipeline.html_report import report_alone, report_of_arms, write_html
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.arms import cut_short
-from zelda_ci.report.model import Detail
+from zelda_ci.report.builders.comparison import changed_row, comparison_view
+from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
+from zelda_ci.report.comment.view import ci_view
+from zelda_ci.report.model import ComparisonView, Detail, RunFiles, Section, Table
+from zelda_ci.report.terminal import pages
 from zelda_ci.report.terminal.pages import print_closing, print_troubles
 from zelda_ci.report.terminal.progress import FinishedSuites
-from zelda_ci.report.text import sentence
+from zelda_ci.report.text import json_text, sentence
 from zelda_ci.report.told import CiReport
+from zelda_ci.storage import run_folder
 from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.result_store import RUNS
+
+MAX_MEANING = 600
+
+
+def json_of(record: Record) -> str:
+    """A record for programs; people see it on a terminal, too."""
+    return json_text(record.model_dump_json(by_alias=True, exclude_none=True, indent=2))
+
+
+def print_json(record: Record) -> None:
+    """Print a record for programs."""
+    echo_raw(json_of(record))
+
+
+def print_table(record: Record, table: Table, *, as_json: bool) -> None:
+    """Print a record for programs, or its table, and remarks on it where they are no part of what programs read."""
+    if as_json:
+        print_json(record)
+        return
+    console = terminal.open_console(sys.stdout)
+    remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
+    pages.print_table(console, remarks, table, unbroken=terminal.is_plain(console))
+
+
+def print_gate(gate: GateResult) -> None:
+    """Say to people what the gate says, where programs read standard output."""
+    for reason in gate_sentences(gate):
+        echo(f"gate: {reason}", err=True)
+    for reason in uncounted_sentences(gate):
+        echo(f"not counted: {reason}", err=True)
+
+
+def sides_view(sides: CiReport) -> ComparisonView:
+    """The two sides of `zelda run --against`: every suite with every number."""
+    assert sides.comparison  # noqa: S101 - two sides ran
+    base = sides.batch.base
+    names = {"baseline": base.commit[:12] if base and base.commit else "", "candidate": sides.batch.batch_id}
+    return comparison_view(sides.comparison, sides.gate, **names, changes=sides.changes.steering)
+
+
+def print_sides(sides: CiReport, *, whole: bool) -> None:
+    """Print how they ended as the comment on a pull request says it; first every number if the `whole` is wanted."""
+    view, console = sides_view(sides), terminal.open_console(sys.stdout)
+    if whole:
+        pages.print_comparison(console, replace(view, gate=Section("", ())))
+    pages.print_verdict(console, ci_view(replace(sides, subject="")), changed_row(sides.changes.steering), view.gate)
+
+
+def run_files(results_dir: Path, run_id: str) -> RunFiles:
+    """The files of a run, with paths as the user would type them."""
+    logs = map(run_folder.log_name, ("setup", "build", "test"))
+    names = (run_folder.RESULT, run_folder.TRANSCRIPT, run_folder.PATCH, *logs)
+    paths = (results_dir / RUNS / run_id / name for name in names)
+    return RunFiles(*(typed_path(path) if path.exists() else None for path in paths))
+
+
+def ask_about_isolation(invocation: Invocation, *, asks: bool = True) -> None:
+    """Remember which weak level the user accepts: the option's, or at a terminal the answer; a run refuses others."""
+    given, environ = invocation.order.overrides.get("acceptIsolation"), invocation.settings.environ
+    level: str | None = given.value if given and given.kind == "option" else accepted_isolation(environ)
+    if asks and os.isatty(0) and os.isatty(2) and (weak := invocation.weak_isolation()):
+        echo(sentence(weak.meaning, MAX_MEANING), err=True)
+        if click.confirm(f"Accept isolation level {weak.level} on this machine from now on?", err=True):
+            level = weak.level
+    if level and level != accepted_isolation(environ):
+        try:
+            file = accept_isolation(environ, level)
+        except OSError as problem:
+            raise ConfigError(f"The answer cannot be kept: {problem.strerror}.", code="ANSWER_LOST") from problem
+        echo(f"Isolation level {level} is accepted on this machine: {file} remembers it.", err=True)
+
 
 FORMATS = {"json": "results.json", "junit": "results.xml"}
 HTML = "html"
 
 
 @dataclass(frozen=True)
-class Reporter:
-    """One of the reporters that were asked for; without a file it writes to standard output."""
-
-    kind: str
-    file: Path | None = None
-
-    @property
-    def option(self) -> str:
-        """As it was given."""
-        return f"--report {self.file}" if self.kind == HTML else f"--reporter {self.kind}={self.file}"
-
-
-def reporter(text: str) -> Reporter:
-    """Read `json` or `junit`, also as `json=FILE`; a usage error says what there is."""
-    kind, sign, file = text.partition("=")
-    if kind not in FORMATS:
-        raise click.BadParameter(f"{kind!r} is none of {', '.join(FORMATS)}.")
-    if sign and not file:
-        raise click.BadParameter(f"{kind}= names no file: {kind}={FORMATS[kind]}, or {kind}.")
-    return Reporter(kind, Path(file) if file else None)
-
-
-def _note(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    ctx.meta[str(param.name)] = value
-
-
-def options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of which `chosen` makes one answer."""
-    noted: dict[str, Any] = {"expose_value": False, "callback": _note}
-    for option in (
-        click.option(
-            "--json",
-            "json",
-            is_flag=True,
-            help="The same as --reporter json; all else goes to standard error.",
-            **noted,
-        ),
-        click.option(
-            "--quiet", "-q", is_flag=True, help="Print failures only: no progress, no suites that pass.", **noted
-        ),
-        click.option(
-            "--report",
-            type=click.Path(path_type=Path, dir_okay=False),
-            metavar="FILE",
-            help="Also write an HTML report: verdicts, numbers, transcripts, two sides beside each other.",
-            **noted,
-        ),
-        click.option(
-            "--reporter",
-            type=reporter,
-            multiple=True,
-            metavar="|".join(FORMATS),
-            help="Report as JSON or JUnit XML to standard output; json=FILE and junit=FILE write a file beside what is "
-            "printed. May be given several times.",
-            **noted,
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-@dataclass(frozen=True)
 class Reporting:
-    """What was asked for, checked."""
+    """What was asked for."""
 
     detail: Detail
     printed: str | None = None
     """What goes to standard output for programs, so that people read standard error."""
-    files: tuple[Reporter, ...] = ()
-    """What is written into files."""
+    files: tuple[tuple[str, Path], ...] = ()
+    """What is written beside it: a format, and where."""
     steps: bool = False
     """Whether what sessions do is shown as it happens."""
 
-    def check_several(self) -> None:
-        """Refuse what several projects would write to the same place."""
-        if absolute := next((one.option for one in self.files if one.file and one.file.is_absolute()), None):
-            hint = "Give a relative path: each project writes its file below its own folder."
-            raise ConfigError(f"{absolute} would be written by every project.", hint=hint, code="USAGE")
-        if self.printed == "junit":
-            hint = "Give it a file, as in --reporter junit=results.xml, for each project's folder."
-            raise ConfigError("Several projects cannot print one JUnit XML.", hint=hint, code="USAGE")
 
-    def within(self, folder: Path) -> "Reporting":
-        """The same with files in or below a folder; raises `ConfigError` where a file's own folder is missing."""
-        files = tuple(Reporter(one.kind, one.file and folder / one.file) for one in self.files)
-        for one in files:
-            if one.file and not one.file.parent.is_dir():
-                message = f"{one.option}: the folder {one.file.parent} does not exist."
-                raise ConfigError(message, hint="Make it first. Nothing was run.", code="USAGE")
-        return replace(self, files=files)
+def _reporter(text: str) -> tuple[str, Path | None]:
+    kind, sign, file = text.partition("=")
+    if kind not in FORMATS:
+        raise ValueError(f"allowed are {', '.join(FORMATS)}")
+    if sign and not file:
+        raise ValueError(f"allowed are {kind}={FORMATS[kind]} and {kind}")
+    return kind, Path(file) if file else None
 
 
-def chosen(*, steps: bool = False) -> Reporting:
-    """One answer from all options, `zelda --verbose` included; raises `ConfigError` where they exclude each other."""
-    context = click.get_current_context()
-    given, quiet = context.meta, context.meta["quiet"]
-    verbose = bool(context.find_root().params.get("verbose"))
-    printed = dict.fromkeys([*(one.kind for one in given["reporter"] if one.file is None), *["json"] * given["json"]])
-    if len(printed) > 1:
-        hint = "Give one of them a file, as in --reporter junit=results.xml."
-        raise ConfigError("json and junit cannot both go to standard output.", hint=hint, code="USAGE")
-    if quiet and verbose:
-        raise ConfigError("--quiet and --verbose exclude each other.", hint="Give one of them.", code="USAGE")
-    detail = Detail.QUIET if quiet else Detail.FULL if verbose else Detail.LINES
-    files = [
-        *(one for one in given["reporter"] if one.file),
-        *([Reporter(HTML, given["report"])] if given["report"] else []),
-    ]
-    return Reporting(detail, next(iter(printed), None), tuple(files), steps)
+def options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of reporting; the function takes the one answer that they give as `reporting`."""
+
+    @wraps(function)
+    def gathered(
+        *args: Any,
+        as_json: bool,
+        quiet: bool,
+        report: Path | None,
+        reporters: tuple[tuple[str, Path | None], ...],
+        steps: bool = False,
+        **others: object,
+    ) -> Any:
+        verbose = bool(click.get_current_context().find_root().params.get("verbose"))
+        exclusive(quiet=quiet, verbose=verbose)
+        printed = {kind for kind, file in reporters if file is None} | ({"json"} if as_json else set())
+        if len(printed) > 1:
+            hint = "Give one of them a file, as in --reporter junit=results.xml."
+            raise ConfigError("json and junit cannot both go to standard output.", hint=hint, code="USAGE")
+        files = [(kind, file) for kind, file in (*reporters, (HTML, report)) if file]
+        detail = Detail.QUIET if quiet else Detail.FULL if verbose else Detail.LINES
+        reporting = Reporting(detail, next(iter(printed), None), tuple(files), steps)
+        return function(*args, reporting=reporting, **others)
+
+    return together(
+        click.option(
+            "--reporter",
+            "reporters",
+            type=OptionType(_reporter, "format"),
+            multiple=True,
+            metavar="|".join(FORMATS),
+            help="Report as JSON or JUnit XML to standard output; json=FILE and junit=FILE write a file beside what is "
+            "printed. May be given several times.",
+        ),
+        click.option(
+            "--report",
+            type=FILE,
+            metavar="FILE",
+            help="Also write an HTML report: verdicts, numbers, transcripts, two sides beside each other.",
+        ),
+        click.option("--quiet", "-q", is_flag=True, help="Print failures only: no progress, no suites that pass."),
+        json_option,
+    )(gathered)
 
 
+@dataclass
 class RunReport:
-    """Reports what the suites of one project show: as they finish, at the end, and for programs.
+    """Reports what suites of one project show: as they finish, at the end, and for programs."""
 
-    Files of runs are named where they stay.
-    """
+    reporting: Reporting
+    results_dir: Path
+    subject: str = ""
+    """The project's name."""
+    folder: Path = Path()
+    """Where files of reports lie."""
 
-    def __init__(self, reporting: Reporting, loaded: LoadedProject, *, files_stay: bool = True) -> None:
-        self.reporting = reporting
-        self._subject, self._results_dir = loaded.root.name, loaded.results_dir
-        self._files_of = partial(run_files, loaded.results_dir if files_stay else None)
-        self._suites = FinishedSuites(reporting.detail, self._files_of)
+    def __post_init__(self) -> None:
+        self._files = [(kind, self.folder / file) for kind, file in self.reporting.files]
+        for _, file in self._files:
+            check_folder(file)
+        self._files_of = partial(run_files, self.results_dir)
+        self._suites = FinishedSuites(self.reporting.detail, self._files_of)
 
     def progress(self) -> AbstractContextManager[Emit]:
         """A listener that shows what goes on, and each suite's report as soon as it is over."""
-        console = terminal.open_console(sys.stderr if self.reporting.printed else sys.stdout)
-        return terminal.Progress(
-            console,
-            plain=terminal.is_plain(console),
-            suites=None if self.reporting.printed else self._suites,
-            quiet=self.reporting.detail is Detail.QUIET,
-            steps=self.reporting.steps,
-        )
+        printed, quiet = self.reporting.printed, self.reporting.detail is Detail.QUIET
+        console = terminal.open_console(sys.stderr if printed else sys.stdout)
+        suites = None if printed else self._suites
+        return terminal.Progress(console, suites=suites, quiet=quiet, steps=self.reporting.steps)
 
     def show(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> int:
-        """Print what has not been printed yet, and write what programs read; the exit code that it means.
+        """Compare what is to be compared, and report all; the exit code that it means.
 
         Where two commits are compared, stored trials count beside those of the batch, by suite.
         """
-        report, gate = report_alone(batch, self._subject), missed_minimums(batch.runs)
-        code = max(batch_outcome(batch).exit_code, gate.exit_code)
-        if batch.base and batch.base.commit and not batch.interrupted:
-            report = report_of_arms(batch, compare_arms(batch, stored), self._subject)
-            gate, code = report.gate, report.outcome.exit_code
-            self._keep(batch, stored)
-        if self.reporting.printed:
-            print_gate(gate)
-        else:
-            self._print(report, gate)
-        for one in self.reporting.files:
-            if one.file and one.kind == HTML:
-                write_html(one.file, report, [RunHistory(self._results_dir)])
-                echo(f"Report: {one.file}", err=bool(self.reporting.printed))
-            elif one.file:
-                write_whole(one.file, [_written(one.kind, report).encode()], durable=False)
-        if self.reporting.printed:
-            echo_raw(_written(self.reporting.printed, report), nl=False)
-        return code
-
-    def _print(self, report: CiReport, gate: GateResult) -> None:
-        batch, detail, console = report.batch, self.reporting.detail, terminal.open_console(sys.stdout)
-        self._suites.print_rest(console, batch.runs)
-        if report.comparison is None:
-            print_closing(console, batch, gate, self._files_of, detail)
-            if batch.base and batch.arms:
-                echo(f"\n{cut_short(batch)}")
-            return
-        if detail is Detail.LINES:
-            print_troubles(console, batch.runs, self._files_of)
-        print_sides(report, whole=detail is Detail.FULL)
-
-    def _keep(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> None:
+        if batch.base is None or batch.base.commit is None or batch.interrupted:
+            return self.print(report_alone(batch, self.subject))
+        report = report_of_arms(batch, compare_arms(batch, stored), self.subject)
         try:
-            keep_comparison(self._results_dir, batch, stored)
+            keep_comparison(self.results_dir, batch, stored)
         except StorageError as problem:
             # What was paid for is shown all the same.
             echo(sentence(f"warning: no later command can show this comparison again: {problem.message}"), err=True)
+        return self.print(report)
+
+    def print(self, report: CiReport) -> int:
+        """Print what has not been printed yet, and write what programs read; the exit code that it means."""
+        batch, detail, printed = report.batch, self.reporting.detail, self.reporting.printed
+        console, is_compared = terminal.open_console(sys.stdout), report.comparison is not None
+        # Whatever else fails, the runs themselves say.
+        gate = report.gate if is_compared else missed_minimums(batch.runs)
+        if printed:
+            print_gate(gate)
+        else:
+            self._suites.print_rest(console, batch.runs)
+            if not is_compared:
+                print_closing(console, batch, gate, self._files_of, detail)
+                if batch.base and batch.arms:
+                    echo(f"\n{cut_short(batch)}")
+            else:
+                if detail is Detail.LINES:
+                    print_troubles(console, batch.runs, self._files_of)
+                print_sides(report, whole=detail is Detail.FULL)
+        for kind, file in self._files:
+            if kind == HTML:
+                write_html(file, report, [RunHistory(self.results_dir)])
+                echo(f"Report: {file}", err=bool(printed))
+            else:
+                write_whole(file, [_written(kind, report).encode()], durable=False)
+        if printed:
+            echo_raw(_written(printed, report), nl=False)
+        return report.outcome.exit_code if is_compared else max(batch_outcome(batch).exit_code, gate.exit_code)
 
 
 def _written(kind: str, report: CiReport) -> str:

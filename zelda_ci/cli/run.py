@@ -1,37 +1,214 @@
-"""`zelda run`: suites in, results and a report out."""
+"""`zelda run`: suites in, results and a report out; `zelda merge`, and the shards whose parts it puts together."""
 
 import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
+import anyio
 import click
 
+from zelda_ci import app
 from zelda_ci.app import Invocation
-from zelda_ci.cli import merge, options, printing, reporters
-from zelda_ci.cli.choosing import load, only_changed, run_projects
-from zelda_ci.cli.options import OF_ORDER
-from zelda_ci.cli.reporters import RunReport
-from zelda_ci.cli.watch import watch
+from zelda_ci.cli import options, reporters
+from zelda_ci.cli.options import of_order
+from zelda_ci.cli.output import echo, explain, typed_path
+from zelda_ci.cli.reporters import Reporting, RunReport
+from zelda_ci.config import files
 from zelda_ci.config.environment import read_environment
+from zelda_ci.config.files import NEW_ONES, find_root, listed
+from zelda_ci.config.selection import containing, last_failed, select
+from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, empty_batch
-from zelda_ci.domain.shards import ShardOf
+from zelda_ci.domain.shards import ShardOf, ShardPart, shard_of
+from zelda_ci.domain.trials import Side
+from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, StorageError, ZeldaError
+from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
+from zelda_ci.pipeline.parts import FOLDER, parts_in, write_part
+from zelda_ci.pipeline.selecting import changed_since
+from zelda_ci.pipeline.shards import PlanFacts, bring_in, counted_trials, fitting, make_plan, order_of, stored_in, told
+from zelda_ci.redact import Redactor
+from zelda_ci.report import terminal
+from zelda_ci.report.terminal.pages import print_forecast
+from zelda_ci.report.text import sentence
+from zelda_ci.selection.choice import reasons
+from zelda_ci.storage.history import RunHistory, expected_seconds
 from zelda_ci.workspace.base_commit import BaseOrder
+from zelda_ci.workspace.git import read_commit
 
+# What a project says that has none of the suites that are meant.
+NOT_HERE = {"UNKNOWN_SUITE", "NO_SUITE_SELECTED"}
+# Between two looks at the files.
+SECONDS = 1.0
 # A session mostly waits for the model: two processors carry more, and the lowest rate limits this many.
 JOBS = 4
-FOLDER = click.Path(path_type=Path, file_okay=False)
+CASSETTES = click.Path(path_type=Path, file_okay=False)
+
+
+def _chosen(folder: Path, order: RunOrder, grep: str | None, *, failed: bool) -> Invocation:
+    """What is to run in the project of a folder: of the ordered suites those that match, or failed when last run."""
+    loaded = app.load(folder, order.names)
+    suites = select(loaded.suites, order.names, order.tags, loaded.notices)
+    if grep is not None:
+        suites = containing(suites, grep)
+    if failed:
+        # What ran beside the tested files says nothing of them. The newest come first.
+        runs = [run for run in RunHistory(loaded.results_dir).overview().runs if run.side is not Side.BASE]
+        bad = {(run.suite, run.batch_id) for run in runs if run.outcome > Outcome.PASSED}
+        suites = last_failed(suites, {run.suite: (run.suite, run.batch_id) not in bad for run in reversed(runs)})
+    names = [suite.resolved.name for suite in suites]
+    return Invocation(loaded, replace(order, names=names, tags=()), read_environment(os.environ))
+
+
+def _only_changed(invocation: Invocation, ref: str | None) -> Invocation | None:
+    """The invocation without the suites that the change cannot concern, each of which is named; none if all are."""
+    if ref is None:
+        return invocation
+    settings, order = invocation.settings, invocation.order
+    redact = Redactor(settings.secrets())
+    wanted = (ref, invocation.loaded, invocation.chosen, settings.environ, redact, order)
+    choices = anyio.run(changed_since, *wanted)
+    for line in (*reasons(choices, runs=True), *reasons(choices, runs=False)):
+        echo(sentence(line), err=True)
+    kept = [choice.suite for choice in choices if choice.runs]
+    return invocation.ordering(replace(order, names=kept, tags=())) if kept else None
+
+
+def _run_projects(folder: Path, run: Callable[[Path, float], tuple[int, BatchResult]]) -> int:
+    """Run every project in a folder and below; one that cannot be run does not keep the others from it."""
+    roots = [*files.projects(folder.resolve())]
+    if not roots:
+        hint = "A project has a zelda.config.yaml, or suites in zelda/. `zelda init` makes one."
+        raise ConfigError(f"There is no project in {folder} or below.", hint=hint, code="NO_SUITES")
+    codes, endings, spent, is_over, not_here = list[int](), list[str](), 0.0, False, list[ZeldaError]()
+    for name, root in ((os.path.relpath(root), root) for root in roots):
+        if is_over:
+            endings.append(f"{name} (not begun)")
+            continue
+        try:
+            code, batch = run(root, spent)
+            spent += batch.cost_usd
+            is_over = code == EXIT_INTERRUPTED or bool(batch.ended)
+        except ZeldaError as problem:
+            if problem.code in NOT_HERE:
+                not_here.append(problem)
+                continue
+            echo(f"\nProject {name} could not be run.", err=True)
+            explain(problem)
+            code = problem.exit_code
+        codes.append(code)
+        endings.append(f"{name} (exit code {code})")
+    if not codes:
+        raise not_here[0]
+    echo(f"\nProjects: {', '.join(endings)}", err=True)
+    return max(codes)
+
+
+def _watch(folder: Path, run: Callable[[], int]) -> int:
+    """Run at once, and again after each change of a file that git tracks or would; until it is interrupted."""
+    root = find_root(folder)
+    if not (seen := _state(root)):
+        hint = "Make it a repository first, or run without --watch."
+        raise ConfigError("--watch needs a git repository.", hint=hint, code="USAGE")
+    while True:
+        try:
+            if (code := run()) == EXIT_INTERRUPTED:
+                return code
+        except ZeldaError as problem:
+            explain(problem)
+        echo(f"\nWatching {len(seen)} files. Ctrl+C ends it.", err=True)
+        now = before = seen
+        # Until one differs, and the editor has written all that it had to write.
+        while now == seen or now != before:
+            time.sleep(SECONDS)
+            before, now = now, _state(root)
+        names = sorted(name for name in seen.keys() | now.keys() if seen.get(name) != now.get(name))
+        echo(f"Changed: {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}", err=True)
+        seen = now
+
+
+def _state(root: Path) -> dict[str, tuple[int, int]]:
+    """By name, what a save changes; nothing of files that are gone."""
+    state = {}
+    for name in listed(root, *NEW_ONES) or ():
+        with suppress(OSError):
+            status = (root / name).lstat()
+            state[name] = (status.st_mtime_ns, status.st_size)
+    return state
+
+
+@click.command(
+    epilog="Example: four jobs run `zelda run --against main --shard 1/4` to `4/4`, and a fifth, which has their files "
+    "in the folder parts, `zelda merge parts`. Exit codes: those of `zelda run`; 2 also where a part is missing, "
+    "doubled or of another run."
+)
+@click.argument("folder", type=options.FOLDER, metavar="DIR")
+@options.project
+@reporters.options
+def merge(*, folder: Path, project: Path, reporting: Reporting) -> int:
+    """Put the parts of a run that several machines shared together, and report it as one run.
+
+    DIR holds the files zelda-shard-*.zip that shards (`zelda run --shard 1/4`) have left on each machine, in any
+    folders. Their runs are stored here under .zelda/runs/. What is printed, compared and returned is what one `zelda
+    run` of all suites would have.
+
+    Every shard must be there once, and all must have made the same plan. Otherwise nothing is merged, the message
+    names what is wrong, and the exit code is 2.
+    """
+    loaded = app.load(project)
+    report = RunReport(reporting, loaded.results_dir, loaded.root.name)
+    parts = fitting(parts_in(folder))
+    planned, found = parts[0].part.plan.commit, anyio.run(read_commit, loaded.root, os.environ)
+    if planned and found and found.sha != planned:
+        message = f"The parts are of the commit {planned[:12]}, and {found.sha[:12]} is checked out."
+        hint = "Check out the same commit where the parts are merged, or give their folder alone."
+        raise StorageError(message, hint=hint, code="OTHER_COMMIT")
+    return report.show(bring_in(parts, loaded.results_dir), stored_in(parts))
+
+
+def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty: bool) -> int:
+    """Run one shard's suites of the whole, if not all are left out, and leave its part.
+
+    The exit code says only whether that could be done.
+    """
+    loaded, environ = whole.loaded, whole.settings.environ
+    with report.progress() as emit:
+        whole = whole if is_empty else whole.with_stored()
+        found = anyio.run(read_commit, loaded.root, environ)
+        order, replayed = whole.order, whole.order.replay is not None
+        facts = PlanFacts(
+            suites=() if is_empty else whole.masked,
+            commit=found and found.sha,
+            tree=found and found.tree,
+            base=order.against.ref if order.against else None,
+            sides=2 if order.against else 0,
+            stored=order.stored,
+            trial_seconds=expected_seconds(RunHistory(loaded.results_dir), replayed=replayed),
+            budget_usd=None if replayed else order.budget_usd,
+        )
+        plan = make_plan(facts, shard.shards)
+        names = plan.names_of(shard.number)
+        echo([*told(plan)][shard.number - 1])
+        own = whole.ordering(order_of(order, plan, shard.number))
+        batch = own.run(emit) if names else empty_batch(datetime.now(UTC))
+    counted = counted_trials(order.stored, names)
+    part = ShardPart(shard=shard.number, plan=plan, platform=system_name(environ), counted=counted)
+    file = write_part(loaded.results_dir / FOLDER, part, batch, loaded.results_dir)
+    echo(f"Part {shard}: {typed_path(file)} (`zelda merge` puts all parts together, and judges)")
+    outcome = Outcome.INTERRUPTED if batch.interrupted else batch_outcome(batch)
+    return outcome.exit_code if outcome >= Outcome.INCOMPLETE else 0
 
 
 @click.command(
     epilog="Examples: `zelda run` runs every suite; `zelda run rest-endpoint --trials 3` runs one three times; "
     "`zelda run 'api/*' -x` runs those of a folder; `zelda run --last-failed`."
 )
-@click.argument("names", **options.NAMES, **OF_ORDER)
-@options.project
-@click.option("--tag", "tags", **options.TAGS, **OF_ORDER)
+@options.tested("run")
 @click.option("--grep", metavar="PATTERN", help="Only suites whose name, description, prompt or criteria match.")
 @click.option("--last-failed", is_flag=True, help="Only suites that did not pass when they were last run.")
 @click.option(
@@ -41,42 +218,33 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 )
 @click.option("--all", "run_all", is_flag=True, help="All suites, whatever --changed-since says.")
 @click.option("--all-projects", is_flag=True, help="Run every project in the folder and below, one after the other.")
-@click.option(
+@of_order(
     "--jobs",
-    type=options.Whole(min=1),
+    type=options.whole(1),
     default=JOBS,
     envvar="ZELDA_JOBS",
     show_default=True,
     help="Sessions in parallel; ZELDA_JOBS is the same.",
-    **OF_ORDER,
 )
-@click.option(
-    "--record", type=FOLDER, metavar="DIR", help="Record the model's responses as cassettes in this folder.", **OF_ORDER
+@of_order("--record", type=CASSETTES, metavar="DIR", help="Record the model's responses as cassettes in this folder.")
+@of_order(
+    "--replay", type=CASSETTES, metavar="DIR", help="Replay the model's responses from this folder: no key, no network."
 )
-@click.option(
-    "--replay",
-    type=FOLDER,
-    metavar="DIR",
-    help="Replay the model's responses from this folder: no key, no network.",
-    **OF_ORDER,
-)
-@click.option(
+@of_order(
     "--against",
     type=BaseOrder,
     metavar="REF",
     help="Compare with this commit, branch or tag, such as main or HEAD~1: a few trials of your files, and where they "
     "look worse, more of both, side by side.",
-    **OF_ORDER,
 )
-@click.option(
+@of_order(
     "--budget-usd",
-    type=options.Amount(min=0, min_open=True),
+    type=options.OptionType(options.amount, "amount"),
     help="Most that the whole invocation may cost, judges included; what is under way may finish.",
-    **OF_ORDER,
 )
 @click.option(
     "--shard",
-    type=options.shard,
+    type=options.OptionType(shard_of, "shard"),
     metavar="I/N",
     help="Run this part of the suites only, as 2/4, and leave it as a file under .zelda/shards/ for `zelda merge`.",
 )
@@ -85,12 +253,11 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     is_flag=True,
     help="Only say what would run and what it may cost, from stored trials; needs no key. With --json for programs.",
 )
-@click.option("-x", "--fail-fast", is_flag=True, help="Begin nothing more once a run did not pass: --max-failures 1.")
-@click.option(
+@of_order("-x", "--fail-fast", "max_failures", flag_value=1, type=int, help="The same as --max-failures 1.")
+@of_order(
     "--max-failures",
-    type=options.Whole(min=1),
+    type=options.whole(1),
     help="Begin nothing more once so many runs did not pass; what is under way finishes, and the rest is named.",
-    **OF_ORDER,
 )
 @click.option(
     "--watch",
@@ -99,17 +266,10 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     help="Run again after each save what it can concern, --against the last commit if nothing else is named. Each save "
     "spends money: see --budget-usd.",
 )
-@click.option(
-    "--yes",
-    "despite_failing",
-    is_flag=True,
-    help="Also run suites whose build or tests fail before any session.",
-    **OF_ORDER,
+@of_order(
+    "--yes", "despite_failing", is_flag=True, help="Also run suites whose build or tests fail before any session."
 )
-@options.order("run")
-@options.unsafe
 @options.no_check
-@options.commit
 @reporters.options
 @click.option("-v", "--steps", is_flag=True, help="Show what sessions say and do as it happens, a line each.")
 def run(  # noqa: PLR0913 - its options
@@ -123,9 +283,8 @@ def run(  # noqa: PLR0913 - its options
     all_projects: bool,
     shard: ShardOf | None,
     dry_run: bool,
-    fail_fast: bool,
     is_watching: bool,
-    steps: bool,
+    reporting: Reporting,
 ) -> int:
     """Run suites, each in a real Claude Code session, and print a report.
 
@@ -140,40 +299,50 @@ def run(  # noqa: PLR0913 - its options
     if is_watching:
         against = order.against or BaseOrder(options.LAST)
         order, changed_since = replace(order, against=against), changed_since or against.ref
-    since = None if run_all else changed_since
-    reporting = reporters.chosen(steps=steps)
-    order = replace(order, max_failures=1) if fail_fast else order
-    settings = read_environment(os.environ)
     if shard:
+        # Every shard must see the same suites and the same commit; it knows a part only, and `zelda merge` reports all.
         apart = {"all-projects": all_projects, "last-failed": last_failed, "dry-run": dry_run}
-        merge.check_shard(reporting, {**apart, "commit": not order.working_tree})
-        # Every shard must see the same files: a commit has them on all machines.
+        apart |= {"commit": not order.working_tree, "reporter": bool(reporting.printed or reporting.files)}
+        for name, given in apart.items():
+            options.exclusive(shard=shard, **{name: given})
         order = replace(order, working_tree=False)
-    nothing = empty_batch(datetime.now(UTC))
 
-    def run_project(whole: Invocation) -> tuple[int, BatchResult]:
-        report = RunReport(reporting.within(whole.loaded.root if all_projects else Path()), whole.loaded)
-        invocation = only_changed(whole, since)
+    def run_project(folder: Path, spent: float = 0.0) -> tuple[int, BatchResult]:
+        whole = _chosen(folder, order, grep, failed=last_failed)
+        loaded, budget, batch = whole.loaded, order.budget_usd, empty_batch(datetime.now(UTC))
+        if all_projects:
+            echo(f"\nProject {os.path.relpath(folder)}", err=bool(reporting.printed))
+        if budget is not None:
+            # It is that of the whole command: what one project has spent, the next one lacks.
+            whole = whole.ordering(replace(whole.order, budget_usd=max(0.0, budget - spent)))
+        below = loaded.root if all_projects else Path()
+        report = RunReport(reporting, loaded.results_dir, loaded.root.name, folder=below)
+        invocation = _only_changed(whole, None if run_all else changed_since)
         if invocation and not dry_run:
-            printing.ask_about_isolation(invocation)
+            reporters.ask_about_isolation(invocation)
         if shard:
-            return merge.run_shard(invocation or whole, shard, report, is_empty=invocation is None), nothing
-        if invocation and dry_run:
-            with report.progress():
-                forecast = invocation.with_stored().forecast()
-            printing.print_forecast(forecast, as_json=reporting.printed == "json")
-        if invocation is None or dry_run:
-            return 0 if dry_run else report.show(nothing, {}), nothing
+            return _run_shard(invocation or whole, shard, report, is_empty=invocation is None), batch
+        if invocation is None:
+            return 0 if dry_run else report.show(batch, {}), batch
+        if dry_run:
+            forecast = invocation.with_stored().forecast()
+            if reporting.printed == "json":
+                reporters.print_json(forecast)
+            else:
+                console = terminal.open_console(sys.stdout)
+                print_forecast(console, forecast)
+            return 0, batch
         with report.progress() as emit:
             counted = invocation.with_stored()
             batch = counted.run(emit)
         return report.show(batch, counted.order.stored), batch
 
     def once() -> int:
-        chosen = partial(load, order=order, settings=settings, grep=grep, failed=last_failed)
         if not all_projects:
-            return run_project(chosen(project))[0]
-        reporting.check_several()
-        return run_projects(project, chosen, run_project, quiet=bool(reporting.printed))
+            return run_project(project)[0]
+        if reporting.printed == "junit" or any(file.is_absolute() for _, file in reporting.files):
+            hint = "Give files by relative paths: each project writes its own below its folder."
+            raise ConfigError("Several projects cannot write one report.", hint=hint, code="USAGE")
+        return _run_projects(project, run_project)
 
-    return watch(project, once) if is_watching else once()
+    return _watch(project, once) if is_watching else once()

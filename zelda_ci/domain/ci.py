@@ -92,7 +92,5 @@ class BaselineOrigin(Record):
     created_at: AwareDatetime | None = None
     run_id: int | None = None
     artifact_id: int | None = None
-    trials: int | None = None
-    """Most trials that any suite of it has."""
     pool: PoolSummary | None = None
     """Size and age of the pool, where stored trials of several runs are counted together."""

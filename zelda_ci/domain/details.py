@@ -1,12 +1,14 @@
 """The details of each metric, as results store them."""
 
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.session import ModelUsage, Usage
-from zelda_ci.redact import SafeText
+from zelda_ci.redact import EMPTY, SafeText
 
 
 class EfficiencyDetails(Record):
@@ -43,12 +45,56 @@ class CriterionVerdict(StrEnum):
     """Nobody gave a verdict that counts: the run is incomplete."""
 
 
-class Citation(Record):
-    """Place at which a verdict can be checked."""
+# Places that are named like the blocks that show them to judges.
+CHECKS = "build-and-tests"
+TASK = "task"
 
-    where: SafeText
-    """File and lines of the final tree, a hunk of the patch, or a turn and tool call of the transcript."""
-    quote: SafeText | None = None
+
+class Citation(Record):
+    """Place at which a verdict can be checked, and what is quoted from it."""
+
+    kind: Literal["file", "patch", "removed", "transcript", "said", "image", "checks", "task", "absent"]
+    """A final file, lines that the patch adds or removes, what happened or was said, an image, build and tests, the
+    task, or text that is nowhere."""
+    path: SafeText = EMPTY
+    """Of a file, or of the part of the patch."""
+    first_line: int = 0
+    last_line: int = 0
+    turn: int = 0
+    """Of the transcript; 0 stands for all of it."""
+    call: int = 0
+    """Tool call of the turn, from 1."""
+    image: int = 0
+    pattern: SafeText = EMPTY
+    """Text that is absent."""
+    is_regex: bool = False
+    paths: tuple[SafeText, ...] = ()
+    """Files, as patterns, from which it is absent."""
+    quote: SafeText = EMPTY
+
+    @model_serializer(mode="wrap")
+    def _brief(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in whole(self).items() if value}
+
+    @property
+    def where(self) -> str:
+        """The place in words."""
+        turn = f"turn {self.turn}{f' call {self.call}' if self.call else ''}" if self.turn else "transcript"
+        match self.kind:
+            case "file":
+                last = f"-{self.last_line}" if self.last_line and self.last_line != self.first_line else ""
+                return f"{self.path}:{self.first_line}{last}" if self.first_line else self.path
+            case "patch" | "removed":
+                return f"{self.kind}:{self.path}" if self.path else self.kind
+            case "said":
+                return f"said:{turn}"
+            case "image":
+                return f"{turn} image {self.image or 1}"
+            case "absent":
+                pattern = f"/{self.pattern}/" if self.is_regex else self.pattern or "any file"
+                return f"absent: {pattern} in {', '.join(self.paths)}"
+            case _:
+                return {"transcript": turn, "checks": CHECKS, "task": TASK}[self.kind]
 
 
 class _Judgement(Record):

@@ -6,10 +6,8 @@ from typing import Annotated
 from pydantic import Field
 
 from zelda_ci.domain.base import Document, Record
-from zelda_ci.domain.ci import BaselineOrigin, Provenance
-from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.run import BatchResult, CountedTrials, RunResult, StoredTrials
+from zelda_ci.domain.ci import Provenance
+from zelda_ci.domain.run import StoredTrials
 
 # More than any repository has jobs to spare: GitHub starts 256 of a matrix at most.
 MAX_SHARDS = 256
@@ -93,31 +91,3 @@ class ShardPart(Document):
     """The job that made it, in a GitHub workflow; absent elsewhere."""
     counted: dict[str, StoredTrials] = {}
     """Stored trials by suite; outside of GitHub, where nobody else knows them."""
-
-
-class PinnedPlan(Document):
-    """A plan with all that was found on GitHub when it was made, so that nothing that is stored later changes it."""
-
-    plan: ShardPlan
-    origin: Provenance
-    """The job that made it."""
-    notes: tuple[str, ...] = ()
-    """Sentences on what is not run, and why."""
-    baseline: BaselineOrigin
-    results: BatchResult | None = None
-    """Results of the base's nearest commit; absent where there are none."""
-    references: dict[str, Fingerprint] = {}
-    """State in the base by suite."""
-    nights: NightlyHistory = NightlyHistory()
-    damage: str = ""
-    pool: tuple[str, ...] = ()
-    """The trusted trials of the base branch, by key in `trials`."""
-    counted: dict[str, CountedTrials[str]] | None = None
-    """Stored trials by suite, as keys in `trials`; absent where the number of trials is fixed."""
-    trials: dict[str, RunResult] = {}
-    """Stored trials by invocation and run, each once."""
-    fingerprints: dict[str, Fingerprint] = {}
-    known: dict[str, int] = {}
-    """Suites that need not run, with the number of their stored trials."""
-    knows_earlier: bool = True
-    remarks: tuple[str, ...] = ()

@@ -1,13 +1,11 @@
 """Citations as judges give them: typed, so that no place is read out of words."""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 
-# Places that are named like the blocks that show them.
-CHECKS = "build-and-tests"
-TASK = "task"
+from zelda_ci.domain.details import Citation
 
 # What a citation of each kind needs beside a quote.
 NEEDS: dict[str, tuple[str, ...]] = {
@@ -21,7 +19,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "task": ("quote",),
     "absent": ("paths",),
 }
-Kind = Literal["file", "patch", "removed", "transcript", "said", "image", "checks", "task", "absent"]
 
 
 def _number(value: Any) -> Any:
@@ -30,54 +27,27 @@ def _number(value: Any) -> Any:
     return 0 if value is None else int(found[0]) if len(found) == 1 else value
 
 
+def _text(value: Any) -> Any:
+    return "" if value is None else value
+
+
 def _listed(value: Any) -> Any:
     return [] if value is None else value if isinstance(value, list | tuple) else [value]
 
 
 Number = Annotated[int, BeforeValidator(_number)]
-Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+Text = Annotated[str, BeforeValidator(_text)]
 
 
-class CitedPlace(BaseModel):
+class CitedPlace(Citation):
     """A place that decides, and what is quoted from it."""
 
-    model_config = ConfigDict(frozen=True)
+    # Judges answer with names as they are written here.
+    model_config = ConfigDict(alias_generator=str, populate_by_name=True)
 
-    kind: Kind
-    path: Text = ""
-    first_line: Number = 0
-    last_line: Number = 0
-    turn: Number = 0
-    call: Number = 0
-    image: Number = 0
-    pattern: Text = ""
-    is_regex: bool = False
-    paths: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
-    quote: Text = ""
-
-    @model_serializer(mode="wrap")
-    def _brief(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in whole(self).items() if value}
-
-    @property
-    def where(self) -> str:
-        """The place in words, as results store it."""
-        turn = f"turn {self.turn}{f' call {self.call}' if self.call else ''}" if self.turn else "transcript"
-        match self.kind:
-            case "file":
-                last = f"-{self.last_line}" if self.last_line and self.last_line != self.first_line else ""
-                return f"{self.path}:{self.first_line}{last}" if self.first_line else self.path
-            case "patch" | "removed":
-                return f"{self.kind}:{self.path}" if self.path else self.kind
-            case "said":
-                return f"said:{turn}"
-            case "image":
-                return f"{turn} image {self.image or 1}"
-            case "absent":
-                pattern = f"/{self.pattern}/" if self.is_regex else self.pattern or "any file"
-                return f"absent: {pattern} in {', '.join(self.paths)}"
-            case _:
-                return {"transcript": turn, "checks": CHECKS, "task": TASK}[self.kind]
+    _numbers = field_validator("first_line", "last_line", "turn", "call", "image", mode="before")(_number)
+    _texts = field_validator("path", "pattern", "quote", mode="before")(_text)
+    _lists = field_validator("paths", mode="before")(_listed)
 
     @property
     def missing(self) -> str | None:

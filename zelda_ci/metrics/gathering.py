@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.details import CHECKS, TASK
 from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix
 from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.images import SessionImages
@@ -14,7 +15,6 @@ from zelda_ci.judge.rendering import windowed
 from zelda_ci.judge.transcript import EarlierFindings, TranscriptPart
 from zelda_ci.judge.workspace import FinalTree
 from zelda_ci.metrics import absence
-from zelda_ci.metrics.citations import CHECKS, TASK
 from zelda_ci.metrics.evidence import Sources
 from zelda_ci.redact import Redactor, SafeText
 

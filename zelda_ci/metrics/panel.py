@@ -44,7 +44,6 @@ MAX_NAME_LENGTH = 100
 # Of what a judge says, as it is stored and told to others: asked for is less.
 MAX_REASONING_LENGTH = 1000
 MAX_QUOTE_LENGTH = 600
-MAX_WHERE_LENGTH = 300
 
 NOT_JUDGED = CriterionVerdict.NOT_JUDGED.value
 # What a part of a long transcript says of an item that it does not decide.
@@ -99,18 +98,10 @@ class Draft(Generic[V]):
 
     def stored(self, redact: Redactor) -> dict[str, Any]:
         """Reasoning, evidence and split, as results hold them."""
-        evidence = (
-            Citation(
-                where=redact(shortened(place.where, MAX_WHERE_LENGTH)),
-                quote=redact(shortened(place.quote, MAX_QUOTE_LENGTH))
-                if place.quote.strip() and place.kind != "absent"
-                else None,
-            )
-            for place in self.evidence
-        )
         split = {verdict or NOT_JUDGED: votes for verdict, votes in (self.split or {}).items()}
         reasoning = redact(shortened(self.reasoning, MAX_REASONING_LENGTH))
-        return {"reasoning": reasoning, "evidence": tuple(evidence), "split": split or None}
+        evidence = tuple(_stored(place).redacted(redact) for place in self.evidence)
+        return {"reasoning": reasoning, "evidence": evidence, "split": split or None}
 
 
 Vote = dict[int, Draft[V]]
@@ -119,6 +110,12 @@ Vote = dict[int, Draft[V]]
 def shortened(text: str, length: int) -> str:
     """A text of at most some length."""
     return text if len(text) <= length else f"{text[: length - 2].rstrip()} …"
+
+
+def _stored(place: CitedPlace) -> Citation:
+    """As results hold it; what stands beside an absence was not looked up."""
+    quote = shortened(place.quote, MAX_QUOTE_LENGTH) if place.quote.strip() and place.kind != "absent" else ""
+    return Citation.model_validate({**place.model_dump(), "quote": quote})
 
 
 def not_judged(why: str | JudgeError, *, again: bool = False) -> Draft[Any]:

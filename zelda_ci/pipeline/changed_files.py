@@ -3,7 +3,7 @@
 import os
 import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from dataclasses import replace
 
 from zelda_ci.domain.fingerprint import Steers
 from zelda_ci.domain.kinds import may_steer
@@ -12,15 +12,7 @@ from zelda_ci.pipeline.digests import TreeDigests, digest
 from zelda_ci.pipeline.reach import RECIPES, Graph, described
 from zelda_ci.pipeline.repository_files import RepositoryFiles
 from zelda_ci.redact import Redactor
-from zelda_ci.selection.effects import (
-    ChangeSet,
-    FileChange,
-    FileText,
-    ProjectFiles,
-    Reach,
-    first_difference,
-    how_it_steers,
-)
+from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, first_difference, how_it_steers
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.history import read_objects, sizes
 from zelda_ci.workspace.store import TestedFiles, TreeFile, tree_files
@@ -36,12 +28,8 @@ MAX_BYTES = 64_000_000
 async def read_changes(git: Git, before: str, after: str, folder: str, dirty: Iterable[str] = ()) -> ChangeSet:
     """What differs between two commits, and what the files of the second that steer draw in.
 
-    Args:
-        git: In a repository that has both commits, and of both the files that steer.
-        before: The commit that results are compared with.
-        after: The commit that is tested.
-        folder: The project's, from the top of the repository; empty at the top.
-        dirty: More files that differ, of which nothing else is known.
+    The repository has both commits, and of both the files that steer; `folder` is the project's, from the top of it.
+    Of files in `dirty`, nothing is known but that they differ, too.
     """
     listing = await git.attempt("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
     tree = await git.attempt("ls-tree", "-r", "-z", "--full-tree", after)
@@ -52,35 +40,29 @@ async def read_changes(git: Git, before: str, after: str, folder: str, dirty: It
     changes = []
     for path, old, new in raw:
         was, now = [texts.of(side) if side else "" for side in (old, new)]
-        line = (
-            None if new is None or was is None or now is None else first_difference(was.splitlines(), now.splitlines())
-        )
+        is_known = new is not None and was is not None and now is not None
+        line = first_difference((was or "").splitlines(), (now or "").splitlines()) if is_known else None
         changes.append(FileChange(path, _side(path, old, texts), _side(path, new, texts), line))
     changes += [FileChange(path, FileText(kind="other"), FileText(kind="other")) for path in dict.fromkeys(dirty)]
     if not changes:
         return ChangeSet()
     # What is gone was drawn in by those who still name it.
     gone = [path for path, _, new in raw if new is None]
-    try:
-        files = {printable(file.path): file for file in tree_files(tree.stdout)}
-        return ChangeSet(tuple(changes), *await _reach(texts, files, folder, gone))
-    except _UnreadableSteeringError as problem:
-        return ChangeSet(problem=str(problem))
+    reached = await _reach(texts, {printable(file.path): file for file in tree_files(tree.stdout)}, folder, gone)
+    return reached if reached.problem else replace(reached, files=tuple(changes))
 
 
 async def read_tree(tested: TestedFiles, imported: Collection[str], redact: Redactor) -> TreeDigests:
     """What a session finds, in digests; `imported` are files that CLAUDE.md files import, committed or not."""
-    known, texts, project = (
-        {printable(it.path): it for it in tested.files},
-        _Texts(tested.git),
-        ProjectFiles(tested.folder),
-    )
+    known, texts = {printable(file.path): file for file in tested.files}, _Texts(tested.git)
     steers: dict[str, Steers] | None = None
-    with suppress(_UnreadableSteeringError):
-        reached = ChangeSet((), *await _reach(texts, known, tested.folder))
+    reached = await _reach(texts, known, tested.folder)
+    if reached.problem is None:
         steers = {file.path: "drawn" for file in tested.files if file.path in imported}
         for path, file in known.items():
-            if (side := _side(path, file, texts)) and (how := how_it_steers(path, side, reached, project)):
+            if (side := _side(path, file, texts)) and (
+                how := how_it_steers(path, side, reached, ProjectFiles(tested.folder))
+            ):
                 steers[file.path] = how
     steering = [file for file in tested.files if file.path in (steers or ())]
     await texts.load(filter(_has_text, steering))
@@ -97,31 +79,23 @@ def printable(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-class _UnreadableSteeringError(Exception):
-    """Nobody knows what the files that steer draw in; the message follows "since"."""
-
-
-async def _reach(
-    texts: "_Texts", files: Mapping[str, TreeFile], folder: str, gone: Iterable[str] = ()
-) -> tuple[Mapping[str, str], Mapping[str, Reach]]:
-    """What files that steer lead to, or would if it were not gone: for all suites, and for some."""
+async def _reach(texts: "_Texts", files: Mapping[str, TreeFile], folder: str, gone: Iterable[str] = ()) -> ChangeSet:
+    """What files that steer lead to, or would if it were not gone."""
     links = [path for path, file in files.items() if file.mode == LINK]
     runners = [path for path in files if posixpath.basename(path) in RECIPES]
     await texts.load(files[path] for path in (*links, *runners))
     targets, recipes = [{path: texts.of(files[path]) or "" for path in paths} for paths in (links, runners)]
     graph = Graph(RepositoryFiles(dict.fromkeys((*gone, *files)), targets, folder), recipes)
     seen, steering = set[str](), {path for path in files if graph.steers(path) and _has_text(files[path])}
-    waiting, is_felt = steering, True
+    waiting, is_felt, needed = steering, True, {path for path in steering if path.endswith((".md", ".json"))}
     while waiting:
         seen |= waiting
         if len(seen) > MAX_FILES:
-            raise _UnreadableSteeringError(f"more than {MAX_FILES:,} files steer, or are named by those that do")
+            return ChangeSet(problem=f"more than {MAX_FILES:,} files steer, or are named by those that do")
         await texts.load(files[path] for path in waiting)
         found = {path: texts.of(files[path]) for path in sorted(waiting)}
-        if lost := [
-            path for path, it in found.items() if it is None and path in steering and path.endswith((".md", ".json"))
-        ]:
-            raise _UnreadableSteeringError(f"{lost[0]} could not be read")
+        if lost := sorted(path for path in waiting & needed if found[path] is None):
+            return ChangeSet(problem=f"{lost[0]} could not be read")
         for path, text in found.items():
             if text:
                 graph.look_into(path, text, is_felt=is_felt)
@@ -132,7 +106,7 @@ async def _reach(
             # First all that is felt; then what is merely named, for who reads that.
             named, is_felt = {place for path in seen for place in graph.named(path)} - seen, False
             waiting = {place for place in named if place in files and graph.tree.is_file(place)}
-    return graph.found()
+    return ChangeSet((), *graph.found())
 
 
 def _has_text(file: TreeFile) -> bool:

@@ -37,12 +37,6 @@ class Compared:
     broken: tuple[str, ...] = ()
     """Suites of which no run of the candidate could be evaluated: nothing stands against them, and nothing for them."""
 
-    @property
-    def empty(self) -> bool:
-        """Whether no run of the candidate counts: then nothing stands against it, and nothing speaks for it."""
-        sides = (suite.candidate for suite in self.comparison.suites)
-        return not any(side.valid for side in sides if side)
-
 
 def compare_sides(
     baseline: SideReference,

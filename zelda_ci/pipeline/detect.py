@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from posixpath import basename, dirname, join
@@ -45,13 +45,18 @@ class ProjectKind:
     test: str = ""
 
     @property
+    def program(self) -> str:
+        """What has to be there to set it up."""
+        return next((word for word in self.setup.split() if "=" not in word), "")
+
+    @property
     def programs(self) -> tuple[str, ...]:
         """Folders in which the setup command installs programs that commands expect on PATH."""
         return (".venv/bin",) if self.language == "Python" and self.setup else ()
 
 
-def listing(root: Path, *options: str) -> tuple[Path, list[str], str]:
-    """The top of a folder's repository, its files as git lists them with options, and the folder from the top.
+def look(root: Path, *options: str) -> tuple[Path, list[str], str, tuple[ProjectKind, ...]]:
+    """The top of a folder's repository, its files as git lists them with options, the folder from the top, its kinds.
 
     Of a folder in no repository, all files that are not hidden.
     """
@@ -59,7 +64,8 @@ def listing(root: Path, *options: str) -> tuple[Path, list[str], str]:
     files = listed(top, *options) if top_of(root) else None
     if files is None:
         top, files = root, [*islice(_walked(root), MAX_FILES)]
-    return top, sorted(set(files)), "" if root == top else root.relative_to(top).as_posix()
+    folder = "" if root == top else root.relative_to(top).as_posix()
+    return top, sorted(set(files)), folder, kinds(files, partial(_read, top), folder)
 
 
 def _walked(root: Path) -> Iterator[str]:
@@ -68,15 +74,11 @@ def _walked(root: Path) -> Iterator[str]:
         yield from ((folder / name).relative_to(root).as_posix() for name in sorted(names))
 
 
-def reader(top: Path) -> Callable[[str], str]:
-    """Reads small files of a folder as text, without following links; what cannot be read is empty."""
-
-    def read(name: str) -> str:
-        with suppress(OSError):
-            return untrusted.read(top / name, MAX_MANIFEST_BYTES).decode("utf-8", "replace")
-        return ""
-
-    return read
+def _read(top: Path, name: str) -> str:
+    """A small file as text, without following links; what cannot be read is empty."""
+    with suppress(OSError):
+        return untrusted.read(top / name, MAX_MANIFEST_BYTES).decode("utf-8", "replace")
+    return ""
 
 
 def packages(files: Iterable[str], folder: str = "") -> tuple[str, ...]:
@@ -202,13 +204,13 @@ def _python(place: Place) -> Iterator[ProjectKind]:
     manager = _PYTHON_LOCKS[basename(lock)] if lock else named
     runner = _python_runner(place, tests, pinned)
     extras = place.table(_PYPROJECT, "project", "optional-dependencies")
-    extra = next((f" --extra {name}" for name in _EXTRAS if name in extras), "")
+    extra = next((name for name in _EXTRAS if name in extras), "")
     setup, python = {
-        "uv": (f"uv sync{' --frozen' if lock else ''}{extra}", "uv run --no-sync python"),
+        "uv": (f"uv sync{' --frozen' if lock else ''}{extra and f' --extra {extra}'}", "uv run --no-sync python"),
         "poetry": ("POETRY_VIRTUALENVS_IN_PROJECT=1 poetry install --no-interaction", "poetry run python"),
         "pdm": ("pdm sync" if lock else "pdm install", "pdm run python"),
         "pipenv": (f"PIPENV_VENV_IN_PROJECT=1 pipenv {'sync' if lock else 'install'} --dev", "pipenv run python"),
-    }.get(manager) or (_pip_setup(place, pinned, runner), ".venv/bin/python")
+    }.get(manager) or (_pip_setup(place, pinned, runner, extra), ".venv/bin/python")
     lock = lock or (place.path(pinned[0]) if pinned and manager == "pip" else None)
     test = f"{python if setup else 'python3'} {runner}" if runner else ""
     yield ProjectKind("Python", manifest or tests[0], manager, lock, setup, "", test)
@@ -227,16 +229,15 @@ def _python_runner(place: Place, tests: Sequence[str], pinned: Sequence[str]) ->
     return _PYTEST if tests else ""
 
 
-def _pip_setup(place: Place, pinned: Sequence[str], runner: str) -> str:
+def _pip_setup(place: Place, pinned: Sequence[str], runner: str, extra: str) -> str:
     """A virtual environment in the checkout, since nothing may be installed beside it."""
     parts, known = [f"-r {name}" for name in pinned], "".join(map(place.text, pinned))
     top, project = place.table(_PYPROJECT), place.table(_PYPROJECT, "project")
     groups, upgrade = place.table(_PYPROJECT, "dependency-groups"), ""
     if "setup.py" in place.here or (project and (not pinned or "build-system" in top)):
-        extras = place.table(_PYPROJECT, "project", "optional-dependencies")
-        extra = next((name for name in _EXTRAS if name in extras), None)
         parts.append(f"-e '.[{extra}]'" if extra else "-e .")
-        known += str(extras[extra] if extra else project.get("dependencies", ""))
+        needed = place.table(_PYPROJECT, "project", "optional-dependencies").get(extra, project.get("dependencies", ""))
+        known += str(needed)
         if group := next((name for name in _EXTRAS if name in groups), None):
             # Groups are known to pip from 25.1 on, and Python brings an older one.
             parts, upgrade, known = [*parts, f"--group {group}"], "--upgrade-deps ", f"{known}{groups[group]}"

@@ -44,14 +44,10 @@ class TreeDigests:
         whole: Iterable[TreeFile] = (),
         lines: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """Make digests of a tree.
+        """Make digests of all files that a session finds; suites and configuration are not among them.
 
-        Args:
-            files: All that the session finds, in any order; suites and configuration are not among them.
-            steers: Of those that steer, how, by path; absent where nobody knows it: then every file counts as such.
-            folder: The project's, from the top of the tree.
-            whole: What build and test commands find, where that is more.
-            lines: Of each file that steers a digest of every line: they say where two trees differ.
+        `steers` says of those that steer, how; where nobody knows it, every file counts as such. `whole` is what build
+        and test commands find, where that is more; `lines` are digests of each line of what steers, by file.
         """
         self.files, self.folder, self.lines = tuple(files), folder, lines or {}
         paths = {file.path for file in self.files}

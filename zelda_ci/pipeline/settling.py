@@ -9,7 +9,7 @@ from pathlib import Path
 from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit, Warned
-from zelda_ci.pipeline.detect import ProjectKind, kinds, listing, reader
+from zelda_ci.pipeline.detect import ProjectKind, look
 from zelda_ci.sandbox.readable_paths import NARROW, PathPolicy, asked_for, refusal
 from zelda_ci.workspace.environment import search_path
 
@@ -34,14 +34,9 @@ def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str
 
 def _detected(root: Path, path: str) -> ProjectKind | None:
     """The kind of a project whose lock file says how it is set up, where the program for that is in `path`."""
-    top, files, folder = listing(Path(os.path.realpath(root)))
-    found = kinds(files, reader(top), folder)
+    *_, found = look(Path(os.path.realpath(root)))
     # Without a lock file nobody knows what would be installed: that is for people to decide.
-    return next((it for it in found if it.setup and it.lock and shutil.which(_program(it.setup), path=path)), None)
-
-
-def _program(command: str) -> str:
-    return next(word for word in command.split() if "=" not in word)
+    return next((it for it in found if it.setup and it.lock and shutil.which(it.program, path=path)), None)
 
 
 def _says_nothing(suite: LoadedSuite, key: str = SETUP) -> bool:

@@ -113,16 +113,6 @@ def counted_trials(stored: Mapping[str, StoredTrials], names: Collection[str]) -
     return {name: stored[name] for name in names if name in stored and stored[name].all}
 
 
-def with_trials(stored: Mapping[str, StoredTrials], trials: Iterable[RunResult]) -> dict[str, StoredTrials]:
-    """Stored trials by suite, and further ones of the two commits that are compared."""
-    found = dict(stored)
-    for run in trials:
-        each = found.get(run.suite, StoredTrials())
-        is_head = run.side is Side.HEAD
-        found[run.suite] = each.replace(head=(*each.head, run)) if is_head else each.replace(base=(*each.base, run))
-    return found
-
-
 def counted_in(part: PartFile) -> tuple[RunResult, ...]:
     """The trials of both commits that a part has counted beside its own."""
     return tuple(run for each in part.part.counted.values() for run in (*each.head, *each.base))

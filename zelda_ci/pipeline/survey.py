@@ -17,7 +17,7 @@ from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.plugins import IS_MOD, SWITCHED_OFF
 from zelda_ci.execution.manifest.scan import scan_folder
-from zelda_ci.pipeline.detect import ProjectKind, kinds, listing, packages, reader
+from zelda_ci.pipeline.detect import ProjectKind, look, packages
 from zelda_ci.redact import Redactor
 
 SILENT = "Correct it: in a session Claude Code says nothing of it."
@@ -49,12 +49,10 @@ class Survey:
     def commands(self) -> list[CommandLine]:
         """The commands to try, each with the file that suggests it."""
         # A Makefile may know what the manifest does not.
-        tested = next((kind for kind in self.kinds if kind.test), None)
-        found = [
-            *(("setupCommand", kind.setup, kind.lock or kind.manifest) for kind in self.kinds[:1]),
-            *(("buildCommand", kind.build, kind.manifest) for kind in self.kinds[:1]),
-            *([("testCommand", tested.test, tested.manifest)] if tested else ()),
-        ]
+        main, tested = self.kinds[:1], [kind for kind in self.kinds if kind.test][:1]
+        found = [("setupCommand", kind.setup, kind.lock or kind.manifest) for kind in main]
+        found += [("buildCommand", kind.build, kind.manifest) for kind in main]
+        found += [("testCommand", kind.test, kind.manifest) for kind in tested]
         return [CommandLine(key, command, seen_from(self.folder, file)) for key, command, file in found if command]
 
     @property
@@ -92,11 +90,10 @@ class Survey:
 def survey(folder: Path, redact: Redactor) -> Survey:
     """Look at a folder."""
     root = folder.resolve()
-    top, files, place = listing(root, *NEW_ONES)
+    top, files, place, found = look(root, *NEW_ONES)
     offered = scan_folder(top, root, redact, refusals)
     known = find_root(root.parent) if root != top else root
     above = known if known != root and is_project(known) else None
-    found = kinds(files, reader(top), place)
     return Survey(root, top, place, above, tuple(files), found, offered.items, offered.refused)
 
 

@@ -7,13 +7,11 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from zelda_ci.report.model import Cell, CiView, ComparisonView, Phrase, Tone
-from zelda_ci.report.text import address, code, escape_markdown, html, plain_title, sentence
+from zelda_ci.report.model import Cell, CiView, Tone
+from zelda_ci.report.text import address, code, escape_markdown, html, sentence
 
 # GitHub takes 65,536; the marker lines come on top.
 COMMENT_LIMIT = 60_000
-# GitHub takes 256.
-TITLE_LIMIT = 200
 
 
 @dataclass(frozen=True)
@@ -45,20 +43,15 @@ def environment() -> Environment:
         autoescape=False,  # noqa: S701 - that is for HTML; `finalize` escapes for Markdown
     )
     made.filters |= {
-        "line": lambda line: SafeMarkdown("".join(map(_phrase, line)).strip()),
-        "shown": _shown,
-        "bold": _bold,
+        "line": _line,
+        "cell": lambda cell: SafeMarkdown(_cell(cell, bold=cell.tone is Tone.BAD)),
+        "shown": lambda cells, between=", ": SafeMarkdown(between.join(filter(None, map(_cell, cells)))),
         "html": lambda text: SafeMarkdown(html(text)),
         "link": lambda url, text: SafeMarkdown(_cell(Cell(text, url=url)) if url else ""),
         "code": lambda text: SafeMarkdown(code(text)),
         "sentence": sentence,
     }
     return made
-
-
-def render_comparison(view: ComparisonView) -> str:
-    """The comparison as Markdown that ends with a line break."""
-    return render("comparison.md.j2", view=view)
 
 
 def render_comment(view: CiView, *, limit: int = COMMENT_LIMIT) -> str:
@@ -78,11 +71,6 @@ def render_drifts(issue: Mapping[str, Any]) -> str:
     return text
 
 
-def render_title(text: str) -> str:
-    """The title of an issue: GitHub shows it as it is, apart from code between backticks."""
-    return plain_title(text, TITLE_LIMIT)
-
-
 def render_fork_notice() -> str:
     """What a pull request of a fork is told when there is no key to run with."""
     return render("fork_notice.md.j2")
@@ -90,13 +78,13 @@ def render_fork_notice() -> str:
 
 def render_not_loaded(sentences: Iterable[str]) -> str:
     """What is refused, which no session is needed for; empty where everything is loaded."""
-    lines = "".join(f"- {escape_markdown(sentence(each))}.\n" for each in sentences)
+    lines = "".join(f"- {escape_markdown(each)}.\n" for each in sentences)
     return f"### Zelda: a settings file or plugin is not loaded\n\n{lines}\n" if lines else ""
 
 
 def render_nothing_to_run(notes: Iterable[str], label: str) -> str:
     """What a pull request is told that no suite can feel."""
-    lines = "\n".join(f"- {escape_markdown(sentence(note))}" for note in notes)
+    lines = "\n".join(f"- {escape_markdown(note)}" for note in notes)
     hint = f"The label `{label}` makes all suites run.\n" if label and label.isprintable() and "`" not in label else ""
     return f"### Zelda: nothing here can change a result\n\nNo session ran.\n\n{lines}\n\n{hint}"
 
@@ -112,33 +100,21 @@ def size(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-def _shown(cells: Iterable[Cell], between: str = ", ") -> SafeMarkdown:
-    """Cells side by side; names that are to be copied as code."""
-    return SafeMarkdown(between.join(text for cell in cells if (text := _cell(cell))))
+def _line(pieces: Iterable[Cell]) -> SafeMarkdown:
+    """Pieces of a sentence; blanks at their ends are kept."""
+    shown = ""
+    for piece in pieces:
+        before, after = (" " * edge.isspace() for edge in (piece.text[:1], piece.text[-1:]))
+        shown += f"{before}{_cell(piece)}{after}" if piece.text.strip() else before
+    return SafeMarkdown(shown.strip())
 
 
-def _bold(cell: Cell) -> SafeMarkdown:
-    """A cell of a table, bold where it is bad news."""
-    text = _cell(cell)
-    return SafeMarkdown(_strong(text) if text and cell.tone is Tone.BAD else text)
-
-
-def _phrase(phrase: Phrase) -> str:
-    """A piece of a line; blanks at its ends are kept."""
-    shown = _cell(phrase)
-    if not shown:
-        return " " * bool(phrase.text)
-    before, after = (" " * edge.isspace() for edge in (phrase.text[0], phrase.text[-1]))
-    return f"{before}{_strong(shown) if phrase.bold else shown}{after}"
-
-
-def _strong(markdown: str) -> str:
-    # Stars beside punctuation may be no markup, and stay stars.
-    is_plain = markdown[0].isalnum() and markdown[-1].isalnum()
-    return f"**{markdown}**" if is_plain else f"<strong>{markdown}</strong>"
-
-
-def _cell(cell: Cell | Phrase) -> str:
+def _cell(cell: Cell, *, bold: bool = False) -> str:
+    """Names that are to be copied as code."""
     inside = code(cell.text) if cell.whole else escape_markdown(cell.text)
     url = address(cell.url or "") if inside else ""
-    return f"[{inside}]({url})" if url else inside
+    shown = f"[{inside}]({url})" if url else inside
+    if not shown or not (bold or cell.bold):
+        return shown
+    # Stars beside punctuation may be no markup, and stay stars.
+    return f"**{shown}**" if shown[0].isalnum() and shown[-1].isalnum() else f"<strong>{shown}</strong>"

@@ -31,9 +31,11 @@ class Cell:
     text: str
     tone: Tone = Tone.NEUTRAL
     whole: bool = False
-    """True where it is to be copied, and so never broken into lines."""
+    """True where it is to be copied, and so never broken into lines, and code in Markdown."""
     url: str | None = None
     """Where it leads, for whoever can print links; none where the address cannot be trusted."""
+    bold: bool = False
+    """True for a name in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -108,59 +110,45 @@ class Table:
 
 @dataclass(frozen=True)
 class Details:
-    """Something to open: what its title says, as rows and tables."""
+    """Something to open: rows, or a table."""
 
     title: str
-    sections: tuple[Section, ...] = ()
-    tables: tuple[Table, ...] = ()
-    open: bool = False
+    rows: tuple[Row, ...] = ()
+    table: Table | None = None
 
 
-@dataclass(frozen=True)
-class Phrase:
-    """A piece of a line: blanks at its ends count."""
-
-    text: str
-    bold: bool = False
-    whole: bool = False
-    """True for a name that is shown as code."""
-    url: str | None = None
-    """Where it leads; not a link where the address cannot be trusted in Markdown."""
-
-
-Line = tuple[Phrase, ...]
+# A sentence: blanks at the ends of its pieces count.
+Line = tuple[Cell, ...]
 
 
 def plain(line: Line) -> str:
     """The line without its markup."""
-    return "".join(phrase.text for phrase in line)
+    return "".join(piece.text for piece in line)
 
 
 @dataclass(frozen=True)
 class CiView:
-    """Everything that a comment and a summary say."""
+    """Everything that a comment and a summary say; of causes and folds, what matters most comes first."""
 
     title: str
     headline: str
-    """The verdict in a few words, with numbers of suites."""
     lead: tuple[Line, ...]
-    """What these words mean here, where they may surprise, and what the pull request changes of its own test."""
+    """What the headline means here, and what the pull request changes of its own test."""
     causes: tuple[tuple[Line, ...], ...]
-    """Why, the worst first: what is worse and by how much, and below it why, and what may have done it."""
+    """A box each: what is worse and by how much, why, and what may have done it."""
     more_causes: str
     """How many there are beyond these; empty where there are none."""
     table: Table
-    """What moved: a line per suite, the worst first; suites as before share one."""
+    """What moved: a line per suite; suites as before share one."""
     basis: tuple[Line, ...]
     """What was compared with what, and what it cost."""
     details: tuple[Details, ...]
-    """What matters most comes first."""
     footer: Line
     """The commit that a reviewer knows, and where everything is."""
     changed: bool
     """Whether anything differs from the baseline, or nothing is known to be equal to it."""
     failed: bool
-    """Whether the gate says no, or a run broke."""
+    """Whether the check is red."""
 
     @property
     def sentence(self) -> str:
@@ -178,8 +166,6 @@ class SuiteComparisonView:
     remarks: tuple[Cell, ...]
     measures: Table
     criteria: Table
-    figures: Table
-    """Numbers without a verdict, those that differ."""
     tools: tuple[Row, ...]
 
 

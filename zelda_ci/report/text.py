@@ -32,7 +32,7 @@ def in_workspace(text: str) -> str:
 
 def inert(text: str) -> str:
     """The text as it leaves for a terminal: line breaks and tabs stay, all else that acts is spelt out."""
-    return spelled(text, keep="\n\t")
+    return one_line(text, keep="\n\t")
 
 
 def text_lines(text: str) -> list[str]:
@@ -52,10 +52,10 @@ def json_text(text: str) -> str:
     return text.translate({ord(char): "\\u" + code.hex(" ", 2).replace(" ", "\\u") for char, code in units.items()})
 
 
-def one_line(text: str) -> str:
+def one_line(text: str, keep: str = "") -> str:
     """One line in which nothing acts, be it on a terminal or in the log of a CI service."""
     # There `##[` would be a command anywhere in a line.
-    return spelled(text).replace("##[", "# #[")
+    return spelled(text, keep=keep).replace("##[", "# #[")
 
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})

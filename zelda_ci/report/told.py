@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from zelda_ci.domain.ci import BaselineOrigin
 from zelda_ci.domain.comparison import Comparison, GateResult
-from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.steering import SteeringChange
@@ -16,15 +15,15 @@ class Links:
 
     run: str | None = None
     artifact: str | None = None
-    """With the results."""
+    """The artifact with the results."""
     transcripts: str | None = None
     """The artifact with transcripts, patches and logs."""
     commit: str | None = None
-    """Of the head, which is what a reviewer knows."""
+    """The head commit, which is what a reviewer knows."""
     files: str | None = None
-    """Of the head's files: a path below it, from the top of the repository, is a file as it was tested."""
+    """The head's tree: a path below it, from the top of the repository, is a file as it was tested."""
     report: str | None = None
-    """A page with everything; `builders.anchors` has its fragments."""
+    """The HTML report; `builders.anchors` has its fragments."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +39,14 @@ class RuleChange:
 
 @dataclass(frozen=True)
 class PullRequestChanges:
-    """What a pull request changes of that by which it is tested."""
+    """What a pull request changes of that by which it is tested; paths are from the top of the repository."""
 
     steering: tuple[SteeringChange, ...] = ()
-    """As far as it is known."""
     rules: tuple[RuleChange, ...] = ()
     removed_suites: tuple[str, ...] = ()
     """Files of suites that only the base has."""
     others: tuple[str, ...] = ()
-    """Files that steer nothing, from the top of the repository, as far as they are known."""
+    """Files that steer nothing, as far as they are known."""
 
 
 NOTHING_CHANGED = PullRequestChanges()
@@ -60,7 +58,6 @@ class CiReport:
 
     batch: BatchResult
     gate: GateResult
-    """Of what `fail-on` asks for."""
     baseline: BaselineOrigin
     comparison: Comparison | None = None
     """Absent where there is no baseline."""
@@ -81,8 +78,7 @@ class CiReport:
     """Whether the run was ended before its time, be it after its last session."""
     project: str = ""
     """The project's folder, from the top of the repository; empty at the top."""
-    nights: NightlyHistory | None = None
-    """Of a nightly run, what suites showed in this night and those before."""
+    nightly: bool = False
     notes: tuple[str, ...] = ()
     """What happened on the way and readers should know, in sentences."""
 

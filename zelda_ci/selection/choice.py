@@ -140,10 +140,7 @@ def steering_changes(
             continue
         names = None
         if effects and all(effect.scope != "all" for effect in effects):
-            concerned = (
-                name for name, it in behaviours.items() if any(_reason_affected(effect, it) for effect in effects)
-            )
-            names = tuple(concerned)
+            names = tuple(it for it, did in behaviours.items() if any(_reason_affected(each, did) for each in effects))
         line = change.line if change.after else None
         found.append(SteeringChange(path=change.path, line=line, suites=names, is_gone=change.after is None))
     return tuple(found)

@@ -1,13 +1,13 @@
 """What stored trials used: which of them say what a suite does, what they did together, and of which units. Pure."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 
 from zelda_ci.domain.kinds import CALLED
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.steering import SteeringCoverage, SuiteCoverage, SuiteUse, Unit, UnitCoverage, UnitUse
+from zelda_ci.domain.steering import SteeringCoverage, SuiteCoverage, SuiteUse, UnitCoverage, UnitUse
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.selection.effects import SuiteEvidence
 
@@ -61,17 +61,12 @@ def coverage(runs: Sequence[RunResult]) -> SteeringCoverage:
     known = [run for run in runs if run.steering is not None]
     trials = Counter(run.suite for run in known)
     newest = max(known, key=lambda run: run.started_at, default=None)
-    uses: defaultdict[tuple[str, Unit], list[UnitUse]] = defaultdict(list)
-    for run in known:
-        # Several hooks of one event are one unit.
-        for unit, use in {use.unit: use for use in run.steering or ()}.items():
-            uses[run.suite, unit].append(use)
+    # Several hooks of one event are one unit.
+    uses = ((run.suite, use) for run in known for use in {use.unit: use for use in run.steering or ()}.values())
+    counts = Counter((suite, use.unit, key) for suite, use in uses for key in FIELDS if getattr(use, key))
     rows = []
     for unit in dict.fromkeys(use.unit for use in (newest.steering if newest else None) or ()):
-        each = (
-            SuiteUse(suite=it, **{key: sum(getattr(use, key) for use in uses[it, unit]) for key in FIELDS})
-            for it in sorted(trials)
-        )
+        each = (SuiteUse(suite=it, **{key: counts[it, unit, key] for key in FIELDS}) for it in sorted(trials))
         parts = tuple(part for part in each if part.loaded or _is_touched(part))
         touched = any(map(_is_touched, parts)) or (bool(parts) and unit.kind not in CALLED)
         rows.append(UnitCoverage(unit=unit, touched=touched, suites=parts))

@@ -223,7 +223,7 @@ def test_what_is_not_proven_says_how_much_worse_it_may_be():
     (sentence,) = uncounted_sentences(gate(batch(heads, bases), {}))
     assert sentence == (
         "alpha: “criterion 1” is not met in 6 of 10 sessions: not proven to be worse than on the base "
-        "(8 of 10 there, 4 of 10 here: between 67 points worse and 2 points better)"
+        "(8 of 10 on the base, 4 of 10 here: between 67 points worse and 2 points better)"
     )
     (alone,) = gate(batch(heads, judged("P")), {}).uncounted
     assert (alone.because, alone.interval) == (Uncounted.NOT_PROVEN, None)

@@ -178,13 +178,6 @@ def test_what_the_event_asks_for_is_tested(name: str, found: Checkout) -> None:
     assert decided(name, payload(name), found).activity == "run"
 
 
-def test_the_same_files_in_another_commit_are_what_was_asked_for() -> None:
-    trees = {TIP: "the same", HEAD: "the same", MERGE: "merged"}
-    assert decided("pull_request", payload("pull_request"), Checkout(TIP, (), TIP, trees.get)).activity == "run"
-    with pytest.raises(ConfigError, match="is checked out, but"):
-        decided("pull_request", payload("pull_request"), Checkout(BASE, (), BASE, trees.get))
-
-
 def test_a_payload_that_lies_about_its_types_is_refused_or_read_as_nothing() -> None:
     for event in ({"pull_request": 7}, {"pull_request": {"number": True, "head": {"sha": []}}}, {}):
         with pytest.raises(ConfigError):
@@ -236,9 +229,9 @@ def test_a_requested_commit_is_compared_like_that_of_any_pull_request() -> None:
     [
         Checkout(),
         Checkout(TIP, (BASE,), TIP),
-        # The merge of it, and a commit with the same files: who asked has looked at neither.
+        # The merge of it, at which who asked has not looked.
         Checkout(MERGE, (BASE, HEAD), MERGE),
-        Checkout(TIP, (HEAD,), TIP, lambda _: "same tree"),
+        Checkout(TIP, (HEAD,), TIP),
         # The head beside a project of something else.
         Checkout(HEAD, (BASE,), TIP),
     ],

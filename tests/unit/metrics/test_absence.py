@@ -11,7 +11,6 @@ from tests.support.cited import place
 from zelda_ci.judge import workspace
 from zelda_ci.judge.workspace import FinalTree
 from zelda_ci.metrics import absence
-from zelda_ci.metrics.citations import CitedPlace
 from zelda_ci.metrics.evidence import Criterion, Sources, look_up
 
 PATCH = """\
@@ -123,7 +122,7 @@ def test_an_absence_is_cited_like_a_place(tree):
     assert look_up(place("absent: TODO in src/**"), sources).problem is None
     assert "has it" in (look_up(place("absent: console.log in **"), sources).problem or "")
     assert "gone" in (look_up(place("absent: TODO in **"), Sources()).problem or "")
-    assert "has no paths" in (look_up(CitedPlace(kind="absent", pattern="TODO"), sources).problem or "")
+    assert "has no paths" in (look_up(place("absent: TODO in src/**").replace(paths=()), sources).problem or "")
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,8 @@ def test_a_file_that_is_named_with_a_backslash_or_brackets_is_found():
     given = Sources({"odd\\name.txt": "its text\n", "[id].tsx": "its text\n", "app/[id]/page:2.tsx": "its text\n"})
     for path in given.files:
         assert look_up(place(path, "its text"), given).problem is None
-        assert look_up(CitedPlace(kind="file", path=path, first_line=1, quote="its text"), given).problem is None
+        first = CitedPlace.model_validate({"kind": "file", "path": path, "first_line": 1, "quote": "its text"})
+        assert look_up(first, given).problem is None
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """Outputs, exit code and last words of a run in CI, and what of the runs goes into its artifacts."""
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -10,7 +8,7 @@ from tests.builders import START, result, safe, suite
 from zelda_ci.ci import outputs
 from zelda_ci.ci.context import CiResult
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, Provenance
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import (
     CommandsFailed,
     Comparison,
@@ -22,12 +20,14 @@ from zelda_ci.domain.comparison import (
 )
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult, empty_batch
+from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.pipeline.comparing import Compared
+from zelda_ci.pipeline.parts import FILES, run_files
 from zelda_ci.report.comment.annotations import closing_line
 from zelda_ci.report.told import CiReport
+from zelda_ci.storage.run_folder import RESULT
 
 NO_BASELINE = BaselineOrigin(state=BaselineState.NONE_YET, sentence="None yet.")
 RED = CommandsFailed(suite="t", trials=1, of=1)
@@ -120,16 +120,6 @@ def test_the_exit_code_is_the_gates_unless_the_run_is_broken_or_cancelled(
 
 
 IMAGE = f"images/{'ab' * 32}.png"
-ORIGIN = Provenance(
-    created_at=result().started_at,
-    repository="o/r",
-    repository_id=1,
-    sha="0" * 40,
-    head_sha="0" * 40,
-    event="push",
-    run_id=1,
-    batch_id="b",
-)
 
 
 def batch_in(folder: Path, *names: str) -> BatchResult:
@@ -145,16 +135,6 @@ def test_everything_that_people_read_of_a_run_goes_with_its_transcript(tmp_path:
     batch = batch_in(tmp_path, "result.json", "transcript.json", "test.log", IMAGE, "images/notes.txt")
     (folder,) = (tmp_path / "runs").iterdir()
     (folder / f"images/{'cd' * 32}.png").symlink_to(folder / "result.json")
-    case: Any = SimpleNamespace(results_dir=tmp_path)
-    assert outputs.transcript_members(case, empty_batch(result().started_at), ORIGIN) == {}
-    published = outputs.transcript_members(case, batch, ORIGIN)
+    published = dict(run_files(tmp_path, batch.runs, (RESULT, *FILES)))
     of_run = {f"runs/{folder.name}/{name}" for name in ("result.json", "transcript.json", "test.log", IMAGE)}
-    assert published.keys() == {"zelda-ci.json", *of_run}
-
-
-def test_the_artifact_that_is_searched_for_holds_nothing_of_single_runs(tmp_path: Path) -> None:
-    batch = batch_in(tmp_path, "result.json", "transcript.json", IMAGE)
-    (tmp_path / "comparison.json").write_text("{}")
-    files: Any = SimpleNamespace(comparison=tmp_path / "comparison.json")
-    published = outputs.result_members(files, batch, ORIGIN, {"zelda-pool.json": b"{}"})
-    assert published.keys() == {"zelda-ci.json", "zelda-results.json", "zelda-pool.json", "comparison.json"}
+    assert published.keys() == of_run

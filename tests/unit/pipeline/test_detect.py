@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from zelda_ci.pipeline import detect
 from zelda_ci.pipeline.detect import ProjectKind, packages
-from zelda_ci.pipeline.detect import kinds as kinds_of
 
 
 def kinds(files: Mapping[str, str], folder: str = "") -> tuple[ProjectKind, ...]:
-    return kinds_of(files, lambda name: files.get(name, ""), folder)
+    return detect.kinds(files, lambda name: files.get(name, ""), folder)
 
 
 def kind(files: Mapping[str, str], folder: str = "") -> ProjectKind:
@@ -143,9 +143,8 @@ TEXTS = st.one_of(
     ).map(json.dumps),
 )  # fmt: skip
 NAMES = [
-    "package.json", "yarn.lock", "pyproject.toml", "uv.lock", "Pipfile", "setup.cfg", "tox.ini", "requirements.txt",
-    "test_a.py", "Cargo.toml", "go.mod", "Gemfile", ".rspec", "pom.xml", "$(id).csproj", "composer.json", "Makefile",
-    "justfile",
+    "package.json", "yarn.lock", "pyproject.toml", "uv.lock", "Pipfile", "setup.cfg", "requirements.txt", "test_a.py",
+    "Cargo.toml", "go.mod", "Gemfile", ".rspec", "pom.xml", "$(id).csproj", "composer.json", "Makefile", "justfile",
 ]  # fmt: skip
 OURS = re.compile(r"[\w ./:'\[\]=&-]+")
 

@@ -3,6 +3,7 @@
 import io
 import unicodedata
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from functools import partial
 
 import pytest
@@ -107,8 +108,8 @@ def on_terminal(text: str) -> str:
 
 
 def as_error(text: str) -> str:
-    stream = io.StringIO()
-    echo(text, file=stream)
+    with redirect_stdout(io.StringIO()) as stream:
+        echo(text)
     return stream.getvalue()
 
 

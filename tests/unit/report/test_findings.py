@@ -5,10 +5,11 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import safe
+from tests.support.cited import citation
 from tests.unit.compare.runs import JUDGE, batch, evaluation, fulfillment, tool_usage, trials
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import GateResult
-from zelda_ci.domain.details import Citation, RuleJudgement, RuleVerdict, ToolRemark, ToolUsageDetails
+from zelda_ci.domain.details import RuleJudgement, RuleVerdict, ToolRemark, ToolUsageDetails
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.report.builders.findings import hidden_findings
@@ -22,7 +23,7 @@ FOUND = "broke CLAUDE.md, line 4, and missed the skill changelog"
 
 
 def broken(*missed: str, rule: str = "CLAUDE.md", where: str = "CLAUDE.md:4-5") -> EvalResult:
-    cited = (Citation(where=safe("patch:a.py")), Citation(where=safe(where)))
+    cited = (citation("patch:a.py"), citation(where))
     verdict = RuleJudgement(rule=safe(rule), verdict=RuleVerdict.BROKEN, reasoning=safe("No."), evidence=cited)
     tools = tuple(ToolRemark(tool=safe(tool), reasoning=safe("It fits.")) for tool in missed)
     return evaluation(Metric.TOOL_USAGE, ToolUsageDetails(judge=JUDGE, rules=(verdict,), missed=tools), 50.0)
@@ -31,7 +32,7 @@ def broken(*missed: str, rule: str = "CLAUDE.md", where: str = "CLAUDE.md:4-5") 
 CASES = {
     FOUND: [broken("Skill(changelog)")],
     "broke CLAUDE.md": [broken(where="src/CLAUDE.md:4")],
-    "broke CLAUDE.md, missed the sub-agent a, missed mcp__b__c, and 1 more": [
+    "broke CLAUDE.md, missed the sub-agent a, missed the tool mcp__b__c, and 1 more": [
         broken("Agent(a)", "mcp__b__c", "Skill(d)", where="turn 1")
     ],
     "missed the skill a in 2 of 3 and missed the skill b in 1 of 3": [
@@ -60,5 +61,5 @@ def test_a_pass_is_told_with_what_it_hides_in_line_summary_overview_and_table() 
     report = CiReport(of_batch, GateResult(), BaselineOrigin(state=BaselineState.OFF, sentence=""))
     labels = [row.cells[0].text for row in moved_table(report, standings(report)).lines]
     assert labels == [f"discount, passes, but {FOUND}", "2 suites pass"]
-    page = overview_page(report, sessions_of(report, with_texts=False), ())
-    assert [cell.text for cell, _ in page["worst"]] == [f"discount: passes, but {FOUND}"]
+    page = overview_page(report, sessions_of(report, with_texts=False))
+    assert [cell.text for cell, *_ in page["worst"]] == [f"discount: passes, but {FOUND}"]

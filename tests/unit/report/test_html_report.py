@@ -21,14 +21,14 @@ from zelda_ci.report.html.writer import PageOptions, write_report
 from zelda_ci.report.told import CiReport
 
 SMALL = PageSample(suites=2, trials=2, turns=12)
-TAGS = """a article b body button caption circle code dd details dialog div dl dt fieldset figcaption figure footer form
+TAGS = """a article b body button caption circle code dd details div dl dt fieldset figcaption figure footer form
 h1 h2 h3 head header html i img input kbd label legend li main meta nav ol output p path pre q rect section small span
 summary svg table tbody td th thead time title tr ul"""
 # Of SVG and of our own; nothing that runs, loads or styles.
 ATTRIBUTES = """lang charset http-equiv content name class id href aria-label aria-labelledby aria-hidden
-aria-pressed role tabindex hidden open title type for autocomplete spellcheck placeholder method
-scope src alt viewbox d cx cy r x y width height preserveaspectratio data-title data-up data-failed
-data-fail data-stop data-label data-suite data-verdict data-tag data-tags data-of data-go data-first"""
+role tabindex hidden open title type for autocomplete spellcheck placeholder method form checked value
+popover popovertarget scope src alt viewbox d cx cy r x y width height preserveaspectratio data-title data-up
+data-failed data-fail data-stop data-label data-suite data-verdict data-tags data-of data-go data-first data-depth"""
 
 
 def check_harmless(found: PageStructure) -> None:

@@ -8,8 +8,7 @@ import pytest
 from tests.support.schemas import checker
 from tests.unit.compare.nights import FIRST, PLATFORM, history_of, night
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.report.builders.nights import sparkline, trend_details
-from zelda_ci.report.markdown import render_title
+from zelda_ci.report.builders.nights import sparkline
 from zelda_ci.report.text import plain_title
 from zelda_ci.storage import codec
 
@@ -31,17 +30,9 @@ def test_a_bar_is_a_night_and_changes_stand_between() -> None:
     assert sparkline(nights, "a") == "█▅·¦▁¦█·"
 
 
-def test_what_fell_comes_first_in_the_trend() -> None:
-    (details,) = trend_details(FALLEN)
-    assert details.title == "Trend over 17 nights"
-    rows = [[cell.text for cell in line.cells] for line in details.tables[0].lines]
-    assert [(row[0], row[4]) for row in rows] == [("z", "fell"), ("a", "")]
-    assert list(trend_details(NightlyHistory())) == []
-
-
 @pytest.mark.parametrize("text", ["@octocat", "`rm -rf`", "a\nb", "deadbeef01", "x" * 999, "\u202e"])
 def test_a_title_is_one_line_that_calls_nobody(text: str) -> None:
-    title = render_title(text)
+    title = plain_title(text, 200)
     assert len(title.encode("utf-16-le")) <= 2 * 256
     assert not set(title) & {"`", "\n", "\x1b", "\u202e"}
     assert text not in title or text == "a\nb"

@@ -30,7 +30,7 @@ def test_every_form_of_a_report_agrees_with_its_check(name: str) -> None:
     errors = [each for each in annotations(told) if each.level == "error"]
     assert is_red or not errors
 
-    page = overview_page(told, sessions_of(told, with_texts=False), ())
+    page = overview_page(told, sessions_of(told, with_texts=False))
     assert (page["headline"].tone is Tone.BAD) is (page["verdict"].tone is Tone.BAD) is is_red
     worse = {SuiteVerdict.WORSE, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.ACCEPTED}
     if any(each.standing in worse for each in standings(told)):
@@ -68,7 +68,6 @@ def test_a_patch_that_is_cut_keeps_every_file_with_its_own_lines() -> None:
 
     names = {"first.py": "one", "second.py": "two", "third.py": "three"}
     files = list(patched_files("".join(of(*each) for each in names.items()).encode(), {}, 9_000))
-    assert [(each.name, each.added) for each in files] == [(name, 1_000) for name in names]
-    for file in files:
-        shown = "".join(span.text for span in (*file.lines.first, *file.lines.middle, *file.lines.last))
-        assert [word for word in names.values() if f"+{word} " in shown] == [names[file.name]]
+    assert [(name, added) for name, added, _, _ in files] == [(name, 1_000) for name in names]
+    for name, _, _, lines in files:
+        assert [word for word in names.values() if f"+{word} " in "".join(line.text for line in lines)] == [names[name]]

@@ -5,33 +5,36 @@ from typing import Any
 import pytest
 
 from tests.builders import result, safe, session, suite
-from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict, FulfillmentDetails
+from tests.support.cited import citation
+from tests.support.page_structure import structure
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import ChangeSummary
-from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations, citations
-from zelda_ci.report.html.conversation import EntryBuilder, EntryView
-from zelda_ci.report.html.session import time_line
+from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations
+from zelda_ci.report.html.conversation import Conversation, time_line
+from zelda_ci.report.html.rendering import environment
 from zelda_ci.report.html.sides import sides_page
 from zelda_ci.report.html.suite import SuiteSessions
-from zelda_ci.report.html.texts import FoldedText, plain, shortened
+from zelda_ci.report.html.texts import patched_files, plain, shortened
 
 
-def lines(text: FoldedText) -> list[tuple[str, str]]:
-    spans = (*text.first, *text.middle, *text.last)
-    return [(span.kind, line) for span in spans for line in span.text.splitlines()]
+def template(name: str) -> Any:
+    return environment().get_template(name).module
 
 
 def test_a_short_text_is_whole_and_a_long_one_is_folded_around_its_middle() -> None:
-    short, long = plain("\n".join("ab")), plain("\n".join(map(str, range(100))))
-    assert (short.hidden, lines(short)) == ("", [("", "a"), ("", "b")])
-    assert long.hidden == "80 more lines"
-    assert long.first[0].text.splitlines()[-1] == "13"
-    assert long.last[0].text.splitlines() == ["94", "95", "96", "97", "98", "99"]
-    assert [line for _, line in lines(long)] == [str(number) for number in range(100)]
+    short, long = (
+        str(template("parts.html.j2").block(plain(text))) for text in ("a\nb", "\n".join(map(str, range(100))))
+    )
+    assert short == '<pre class="code">\na\nb\n</pre>'
+    first, middle, last = long.split("<pre")[1:]
+    assert "<summary>80 more lines</summary>" in first
+    assert structure(long).text.replace("80 more lines", "").split() == [str(number) for number in range(100)]
+    assert [">\n0\n" in first, ">\n14\n" in middle, ">\n94\n" in last] == [True] * 3
 
 
 @pytest.mark.parametrize("limit", [200, 5000])
@@ -55,39 +58,41 @@ def run(name: str = "example", trial: int = 1, *, good: bool = True, **fields: o
 def test_anchors_are_safe_unique_and_the_same_each_time() -> None:
     runs = [run("api/Orders"), run("api-orders"), run('"><script>'), run("漢字")]
     anchors = PageAnchors(runs, [run("api/Orders", 2)])
-    names = [anchors.suite(each.suite) for each in runs]
-    assert names == ["suite-api-orders", "suite-api-orders-x2", "suite-script", "suite-suite"]
-    assert anchors.session(runs[1], Side.HEAD) == "api-orders-x2-head-1"
-    assert anchors.session(run("api/Orders", 2), Side.BASE) == "api-orders-base-2"
+    assert [*anchors.suites.values()] == ["api-orders", "api-orders-x2", "script", "suite"]
+    assert anchors.sessions[Side.HEAD, runs[1].run_id] == "api-orders-x2-head-1"
+    assert anchors.sessions[Side.BASE, run("api/Orders", 2).run_id] == "api-orders-base-2"
 
 
 def cited(*places: tuple[str, str]) -> SessionCitations:
-    evidence = tuple(Citation(where=safe(where), quote=safe(quote)) for where, quote in places)
+    evidence = tuple(citation(*each) for each in places)
     judged = CriterionJudgement(
         criterion=safe("c"), verdict=CriterionVerdict.PASS, reasoning=safe(""), evidence=evidence
     )
     details = FulfillmentDetails(criteria=(judged,))
     found = EvalResult(metric=Metric.REQUIREMENT_FULFILLMENT, version="1", reasoning=safe(""), details=details)
     changes = ChangeSummary(files=(safe("a.py"),))
-    return citations(run(evaluations={Metric.REQUIREMENT_FULFILLMENT: found}, changes=changes), "s")
-
-
-def entries(talk: SessionTranscript, found: SessionCitations | None = None) -> list[EntryView]:
-    return list(EntryBuilder(talk, "s", found or cited()).entries())
+    return SessionCitations(run(evaluations={Metric.REQUIREMENT_FULFILLMENT: found}, changes=changes), "s")
 
 
 def test_a_citation_leads_to_its_line_or_else_to_its_call_or_turn() -> None:
     found = cited(
-        ("turn 1 call 1", "second"), ("turn 1 call 1", "not there"), ("turn 2", "Done"), ("turn 9 call 9", "x")
+        *(("turn 1 call 1", "second"), ("turn 1 call 1", "not there"), ("said:turn 2", "Done")),
+        *(("turn 9 call 9", "x"), ("turn 2", "not there")),
     )
-    shown = entries(session("Read a.py -> first\nsecond\nthird", '"All Done."'), found)
-    (call,) = shown[1].calls
-    assert call.output
-    assert [span.text for span in call.output.first if span.anchor == "s-q1"] == ["second\n"]
-    assert call.anchors == ("s-q2",)
-    assert shown[2].text
-    assert [span.anchor for span in shown[2].text.first] == ["s-q3"]
+    talk = Conversation(session("Read a.py -> first\nsecond\nthird", '"All Done."'), "s", found)
+    first, second = (str(template("conversation.html.j2").turn(talk, turn)) for turn in talk.transcript.turns)
+    assert '<span class="l-cited" id="s-q1">second\n</span>' in first
+    assert '</summary><i id="s-q2">' in first
+    assert '</p><i id="s-q5">' in second
+    assert '<span class="l-cited" id="s-q3">All Done.\n</span>' in second
     assert found.leftover() == ("s-q4",)
+
+
+def test_what_a_patch_removes_is_cited_where_it_is_removed() -> None:
+    patch = b"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 1\n"
+    found = cited(("patch:a.py", "x = 1"), ("removed:a.py", "x = 1"))
+    ((_, _, _, lines),) = patched_files(patch, found.quotes, 1_000)
+    assert [(line.text, line.anchor) for line in lines[1:]] == [("-x = 1", "s-q2"), ("+x = 1", "s-q1")]
 
 
 def test_the_time_line_shows_who_was_busy_within_its_scale() -> None:
@@ -95,9 +100,10 @@ def test_the_time_line_shows_who_was_busy_within_its_scale() -> None:
     lanes = time_line(talk)
     assert [*lanes] == ["Model", "Tools", "Waiting"]
     assert len(lanes["Model"]) == 4
-    assert [bar.kind for bar in lanes["Tools"]] == ["tool", "agent", "tool", "bad"]
-    assert lanes["Tools"][0].anchor == "t1-c1"
-    assert all(0 <= bar.start <= bar.start + bar.length <= 1000 for bars in lanes.values() for bar in bars)
+    assert [(kind, place) for kind, _, _, _, place in lanes["Tools"]] == [
+        *(("tool", "t1-c1"), ("agent", "t2-c1"), ("tool", "t3-c1"), ("bad", "t4-c1"))
+    ]
+    assert all(0 <= start <= end <= 30 for bars in lanes.values() for _, start, end, _, _ in bars)
 
 
 def page(base: SessionTranscript, head: SessionTranscript) -> dict[str, Any]:
@@ -131,7 +137,8 @@ def test_other_text_is_marked_where_there_is_no_other_step_and_shown_as_a_differ
     assert kinds(shown) == ["alike", "same"]
     assert shown["first"] == 0
     assert shown["summary"] == "Both took the same steps and differ in what they wrote."
-    assert lines(shown["rows"][0].difference) == [("", " one"), ("del", "-two"), ("add", "+2"), ("", " three")]
+    difference = [(line.kind, line.text) for line in shown["rows"][0].difference]
+    assert difference == [("", " one"), ("del", "-two"), ("add", "+2"), ("", " three")]
 
 
 def test_the_worst_of_the_head_stands_beside_the_best_of_the_base() -> None:
@@ -139,4 +146,4 @@ def test_the_worst_of_the_head_stands_beside_the_best_of_the_base() -> None:
     base = (run(trial=1, good=False), run(trial=2))
     pair = SuiteSessions("example", head, base, None, PageAnchors(head, base)).pair
     assert pair
-    assert [session.title for session in pair[:2]] == ["base 2", "head 2"]
+    assert [session.text for session in pair[:2]] == ["base 2", "head 2"]

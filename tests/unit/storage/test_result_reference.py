@@ -11,7 +11,6 @@ from pydantic import BaseModel
 from tests.builders import result, suite
 from tests.golden.ci_reports import REPORTS
 from tests.support.schemas import checker
-from tests.unit.pipeline.test_ci_figures import ORIGIN
 from tests.unit.storage.test_codec import FULL
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import Provenance
@@ -25,6 +24,16 @@ from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.storage import codec
 
 REPOSITORY = Path(__file__).parents[3]
+ORIGIN = Provenance(
+    created_at=result().started_at,
+    repository="o/r",
+    repository_id=1,
+    sha="0" * 40,
+    head_sha="0" * 40,
+    event="push",
+    run_id=1,
+    batch_id="b",
+)
 
 
 def stored(record: Record) -> Any:

@@ -2,23 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import chain, count
 
 from zelda_ci.domain.details import Citation, FulfillmentDetails, ToolUsageDetails
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side
-from zelda_ci.report.text import visible
 from zelda_ci.report.told import CiReport
 
 MAX_LENGTH = 48
-
-
-class PageLink(NamedTuple):
-    """Leads to an anchor of this report; one without an anchor is only its words."""
-
-    text: str
-    anchor: str = ""
 
 
 class PageAnchors:
@@ -29,41 +20,24 @@ class PageAnchors:
     """
 
     def __init__(self, head: Sequence[RunResult], base: Sequence[RunResult] = ()) -> None:
-        self._suites: dict[str, str] = {}
-        self._sessions: dict[tuple[Side, str], str] = {}
+        self.suites: dict[str, str] = {}
+        """What the anchors of a suite have in common, by its name."""
+        self.sessions: dict[tuple[Side, str], str] = {}
+        """By side and run."""
         suites: set[str] = set()
         sessions: set[str] = set()
         for side, runs in ((Side.HEAD, head), (Side.BASE, base)):
             for run in runs:
-                if run.suite not in self._suites:
+                if run.suite not in self.suites:
                     slug = re.sub(r"[^a-z0-9]+", "-", run.suite.lower()).strip("-")[:MAX_LENGTH].strip("-")
-                    self._suites[run.suite] = _unique(slug or "suite", suites)
-                name = f"{self._suites[run.suite]}-{side.value}-{run.trial}"
-                self._sessions[side, run.run_id] = _unique(name, sessions)
-
-    def __contains__(self, suite: str) -> bool:
-        """Whether a suite has a page."""
-        return suite in self._suites
-
-    def suite(self, name: str) -> str:
-        """Of a suite's page."""
-        return f"suite-{self._suites[name]}"
-
-    def sides(self, name: str) -> str:
-        """Of two sessions of a suite side by side."""
-        return f"sides-{self._suites[name]}"
-
-    def session(self, run: RunResult, side: Side) -> str:
-        """Of a session's page."""
-        return self._sessions[side, run.run_id]
+                    self.suites[run.suite] = _unique(slug or "suite", suites)
+                name = f"{self.suites[run.suite]}-{side.value}-{run.trial}"
+                self.sessions[side, run.run_id] = _unique(name, sessions)
 
 
 def _unique(name: str, taken: set[str]) -> str:
-    """A name that is not taken, and is from now on."""
-    number, unique = 2, name
-    while unique in taken:
-        unique, number = f"{name}-x{number}", number + 1
-    taken.add(unique)
+    numbered = (f"{name}-x{number}" for number in count(2))
+    taken.add(unique := next(it for it in chain([name], numbered) if it not in taken))
     return unique
 
 
@@ -81,8 +55,8 @@ def suite_address(report: CiReport, suite: str) -> str | None:
     """Where the stored page shows a suite: its beginning where it has no session; nothing where no page is stored."""
     if not report.links.report:
         return None
-    anchors = anchors_of(report)
-    return f"{report.links.report}#{anchors.suite(suite)}" if suite in anchors else report.links.report
+    name = anchors_of(report).suites.get(suite)
+    return f"{report.links.report}#suite-{name}" if name else report.links.report
 
 
 def cited_fragment(report: CiReport, suite: str, cited: Citation) -> str:
@@ -91,75 +65,55 @@ def cited_fragment(report: CiReport, suite: str, cited: Citation) -> str:
     run = next((run for run in runs if cited in _all(run)), None)
     if run is None:
         return ""
-    anchor = citations(run, anchors_of(report).session(run, Side.HEAD)).link(cited).anchor
+    anchor = SessionCitations(run, anchors_of(report).sessions[Side.HEAD, run.run_id]).anchor(cited)
     return f"#{anchor}" if anchor else ""
 
 
-@dataclass
-class Quotes:
-    """Citations that lead into one text: each is used for the first line that holds its quote."""
+class Quotes(dict[str, tuple[str, bool]]):
+    """Citations that lead into one text, by anchor: the first line that is quoted, and whether it was removed.
 
-    wanted: list[tuple[str, str]] = field(default_factory=list)
-    """The first line of a quote, without blanks at its ends, and the anchor; without a line it leads to the whole."""
+    Each is used for the first line that holds its quote; one without a quote leads to the whole.
+    """
 
-    def found_in(self, line: str) -> str:
+    def found_in(self, line: str, *, is_removed: bool) -> str:
         """The anchor for this line, each given once."""
-        for place, (quote, anchor) in enumerate(self.wanted):
-            if quote and quote in line:
-                del self.wanted[place]
+        for anchor, (quote, of_removed) in self.items():
+            if quote and quote in line and is_removed is of_removed:
+                del self[anchor]
                 return anchor
         return ""
 
     def rest(self) -> tuple[str, ...]:
         """The anchors of those that no line was found for."""
-        anchors = tuple(anchor for _, anchor in self.wanted)
-        self.wanted.clear()
+        anchors = tuple(self)
+        self.clear()
         return anchors
 
 
-@dataclass(frozen=True)
 class SessionCitations:
-    """Everything that the judges cite of one session, with the anchor of each citation."""
+    """Everything that the judges cite of one session; without a run, nothing leads anywhere."""
 
-    quotes: dict[str | tuple[int, int], Quotes] = field(default_factory=dict)
-    """By file of its patch, or by turn and call; call 0 is the turn itself."""
-    links: dict[tuple[str, str | None], PageLink] = field(default_factory=dict)
-    """By place and quote."""
+    def __init__(self, run: RunResult | None = None, anchor: str = "") -> None:
+        self._anchors: dict[Citation, str] = {}
+        self.quotes: dict[str | tuple[int, int], Quotes] = {}
+        """By file of its patch, or by turn and call; call 0 is the turn itself."""
+        changed = frozenset(run.changes.files) if run and run.changes else frozenset()
+        for number, cited in enumerate(dict.fromkeys(_all(run) if run else ()), start=1):
+            of_turn = cited.turn > 0 and cited.kind in {"transcript", "said", "image"}
+            # A file that the session did not change is nowhere in the report.
+            if of_turn or cited.path in changed:
+                anchor_of = self._anchors[cited] = f"{anchor}-q{number}"
+                lines = (line.strip() for line in cited.quote.removesuffix("…").splitlines())
+                quotes = self.quotes.setdefault((cited.turn, cited.call) if of_turn else cited.path, Quotes())
+                quotes[anchor_of] = next(filter(None, lines), ""), cited.kind == "removed"
 
-    def link(self, cited: Citation) -> PageLink:
-        """Where a citation leads to."""
-        return self.links.get((cited.where, cited.quote)) or PageLink(visible(cited.where, 80))
+    def anchor(self, cited: Citation) -> str:
+        """Where a citation leads to; empty where the report has no such place."""
+        return self._anchors.get(cited, "")
 
     def leftover(self) -> tuple[str, ...]:
         """Anchors of what was cited of the session and not found."""
         return tuple(anchor for quotes in self.quotes.values() for anchor in quotes.rest())
-
-
-_TURN = re.compile(r"turn (\d{1,7})(?: call (\d{1,5}))?")
-_PATCH = re.compile(r"(?:patch:)?(.+?)(?::\d+(?:-\d+)?)?")
-
-
-def citations(run: RunResult, anchor: str) -> SessionCitations:
-    """Those of one session; two that say the same are one."""
-    cited = SessionCitations()
-    changed = frozenset(map(str, run.changes.files)) if run.changes else frozenset()
-    for place in _all(run):
-        if (place.where, place.quote) in cited.links:
-            continue
-        name = f"{anchor}-q{len(cited.links) + 1}"
-        key: str | tuple[int, int] | None = None
-        if match := _TURN.match(place.where):
-            key = int(match[1]), int(match[2] or 0)
-        elif (match := _PATCH.fullmatch(place.where)) and match[1] in changed:
-            key = match[1]
-        # A file that the session did not change is nowhere in the report.
-        cited.links[place.where, place.quote] = PageLink(visible(place.where, 80), name if key else "")
-        if key:
-            lines = [
-                line.strip() for line in (place.quote or "").strip().removesuffix("…").splitlines() if line.strip()
-            ]
-            cited.quotes.setdefault(key, Quotes()).wanted.append((lines[0] if lines else "", name))
-    return cited
 
 
 def _all(run: RunResult) -> Iterator[Citation]:

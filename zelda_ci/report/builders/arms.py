@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms, SuiteForecast
+from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms
 from zelda_ci.domain.comparison import BUDGET_ENDED
 from zelda_ci.domain.numbers import brief_money, format_count
 from zelda_ci.domain.run import BatchResult
@@ -39,9 +39,10 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
         yield f"Plan: {count}, about {' to '.join(costs)} by {format_count(trials, 'stored trial')}"
     else:
         yield f"Plan: {count}; what they cost is not known before the first"
-    unpriced = tuple(suite.suite for suite in forecast.suites if suite.price is None)
+    unpriced = [visible(suite.suite) for suite in forecast.suites if suite.price is None]
     if most and trials and unpriced:
-        yield f"Without a stored trial, so not in these sums: {_named(unpriced)}"
+        more = f" and {len(unpriced) - MAX_NAMED} more" if len(unpriced) > MAX_NAMED else ""
+        yield f"Without a stored trial, so not in these sums: {', '.join(unpriced[:MAX_NAMED])}{more}"
     limits = sorted({each.limit_usd for each in forecast.suites if each.most and each.limit_usd is not None})
     if limits and not forecast.replayed:
         spread = " to ".join(dict.fromkeys(map(brief_money, (limits[0], limits[-1]))))
@@ -50,46 +51,35 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
         yield f"Budget: {brief_money(forecast.budget_usd)}, judges included; nothing is begun that does not fit"
 
 
-def _named(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return ", ".join(map(visible, names[:MAX_NAMED])) + more
-
-
 def forecast_table(forecast: Forecast) -> Table:
     """Suite by suite."""
-    columns = [Column("Suite"), Column("Sessions", right=True)]
-    if not forecast.replayed:
-        columns += [Column(name, right=True) for name in ("Each", "All", "Stored trials")]
-    rows = (TableRow(tuple(_forecast_cells(suite))[: len(columns)]) for suite in forecast.suites)
-    return Table(tuple(columns), tuple(rows))
-
-
-def _forecast_cells(suite: SuiteForecast) -> Iterator[Cell]:
-    price = suite.price
-    yield Cell(visible(suite.suite))
-    yield Cell(str(suite.most) if suite.fewest == suite.most else f"{suite.fewest} to {suite.most}")
-    yield Cell(brief_money(price.usual)) if price else Cell("not known", Tone.WARN)
-    yield Cell(f"about {brief_money(suite.most * price.usual)}") if price else Cell("not known", Tone.WARN)
-    yield Cell(str(price.trials) if price else "0", Tone.DIM)
+    titles = ("Sessions", "Each", "All", "Stored trials")[: 1 if forecast.replayed else None]
+    rows = []
+    for suite in forecast.suites:
+        price = suite.price
+        cells = (
+            Cell(visible(suite.suite)),
+            Cell(str(suite.most) if suite.fewest == suite.most else f"{suite.fewest} to {suite.most}"),
+            Cell(brief_money(price.usual)) if price else Cell("not known", Tone.WARN),
+            Cell(f"about {brief_money(suite.most * price.usual)}") if price else Cell("not known", Tone.WARN),
+            Cell(str(price.trials) if price else "0", Tone.DIM),
+        )
+        rows.append(TableRow(cells[: len(titles) + 1]))
+    return Table((Column("Suite"), *(Column(title, right=True) for title in titles)), tuple(rows))
 
 
 def more_trials(event: MoreTrials) -> str:
     """Why a suite goes on, and with what."""
     causes = [f"{sentence(name, 80)!r} failed in {missed} of {of}" for name, missed, of in event.missed[:MAX_NAMED]]
     why = "; ".join(causes) or f"not decided after {format_count(event.made, 'trial')}"
-    sides = [
-        f"{count} {side}" for side, count in (("with your change", event.head), ("of the base", event.base)) if count
-    ]
+    sides = [f"{count} of the {side}" for side, count in (("head", event.head), ("base", event.base)) if count]
     return f"{why}: {' and '.join(sides)} more, side by side (round {event.look} of at most {event.looks})"
 
 
 def suite_done(event: SuiteArms) -> str:
     """Why a suite has enough."""
-    return f"{_trials(event.head, event.base)}: {REASONS[event.reason]}"
-
-
-def _trials(head: int, base: int) -> str:
-    return f"{head} + {base} trials" if base else format_count(head, "trial")
+    trials = f"{event.head} + {event.base} trials" if event.base else format_count(event.head, "trial")
+    return f"{trials}: {REASONS[event.reason]}"
 
 
 def spent(batch: BatchResult) -> str:

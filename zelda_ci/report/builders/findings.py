@@ -1,17 +1,16 @@
 """What a pass hides: rules that were broken and tools that were missed, in runs that are green all the same."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from zelda_ci.domain.details import RuleJudgement, RuleVerdict, ToolUsageDetails
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
+from zelda_ci.report.builders.phrases import tool_words
 from zelda_ci.report.text import visible
 
 MAX_FINDINGS = 3
 MAX_NAME_LENGTH = 80
-KINDS = {"Skill": "the skill", "Agent": "the sub-agent"}
 
 
 def hidden_findings(runs: Sequence[RunResult]) -> str:
@@ -37,17 +36,12 @@ def _findings(run: RunResult) -> Iterator[str]:
         ("misused", details.misused),
         ("did not do as it is told by", details.instructions_ignored),
     ):
-        yield from (f"{verb} {_tool(remark.tool)}" for remark in remarks)
+        named = (tool_words(remark.tool) for remark in remarks)
+        yield from (f"{verb} {kind} {visible(name, MAX_NAME_LENGTH)}" for kind, name in named)
 
 
 def _rule(rule: RuleJudgement) -> str:
     """Its file, and the line that the judge cites of it."""
-    lines = (re.fullmatch(rf"{re.escape(rule.rule)}:(\d+)(?:-\d+)?", cited.where) for cited in rule.evidence)
-    line = next((match[1] for match in lines if match), None)
+    lines = (it.first_line for it in rule.evidence if it.kind == "file" and it.path == rule.rule)
+    line = next(filter(None, lines), None)
     return visible(rule.rule, MAX_NAME_LENGTH) + (f", line {line}" if line else "")
-
-
-def _tool(tool: str) -> str:
-    """`Skill(changelog)` as people say it."""
-    match = re.fullmatch(r"(Skill|Agent)\((.+)\)", tool)
-    return f"{KINDS[match[1]]} {visible(match[2], MAX_NAME_LENGTH)}" if match else visible(tool, MAX_NAME_LENGTH)

@@ -1,6 +1,5 @@
 """The gate's findings in words: why a check is red."""
 
-from collections.abc import Sequence
 from typing import assert_never
 
 from zelda_ci.domain.comparison import (
@@ -22,36 +21,37 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.report.builders.phrases import change_words, interval_words, line, passed, points, quoted
-from zelda_ci.report.model import Line, Phrase, plain
+from zelda_ci.report.model import Cell, Line, plain
 from zelda_ci.report.text import sentence, written
 from zelda_ci.report.words import ENDINGS
 
 TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test"}
-
-# The same as a reason for a green check; the first that holds is said.
-EXCUSES = {
-    Uncounted.NO_BASE: "there is nothing to compare with, and nothing that must pass fails.",
-    Uncounted.NOT_PROVEN: "it is not proven that this change makes it worse.",
-    Uncounted.ON_BASE: "what fails in the same way on the base is no fault of this change.",
+# Kinds of findings as people call them.
+KINDS = {
+    "regression": "worse",
+    "evaluation": "fails by itself",
+    "incomplete": "not judged",
+    "budget": "not run",
+    "notLoaded": "not loaded",
 }
+# Why a failure does not turn the check red.
+BECAUSE = {
+    Uncounted.NO_BASE: "nothing to compare with",
+    Uncounted.NOT_PROVEN: "not proven to be worse than on the base",
+    Uncounted.ON_BASE: "fails on the base, too",
+}
+MAX_CRITERION_LENGTH = 160
+THE_BASE = Cell("the base")
 
 
 def gate_sentences(gate: GateResult) -> list[str]:
-    """Each reason as one line, safe to print."""
-    return [sentence(gate_sentence(reason)) for reason in gate.reasons]
-
-
-# Why a failure does not turn the check red.
-BECAUSE = {
-    Uncounted.ON_BASE: "fails on the base, too",
-    Uncounted.NOT_PROVEN: "not proven to be worse than on the base",
-    Uncounted.NO_BASE: "nothing to compare with",
-}
+    """Each reason as one line."""
+    return list(map(gate_sentence, gate.reasons))
 
 
 def uncounted_sentences(gate: GateResult) -> list[str]:
     """What fails and does not count, a line each."""
-    return [f"{sentence(gate_sentence(each.reason))}: {uncounted_words(each)}" for each in gate.uncounted]
+    return [f"{gate_sentence(each.reason)}: {uncounted_words(each)}" for each in gate.uncounted]
 
 
 def uncounted_words(each: UncountedReason) -> str:
@@ -59,29 +59,28 @@ def uncounted_words(each: UncountedReason) -> str:
     words, old, new = BECAUSE[each.because], each.baseline, each.reason
     if old is None or each.interval is None or not isinstance(new, CriterionFailed | EndedAtLimit):
         return words
-    counts = f"{passed(old)} of {old.trials} there, {new.of - new.trials} of {new.of} here"
+    counts = f"{passed(old)} of {old.trials} on the base, {new.of - new.trials} of {new.of} here"
     return f"{words} ({counts}: {interval_words(each.interval, points)})"
 
 
 def gate_sentence(reason: GateReason) -> str:
-    """One reason, beginning with its suite; not escaped yet."""
+    """One reason, beginning with its suite."""
     found = plain(finding(reason))
-    return found if isinstance(reason, NotLoaded) else f"{reason.suite or 'all suites'}: {found}"
+    return found if isinstance(reason, NotLoaded) else f"{sentence(reason.suite or 'all suites')}: {found}"
 
 
-MAX_CRITERION_LENGTH = 160
-THE_BASE = Phrase("the base")
-
-
-def finding(reason: GateReason, base: Phrase = THE_BASE) -> Line:
+def finding(reason: GateReason, base: Cell = THE_BASE) -> Line:
     """What the gate found, without its suite and without a full stop: in the same words wherever it is told."""
+    often = ""
+    if isinstance(reason, NotJudged | CriterionFailed | CommandsFailed) and reason.of > 1:
+        often = f" in {reason.trials} of {reason.of} sessions"
     match reason:
         case NotLoaded():
             return line("{} is {}", reason.file, reason.effect)
         case Regression(delta=delta):
             return fallen(delta, base) if isinstance(delta, CriterionDelta) else line(change_words(delta))
         case NotJudged():
-            return line(f"not judged completely{_in(reason)}: {{}}", sentence(reason.reason).rstrip("."))
+            return line(f"not judged completely{often}: {{}}", reason.reason.rstrip("."))
         case NotRun(made=made, trials=trials):
             after = f"after {format_count(made, 'session')}" if made else "before the first session"
             more = f"{format_count(trials, 'more session')} {'was' if trials == 1 else 'were'} wanted"
@@ -89,17 +88,23 @@ def finding(reason: GateReason, base: Phrase = THE_BASE) -> Line:
         case EndedAtLimit():
             which = "the session" if reason.of == 1 else f"{reason.trials} of {reason.of} sessions"
             return line(f"{which} {ENDINGS[reason.status]}")
-        case BelowMinimum():
-            return _below(reason)
+        case BelowMinimum(mean=mean):
+            spec = MEASURES[reason.measure]
+            minimum = f"at least {written(spec.unit.write, reason.minimum)} is required"
+            if mean is not None:
+                return line(f"{spec.label} is {written(spec.unit.write, mean)}, and {minimum}")
+            return line(
+                f"{spec.label} has no value, and {minimum}: {{}}", (reason.reason or "not computed").rstrip(".")
+            )
         case CriterionFailed():
-            return line(f"{{}} is not met{_in(reason)}", quoted(reason.criterion, MAX_CRITERION_LENGTH))
+            return line(f"{{}} is not met{often}", quoted(reason.criterion, MAX_CRITERION_LENGTH))
         case CommandsFailed():
-            return line(f"build, tests or coverage fall short{_in(reason)}")
+            return line(f"build, tests or coverage fall short{often}")
         case _:
             assert_never(reason)
 
 
-def fallen(delta: CriterionDelta, base: Phrase = THE_BASE) -> Line:
+def fallen(delta: CriterionDelta, base: Cell = THE_BASE) -> Line:
     """A criterion that is met less often than on the base, and how sure that is."""
     old, new = delta.baseline, delta.candidate
     assert old is not None  # noqa: S101 - a criterion is worse only where both sides have it
@@ -107,38 +112,9 @@ def fallen(delta: CriterionDelta, base: Phrase = THE_BASE) -> Line:
     name = quoted(delta.criterion, MAX_CRITERION_LENGTH)
     if old.trials == new.trials == 1:
         return line("{} was met on {} and is not met here", name, base)
-    sessions = f"{passed(old)} of {format_count(old.trials, 'session')}"
-    here = f" and in {passed(new)} of {whole(new.trials)} here{_certainty(delta)}"
-    return line(f"{{}} was met in {sessions} on {{}}{here}", name, base)
-
-
-def _certainty(delta: CriterionDelta) -> str:
+    certainty = ", which may be chance with so few sessions" if delta.verdict is Verdict.INCONCLUSIVE else ""
     if delta.verdict is Verdict.REGRESSED and delta.adjusted_p_value is not None and delta.method in TESTS:
-        return f" (p = {delta.adjusted_p_value:.2g})"
-    return ", which may be chance with so few sessions" if delta.verdict is Verdict.INCONCLUSIVE else ""
-
-
-def _in(reason: NotJudged | CriterionFailed | CommandsFailed) -> str:
-    return f" in {reason.trials} of {reason.of} sessions" if reason.of > 1 else ""
-
-
-def _below(reason: BelowMinimum) -> Line:
-    spec = MEASURES[reason.measure]
-    minimum = written(spec.unit.write, reason.minimum)
-    if reason.mean is None:
-        why = sentence(reason.reason or "not computed").rstrip(".")
-        return line(f"{spec.label} has no value, and at least {minimum} is required: {{}}", why)
-    return line(f"{spec.label} is {written(spec.unit.write, reason.mean)}, and at least {minimum} is required")
-
-
-def failure_words(reasons: Sequence[Sequence[GateReason]]) -> str:
-    """What suites fail in, however they compare; the reasons of each."""
-    does, fails = ("does", "fails") if len(reasons) == 1 else ("do", "fail")
-    words = {
-        CriterionFailed: f"{does} not meet a criterion",
-        CommandsFailed: f"{fails} in build, tests or coverage",
-        EndedAtLimit: f"{does} not end within the limits",
-        BelowMinimum: f"{does} not reach a required score",
-    }
-    kinds = {type(reason) for each in reasons for reason in each}
-    return " and ".join(word for kind, word in words.items() if kind in kinds)
+        certainty = f" (p = {delta.adjusted_p_value:.2g})"
+    sessions = f"{passed(old)} of {format_count(old.trials, 'session')}"
+    here = f" and in {passed(new)} of {whole(new.trials)} here{certainty}"
+    return line(f"{{}} was met in {sessions} on {{}}{here}", name, base)

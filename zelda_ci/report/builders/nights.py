@@ -1,6 +1,6 @@
-"""Nights in words: the trend of each suite, what fell, and the sentences about it."""
+"""Nights in words: the trend of a suite, what fell, and the sentences about it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from zelda_ci.domain.nights import (
@@ -9,7 +9,6 @@ from zelda_ci.domain.nights import (
     Drift,
     Night,
     NightlyHistory,
-    Passes,
     SuiteNight,
     nights_of,
     split_nights,
@@ -17,14 +16,15 @@ from zelda_ci.domain.nights import (
 )
 from zelda_ci.domain.numbers import brief_money, format_count, whole
 from zelda_ci.errors import GitHubError
-from zelda_ci.report.model import Cell, Column, Details, Table, TableRow, Tone
-from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
+from zelda_ci.report.text import plain_title, sentence, visible
 
-MAX_SUITES = 200
 MAX_NOTES = 5
 MAX_NAME_LENGTH = 60
 MAX_CHECK_LENGTH = 80
 SHORT_COMMIT = 9
+# GitHub takes 256.
+TITLE_LIMIT = 200
 
 # Parts of a platform as people call them.
 PARTS = {
@@ -35,13 +35,17 @@ PARTS = {
     "isolationLevel": "isolation level",
 }
 BARS = "▁▂▃▄▅▆▇█"
-TOO_YOUNG = "too few nights"
 GAP, CHANGE = "·", "¦"
 NO_ISSUE = "The drift is told in no issue"
 NO_TOKEN = f"{NO_ISSUE}: no token was given (github-token)."
 OVER = "This is over: what fell has recovered, or its suite or steering files were changed or removed."
 LOST = "The history of the nights before is lost, so nobody knows whether this is over. A new fall opens a new issue."
 KEPT_ELSEWHERE = "Two jobs opened an issue at the same time. The older one is kept."
+NOTHING_FELL = "Nothing fell by more than chance explains."
+TOO_FEW = (
+    f"Whether something fell is not known yet: that takes {MIN_NIGHTS} rows of the same suite, settings and steering "
+    "files, or more."
+)
 
 
 def not_readable(damage: str, older: int) -> str:
@@ -71,23 +75,18 @@ def drift_notes(before: Sequence[Drift], now: Sequence[Drift]) -> Iterator[str]:
 
 
 def issue_title(drifts: Sequence[Drift]) -> str:
-    """What fell from what to what; `render_title` makes it harmless."""
+    """What fell from what to what."""
     more = f" and {len(drifts) - 1} more" if len(drifts) > 1 else ""
-    return f"Zelda: {_fall(drifts[0])}{more}"
+    return plain_title(f"Zelda: {_fall(drifts[0])}{more}", TITLE_LIMIT)
 
 
-def drift_issue(
-    drifts: Sequence[Drift],
-    nights: Sequence[Night],
-    url_of: Callable[[int], str],
-    url: str,
-    *,
-    ending: str = "",
-    place: str = "workflow run",
-) -> dict[str, Any]:
-    """What the template of the issue reads; `place` is what `url` leads to, `ending` says why the issue is closed."""
-    told = {"drifts": drifts, "nights": nights, "url": url, "place": place, "ending": ending, "parts": PARTS}
-    return {**told, "url_of": url_of, "nights_of": nights_of, "subject": _subject}
+def drift_issue(drifts: Sequence[Drift], nights: Sequence[Night], **told: Any) -> dict[str, Any]:
+    """What the template of the issue reads.
+
+    `place` is what `url` leads to, `ending` says why the issue is closed, `url_of` gives the address of a night's run.
+    """
+    known = {"parts": PARTS, "nights_of": nights_of, "subject": _subject, "ending": "", "place": "workflow run"}
+    return {"drifts": drifts, "nights": nights, **known, **told}
 
 
 def _subject(drift: Drift) -> str:
@@ -97,48 +96,14 @@ def _subject(drift: Drift) -> str:
 
 def _fall(drift: Drift) -> str:
     """With what is other than before, named by what it is now."""
-    before, after = drift.platform_before, drift.platform_after
-    changed = [
-        f"{name} {sentence(after[part], MAX_CHECK_LENGTH)}"
-        for part, name in PARTS.items()
-        if after.get(part) and after[part] != before.get(part)
-    ]
-    since = ", ".join(changed) or f"{drift.since:%Y-%m-%d}"
-    return f"{_subject(drift)} {drift.before} → {drift.lately} since {since}"
+    changed = ", ".join(_platform_changes(drift.platform_before, drift.platform_after))
+    return f"{_subject(drift)} {drift.before} → {drift.lately} since {changed or f'{drift.since:%Y-%m-%d}'}"
 
 
-# --- tables -----------------------------------------------------------------------------------------------------
-
-TREND_COLUMNS = (
-    Column("Suite"),
-    Column(f"Last {SETTLING} nights"),
-    Column("Before", right=True),
-    Column("Lately", right=True),
-    Column(""),
-)
-
-
-def trend_details(history: NightlyHistory) -> Iterator[Details]:
-    """The trend of each suite of the newest night, what fell first."""
-    if not history.nights:
-        return
-    fallen = {drift.suite for drift in history.drifts if not drift.accepted}
-    names = sorted(history.nights[-1].suites, key=lambda name: (name not in fallen, name))
-    lines = tuple(_trend(history.nights, name, has_fallen=name in fallen) for name in names[:MAX_SUITES])
-    title = f"Trend over {format_count(len(history.nights), 'night')}"
-    yield Details(title, tables=(Table(TREND_COLUMNS, lines),), open=True)
-
-
-def _trend(nights: Sequence[Night], suite: str, *, has_fallen: bool) -> TableRow:
-    split = split_nights(nights, suite)[0]
-    before, lately = (summed(_checks(night.suites[suite]) for night in part) for part in (split.before, split.after))
-    remark = Cell("fell", Tone.BAD) if has_fallen else Cell("" if _is_tested(nights, suite) else TOO_YOUNG)
-    name, bars = Cell(visible(suite, MAX_NAME_LENGTH)), Cell(sparkline(nights, suite))
-    return TableRow((name, bars, _passes(before), _passes(lately), remark))
-
-
-def _passes(passes: Passes) -> Cell:
-    return Cell(str(passes) if passes.trials else "-")
+def _platform_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    for part, name in PARTS.items():
+        if after.get(part, "") != before.get(part, ""):
+            yield f"{name} {sentence(after.get(part, 'not known'), MAX_CHECK_LENGTH)}"
 
 
 def sparkline(nights: Sequence[Night], suite: str) -> str:
@@ -152,21 +117,12 @@ def sparkline(nights: Sequence[Night], suite: str) -> str:
             continue
         if last and (last.platform, last.outcome) != (row.platform, row.outcome):
             drawn += CHANGE
-        passes = _checks(row)
+        passes = summed(row.checks.values())
         drawn += BARS[round(passes.rate * (len(BARS) - 1))] if passes.trials else GAP
         last = row
     return drawn
 
 
-def _checks(row: SuiteNight) -> Passes:
-    return summed(row.checks.values())
-
-
-NOTHING_FELL = "Nothing fell by more than chance explains."
-TOO_FEW = (
-    f"Whether something fell is not known yet: that takes {MIN_NIGHTS} rows of the same suite, settings and steering "
-    "files, or more."
-)
 _NUMBERS = tuple(Column(title, right=True) for title in ("Trials", "Passed", "Checks", "Cost"))
 NIGHT_COLUMNS = (Column("When"), *_NUMBERS, Column("Commit"), Column("Changed"))
 
@@ -179,23 +135,26 @@ def nights_view(history: NightlyHistory, suite: str, limit: int) -> Table:
     for night in nights:
         row = night.suites[suite]
         passed = Tone.NEUTRAL if row.whole.passed == row.whole.trials else Tone.WARN
+        checks = summed(row.checks.values())
+        changed = _differences(row, earlier) if earlier else ()
         cells = (
             Cell(f"{night.at:%Y-%m-%d %H:%M}", whole=True),
             Cell(whole(row.trials)),
             Cell(str(row.whole), passed) if row.whole.trials else Cell("-"),
-            _passes(_checks(row)),
+            Cell(str(checks) if checks.trials else "-"),
             Cell(brief_money(row.cost_usd)),
             Cell(visible(night.commit[:SHORT_COMMIT]) if night.commit else "-", Tone.DIM),
-            Cell(", ".join(_differences(row, earlier)) if earlier else "", Tone.DIM),
+            Cell(", ".join(changed), Tone.DIM),
         )
-        lines.insert(0, TableRow(cells))
+        lines.append(TableRow(cells))
         earlier = row
     remarks = [Cell(f"{visible(suite, MAX_NAME_LENGTH)}: {sparkline(nights, suite)}", whole=True)]
     fallen = [drift for drift in history.drifts if drift.suite == suite]
     remarks += (Cell(f"Fell: {_fall(drift)} (p {drift.p:.2g}, corrected).", Tone.BAD) for drift in fallen)
     if not fallen:
-        remarks.append(Cell(NOTHING_FELL if _is_tested(nights, suite) else TOO_FEW, Tone.DIM))
-    return Table(NIGHT_COLUMNS, tuple(lines[:limit]), remarks=tuple(remarks))
+        is_tested = any(len(it.before) + len(it.after) >= MIN_NIGHTS for it in split_nights(nights, suite))
+        remarks.append(Cell(NOTHING_FELL if is_tested else TOO_FEW, Tone.DIM))
+    return Table(NIGHT_COLUMNS, tuple(lines[::-1][:limit]), remarks=tuple(remarks))
 
 
 def _differences(row: SuiteNight, earlier: SuiteNight) -> Iterator[str]:
@@ -203,11 +162,4 @@ def _differences(row: SuiteNight, earlier: SuiteNight) -> Iterator[str]:
         yield "suite or steering files"
     if row.tree != earlier.tree:
         yield "code"
-    for part, name in PARTS.items():
-        if row.platform.get(part) != earlier.platform.get(part):
-            yield f"{name} {sentence(row.platform.get(part, 'not known'), MAX_CHECK_LENGTH)}"
-
-
-def _is_tested(rows: Sequence[Night], suite: str) -> bool:
-    """Whether the newest row could be compared with anything."""
-    return any(len(split.before) + len(split.after) >= MIN_NIGHTS for split in split_nights(rows, suite))
+    yield from _platform_changes(earlier.platform, row.platform)

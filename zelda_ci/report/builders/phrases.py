@@ -1,5 +1,6 @@
 """Pieces of sentences about suites, sides and sessions that headline, causes and table have in common."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
@@ -9,59 +10,62 @@ from zelda_ci.domain.comparison import MeasureDelta, TrialStatistics
 from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.outcome import Outcome, correctness_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.report.model import Line, Phrase
+from zelda_ci.report.model import Cell, Line
 from zelda_ci.report.text import sentence, visible, written
-from zelda_ci.report.told import CiReport
 
 MAX_NAMED = 3
 MAX_NAME_LENGTH = 60
-MAX_BRANCH_LENGTH = 80
 
 
-def line(words: str, *parts: str | Phrase | Line) -> Line:
-    """Our own words, with what comes from elsewhere, or is more than words, in the place of each `{}`."""
+def line(words: str, *parts: str | Cell | Line) -> Line:
+    """Our own words, with what comes from elsewhere, as one line, or is more than words in the place of each `{}`."""
     first, *rest = words.split("{}")
-    pieces = [Phrase(first)]
+    pieces = [Cell(first)]
     for part, following in zip(parts, rest, strict=True):
-        pieces += [Phrase(part)] if isinstance(part, str) else [part] if isinstance(part, Phrase) else part
-        pieces.append(Phrase(following))
+        pieces += [Cell(sentence(part))] if isinstance(part, str) else [part] if isinstance(part, Cell) else part
+        pieces.append(Cell(following))
     return tuple(piece for piece in pieces if piece.text)
 
 
-def name(suite: str) -> Phrase:
+def name(suite: str) -> Cell:
     """A suite's, in bold."""
-    return Phrase(visible(suite, MAX_NAME_LENGTH), bold=True)
+    return Cell(visible(suite, MAX_NAME_LENGTH), bold=True)
 
 
-def key(setting: str) -> Phrase:
+def key(setting: str) -> Cell:
     """A key of the configuration, or another name that is typed as it is."""
-    return Phrase(visible(setting, MAX_NAME_LENGTH), whole=True)
+    return Cell(visible(setting, MAX_NAME_LENGTH), whole=True)
 
 
-def listed(items: Sequence[Phrase | Line], most: int = MAX_NAMED, noun: str = "") -> Line:
+def listed(items: Sequence[Cell | Line], most: int = MAX_NAMED, noun: str = "") -> Line:
     """`a, b and c`, or `a, b, c and 3 more`, of which the noun says what they are."""
     shown = [*items[:most]]
     if more := len(items) - len(shown):
-        shown.append(Phrase(numbers.format_count(more, f"more {noun}") if noun else f"{numbers.whole(more)} more"))
+        shown.append(Cell(numbers.format_count(more, f"more {noun}") if noun else f"{numbers.whole(more)} more"))
     *first, last = shown
     return line("{} and {}", joined(first, ", "), last) if first else line("{}", last)
 
 
-def names(suites: Iterable[str]) -> Line:
-    """`**a**, **b** and 3 more`."""
-    return listed([name(suite) for suite in suites])
-
-
-def base(report: CiReport) -> Phrase:
-    """What the results are compared with, as people call it."""
-    branch = report.baseline.branch
-    return Phrase(visible(branch, MAX_BRANCH_LENGTH), whole=True) if branch else Phrase("the base")
-
-
-def joined(lines: Iterable[Phrase | Line], between: str) -> Line:
+def joined(lines: Iterable[Cell | Line], between: str) -> Line:
     """Several lines as one."""
     lines = tuple(lines)
     return line(between.join("{}" for _ in lines), *lines)
+
+
+TOOL = re.compile(r"(Skill|Agent)\((.+)\)", re.DOTALL)
+KINDS = {"Skill": "the skill", "Agent": "the sub-agent"}
+
+
+def tool_words(tool: str) -> tuple[str, str]:
+    """What a tool is, and its name: `Skill(changelog)` is the skill changelog."""
+    found = TOOL.fullmatch(tool)
+    return (KINDS[found[1]], found[2]) if found else ("the tool", tool)
+
+
+def capital(words: str) -> str:
+    """As a sentence of its own."""
+    words = words.strip()
+    return f"{words[:1].upper()}{words[1:]}{'' if words.endswith('.') else '.'}"
 
 
 def verb(subjects: Sequence[object], one: str, many: str) -> str:

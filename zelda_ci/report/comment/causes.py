@@ -3,36 +3,38 @@
 A criterion that is no longer met lowers scores and moves cost and turns, too. These are not counted again.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+from urllib.parse import quote
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import (
-    AcceptedReason,
     BelowMinimum,
     CommandsFailed,
     CriterionDelta,
     CriterionFailed,
+    Delta,
     EndedAtLimit,
     GateReason,
-    MeasureDelta,
     NotJudged,
     NotRun,
     Regression,
     Uncounted,
     Verdict,
 )
-from zelda_ci.domain.details import CriterionJudgement
+from zelda_ci.domain.details import Citation, CriterionJudgement
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
-from zelda_ci.report.builders.anchors import suite_address
+from zelda_ci.domain.steering import SteeringChange
+from zelda_ci.report.builders.anchors import cited_fragment, suite_address
+from zelda_ci.report.builders.comparison import changed_files
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
-from zelda_ci.report.builders.gate import MAX_CRITERION_LENGTH, fallen, finding
-from zelda_ci.report.builders.phrases import base, change_words, joined, key, line, listed, name, quoted
+from zelda_ci.report.builders.gate import MAX_CRITERION_LENGTH, THE_BASE, fallen, finding
+from zelda_ci.report.builders.phrases import TOOL, change_words, joined, key, line, listed, name, quoted, tool_words
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
-from zelda_ci.report.comment.sources import citations, steering, tools
-from zelda_ci.report.model import NO_FILES, Line, Phrase, plain
-from zelda_ci.report.text import sentence
+from zelda_ci.report.model import NO_FILES, Cell, Line, Problem, plain
+from zelda_ci.report.text import sentence, visible
 from zelda_ci.report.told import CiReport
 
 MAX_BOXES = 3
@@ -43,6 +45,9 @@ EXPLAINED = {SuiteVerdict.WORSE, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.UNCLEA
 FALLEN = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.INCONCLUSIVE)
 # What failed commands say better than the numbers that follow from them.
 OF_COMMANDS = {Measure.FUNCTIONAL_CORRECTNESS, Measure.TESTS}
+MAX_SOURCES = 2
+MAX_PATH_LENGTH = 100
+_Delta = TypeVar("_Delta", bound=Delta)
 
 
 @dataclass(frozen=True)
@@ -54,14 +59,23 @@ class Cause:
     """Without the suite's name."""
     why: Line = ()
     """The judge's reason with what it cites, or what to do."""
-    note: Line = ()
-    """Who has accepted it, and why."""
     is_red: bool = False
     """Whether the check is red for it."""
     criterion: str = ""
     """Its text, where it is one."""
     files: tuple[str, ...] = ()
     """Those to blame in place of what steers: they broke something before any session."""
+
+    @property
+    def note(self) -> Line:
+        """Who has accepted it, and why."""
+        accepted = (it.acceptance for it in self.suite.accepted if _criterion_of(it.reason) == self.criterion)
+        found = next(accepted, None) if self.criterion and not self.is_red else None
+        if found is None:
+            return ()
+        link = line(" ({})", Cell("comment", url=found.url)) if found.url else ()
+        because = sentence(found.because, MAX_REASON_LENGTH)
+        return line("Noted: accepted by {} because {}{}.", key(f"@{found.by}"), because, link)
 
     @property
     def sentence(self) -> str:
@@ -77,49 +91,39 @@ def causes(report: CiReport, suites: Sequence[SuiteStanding]) -> list[list[Cause
 
 def boxes(report: CiReport, found: Sequence[Sequence[Cause]]) -> tuple[tuple[tuple[Line, ...], ...], str]:
     """The first causes as boxes, one of each suite before a second of any; and how many more there are."""
-    rounds = max(map(len, found), default=0)
-    ordered = [each[turn] for turn in range(rounds) for each in found if turn < len(each)]
-    chosen = ordered[:MAX_BOXES]
-    chosen.sort(key=lambda cause: next(place for place, each in enumerate(found) if cause in each))
-    first = {id(each[0]) for each in found}
-    shown = tuple(_box(report, cause, with_sources=id(cause) in first) for cause in chosen)
-    more, among = len(ordered) - len(chosen), len(found) - len({cause.suite.suite for cause in chosen})
-    if not more:
-        return shown, ""
+    ranked = sorted((turn, place) for place, each in enumerate(found) for turn in range(len(each)))
+    chosen = sorted(ranked[:MAX_BOXES], key=lambda it: it[1])
+    shown = tuple(_box(report, found[place][turn], with_sources=turn == 0) for turn, place in chosen)
+    more, among = len(ranked) - len(chosen), len(found) - len({place for _, place in chosen})
     which = f" in {numbers.format_count(among, 'further suite')}" if among else ""
-    return shown, f"and {numbers.format_count(more, 'more cause')}{which}"
+    return shown, f"and {numbers.format_count(more, 'more cause')}{which}" if more else ""
 
 
 def _box(report: CiReport, cause: Cause, *, with_sources: bool) -> tuple[Line, ...]:
     """A cause; what may have done it stands with the first of its suite."""
-    lines: list[Line] = [line("{}: {}", name(cause.suite.suite), cause.words), cause.why, cause.note]
-    if with_sources and cause.suite.standing in EXPLAINED and not cause.files:
-        sources = [*tools(cause.suite), *steering(report, cause.suite)]
-        lines.append(joined(sources, " "))
-    link = _link(report, cause.suite.suite)
-    lines = [line for line in lines if line]
-    return (*lines[:-1], line("{} {}", lines[-1], link)) if link else tuple(lines)
-
-
-def _link(report: CiReport, suite: str) -> Phrase | None:
-    """Where all of it can be read."""
-    if address := suite_address(report, suite):
-        return Phrase("Report", url=address)
-    return Phrase("Transcripts", url=report.links.transcripts) if report.links.transcripts else None
+    suite = cause.suite
+    lines = [line("{}: {}", name(suite.suite), cause.words), cause.why, cause.note]
+    if with_sources and suite.standing in EXPLAINED and not cause.files:
+        lines.append(joined([*_tools(suite), *_steering(report, suite)], " "))
+    *others, last = filter(None, lines)
+    address = suite_address(report, suite.suite)
+    url, words = (address, "Report") if address else (report.links.transcripts, "Transcripts")
+    return (*others, line("{} {}", last, Cell(words, url=url)) if url else last)
 
 
 def _of_suite(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
     if suite.standing is SuiteVerdict.NOT_TESTED:
         yield from _untested(suite)
         return
-    criteria = [_noted(cause) for cause in _criteria(report, suite)]
-    yield from criteria
-    known = {cause.criterion for cause in criteria}
-    others = [*_commands(report, suite), *_failing(report, suite, known)]
-    yield from others
-    if not criteria and not others:
-        yield from _measures(suite)
-    yield from _accepted(suite, known)
+    found = [*_criteria(report, suite), *_commands(report, suite)]
+    known = {cause.criterion for cause in found} - {""}
+    found += _failing(report, suite, known)
+    yield from found or _measures(suite)
+    # What somebody has taken for what it is, and the comparison does not show.
+    for criterion in dict.fromkeys(_criterion_of(each.reason) for each in suite.accepted):
+        if criterion and criterion not in known:
+            words = line("{} is not met.", quoted(criterion, MAX_CRITERION_LENGTH))
+            yield Cause(suite, words, criterion=criterion)
 
 
 def _criteria(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
@@ -128,54 +132,54 @@ def _criteria(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
     if compared is None or suite.standing not in EXPLAINED:
         return
     if compared.reasons:
-        yield Cause(suite, line("cannot be compared: {}.", sentence("; ".join(compared.reasons))), is_red=False)
+        yield Cause(suite, line("cannot be compared: {}.", "; ".join(compared.reasons)))
         return
-    worse = [delta for delta in compared.criteria if delta.effect == "worse" and delta.verdict in FALLEN]
+    red = {_criterion_of(reason) for reason in suite.reasons}
+    branch = report.baseline.branch
+    base = Cell(visible(branch, 80), whole=True) if branch else THE_BASE
+    for delta in _firmest(delta for delta in compared.criteria if delta.effect == "worse"):
+        words, why = line("{}.", fallen(delta, base)), _judged(report, suite, delta.candidate_judgement)
+        yield Cause(suite, words, why, is_red=delta.criterion in red, criterion=delta.criterion)
+
+
+def _firmest(deltas: Iterable[_Delta]) -> list[_Delta]:
+    """Those with the firmest verdict of all that fell."""
+    worse = [delta for delta in deltas if delta.verdict in FALLEN]
     firmest = min((FALLEN.index(delta.verdict) for delta in worse), default=0)
-    for delta in worse:
-        if FALLEN.index(delta.verdict) == firmest:
-            why = _judged(report, suite, delta.candidate_judgement)
-            is_red = _is_reason(suite, delta.criterion)
-            yield Cause(suite, line("{}.", fallen(delta, base(report))), why, is_red=is_red, criterion=delta.criterion)
-
-
-def _is_reason(suite: SuiteStanding, criterion: str) -> bool:
-    return any(_criterion_of(reason) == criterion for reason in suite.reasons)
+    return [delta for delta in worse if delta.verdict is FALLEN[firmest]]
 
 
 def _criterion_of(reason: GateReason) -> str | None:
-    if isinstance(reason, Regression):
-        return reason.delta.criterion if isinstance(reason.delta, CriterionDelta) else None
-    return reason.criterion if isinstance(reason, CriterionFailed) else None
+    match reason:
+        case CriterionFailed(criterion=criterion) | Regression(delta=CriterionDelta(criterion=criterion)):
+            return criterion
+        case _:
+            return None
 
 
 def _judged(report: CiReport, suite: SuiteStanding, judgement: CriterionJudgement | None) -> Line:
     if judgement is None:
         return ()
     reason = sentence(judgement.reasoning, MAX_REASON_LENGTH)
-    return line("{}{}", reason, citations(report, suite, judgement.evidence))
+    return line("{}{}", reason, _citations(report, suite, judgement.evidence))
 
 
 def _failing(report: CiReport, suite: SuiteStanding, known: set[str]) -> Iterator[Cause]:
-    """What the gate found without a comparison."""
-    for reason in _found(suite):
+    """What the gate found without a comparison, that included which is not proven."""
+    uncounted = (each.reason for each in suite.uncounted if each.because is not Uncounted.ON_BASE)
+    for reason in (*suite.reasons, *uncounted):
         words, is_red = line("{}.", finding(reason)), reason in suite.reasons
         match reason:
             case CriterionFailed(criterion=criterion) if criterion not in known:
-                why = _judged(report, suite, _judgement(suite, criterion))
-                yield Cause(suite, words, why, is_red=is_red, criterion=criterion)
+                judged = (it for run in reversed(suite.valid) for it in failed_criteria(run))
+                newest = next((it for it in judged if it.criterion == criterion), None)
+                yield Cause(suite, words, _judged(report, suite, newest), is_red=is_red, criterion=criterion)
             case BelowMinimum() if known:
                 pass
             case BelowMinimum() | NotJudged() | NotRun() | EndedAtLimit():
                 yield Cause(suite, words, is_red=is_red)
             case _:
                 pass
-
-
-def _judgement(suite: SuiteStanding, criterion: str) -> CriterionJudgement | None:
-    """That of the newest session of this run in which it was not met."""
-    runs = reversed(suite.ran.valid) if suite.ran else iter(())
-    return next((it for run in runs for it in failed_criteria(run) if it.criterion == criterion), None)
 
 
 def _commands(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
@@ -185,95 +189,124 @@ def _commands(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
     task of the suite.
     """
     failed = next((reason for reason in suite.reasons if isinstance(reason, CommandsFailed)), None)
-    compared = suite.compared.measures if suite.compared else ()
-    fallen = [it for it in compared if it.measure in OF_COMMANDS and it.verdict is Verdict.REGRESSED]
-    if failed is None and not fallen:
+    measures = suite.compared.measures if suite.compared else ()
+    lower = [it for it in measures if it.measure in OF_COMMANDS and it.verdict is Verdict.REGRESSED]
+    if failed is None and not lower:
         return
-    runs = reversed(suite.ran.valid) if suite.ran else iter(())
-    problem = next((found for run in runs if (found := correctness_problem(run, NO_FILES))), None)
+    problems = (correctness_problem(run, NO_FILES) for run in reversed(suite.valid))
+    problem = next(filter(None, problems), None)
     words = problem.sentence.rstrip(".") if problem else "build, tests or coverage fall short"
     often = f" in {failed.trials} of {failed.of} sessions" if failed and failed.of > 1 else ""
-    before = f" ({change_words(fallen[0])})" if fallen and not problem else ""
-    is_red = failed is not None or any(_gates(suite, it) for it in fallen)
-    files = report.changes.others if (early := report.batch.failing_before.get(suite.suite)) else ()
+    before = f" ({change_words(lower[0])})" if lower and not problem else ""
+    early = report.batch.failing_before.get(suite.suite)
+    files = report.changes.others if early else ()
     why: Line = ()
     if early and files:
         why = line(
             "It fails on this commit before any session: {}. What breaks it is among {}, which this pull request "
             "changes and which steer nothing.",
-            sentence(early).rstrip("."),
+            early.rstrip("."),
             listed([key(file) for file in files], MAX_FILES, "file"),
         )
+    is_red = failed is not None or _gates(suite, *lower)
     yield Cause(suite, line(f"{{}}{often}{before}.", words), why, is_red=is_red, files=files)
 
 
-def _found(suite: SuiteStanding) -> tuple[GateReason, ...]:
-    """What the gate found, that included which is not proven."""
-    uncounted = (each.reason for each in suite.uncounted if each.because is not Uncounted.ON_BASE)
-    return (*suite.reasons, *uncounted)
-
-
 def _measures(suite: SuiteStanding) -> Iterator[Cause]:
-    """Numbers that are worse by themselves: scores each, what sessions use together."""
+    """Numbers that are worse by themselves: scores, or else what sessions use."""
     compared = suite.compared
     if compared is None or suite.standing not in EXPLAINED or compared.reasons:
         return
-    found = [it for it in compared.measures if it.effect != "better" and it.verdict in FALLEN]
-    scores = [it for it in found if is_firm(it)]
-    firmest = min((FALLEN.index(delta.verdict) for delta in scores), default=0)
-    for delta in scores:
-        if FALLEN.index(delta.verdict) == firmest:
-            yield Cause(suite, line("{}", _measure(delta)), is_red=_gates(suite, delta))
-    used = [it for it in found if not is_firm(it) and it.verdict is Verdict.REGRESSED]
-    if used and not scores:
-        changes = ", ".join(change_words(delta) for delta in used)
-        yield Cause(suite, line(f"{changes} per session on the mean."), is_red=any(_gates(suite, it) for it in used))
+    worse = [it for it in compared.measures if it.effect != "better"]
+    scores = _firmest(it for it in worse if is_firm(it))
+    shown = scores or [it for it in worse if it.verdict is Verdict.REGRESSED]
+    words = []
+    for delta in shown:
+        chance = ", which may be chance" if delta.verdict is not Verdict.REGRESSED else ""
+        reasons = f"{MEASURES[delta.measure].label} cannot be compared: {'; '.join(delta.reasons)}"
+        words.append(reasons if delta.change is None else f"{change_words(delta)}{chance}")
+    if shown:
+        yield Cause(suite, line("{}.", "; ".join(words)), is_red=_gates(suite, *shown))
 
 
-def _measure(delta: MeasureDelta) -> str:
-    if delta.change is None:
-        return f"{MEASURES[delta.measure].label} cannot be compared: {sentence('; '.join(delta.reasons))}."
-    doubt = "" if delta.verdict is Verdict.REGRESSED else ", which may be chance"
-    return f"{change_words(delta)}{doubt}."
-
-
-def _gates(suite: SuiteStanding, delta: MeasureDelta) -> bool:
-    return any(isinstance(reason, Regression) and reason.delta == delta for reason in suite.reasons)
+def _gates(suite: SuiteStanding, *deltas: Delta) -> bool:
+    return any(isinstance(reason, Regression) and reason.delta in deltas for reason in suite.reasons)
 
 
 def _untested(suite: SuiteStanding) -> Iterator[Cause]:
     """Each problem once, however many sessions have it."""
-    problems: dict[str, Cause] = {}
-    for run in suite.ran.runs if suite.ran else ():
-        problem = run_problem(run, NO_FILES) if run_outcome(run) >= Outcome.INCOMPLETE else None
-        if problem:
-            found = Cause(suite, line("{}", problem.sentence), line("{}", problem.advice), is_red=True)
-            problems.setdefault(problem.sentence, found)
-    yield from list(problems.values())[:MAX_PROBLEMS]
+    problems: dict[str, Problem] = {}
+    for run in suite.runs:
+        problem = run_problem(run, NO_FILES)
+        if problem and run_outcome(run) >= Outcome.INCOMPLETE:
+            problems.setdefault(problem.sentence, problem)
+    for problem in list(problems.values())[:MAX_PROBLEMS]:
+        yield Cause(suite, line("{}", problem.sentence), line("{}", problem.advice), is_red=True)
     if not problems:
         yield Cause(suite, line("no session of it could be counted."), is_red=True)
 
 
-def _accepted(suite: SuiteStanding, known: set[str]) -> Iterator[Cause]:
-    """What somebody has taken for what it is; where the comparison has shown it already, only by whom."""
-    for each in suite.accepted:
-        criterion = _criterion_of(each.reason)
-        if criterion and criterion not in known:
-            words = line("{} is not met.", quoted(criterion, MAX_CRITERION_LENGTH))
-            yield Cause(suite, words, note=_acceptance(each), criterion=criterion)
+# --- what may have done it, and where it can be looked up ------------------------------------------------------------
 
 
-def _acceptance(accepted: AcceptedReason) -> Line:
-    """`Noted: accepted by @login because …`."""
-    found = accepted.acceptance
-    link = line(" ({})", Phrase("comment", url=found.url)) if found.url else ()
-    because = sentence(found.because, MAX_REASON_LENGTH)
-    return line("Noted: accepted by {} because {}{}.", key(f"@{found.by}"), because, link)
+def _tools(suite: SuiteStanding) -> Iterator[Line]:
+    """Skills, sub-agents and MCP tools that were used before and are not now, or that the judge misses now."""
+    if suite.compared is None:
+        return
+    delta = suite.compared.tools
+    unused = [it.tool for it in delta.no_longer_used if TOOL.fullmatch(it.tool) or it.tool.startswith("mcp__")]
+    missed = [it.tool for it in delta.newly_missed if it.tool not in unused]
+    for words, names in (
+        ("It no longer used {}.", unused),
+        ("It did not use {}, although it should have.", missed),
+    ):
+        shown = [line(f"{kind} {{}}", Cell(visible(called, 80), bold=True)) for kind, called in map(tool_words, names)]
+        if shown:
+            yield line(words, listed(shown, MAX_SOURCES, "tool"))
 
 
-def _noted(cause: Cause) -> Cause:
-    """A cause with what was said about it, where somebody has accepted it."""
-    found = next((it for it in cause.suite.accepted if _criterion_of(it.reason) == cause.criterion), None)
-    if not cause.criterion or found is None or cause.is_red:
-        return cause
-    return replace(cause, note=_acceptance(found))
+def _steering(report: CiReport, suite: SuiteStanding) -> Iterator[Line]:
+    """The files of the pull request that the suite may feel, those of a tool that it no longer used first."""
+    files = [
+        Cell(place, url=None if change.is_gone else _address(report, change.path, change.line, change.line))
+        for change in steering_of(report, suite)
+        for place in changed_files([change])
+    ]
+    # On a laptop all that changed stands above.
+    if files and report.tested:
+        yield line("This pull request changes {}.", listed(files, MAX_SOURCES, "file"))
+
+
+def steering_of(report: CiReport, suite: SuiteStanding) -> Sequence[SteeringChange]:
+    """The same as data; the first is the likeliest."""
+    delta = suite.compared.tools if suite.compared else None
+    named = {tool_words(it.tool)[1] for it in (*delta.no_longer_used, *delta.newly_missed)} if delta else set()
+    found = [change for change in report.changes.steering if change.concerns(suite.suite)]
+    return sorted(found, key=lambda change: not named & {*change.path.removesuffix(".md").split("/")})
+
+
+def _citations(report: CiReport, suite: SuiteStanding, evidence: Sequence[Citation]) -> Line:
+    """Where it can be looked up: a file that the session did not touch in the tested commit, all else in the report."""
+    places = []
+    for cited in evidence[:MAX_SOURCES]:
+        if cited.kind == "file" and cited.first_line and not _touched(suite, cited.path):
+            url = _address(report, cited.path, cited.first_line, cited.last_line or cited.first_line)
+        else:
+            fragment = cited_fragment(report, suite.suite, cited) if report.links.report else ""
+            url = f"{report.links.report}{fragment}" if fragment else None
+        places.append(Cell(visible(cited.where, MAX_PATH_LENGTH), url=url))
+    return line(" ({})", joined(places, ", ")) if places else ()
+
+
+def _touched(suite: SuiteStanding, path: str) -> bool:
+    """Whether a session may have written the file, so that the commit has another text of it, or none."""
+    changes = [run.changes for run in suite.runs]
+    return not changes or any(it is None or it.truncated or path in it.files for it in changes)
+
+
+def _address(report: CiReport, path: str, first: int | None, last: int | None) -> str | None:
+    """Of lines of a file as it was tested; what leads out of the commit's tree is no file of it."""
+    files = report.links.files
+    lines = f"#L{first}{f'-L{last}' if last != first else ''}" if first else ""
+    is_inside = not {"", ".", ".."} & set(path.split("/"))
+    return f"{files}/{quote(path, errors='replace')}{lines}" if files and is_inside else None

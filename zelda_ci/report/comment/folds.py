@@ -1,141 +1,157 @@
-"""What can be opened in the comment: findings of the gate, failures, notes, and every number."""
+"""What can be opened in the comment: findings of the gate, failures, notes, the run itself, and every number."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.comparison import AcceptedReason, Comparison, GateReason, GateResult, Verdict
-from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
+from zelda_ci.domain.comparison import GateReason, GateResult, Verdict
+from zelda_ci.domain.details import Citation, CriterionVerdict
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import trials_alone
 from zelda_ci.report.builders.correctness import failure_problem
-from zelda_ci.report.builders.gate import gate_sentence, uncounted_words
-from zelda_ci.report.builders.phrases import quoted
+from zelda_ci.report.builders.gate import KINDS, gate_sentence, uncounted_words
+from zelda_ci.report.builders.phrases import age_words, pool_words, quoted
 from zelda_ci.report.builders.standings import SuiteStanding
-from zelda_ci.report.comment.headline import capital
+from zelda_ci.report.builders.usage import cost, used
 from zelda_ci.report.comment.table import numbers_table
-from zelda_ci.report.model import NO_FILES, Cell, Details, Line, Row, Section, Tone, plain
+from zelda_ci.report.model import NO_FILES, Cell, Details, Line, Row, plain
 from zelda_ci.report.text import sentence, visible
 from zelda_ci.report.told import CiReport
 from zelda_ci.report.words import OUTCOMES
 
-MAX_CRITERION_LENGTH = 300
+HASH = 7
 MAX_REASONING_LENGTH = 500
 MAX_QUOTE_LENGTH = 160
 MAX_CITATIONS = 2
-MAX_REASONS = 30
-MAX_NOTES = 10
-MAX_RUNS = 30
-MAX_CRITERIA = 300
-# Kinds of findings as people call them.
-KINDS = {
-    "regression": "worse",
-    "evaluation": "fails by itself",
-    "incomplete": "not judged",
-    "budget": "not run",
-    "notLoaded": "not loaded",
-}
+MAX_ROWS = 100
 
 
-def number_details(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Details]:
-    """Every number of every suite."""
+def details(report: CiReport, suites: Sequence[SuiteStanding], notes: Sequence[Line]) -> Iterator[Details]:
+    """What matters most comes first: where there is no room for all, the last ones are left out."""
+    folds = [] if report.is_cut_short else [*_gate(report.gate)]
+    folds += [_broken(report.batch), *_unmet(report)]
+    noted = [Row("", (Cell(plain(note)),)) for note in notes]
+    folds.append((f"{numbers.format_count(len(noted), 'note')} on this run", noted))
+    title = "About this run and its baseline" if report.comparison else "About this run"
+    folds.append((title, [*_baseline(report), *_run(report)]))
+    for words, rows in folds:
+        more = [Row("", (Cell(f"and {numbers.whole(len(rows) - MAX_ROWS)} more"),))] * (len(rows) > MAX_ROWS)
+        if rows:
+            yield Details(words, (*rows[:MAX_ROWS], *more))
     table = numbers_table(report, suites)
     if table.lines:
-        yield Details("All numbers of all suites", tables=(table,))
+        yield Details("All numbers of all suites", table=table)
+
+
+def _gate(gate: GateResult) -> Iterator[tuple[str, list[Row]]]:
+    """Every finding, also those that follow from another."""
+    red = [_finding(reason) for reason in gate.reasons]
+    yield f"Why the check is red: {numbers.format_count(len(red), 'finding')} of the gate", red
+    uncounted = [_finding(each.reason, uncounted_words(each)) for each in gate.uncounted]
+    uncounted += [
+        _finding(each.reason, f"accepted by @{each.acceptance.by} because {each.acceptance.because}")
+        for each in gate.accepted
+    ]
+    yield f"Fails, and is no reason to be red: {numbers.whole(len(uncounted))}", uncounted
+
+
+def _finding(reason: GateReason, because: str = "") -> Row:
+    words = gate_sentence(reason)
+    return Row(KINDS[reason.kind], (Cell(f"{words}: {because}" if because else words),))
+
+
+def _broken(batch: BatchResult) -> tuple[str, list[Row]]:
+    """Runs that ended otherwise than they should, and those whose build or tests did not pass."""
+    rows = []
+    for run in batch.runs:
+        outcome = run_outcome(run)
+        problem = failure_problem(run, NO_FILES) if outcome > Outcome.PASSED else None
+        if problem:
+            several = trials_alone(run.config.trials) > 1 or run.trial > 1
+            name = f"{run.suite}, session {run.trial}" if several else run.suite
+            # The last lines of what a command printed, as they are.
+            printed = Cell("\n".join(problem.output), whole=True)
+            lines = (Cell(problem.advice), *([printed] if problem.output else []))
+            rows.append(Row(f"{name}, {OUTCOMES[outcome].word}", (Cell(problem.sentence),), lines))
+    return f"{numbers.format_count(len(rows), 'session')} with a problem", rows
+
+
+def _unmet(report: CiReport) -> Iterator[tuple[str, list[Row]]]:
+    """Criteria that fail, each with what the judge said of the newest session; those that fail as before come last."""
+    suites = report.comparison.suites if report.comparison else ()
+    criteria = ((suite.suite, delta) for suite in suites for delta in suite.criteria)
+    unchanged = {(suite, delta.criterion) for suite, delta in criteria if delta.verdict is Verdict.UNCHANGED}
+    rows: dict[tuple[str, str], Row] = {}
+    for run in report.batch.runs:
+        for judged in failed_criteria(run):
+            undecided = "undecided: " * (judged.verdict is CriterionVerdict.UNDECIDED)
+            places = "; ".join(map(citation_place, judged.evidence[:MAX_CITATIONS]))
+            reason = f"{undecided}{sentence(judged.reasoning, MAX_REASONING_LENGTH)}{f' ({places})' if places else ''}"
+            rows[run.suite, judged.criterion] = Row(run.suite, (Cell(judged.criterion),), (Cell(reason),))
+    for again in ("", " as before"):
+        those = [row for key, row in rows.items() if (key in unchanged) == bool(again)]
+        fail = "criterion fails" if len(those) == 1 else "criteria fail"
+        yield f"{numbers.whole(len(those))} {fail}{again}", those
 
 
 def citation_place(cited: Citation) -> str:
     """Where a verdict can be checked."""
-    where = visible(cited.where)
-    return f"{where} {quoted(cited.quote, MAX_QUOTE_LENGTH)}" if cited.quote else where
+    return f"{cited.where} {quoted(cited.quote, MAX_QUOTE_LENGTH)}" if cited.quote else cited.where
 
 
-def _reasoned(judgement: CriterionJudgement) -> str:
-    """A judge's reasoning with what it cites."""
-    undecided = "undecided: " * (judgement.verdict is CriterionVerdict.UNDECIDED)
-    places = "; ".join(citation_place(cited) for cited in judgement.evidence[:MAX_CITATIONS])
-    return f"{undecided}{sentence(judgement.reasoning, MAX_REASONING_LENGTH)}{f' ({places})' if places else ''}"
+# --- about the run ----------------------------------------------------------------------------------------------
 
 
-def gate_details(gate: GateResult) -> Iterator[Details]:
-    """Every finding, also those that follow from another."""
-    if gate.reasons:
-        rows = [_finding(reason, Tone.BAD) for reason in gate.reasons]
-        title = f"Why the check is red: {numbers.format_count(len(rows), 'finding')} of the gate"
-        yield _fold(title, rows, MAX_REASONS)
-    if gate.uncounted:
-        rows = [_finding(each.reason, Tone.WARN, uncounted_words(each)) for each in gate.uncounted]
-        yield _fold(f"Fails, and is no reason to be red: {numbers.whole(len(rows))}", rows, MAX_REASONS)
-    if gate.accepted:
-        rows = [_accepted(each) for each in gate.accepted]
-        yield _fold(f"Accepted, so no reason to be red: {numbers.whole(len(rows))}", rows, MAX_REASONS)
+def commit_name(branch: str | None, commit: str | None) -> str:
+    """`main@abc1234`."""
+    return "@".join(filter(None, (visible(branch or "", 100), visible((commit or "")[:HASH]))))
 
 
-def _finding(reason: GateReason, tone: Tone, because: str = "") -> Row:
-    words = sentence(gate_sentence(reason))
-    return Row(KINDS[reason.kind], (Cell(f"{words}: {because}" if because else words, tone),))
+def _baseline(report: CiReport) -> Iterator[Row]:
+    origin, now = report.baseline, report.batch.started_at
+    name, wanted = commit_name(origin.branch, origin.commit), commit_name(None, origin.wanted)
+    cells = [Cell(name, whole=True)] if name else []
+    if origin.created_at:
+        stamp = f"{origin.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        cells.append(Cell(f"of {stamp}, {age_words(now - origin.created_at)}"))
+    if origin.behind is not None and wanted:
+        behind = f"{numbers.format_count(origin.behind, 'commit')} behind {wanted}, " if origin.behind else ""
+        cells.append(Cell(f"{behind}on which this is based"))
+    cells += [Cell(pool_words(origin.pool, now))] if origin.pool else []
+    # Where a comparison is there, the facts say it all.
+    yield Row("Baseline", (*cells, *(() if report.comparison and cells else (Cell(origin.sentence),))))
 
 
-def _accepted(each: AcceptedReason) -> Row:
-    row, found = _finding(each.reason, Tone.WARN), each.acceptance
-    because = sentence(found.because, MAX_REASONING_LENGTH)
-    said = Cell(f"accepted by @{visible(found.by, 60)} because {because}", Tone.DIM)
-    return replace(row, lines=(said,))
+def _run(report: CiReport) -> Iterator[Row]:
+    batch = report.batch
+    if report.head and report.tested:
+        yield Row("Tested", (Cell(f"{commit_name(None, report.tested)} merges {commit_name(None, report.head)}"),))
+    sides: list[tuple[Collection[int], str]] = []
+    if batch.runs:
+        sides.append((Counter(run.suite for run in batch.runs).values(), "per suite"))
+    base = report.comparison.suites if report.comparison else ()
+    if stored := [suite.baseline.valid for suite in base if suite.baseline]:
+        sides.append((stored, "in the baseline"))
+    yield Row("Sessions", tuple(Cell(f"{number_range(sizes)} {where}") for sizes, where in sides))
+    runs = (*batch.runs, *batch.base_runs)
+    judges = [run.judge for run in runs if run.judge]
+    exact = all(use.cost_known for run in runs if (use := used(run)))
+    costs = [
+        f"sessions {numbers.money(sum(run.api.cost_usd for run in runs), exact=exact)}",
+        *([f"judge {cost(judges)}"] if judges else []),
+        numbers.duration((batch.finished_at - batch.started_at).total_seconds()),
+    ]
+    yield Row("Cost of this run", tuple(map(Cell, costs)))
+    levels = {f"isolation {run.isolation.level}" for run in batch.runs if run.isolation}
+    versions = {f"Zelda {run.versions.zelda}, Claude Code {run.versions.cli or 'unknown'}" for run in batch.runs}
+    replayed = {"the model's words came from a cassette" for run in batch.runs if run.replayed}
+    models = {model for run in batch.runs for model in run.models}
+    made_with = (*sorted(versions), *sorted(models), *sorted(levels), *replayed)
+    yield Row("Versions", tuple(map(Cell, made_with)))
 
 
-def note_details(remarks: Sequence[Line], notes: Sequence[str]) -> Iterator[Details]:
-    """What else there is to know of the comparison, and what happened on the way."""
-    told = [*map(plain, remarks), *(capital(sentence(note)) for note in notes)]
-    if told:
-        rows = [Row("", (Cell(words),)) for words in told]
-        yield _fold(f"{numbers.format_count(len(rows), 'note')} on this run", rows, MAX_NOTES)
-
-
-def broken_details(runs: Sequence[RunResult]) -> Iterator[Details]:
-    """Runs that ended otherwise than they should, and those whose build or tests did not pass."""
-    rows = [row for run in runs if run_outcome(run) > Outcome.PASSED for row in _broken(run)]
-    if rows:
-        yield _fold(f"{numbers.format_count(len(rows), 'session')} with a problem", rows, MAX_RUNS)
-
-
-def _broken(run: RunResult) -> Iterator[Row]:
-    problem = failure_problem(run, NO_FILES)
-    if problem is None:
-        return
-    several = trials_alone(run.config.trials) > 1 or run.trial > 1
-    name = f"{visible(run.suite)}, session {run.trial}" if several else visible(run.suite)
-    # The last lines of what a command printed, as they are.
-    printed = [Cell("\n".join(problem.output), Tone.DIM, whole=True)] if problem.output else []
-    lines = (Cell(problem.advice, Tone.DIM), *printed)
-    yield Row(f"{name}, {OUTCOMES[run_outcome(run)].word}", (Cell(problem.sentence, Tone.BAD),), lines)
-
-
-def unmet_details(runs: Sequence[RunResult], comparison: Comparison | None) -> Iterator[Details]:
-    """Criteria that fail, each with what the judge said of the newest session; those that fail as before come last."""
-    unchanged = {
-        (suite.suite, delta.criterion)
-        for suite in (comparison.suites if comparison else ())
-        for delta in suite.criteria
-        if delta.verdict is Verdict.UNCHANGED
-    }
-    rows = {
-        (run.suite, str(judgement.criterion)): Row(
-            visible(run.suite),
-            (Cell(sentence(judgement.criterion, MAX_CRITERION_LENGTH), Tone.BAD),),
-            (Cell(_reasoned(judgement), Tone.DIM),),
-        )
-        for run in runs
-        for judgement in failed_criteria(run)
-    }
-    for again in ("", " as before"):
-        those = [row for key, row in rows.items() if (key in unchanged) == bool(again)]
-        if those:
-            noun = "criterion fails" if len(those) == 1 else "criteria fail"
-            yield _fold(f"{numbers.whole(len(those))} {noun}{again}", those, MAX_CRITERIA)
-
-
-def _fold(title: str, rows: Sequence[Row], most: int) -> Details:
-    """The first rows, and how many more there are."""
-    more = [Row("", (Cell(f"and {numbers.whole(len(rows) - most)} more", Tone.DIM),))] if len(rows) > most else []
-    return Details(title, (Section("", (*rows[:most], *more)),))
+def number_range(sizes: Collection[int]) -> str:
+    """`3`, or `1 to 3`."""
+    return " to ".join(map(numbers.whole, sorted({min(sizes), max(sizes)})))

@@ -1,80 +1,26 @@
-"""A transcript as a conversation: turns, what was called and what came back, sub-agents inside of what called them."""
+"""A transcript for its template: texts with what is cited of them, and sub-agents inside of what called them."""
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from zelda_ci.domain.numbers import duration, format_count, whole
-from zelda_ci.domain.session import Entry, SessionImage, SessionTranscript, ToolCall, Turn, UserSaid
+from zelda_ci.domain.session import Retried, SessionImage, SessionTranscript, ToolCall, Turn
 from zelda_ci.report.builders.anchors import Quotes, SessionCitations
-from zelda_ci.report.builders.transcript import aside
-from zelda_ci.report.html.texts import WRITTEN, FoldedText, fair_limit, folded, plain, written_lines
+from zelda_ci.report.html.texts import Span, cited, plain, written_lines
 from zelda_ci.report.model import Cell, Tone
-from zelda_ci.report.text import clock, in_workspace, sentence
+from zelda_ci.report.text import in_workspace, sentence
 
 MAX_TARGET_LENGTH = 160
-# What markup and numbers of an entry or a call take beside its texts.
-OVERHEAD = 200
-MAX_ENTRIES = 6_000
 # A parameter that says what a call is about, the most telling first.
 TARGETS = ("file_path", "notebook_path", "command", "pattern", "path", "skill", "subagent_type", "url", "query")
-# Parameters of which the target is a part; the rest is worth a line of its own.
-SHOWN_IN_TITLE = frozenset({"file_path", "notebook_path", "skill", "replace_all"})
-
-# The bytes of an image as a data URI; empty where it is gone, or not to be shown.
-ImageSource = Callable[[SessionImage], str]
-
-
-def no_images(_: SessionImage) -> str:
-    """Where none is shown."""
-    return ""
-
-
-class CallView(NamedTuple):
-    """A tool call."""
-
-    anchor: str
-    name: str
-    target: str
-    """What it was about: a file, a command, a pattern."""
-    status: Cell | None
-    """Absent where it went well."""
-    took: str
-    inputs: list[tuple[str, FoldedText]]
-    """By the names of its parameters."""
-    changes: FoldedText | None
-    """What it writes or replaces, as lines that go and lines that come."""
-    output: FoldedText | None
-    images: list[tuple[str, str]]
-    """Each in words, and its source."""
-    anchors: tuple[str, ...]
-    """Of citations that lead to it, and to no line of it."""
-
-
-class EntryView(NamedTuple):
-    """One step of the conversation."""
-
-    kind: str
-    author: str
-    clock: str
-    anchor: str = ""
-    thread: str = ""
-    """Of a sub-agent, which one."""
-    depth: int = 0
-    """How many calls of sub-agents it is inside of."""
-    tone: Tone = Tone.DIM
-    marks: str = ""
-    thinking: FoldedText | None = None
-    text: FoldedText | None = None
-    calls: tuple[CallView, ...] = ()
-    anchors: tuple[str, ...] = ()
-    """Of citations that lead to it, and to no line of it."""
+# Parameters that are shown elsewhere: in the title, or as lines that come and lines that go.
+SHOWN = {"file_path", "notebook_path", "skill", "replace_all"}
+WRITTEN = {"old_string", "new_string", "content", "new_source", "edits"}
 
 
 @dataclass
-class EntryBuilder:
-    """Makes the entries of one session."""
+class Conversation:
+    """What one session said and did."""
 
     transcript: SessionTranscript
     anchor: str
@@ -82,83 +28,39 @@ class EntryBuilder:
     cited: SessionCitations
     limit: int | None = None
     """Characters of the longest text that is shown whole."""
-    source_of: ImageSource = no_images
-    _threads: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """By the id of the call that began a thread: its depth and its name."""
+    source_of: Callable[[SessionImage], str] = lambda _: ""
+    """The bytes of an image as a data URI; empty where it is gone, or not to be shown."""
 
-    def entries(self) -> Iterator[EntryView]:
-        """In order, the prompt first."""
-        prompt = self._plain(self.transcript.prompt)
-        yield EntryView("user", "prompt", clock(0), f"{self.anchor}-prompt", text=prompt)
-        entries, half = self.transcript.entries, MAX_ENTRIES // 2
-        skipped = entries[half : max(len(entries) - half, half)]
-        yield from map(self._entry, entries[:half])
-        if skipped:
-            text = f"{format_count(len(skipped), 'step')} of this session are left out here"
-            yield EntryView("note", text, clock(skipped[0].at), tone=Tone.WARN)
-        yield from map(self._entry, entries[half + len(skipped) :])
+    def __post_init__(self) -> None:
+        self._threads: dict[str, tuple[int, str]] = {}
+        for turn in self.transcript.turns:
+            depth, _ = self.thread(turn.parent_tool_call_id)
+            self._threads |= {call.id: (depth + 1, target(call) or call.name) for call in turn.tool_calls}
 
-    def _entry(self, entry: Entry) -> EntryView:
-        if isinstance(entry, Turn):
-            return self.turn(entry)
-        author, text, tone = aside(entry)
-        depth, thread = self._thread(getattr(entry, "parent_tool_call_id", None))
-        shown = self._plain(text) if text.strip() else None
-        kind = "user" if isinstance(entry, UserSaid) else "note"
-        return EntryView(kind, author, clock(entry.at), "", thread, depth, tone, text=shown)
-
-    def _plain(self, text: str, quotes: Quotes | None = None) -> FoldedText:
-        return plain(text, limit=self.limit, quotes=quotes)
-
-    def _thread(self, parent: str | None) -> tuple[int, str]:
+    def thread(self, parent: str | None) -> tuple[int, str]:
+        """How many calls of sub-agents something is inside of, and which one; `parent` is the id of that call."""
         return self._threads.get(parent, (1, "")) if parent else (0, "")
 
-    def turn(self, turn: Turn) -> EntryView:
-        """What the model said and called, and what came back."""
-        depth, thread = self._thread(turn.parent_tool_call_id)
-        for call in turn.tool_calls:
-            self._threads[call.id] = depth + 1, target(call) or call.name
-        quotes = self.cited.quotes.get((turn.index, 0), Quotes())
-        calls = tuple(self._call(turn, number, call, quotes) for number, call in enumerate(turn.tool_calls, start=1))
-        is_bad = turn.synthetic or any(call.is_error or call.denied for call in turn.tool_calls)
-        marks = ["Claude Code itself" if turn.synthetic else turn.model]
-        if use := turn.usage:
-            marks += [f"{whole(use.output_tokens)} out", f"{whole(use.total - use.output_tokens)} in"]
-        return EntryView(
-            "turn",
-            f"turn {turn.index}",
-            clock(turn.at),
-            f"{self.anchor}-t{turn.index}",
-            thread,
-            depth,
-            Tone.BAD if is_bad else Tone.DIM,
-            ", ".join(marks),
-            self._plain(turn.thinking, quotes) if turn.thinking else None,
-            self._plain(turn.text, quotes) if turn.text else None,
-            calls,
-            quotes.rest(),
-        )
+    def quotes(self, turn: Turn, call: int = 0) -> Quotes:
+        """Citations of a call, or of the turn where nothing else leads to it."""
+        of_turn = self.cited.quotes.get((turn.index, 0), Quotes())
+        return self.cited.quotes.get((turn.index, call), of_turn)
 
-    def _call(self, turn: Turn, number: int, call: ToolCall, of_turn: Quotes) -> CallView:
-        quotes = self.cited.quotes.get((turn.index, number), of_turn)
-        about, inputs = target(call), []
+    def text(self, text: str, quotes: Quotes | None = None) -> list[Span]:
+        """A text, as far as it is shown."""
+        return plain(text, self.limit, quotes)
+
+    def inputs(self, call: ToolCall, quotes: Quotes) -> Iterator[tuple[str, list[Span]]]:
+        """The parameters of a call that its title does not show."""
+        about = target(call)
         for key, value in call.input.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
-            if key not in WRITTEN | SHOWN_IN_TITLE and value is not None and text != about:
-                inputs.append((key, self._plain(text, quotes)))
-        changes = list(written_lines(call.input, self.limit))
-        return CallView(
-            anchor=f"{self.anchor}-t{turn.index}-c{number}",
-            name=call.name,
-            target=about,
-            status=call_status(call),
-            took=duration(call.ended_at - call.started_at) if call.ended_at is not None else "",
-            inputs=inputs,
-            changes=folded(changes, quotes) if changes else None,
-            output=self._plain(call.output, quotes=quotes) if call.output and call.output.strip() else None,
-            images=[(f"{it.media_type}, {whole(it.size_bytes)} bytes", self.source_of(it)) for it in call.images],
-            anchors=() if quotes is of_turn else quotes.rest(),
-        )
+            if key not in WRITTEN | SHOWN and value is not None and text != about:
+                yield key, self.text(text, quotes)
+
+    def changes(self, call: ToolCall, quotes: Quotes) -> list[Span]:
+        """What a call writes or replaces, as lines that go and lines that come."""
+        return cited(written_lines(call.input, self.limit), quotes)
 
 
 def target(call: ToolCall) -> str:
@@ -178,17 +80,32 @@ def call_status(call: ToolCall) -> Cell | None:
     return Cell("never returned", Tone.WARN) if call.ended_at is None and call.output is None else None
 
 
-def text_limit(transcript: SessionTranscript, room: int) -> int | None:
-    """The length to which texts are cut so that the session takes no more than its room; nothing where it is whole."""
-    limit = fair_limit([OVERHEAD + size for entry in transcript.entries for size in _sizes(entry)], room)
-    return None if limit is None else max(limit - OVERHEAD, OVERHEAD)
+# Of a time line: its kind, from when to when in seconds, what it was, and its place below the session's anchor.
+Bar = tuple[str, float, float, str, str]
 
 
-def _sizes(entry: Entry) -> Iterator[int]:
-    if not isinstance(entry, Turn):
-        yield len(aside(entry)[1])
-        return
-    yield len(entry.text or "") + len(entry.thinking or "")
-    for call in entry.tool_calls:
-        yield sum(len(str(value)) for value in call.input.values())
-        yield len(call.output or "")
+def time_line(transcript: SessionTranscript) -> dict[str, list[Bar]]:
+    """What the time of a session went to, in lanes by their names."""
+    lanes: dict[str, list[Bar]] = {"Model": [], "Tools": [], "Waiting": []}
+    ready = 0.0
+    for turn in transcript.turns:
+        if not turn.parent_tool_call_id:
+            # From what came back last to what the model said.
+            said = max([turn.at, *(call.started_at for call in turn.tool_calls)])
+            lanes["Model"].append(("model", ready, said, f"turn {turn.index}", f"t{turn.index}"))
+            ready = max([said, *(call.ended_at or said for call in turn.tool_calls)])
+        for number, call in enumerate(turn.tool_calls, start=1):
+            end = call.ended_at if call.ended_at is not None else seconds(transcript)
+            kind = "bad" if call.is_error or call.denied else "agent" if call.name in {"Agent", "Task"} else "tool"
+            title = f"{call.name} {target(call)[:80]}"
+            lanes["Tools"].append((kind, call.started_at, end, title, f"t{turn.index}-c{number}"))
+    if transcript.started and transcript.started.at > 0:
+        lanes["Waiting"].append(("wait", 0, transcript.started.at, "start", ""))
+    retries = (entry for entry in transcript.entries if isinstance(entry, Retried))
+    lanes["Waiting"] += (("wait", it.at, it.at + it.delay_seconds, "retry", "") for it in retries)
+    return {name: bars for name, bars in lanes.items() if bars}
+
+
+def seconds(transcript: SessionTranscript) -> float:
+    """Seconds of a session."""
+    return max([transcript.wall_seconds, *(call.ended_at or call.started_at for call in transcript.tool_calls), 0.001])

@@ -6,19 +6,14 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from jinja2.ext import Extension
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from zelda_ci.report.text import inert, sentence
-
-
-class Unindented(Extension):
-    """Leaves out the indentation of templates, which is for those who read them: a tenth of a large page."""
-
-    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
-        """The source of a template without it."""
-        return "\n".join(line.strip() for line in source.splitlines())
+from zelda_ci.domain.numbers import duration, format_count, whole
+from zelda_ci.report.builders.transcript import aside
+from zelda_ci.report.html.conversation import call_status, seconds, target, time_line
+from zelda_ci.report.html.texts import merged, plain
+from zelda_ci.report.text import clock, inert, sentence, visible
 
 
 def _harmless(value: Any) -> Any:
@@ -30,52 +25,33 @@ def _harmless(value: Any) -> Any:
     raise TypeError(f"A template prints a {type(value).__name__}.")
 
 
+def _unindented(name: str) -> str:
+    """A template without its indentation, which is for those who read it: a tenth of a large page."""
+    return "\n".join(line.strip() for line in asset(name, "templates").splitlines())
+
+
 @cache
 def environment() -> Environment:
     """The templates of this package, escaping whatever they are given."""
     made = Environment(
-        loader=PackageLoader("zelda_ci.report.html"),
+        loader=FunctionLoader(_unindented),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=True,
         auto_reload=False,
         finalize=_harmless,
-        extensions=[Unindented],
     )
-    made.filters["sentence"] = sentence
+    filters = (clock, duration, format_count, merged, plain, seconds, sentence, time_line, visible, whole)
+    made.filters |= {each.__name__: each for each in filters}
+    made.globals |= {"aside": aside, "call_status": call_status, "target": target}
+    # The policy lets nothing load, and nothing run but what is hashed here.
+    for name, file in (("style", "page.css"), ("script", "page.js")):
+        digest = base64.b64encode(hashlib.sha256(asset(file).encode()).digest()).decode()
+        made.globals |= {name: asset(file), f"{name}_hash": f"sha256-{digest}"}
     return made
 
 
-def render(template: str, **values: object) -> str:
-    """A whole template."""
-    return environment().get_template(template).render(**values)
-
-
-def asset(name: str) -> str:
+def asset(name: str, folder: str = "assets") -> str:
     """The style sheet or the script, as it stands in the page."""
-    return resources.files("zelda_ci.report.html").joinpath("assets", name).read_text("utf-8")
-
-
-def head(title: str) -> str:
-    """Up to the first page. The policy lets nothing load, and nothing run but what is hashed here."""
-    style, script = asset("page.css"), asset("page.js")
-    policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return render("head.html.j2", title=title, policy=policy, style=style)
-
-
-def foot() -> str:
-    """What closes the page, with the script."""
-    return render("foot.html.j2", script=asset("page.js"))
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def entry(view: object) -> str:
-    """A step of a conversation."""
-    return str(environment().get_template("entry.html.j2").module.whole(view))  # type: ignore[attr-defined]
+    return resources.files("zelda_ci.report.html").joinpath(folder, name).read_text("utf-8")

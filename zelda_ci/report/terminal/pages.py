@@ -244,7 +244,7 @@ def print_comparison(console: Console, view: ComparisonView) -> None:
         page.beside(Text(" ") + page.write(suite.name, TITLE) + "  ", (suite.verdict, *suite.facts))
         for remark in suite.remarks:
             page.beside("    ", (remark,))
-        for table in (suite.measures, suite.criteria, suite.figures):
+        for table in (suite.measures, suite.criteria):
             if table.lines:
                 page.blank()
                 page.table(table, indent=4)

@@ -25,7 +25,7 @@ from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import run_facts
 from zelda_ci.report.builders.summary import FilesOf, by_name, suite_facts
 from zelda_ci.report.model import NO_FILES, Cell, Detail, Tone
-from zelda_ci.report.terminal.page import DIM, LABEL, STYLES, Page
+from zelda_ci.report.terminal.page import DIM, LABEL, STYLES, Page, is_plain
 from zelda_ci.report.terminal.pages import print_head, print_suite
 from zelda_ci.report.text import clock, in_workspace, sentence, visible
 
@@ -242,7 +242,7 @@ class Progress:
 
     Args:
         console: Where.
-        plain: Whether lines cannot be redrawn.
+        plain: Whether nothing is redrawn, also where it could be.
         suites: Prints suites as soon as they are over; without it, each run is announced in a line.
         quiet: Show no progress: only suites and warnings.
         steps: Also show what sessions do, a line each.
@@ -252,12 +252,13 @@ class Progress:
         self,
         console: Console,
         *,
-        plain: bool,
+        plain: bool = False,
         suites: FinishedSuites | None = None,
         quiet: bool = False,
         steps: bool = False,
     ) -> None:
-        self._console, self._plain, self._suites, self._quiet, self._steps = console, plain, suites, quiet, steps
+        self._console, self._plain = console, plain or is_plain(console)
+        self._suites, self._quiet, self._steps = suites, quiet, steps
         self._state = ProgressState()
         self._heard: dict[str, float] = {}
         self._lock = threading.Lock()
