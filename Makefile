@@ -38,7 +38,7 @@ help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/runtime ## Run the demo: two suites through a real Claude Code session, replayed, no key needed
-	@$(BIN)/zelda demo --keep
+	@$(BIN)/zelda demo
 
 test: .venv/dev ## Run lint, types, import contracts, unit tests and a dozen end-to-end runs: two minutes
 	@begun=$$(date +%s) && $(MAKE) --no-print-directory lint imports && $(MAKE) --no-print-directory -j2 types unit && \

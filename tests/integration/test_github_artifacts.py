@@ -130,10 +130,6 @@ def test_a_service_is_used_where_there_is_one_and_where_there_is_none_it_says_so
 def test_files_that_cannot_be_stored_are_refused_before(github: GitHubServer, run: Run, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/passwd")
     os.mkfifo(tmp_path / "pipe")
-    for name in ("", "a/b", "a:b", 'a"b', "a\nb", "a*"):
-        assert refused(github, run, name).code == "ARTIFACT_NAME_INVALID"
-    assert refused(github, run, files={}).code == "ARTIFACT_EMPTY"
-    assert refused(github, run, files={"../x": b""}).code == "ARTIFACT_NAME_INVALID"
     for name in ("link", "pipe", "missing", "."):
         error = refused(github, run, files={"x": tmp_path / name})
         assert isinstance(error, ArtifactError)

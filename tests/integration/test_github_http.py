@@ -97,7 +97,7 @@ def test_a_dead_server_is_tried_again_and_then_told(dead_port: int, method: str)
     with pytest.raises(GitHubError) as caught:
         patient_http(sleeper).send(HttpRequest(method, f"http://127.0.0.1:{dead_port}/x?{SIGNED}", {}, json={}))
     assert caught.value.code == "GITHUB_UNREACHABLE"
-    assert caught.value.message == f"{method} 127.0.0.1/x got no answer: nothing listens there."
+    assert caught.value.message == f"{method} 127.0.0.1:{dead_port}/x got no answer: nothing listens there."
     assert sleeper.seconds == pytest.approx(1 + 2 + 4 + 8)
 
 
@@ -141,7 +141,7 @@ def test_a_server_that_drips_is_left_when_patience_ends() -> None:
             Http(patience_seconds=0.5).send(HttpRequest("GET", url, {}, timeout=5))
         over.set()
         thread.join()
-    assert caught.value.message == "GET 127.0.0.1/ got no answer: it took too long."
+    assert caught.value.message.endswith("/ got no answer: it took too long.")
 
 
 def test_a_large_answer_is_not_read_to_its_end(github: GitHubServer) -> None:

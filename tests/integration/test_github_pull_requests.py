@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.github_clients import api_of
-from tests.support.github_server import GitHubServer, Pull, Repository, answered
+from tests.support.github_server import GitHubServer, Repository, answered
 from zelda_ci.github.revisions import merge_base, of_workflow_run
 
 HEAD, OTHER = "a" * 40, "b" * 40
@@ -23,30 +23,17 @@ def fork(github: GitHubServer) -> Repository:
     return github.add_repository("mallory/zelda", fork_of=github.repository)
 
 
-def event(
-    github: GitHubServer, head: Repository | None, *, sha: str = HEAD, branch: str = "feature", named: Any = ()
-) -> dict[str, Any]:
-    """The part of a `workflow_run` event that is read; `named` are its `pull_requests`."""
+def event(github: GitHubServer, head: Repository | None, *, sha: str = HEAD, branch: str = "feature") -> dict[str, Any]:
+    """The part of a `workflow_run` event that is read."""
     repository = {"id": head.id, "owner": {"login": head.owner}} if head else None
     of = {"id": 1, "workflow_id": 1, "event": "pull_request"}
-    run = {**of, "head_sha": sha, "head_branch": branch, "head_repository": repository, "pull_requests": named}
+    run = {**of, "head_sha": sha, "head_branch": branch, "head_repository": repository}
     return {"repository": {"id": github.repository.id}, "workflow_run": run}
 
 
-def named(pull: Pull) -> dict[str, Any]:
-    """As an event names a pull request."""
-    sides = {
-        "head": {"ref": pull.head_branch, "sha": pull.head_sha, "repo": {"id": pull.repository.id}},
-        "base": {"ref": pull.base_branch, "sha": pull.base_sha, "repo": {"id": pull.repository.id}},
-    }
-    return {"id": pull.id, "number": pull.number, **sides}
-
-
-def test_the_pull_request_that_the_event_names_is_confirmed(github: GitHubServer) -> None:
-    pull = github.repository.add_pull(head_sha=HEAD)
-    told = event(github, github.repository, named=[named(pull)])
-    assert of_workflow_run(api_of(github), told, None) == 1
-    assert github.calls("GET") == ["GET /repos/octo/zelda/pulls/1"]
+def test_a_pull_request_of_the_repository_itself_is_found_by_its_branch(github: GitHubServer) -> None:
+    github.repository.add_pull(head_sha=HEAD)
+    assert of_workflow_run(api_of(github), event(github, github.repository), None) == 1
 
 
 def test_a_forks_pull_request_is_found_by_its_branch(github: GitHubServer, fork: Repository) -> None:
@@ -81,7 +68,7 @@ def test_a_pull_request_that_moved_on_or_was_closed_is_not_meant_any_more(
     github: GitHubServer, change: dict[str, str]
 ) -> None:
     pull = github.repository.add_pull(head_sha=HEAD)
-    told = event(github, github.repository, named=[named(pull)])
+    told = event(github, github.repository)
     for name, value in change.items():
         setattr(pull, name, value)
     assert of_workflow_run(api_of(github), told, 1) is None

@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.github_clients import Sleeper, api_of, patient_http
 from tests.support.github_server import (
-    Comment,
     Failure,
     GitHubServer,
     Pull,
@@ -113,7 +112,7 @@ def test_a_limit_that_lasts_is_told_as_one_and_nothing_is_written(github: GitHub
         ([graphql_error("NOT_FOUND", "Could not resolve to a PullRequest.")], "GITHUB_NOT_FOUND"),
         ([answered(401, {"message": "Bad credentials"}, on=GRAPHQL)], "GITHUB_NOT_PERMITTED"),
         ([graphql_error("FORBIDDEN", "Resource not accessible by integration")], "GITHUB_NOT_PERMITTED"),
-        ([graphql_error(None, "Field 'fullDatabaseId' doesn't exist on type 'IssueComment'")], "GITHUB_NOT_OFFERED"),
+        ([graphql_error(None, "Field 'fullDatabaseId' doesn't exist on type 'IssueComment'")], "GITHUB_REFUSED"),
         ([answered(502, on=GRAPHQL)] * 9, "GITHUB_UNREACHABLE"),
         ([graphql_error(None, "Something went wrong while executing your query.")], "GITHUB_REFUSED"),
         ([answered(200, b"<html>", on=GRAPHQL)], "GITHUB_REFUSED"),
@@ -153,23 +152,6 @@ def test_a_partial_answer_is_not_believed(github: GitHubServer, pull: Pull, answ
         tell(github)
     assert caught.value.code == "GITHUB_REFUSED"
     assert shown(pull) == ["old"]
-
-
-def test_a_thread_too_long_to_read_is_no_thread_without_our_comment(
-    github: GitHubServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(comments, "MAX_PAGES", 1)  # 50 pages of 100 comments take the server of the tests a minute
-    pull = github.repository.add_pull(head_sha=HEAD)
-    for number in range(100):
-        github.repository.add_comment(1, f"before {number}")
-    github.repository.add_comment(1, OLD, author=github.login)
-    with pytest.raises(GitHubError) as caught:
-        tell(github)
-    assert caught.value.code == "GITHUB_TOO_LARGE"
-    assert len(pull.comments) == 101
-    # Where our comment is early, the rest does not matter.
-    pull.comments.insert(0, Comment(OLD, github.login, id=1))
-    assert tell(github).action == "updated"
 
 
 # Around it

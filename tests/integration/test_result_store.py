@@ -36,7 +36,7 @@ def test_a_finished_run_is_a_result_and_a_transcript(tmp_path: Path) -> None:
 
     assert folder.path == tmp_path / "runs" / "example-2026-02-13T14-30-00"
     assert names(folder.path) == ["result.json", "transcript.json"]
-    assert codec.decode(RunResult, folder.result_file.read_bytes(), "r") == final
+    assert codec.decode(RunResult, (folder.path / "result.json").read_bytes(), "r") == final
     assert codec.decode(SessionTranscript, (folder.path / "transcript.json").read_bytes(), "t") == transcript
     assert list(ResultStore(tmp_path).unfinished()) == []
 
@@ -86,11 +86,11 @@ def test_a_result_that_cannot_be_put_in_place_leaves_everything_for_the_next_sta
     store = ResultStore(tmp_path)
     folder = store.begin("a", START)
     folder.append(records()[0])
-    folder.result_file.mkdir()
+    (folder.path / "result.json").mkdir()
     with pytest.raises(StorageError, match=r"result\.json cannot be made"):
         folder.finish(result(folder.run_id), session())
     folder.close()
-    folder.result_file.rmdir()
+    (folder.path / "result.json").rmdir()
     assert names(folder.path) == ["result.partial.json", "transcript.json", "transcript.jsonl"]
 
     [remains] = store.unfinished()

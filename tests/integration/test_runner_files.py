@@ -1,15 +1,21 @@
-"""However a run of suites ends, nothing of its sessions stays in the files in which a job speaks to the runner."""
+"""However a run of suites ends: what stays in the files in which a job speaks to the runner, and what is stored."""
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from tests.builders import START
 from zelda_ci.ci.evaluate import emptying
+from zelda_ci.ci.sharding import hand_in
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.errors import ZeldaError
+from zelda_ci.domain.shards import ShardOf, ShardPlan
+from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
+from zelda_ci.github.artifacts import Uploaded
 
 
 @pytest.mark.parametrize("error", [ZeldaError("The disk is full."), RuntimeError("A bug."), KeyboardInterrupt()])
@@ -27,3 +33,22 @@ def test_a_run_that_raises_leaves_no_word_for_the_runner(tmp_path: Path, error: 
         emptying(case, run)
     assert {file.read_text() for file in files.values()} == {""}
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_cancel_while_a_part_is_uploaded_stores_it_in_what_is_left_of_the_time(tmp_path: Path) -> None:
+    context = SimpleNamespace(job="zelda", run_attempt=1, run_id=7, repository="o/r", repository_id=1)
+    context.event_name, context.workflow, context.command_files = "push", "", {}
+    settings = SimpleNamespace(artifact_name="a", folder=".", retention_days=None, junit_path=None, event={})
+    settings.context, settings.include_transcripts = context, True
+    case: Any = SimpleNamespace(settings=settings, results_dir=tmp_path, commit="c" * 40, refused=(), now=lambda: START)
+    case.decision = SimpleNamespace(head_sha="", target=None, pull_request=None, base=None)
+    case.log = Mock()
+
+    def service(store: Callable[..., Any]) -> Callable[[], Any]:
+        return lambda: SimpleNamespace(upload=store)
+
+    case.artifacts = service(Mock(side_effect=KeyboardInterrupt))
+    case.hurried_artifacts = service(hurried := Mock(return_value=Uploaded(1, "", 2)))
+    plan = ShardPlan(zelda="1", shards=1, suites=())
+    assert hand_in(case, ShardOf(number=1, shards=1), plan, "debian", None) == EXIT_INTERRUPTED
+    assert hurried.call_args.args[0] == "a.shard-1-of-1.1"

@@ -221,9 +221,9 @@ def serve() -> None:
         importlib.import_module(name)
     # Compiled once: each command that writes a report would do it for itself.
     for module in ("zelda_ci.report.html.rendering", "zelda_ci.judge.prompts"):
-        templates = importlib.import_module(module).environment()
-        for template in templates.list_templates():
-            templates.get_template(template)
+        imported = importlib.import_module(module)
+        for template in Path(str(imported.__file__)).parent.rglob("*.j2"):
+            imported.environment().get_template(template.name)
     count_supervisors()
     gc.freeze()
     with socket.socket(fileno=os.dup(0)) as control, selectors.DefaultSelector() as selector:

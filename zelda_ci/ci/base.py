@@ -6,7 +6,7 @@ Commits and files are named by their hashes, and git checks what it fetches: it 
 import base64
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -75,7 +75,8 @@ class BaseSource:
         return self._found[commit]
 
     async def _having(self, commit: str, also: Collection[str]) -> Git:
-        if await _is_whole(self.git, await _read(self.git, commit, also)):
+        # A checkout may lack steering files: then what changed is not known, but who decides over rights is.
+        if await _is_whole(self.git, await _read(self.git, commit, also, _is_content_read)):
             return self.git
         folder = self._folder / commit
         await self.git("init", "-q", "--bare", str(folder))
@@ -84,7 +85,7 @@ class BaseSource:
             for setting in (("remote.origin.url", address), ("remote.origin.promisor", "true")):
                 await fetched("config", *setting)
             await _fetch(fetched, "--depth=1", "origin", commit)
-            if blobs := await _read(fetched, commit, also):
+            if blobs := await _read(fetched, commit, also, lambda it: _is_content_read(it) or may_steer(it)):
                 # All at once: git would ask for each by itself.
                 await _fetch(fetched, "--stdin", "origin", stdin=blobs)
             if await _is_whole(fetched, blobs):
@@ -194,13 +195,13 @@ async def _fetch(git: Git, *what: str, stdin: bytes = b"") -> None:
     await git.attempt("-c", "fetch.negotiationAlgorithm=noop", "fetch", *options, *what, stdin=stdin)
 
 
-async def _read(git: Git, commit: str, also: Collection[str]) -> bytes | None:
+async def _read(git: Git, commit: str, also: Collection[str], is_read: Callable[[str], bool]) -> bytes | None:
     """Of a commit's files those that are read, a blob a line; absent where a repository lacks the commit."""
     listing = await git.attempt(*_LIST, commit)
     if listing.exit_code != 0 or listing.truncated:
         return None
     entries = _entries(listing.stdout)
-    blobs = (it for _, path, it in entries if _is_content_read(path) or may_steer(path) or path in also)
+    blobs = (blob for _, path, blob in entries if is_read(path) or path in also)
     return b"".join(blob + b"\n" for blob in dict.fromkeys(blobs))
 
 

@@ -132,11 +132,11 @@ def not_readable(branch: str, base_commit: str | None, error: GitHubError) -> Ba
     """GitHub did not tell; its own words are left out of a text that a bot will post."""
     state = BaselineState.NOT_PERMITTED
     if error.status == WRONG_TOKEN:
-        reason = "the token is wrong or no longer valid (github-token)"
+        sentence = "no baseline: the token is wrong or no longer valid (github-token)"
     elif error.code in NOT_PERMITTED:
-        reason = "the token may not read artifacts (permissions: actions: read, contents: read)"
+        sentence = "no baseline: the token may not read artifacts (permissions: actions: read, contents: read)"
     else:
         limited = error.code == "GITHUB_RATE_LIMITED"
         reason = "GitHub limits how often it may be asked" if limited else "GitHub could not be asked"
-        state = BaselineState.UNREACHABLE
-    return BaselineOrigin(state=state, sentence=f"no baseline: {reason}", branch=branch, wanted=base_commit)
+        state, sentence = BaselineState.UNREACHABLE, f"no baseline: {reason}"
+    return BaselineOrigin(state=state, sentence=sentence, branch=branch, wanted=base_commit)

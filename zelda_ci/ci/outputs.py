@@ -14,7 +14,6 @@ from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
-from zelda_ci.files.ownership import make_folder
 from zelda_ci.report.text import json_text
 
 
@@ -98,8 +97,6 @@ class Files:
 
 def write(path: Path, data: bytes) -> None:
     """Write a file whole, with the folders that it needs."""
-    with storage_errors(path):
-        make_folder(path.parent)
     write_whole(path, [data], durable=False)
 
 

@@ -189,7 +189,7 @@ def store_report(case: CiContext, files: Files, result: CiResult) -> None:
 
 def _upload_page(case: CiContext, name: str, page: Path) -> int:
     try:
-        uploaded = case.artifacts().upload_page(name, page, retention_days=retention_days(case))
+        uploaded = case.artifacts().upload(name, page, retention_days=retention_days(case))
     except GitHubError as problem:
         if problem.status != ARCHIVES_ONLY:
             raise

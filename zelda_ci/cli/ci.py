@@ -39,7 +39,7 @@ def ci() -> int:
     """
     # The runner looks for commands in both streams: from here on, whoever prints to either prints harmless text.
     log = Log(sys.stdout, masking=os.environ.get("GITHUB_ACTIONS") == "true")
-    sys.stdout = sys.stderr = text = cast("TextIO", log.text)
+    sys.stdout = sys.stderr = text = cast("TextIO", log)
     with terminal.Progress(terminal.open_console(text), plain=True) as emit:
         try:
             return action.ci(os.environ, log, emit)

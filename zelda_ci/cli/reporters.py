@@ -234,14 +234,14 @@ class RunReport:
             print_gate(gate)
         else:
             self._suites.print_rest(console, batch.runs)
-            if not is_compared:
+            if not is_compared or detail is Detail.FULL:
                 print_closing(console, batch, gate, self._files_of, detail)
-                if batch.base and batch.arms:
-                    echo(f"\n{cut_short(batch)}")
-            else:
-                if detail is Detail.LINES:
-                    print_troubles(console, batch.runs, self._files_of)
+            elif detail is Detail.LINES:
+                print_troubles(console, batch.runs, self._files_of)
+            if is_compared:
                 print_sides(report, whole=detail is Detail.FULL)
+            elif batch.base and batch.arms:
+                echo(f"\n{cut_short(batch)}")
         for kind, file in self._files:
             if kind == HTML:
                 write_html(file, report, [RunHistory(self.results_dir)])

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from posixpath import dirname
 
 from zelda_ci import process
 from zelda_ci.config.messages import ConfigProblem, config_problem
@@ -41,14 +40,6 @@ def lies_in(path: Path, folder: Path) -> bool:
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
     except (OSError, ValueError):
         return False
-
-
-def upwards(folder: str) -> tuple[str, ...]:
-    """A folder, and all above it."""
-    found = [folder]
-    while found[-1]:
-        found.append(dirname(found[-1]))
-    return tuple(found)
 
 
 def walk(top: Path) -> Iterator[tuple[Path, list[str], list[str]]]:

@@ -14,13 +14,14 @@ from pathlib import Path
 from posixpath import basename, dirname, join, normpath
 from typing import Any
 
-from zelda_ci.config.files import is_suite, upwards
+from zelda_ci.config.files import is_suite
 from zelda_ci.config.messages import Rejected
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE, ProjectKeys
 from zelda_ci.config.source import read
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.domain.workspace import Listing, Withheld
+from zelda_ci.files.globs import upwards
 
 # Raised when the same tree would give another answer.
 RULES = "1"

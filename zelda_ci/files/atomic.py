@@ -23,7 +23,7 @@ def write_whole(target: Path, chunks: Iterable[bytes], *, durable: bool = True) 
     """Write a file; readers see the old one or the new one, never half of either.
 
     Args:
-        target: The file; its folder exists.
+        target: The file; folders above it that are missing are made.
         chunks: Its content, held in memory one chunk at a time.
         durable: Whether it must survive a loss of power; a killed process harms it in no case.
 
@@ -31,6 +31,7 @@ def write_whole(target: Path, chunks: Iterable[bytes], *, durable: bool = True) 
         StorageError: It could not be written, and is as it was before.
     """
     with storage_errors(target):
+        ownership.make_folder(target.parent)
         with replacing(target, durable=durable) as file:
             file.writelines(chunks)
         if durable:

@@ -17,6 +17,12 @@ MAX_ALTERNATIVES = 64
 _UNCLOSED_BRACKET = re.compile(r"\[(?=[!^]?\]?[^\]]*$)")
 
 
+def upwards(path: str) -> tuple[str, ...]:
+    """A path, and each folder above it up to the top, which is empty."""
+    parts = path.split("/")
+    return (*("/".join(parts[:length]) for length in range(len(parts), 0, -1)), "") if path else ("",)
+
+
 def matches(patterns: Iterable[str], path: str) -> bool:
     """True where one of the patterns covers a file, `path` being relative to where the patterns count from.
 

@@ -2,38 +2,33 @@
 
 import hashlib
 import logging
-import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote, urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 import orjson
 import requests
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, InvalidHeader
+from urllib3.util import Retry
 
 from zelda_ci import __version__
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.redact import EMPTY, Redactor, SafeText, Secret
 
 MAX_ATTEMPTS = 5
-MAX_PAUSE_SECONDS = 30.0
-LIMIT_PAUSE = 4.0
 # GitHub asks for a minute at least where it names no time.
 SECONDARY_PAUSE = 60.0
-CONNECT_TIMEOUT = 10.0
 DOWNLOAD_SECONDS = 60.0
-LARGE_BODY = CHUNK = 1 << 16
+CHUNK = 1 << 16
 MAX_DETAIL_LENGTH = 300
 MAX_HOPS = 3
 
-RATE_LIMIT_WORDS = "rate limit"
 QUOTA_WORDS = "insufficient usage"
 # Answers of a server that may be well again in a moment, whether or not it carried the request out.
 PASSING = frozenset({408, 500, 502, 503, 504})
@@ -68,12 +63,8 @@ class HttpRequest:
 
     @property
     def asked(self) -> str:
-        """Method and address without the query, for messages."""
-        try:
-            parts = urlsplit(self.url)
-        except ValueError:
-            return f"{self.method} of an impossible address"
-        return f"{self.method} {parts.hostname}{parts.path[:100]}"
+        """Method and address, without what may be secret in it, for messages."""
+        return f"{self.method} {self.url.partition('?')[0].rpartition('//')[2].rpartition('@')[2][:120]}"
 
     def brief(self, text: str) -> SafeText:
         """Words of the server for the middle of a sentence: one short printable line, without the token sent to it."""
@@ -85,7 +76,7 @@ class HttpRequest:
 
 @dataclass(frozen=True)
 class Answer:
-    """A whole answer; `headers` have lower-case names."""
+    """A whole answer."""
 
     request: HttpRequest
     status: int
@@ -129,16 +120,12 @@ class Answer:
     @property
     def is_limited(self) -> bool:
         """Whether the server says "too much", and not "never"; GraphQL says it with status 200."""
-        match self.status:
-            case 429:
-                return True
-            case 403:
-                signs = "retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"
-                return signs or RATE_LIMIT_WORDS in self.said.lower()
-            case 200 if b'"errors"' in self.body:
-                is_typed = any(error.get("type") == "RATE_LIMITED" for error in self.errors)
-                return is_typed or any(RATE_LIMIT_WORDS in str(error.get("message")).lower() for error in self.errors)
-        return False
+        if self.status == 403 and ("retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"):
+            return True
+        if self.status == 403 or (self.status == 200 and b'"errors"' in self.body):
+            is_typed = any(error.get("type") == "RATE_LIMITED" for error in self.errors)
+            return is_typed or "rate limit" in self.said.lower()
+        return self.status == 429
 
     @property
     def resets_at(self) -> int | None:
@@ -149,12 +136,9 @@ class Answer:
 
 
 class Http:
-    """Sends requests; one instance per process, since its patience is shared by all of them.
+    """Sends requests; one instance per process, since all of them share its patience.
 
-    Args:
-        sleep: Waits; tests hand in one that does not.
-        clock: Unix time.
-        patience_seconds: How long all waiting and all failed attempts may take together, and any single attempt.
+    That is how long all waiting and all failed attempts may take together, and any single attempt.
     """
 
     def __init__(
@@ -203,8 +187,6 @@ class Http:
             attempt += 1
 
     def _attempt(self, request: HttpRequest) -> Answer:
-        # A body must be sent within the time to connect, however large it is.
-        connect = request.timeout if len(request.data or b"") > LARGE_BODY else min(CONNECT_TIMEOUT, request.timeout)
         deadline = time.monotonic() + self._patience
         with self._session.request(
             request.method,
@@ -213,7 +195,7 @@ class Http:
             headers={"User-Agent": f"zelda-ci/{__version__}", **request.headers},
             json=request.json if request.data is None else None,
             data=request.data,
-            timeout=(min(connect, self._patience), min(request.timeout, self._patience)),
+            timeout=min(request.timeout, self._patience),
             stream=True,
             allow_redirects=False,
         ) as response:
@@ -226,33 +208,27 @@ class Http:
                     raise GitHubError(message, code="GITHUB_TOO_LARGE")
                 if time.monotonic() > deadline:
                     raise TimeoutError
-        headers = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(request, response.status_code, headers, bytes(body))
+        return Answer(request, response.status_code, response.headers, bytes(body))
+
+
+# Why an attempt brought no answer: the words, whether the server never had the request, whether another ends the same.
+FAILURES: tuple[tuple[type[Exception], str, bool, bool], ...] = (
+    (requests.exceptions.SSLError, "its certificate is not trusted", True, True),
+    (requests.exceptions.ProxyError, "the proxy of the runner does not let it through", False, False),
+    (requests.ConnectTimeout, "it could not be connected to in time", True, False),
+    (requests.Timeout, "it timed out", False, False),
+    (TimeoutError, "it took too long", False, False),
+    # Such as a Location that is no address, which requests looks at even where it does not follow.
+    (ValueError, "it is not proper HTTP", False, True),
+    (Exception, "the connection broke off", False, False),
+)
 
 
 def _unanswered(problem: Exception, request: HttpRequest) -> tuple[GitHubError, bool]:
     """Why an attempt brought no answer, and whether there should be another."""
-    why, unsent, final = "the connection broke off", False, False
-    match problem:
-        case requests.exceptions.SSLError():
-            why, unsent, final = "its certificate is not trusted", True, True
-        case requests.exceptions.ProxyError():
-            why = "the proxy of the runner does not let it through"
-        case requests.ConnectTimeout():
-            why, unsent = "it could not be connected to in time", True
-        case requests.Timeout():
-            why = "it timed out"
-        case requests.ConnectionError() if "NewConnectionError" in repr(problem) or "NameResolution" in repr(problem):
-            why, unsent = "nothing listens there", True
-        case requests.RequestException() if isinstance(problem, ValueError):
-            why, unsent, final = "it cannot be sent like this", True, True
-        case ValueError():
-            # Such as a Location that is no address, which requests looks at even where it does not follow.
-            why, final = f"it is not proper HTTP ({type(problem).__name__})", True
-        case TimeoutError():
-            why = "it took too long"
-        case _:
-            pass
+    _, why, unsent, final = next(row for row in FAILURES if isinstance(problem, row[0]))
+    if type(problem) is requests.ConnectionError and re.search("NewConnection|NameResolution", repr(problem)):
+        why, unsent = "nothing listens there", True
     if not unsent and not request.is_repeatable:
         return _lost(request, why), False
     hint = None if final else "Check the network and the proxy settings of the runner."
@@ -300,42 +276,25 @@ def _permission_hint(wanted: str) -> str:
 
 
 def pause(answer: Answer | None, attempts: int, now: float) -> float:
-    """Seconds before the next attempt: as the server says, else longer each time.
-
-    Args:
-        answer: What the last attempt brought, if anything.
-        attempts: How many there were.
-        now: Unix time, for limits that end at a certain time.
-    """
+    """Seconds before the next attempt, after so many, by Unix time: as the server says, else longer each time."""
     backoff = 2.0 ** (attempts - 1)
-    if answer and (stated := _seconds_in(answer.headers.get("retry-after", ""), now)) is not None:
-        return stated
-    if answer is None or not answer.is_limited:
-        return min(MAX_PAUSE_SECONDS, backoff)
+    if answer is None:
+        return backoff
+    # Seconds or a date, or anything, since it is a server's.
+    with suppress(InvalidHeader, ValueError, OverflowError):
+        return Retry().parse_retry_after(answer.headers.get("retry-after", ""))
+    if not answer.is_limited:
+        return backoff
     if answer.resets_at is not None:
         # A second more, since clocks differ.
         return max(0.0, answer.resets_at - now) + 1
-    if answer.status == 403 or RATE_LIMIT_WORDS in answer.said.lower():
-        return SECONDARY_PAUSE * backoff
-    return min(MAX_PAUSE_SECONDS, LIMIT_PAUSE * backoff)
-
-
-def _seconds_in(retry_after: str, now: float) -> float | None:
-    """Seconds or a date; absent where it is neither, since it is a server's and may be anything."""
-    is_number = retry_after.isascii() and retry_after.isdecimal() and len(retry_after) < 16
-    try:
-        seconds = float(retry_after) if is_number else parsedate_to_datetime(retry_after).timestamp() - now
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
+    return SECONDARY_PAUSE * backoff
 
 
 # What an error of GraphQL holds in its type, code or message, the gravest first.
 GRAPHQL_CODES = {
     "FORBIDDEN": "GITHUB_NOT_PERMITTED",
     "INSUFFICIENT_SCOPES": "GITHUB_NOT_PERMITTED",
-    "undefinedField": "GITHUB_NOT_OFFERED",
-    "doesn't exist on type": "GITHUB_NOT_OFFERED",
     "NOT_FOUND": "GITHUB_NOT_FOUND",
 }
 
@@ -343,15 +302,8 @@ GRAPHQL_CODES = {
 class Api:
     """Asks about one repository; a path is relative to it unless it begins with `/`.
 
-    All methods raise `GitHubError` with the codes of `Http.send`.
-
-    Args:
-        http: Sends.
-        base_url: `GITHUB_API_URL`.
-        graphql_url: `GITHUB_GRAPHQL_URL`.
-        token: Sent to these two only.
-        repository: `owner/name`.
-        mask: Told the signatures of signed addresses, for `::add-mask::`.
+    All methods raise `GitHubError` with the codes of `Http.send`. The token is sent to the two addresses only; `mask`
+    is given the signatures of others, for `::add-mask::`.
     """
 
     def __init__(
@@ -372,17 +324,10 @@ class Api:
         """The value at a path; parameters of None are left out."""
         return self._send("GET", path, params=params).json()
 
-    def pages(
-        self, path: str, *, key: str | None = None, limit: int = 10, whole: bool = False, **params: Any
-    ) -> Iterator[Any]:
-        """The items of a list, asked for by the hundred as they are needed.
+    def pages(self, path: str, *, key: str | None = None, limit: int = 10, **params: Any) -> Iterator[Any]:
+        """The items of a list, asked for by the hundred as they are needed, up to so many pages.
 
-        Args:
-            path: As everywhere.
-            key: Where the list stands in the answer; absent where the answer is the list.
-            limit: Most pages to ask for.
-            whole: Whether a list that is longer is an error at its end, `GITHUB_TOO_LARGE`.
-            params: As of `get`.
+        The list is under `key` in the answer, or the answer itself.
         """
         url, query = path, {"per_page": 100, **params}
         for _ in range(limit):
@@ -398,8 +343,6 @@ class Api:
                 return
             # It has the parameters in it.
             url, query = self._own(following), {}
-        if whole:
-            raise GitHubError(f"The list {path} is longer than {limit} pages.", code="GITHUB_TOO_LARGE")
 
     def post(self, path: str, body: Any) -> Any:
         """Create something; `GITHUB_ANSWER_LOST` where it may or may not have been created."""
@@ -412,13 +355,9 @@ class Api:
         self._send("DELETE", path)
 
     def graphql(self, query: str, **variables: Any) -> Any:
-        """The `data` of an answer without errors; queries are repeated like GET, mutations are not.
-
-        Data beside an error is a part of what was asked for, and counts as none. Besides the codes of `Http.send`, the
-        error may have `GITHUB_NOT_OFFERED`: this server has no such field.
-        """
-        body, repeatable = {"query": query, "variables": variables}, not query.lstrip().startswith("mutation")
-        answer = self._http.send(HttpRequest("POST", self._graphql, self._headers(), json=body, repeatable=repeatable))
+        """The `data` of the answer to a query; data beside an error is only a part of it, and counts as none."""
+        body = {"query": query, "variables": variables}
+        answer = self._http.send(HttpRequest("POST", self._graphql, self._headers(), json=body, repeatable=True))
         reply = answer.json()
         if isinstance(reply, dict) and reply.get("errors") in (None, []):
             return reply.get("data")
@@ -429,12 +368,7 @@ class Api:
         raise GitHubError(message, code=code, status=answer.status, detail=detail)
 
     def download(self, artifact_id: int, *, digest: str | None, max_bytes: int) -> bytes:
-        """The archive of an artifact.
-
-        Args:
-            artifact_id: Of the REST API.
-            digest: As the API tells it (`sha256:...`); absent for artifacts of old clients, which are not verified.
-            max_bytes: Most that the archive may have.
+        """The archive of an artifact, whose digest the API tells (`sha256:...`) unless an old client stored it.
 
         Raises:
             ArtifactError: `ARTIFACT_EXPIRED`, `ARTIFACT_TOO_LARGE` or `ARTIFACT_INVALID` (other than its digest).
@@ -482,14 +416,12 @@ class Api:
         url = path
         if not path.startswith(self._base):
             url = f"{self._base}{path if path.startswith('/') else f'/repos/{self.repository}/{path}'}"
-        # Truth is lower-case on the wire.
-        query = {key: str(value).lower() if isinstance(value, bool) else value for key, value in (params or {}).items()}
         for _ in range(MAX_HOPS):
-            answer = self._http.send(HttpRequest(method, url, self._headers(), query, json))
+            answer = self._http.send(HttpRequest(method, url, self._headers(), params, json))
             # What is found elsewhere (302) is the caller's; what moved for good or for now is asked for there.
             if answer.status not in MOVED or "location" not in answer.headers or (not follow and answer.status == 302):
                 return answer
-            url, query = self._own(answer.headers["location"]), {}
+            url, params = self._own(answer.headers["location"]), None
         raise GitHubError(f"{method} {urlsplit(url).path} is redirected in circles.", code="GITHUB_REFUSED")
 
     def _headers(self) -> dict[str, str]:
@@ -510,9 +442,5 @@ class Api:
 
 def signatures(url: str) -> tuple[str, ...]:
     """The secret part of a signed address, in the spellings a log may show."""
-    try:
-        query = parse_qs(urlsplit(url).query)
-    except ValueError:
-        return ()
-    plain = [*query.get("sig", []), *query.get("token", [])]
-    return tuple(dict.fromkeys(form for sig in plain for form in (sig, quote(sig, safe=""), unquote(sig))))
+    found = re.findall(r"[?&](?:sig|token)=([^&#]+)", url)
+    return tuple(dict.fromkeys(form for signature in found for form in (unquote(signature), signature)))

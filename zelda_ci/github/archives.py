@@ -33,10 +33,6 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Runt
 class MemberReader:
     """An archive whose table of contents is checked once; nothing is written anywhere.
 
-    Args:
-        blob: The archive.
-        max_members: Most that it may hold, wanted or not.
-
     Raises:
         ArtifactError: `ARTIFACT_INVALID` for no archive, a damaged one, one beyond the limits, or one that readers
             could understand differently.
@@ -72,13 +68,7 @@ class MemberReader:
     def read(self, wanted: Iterable[str], *, max_member_bytes: int, max_total_bytes: int) -> dict[str, bytes]:
         """Those of the wanted members that are there, by their exact names; others are not unpacked.
 
-        Args:
-            wanted: Exact names.
-            max_member_bytes: Most that a wanted member may have.
-            max_total_bytes: Most that all wanted members may have together.
-
-        Raises:
-            ArtifactError: `ARTIFACT_INVALID` as for the archive.
+        The limits are of each wanted member and of all of them together; errors as for the archive.
         """
         members = [self._members[name] for name in wanted if name in self._members]
         for member in members:
@@ -128,23 +118,13 @@ def is_artifact_name(name: str) -> bool:
     return bool(name) and "/" not in name and not FORBIDDEN.intersection(name)
 
 
-def is_member_name(name: str) -> bool:
-    """Whether a file in an artifact may be called so: a relative path that leads nowhere else."""
-    return not FORBIDDEN.intersection(name) and {"", ".", ".."}.isdisjoint(name.split("/"))
-
-
 @contextmanager
 def packed(files: Mapping[str, Path | bytes]) -> Iterator[IO[bytes]]:
     """The archive as an open file that vanishes afterwards; only a little of it is ever in memory.
 
     Raises:
-        ArtifactError: `ARTIFACT_EMPTY`, `ARTIFACT_NAME_INVALID`, or `ARTIFACT_FAILED` where a file cannot be read or
-            the archive cannot be written.
+        ArtifactError: `ARTIFACT_FAILED` where a file cannot be read or the archive cannot be written.
     """
-    if not files:
-        raise ArtifactError("There is nothing to store in the artifact.", code="ARTIFACT_EMPTY")
-    if wrong := [name for name in files if not is_member_name(name)]:
-        raise ArtifactError(f"A file in an artifact cannot be called {wrong[0]!a}.", code="ARTIFACT_NAME_INVALID")
     try:
         with tempfile.TemporaryFile(prefix="zelda-artifact-") as archive:
             with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as target:

@@ -3,8 +3,8 @@
 import base64
 import hashlib
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,14 +15,13 @@ import orjson
 
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import QUOTA_WORDS, Http, HttpRequest, signatures
-from zelda_ci.github.archives import is_artifact_name, packed
+from zelda_ci.github.archives import packed
 from zelda_ci.github.schemas import Described, understand
 from zelda_ci.redact import Secret
 
 SERVICE = "github.actions.results.api.v1.ArtifactService"
 VERSION = 7
 CALL_SECONDS = 60.0
-ZIP, HTML = "application/zip", "text/html"
 GONE, CONFLICT = 404, 409
 REFUSED_TWICE = frozenset({400, GONE, CONFLICT, 412})
 
@@ -95,54 +94,42 @@ class ArtifactService:
         longest = environ.get("GITHUB_RETENTION_DAYS", "")
         self._longest_days = int(longest) if longest.isascii() and longest.isdecimal() else 0
 
-    def upload(self, name: str, files: Mapping[str, Path | bytes], *, retention_days: int | None) -> Uploaded:
-        """Store files under a name that no other artifact of the run has.
+    def upload(self, name: str, content: Mapping[str, Path | bytes] | Path, *, retention_days: int | None) -> Uploaded:
+        """Store an archive, or an HTML file as it is, so that a browser opens it; no other of the run has its name.
 
         Args:
-            name: Of the artifact; see `artifact_name`.
-            files: Contents or places by path within the artifact.
+            name: Of the artifact; see `artifact_name`. That of a file ends in `.html`.
+            content: Contents or places by path within the archive; or the file.
             retention_days: How long it is kept; absent or beyond what the repository allows: as long as that.
 
         Raises:
-            ArtifactError: `ARTIFACT_QUOTA`, `ARTIFACT_EXISTS`, `ARTIFACT_NAME_INVALID`, `ARTIFACT_EMPTY`,
-                `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
-            GitHubError: As `Http.send`.
-        """
-        _check_name(name)
-        with packed(files) as archive:
-            return self._store(name, archive, ZIP, retention_days)
-
-    def upload_page(self, name: str, page: Path, *, retention_days: int | None) -> Uploaded:
-        """Store an HTML file as it is, so that a browser opens it.
-
-        Args:
-            name: Of the artifact, and of the file that a reader saves: it ends in `.html`.
-            page: The file.
-            retention_days: As for `upload`.
-
-        Raises:
-            ArtifactError: As for `upload`; `ARTIFACT_FAILED` also where the file cannot be read.
+            ArtifactError: `ARTIFACT_QUOTA`, `ARTIFACT_EXISTS`, `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
             GitHubError: As `Http.send`; with status 400 where the service takes archives only.
         """
-        _check_name(name)
-        try:
-            content = page.open("rb")
-        except OSError as exc:
-            raise ArtifactError(f"{page.name} cannot be read: {exc.strerror or exc}.") from exc
-        with content:
-            return self._store(name, content, HTML, retention_days)
-
-    def _store(self, name: str, content: IO[bytes], mime_type: str, retention_days: int | None) -> Uploaded:
+        mime_type = "text/html" if isinstance(content, Path) else "application/zip"
         request: dict[str, Any] = {"name": name, "version": VERSION, "mime_type": mime_type}
         if retention_days is not None:
             days = min(max(retention_days, 1), self._longest_days or retention_days)
             request["expires_at"] = f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"
-        with _explained():
-            url = self._create(name, request)
-            for signature in signatures(url):
-                self._mask(signature)
-            digest, size = self._send(url, content, mime_type)
-            return Uploaded(self._finish(name, digest, size), digest, size)
+        try:
+            opened = content.open("rb") if isinstance(content, Path) else packed(content)
+        except OSError as exc:
+            raise ArtifactError(f"{content} cannot be read: {exc.strerror or exc}.") from exc
+        with opened as file:
+            try:
+                url = self._create(name, request)
+                for signature in signatures(url):
+                    self._mask(signature)
+                digest, size = self._send(url, file, mime_type)
+                return Uploaded(self._finish(name, digest, size), digest, size)
+            except GitHubError as exc:
+                if QUOTA_WORDS not in exc.detail.lower():
+                    raise
+                hint = "Delete old artifacts or shorten their retention; GitHub counts anew every 6 to 12 hours."
+                message = "The storage for artifacts that this account has is used up."
+                raise ArtifactError(
+                    message, hint=hint, code="ARTIFACT_QUOTA", status=exc.status, detail=exc.detail
+                ) from None
 
     def _create(self, name: str, request: Mapping[str, Any]) -> str:
         """The signed address of a new artifact."""
@@ -234,21 +221,3 @@ def _backend(token: str) -> dict[str, str]:
                     return {"workflow_run_backend_id": run, "workflow_job_run_backend_id": job}
     message = "The token for artifacts (ACTIONS_RUNTIME_TOKEN) is not one of GitHub's."
     raise ArtifactError(message, code="ARTIFACTS_UNAVAILABLE")
-
-
-def _check_name(name: str) -> None:
-    if not is_artifact_name(name):
-        raise ArtifactError(f"An artifact cannot be called {name!a}.", code="ARTIFACT_NAME_INVALID")
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Say what it means that GitHub has no room."""
-    try:
-        yield
-    except GitHubError as exc:
-        if QUOTA_WORDS not in exc.detail.lower():
-            raise
-        hint = "Delete old artifacts or shorten their retention; GitHub counts anew every 6 to 12 hours."
-        message = "The storage for artifacts that this account has is used up."
-        raise ArtifactError(message, hint=hint, code="ARTIFACT_QUOTA", status=exc.status, detail=exc.detail) from None

@@ -23,19 +23,14 @@ _ORDER = re.compile(
 
 @dataclass(frozen=True)
 class CommentOrder:
-    """Which run a comment tells of.
-
-    Attributes:
-        run_id: Of the run whose results it tells.
-        run_attempt: Grows when the run is run again.
-        head_sha: The pull request's head that was tested. Empty where that is not known, as in a merge queue.
-        made_at: When the results were made, in seconds since 1970: an old run that is run again has the newer ones.
-    """
+    """Which run a comment tells of."""
 
     run_id: int
     run_attempt: int
     head_sha: str
+    """The pull request's head that was tested. Empty where that is not known, as in a merge queue."""
     made_at: int = 0
+    """When the results were made, in seconds since 1970: an old run that is run again has the newer ones."""
 
     def is_after(self, other: Self) -> bool:
         """Whether this run's results count and the other's do not; those for another head count for nothing."""
@@ -82,9 +77,6 @@ def length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-# Of 100 comments each.
-MAX_PAGES = 50
-
 # Who the token of a workflow is to the REST API.
 ACTIONS_BOT = "github-actions[bot]"
 
@@ -130,7 +122,7 @@ def _pull(*keys: str) -> AliasPath:
     return AliasPath("repository", "pullRequest", *keys)
 
 
-class _Page(Described):
+class _ThreadPage(Described):
     head_sha: str = Field(validation_alias=_pull("headRefOid"))
     comments: tuple[ListedComment, ...] = Field(validation_alias=_pull("comments", "nodes"))
     more: bool = Field(validation_alias=_pull("comments", "pageInfo", "hasNextPage"))
@@ -146,20 +138,10 @@ class Thread:
     """Those that we wrote and nobody minimised."""
     of_people: tuple[ListedComment, ...]
     """Those that users wrote, and no program."""
-    is_whole: bool
-    """Whether there are no comments beyond those that were read."""
 
     def marked(self, key: str) -> list[Comment]:
-        """Our comments for a key.
-
-        Raises:
-            GitHubError: There are none among those that were read, but not all were.
-        """
-        ours: list[Comment] = [comment for comment in self.comments if is_marked(comment.body, key)]
-        if not ours and not self.is_whole:
-            message = f"The pull request has more than {MAX_PAGES * 100} comments: whether one is ours is not known."
-            raise GitHubError(message, code="GITHUB_TOO_LARGE")
-        return ours
+        """Our comments for a key."""
+        return [comment for comment in self.comments if is_marked(comment.body, key)]
 
 
 def read_thread(api: Api, number: int) -> Thread:
@@ -170,19 +152,18 @@ def read_thread(api: Api, number: int) -> Thread:
     """
     owner, _, name = api.repository.partition("/")
     found: list[ListedComment] = []
-    head_sha, cursor = "", None
-    for _ in range(MAX_PAGES):
-        page = understand(_Page, api.graphql(QUERY, owner=owner, name=name, number=number, cursor=cursor))
-        head_sha, cursor = page.head_sha, page.end if page.more else None
+    cursor = None
+    while True:
+        page = understand(_ThreadPage, api.graphql(QUERY, owner=owner, name=name, number=number, cursor=cursor))
         found += page.comments
-        if page.more and cursor is None:
-            raise GitHubError("An answer of GitHub does not say how it goes on.", code="GITHUB_REFUSED")
-        if cursor is None:
+        if not page.more:
             break
+        if page.end in {None, cursor}:
+            raise GitHubError("An answer of GitHub does not say how it goes on.", code="GITHUB_REFUSED")
+        cursor = page.end
     found.sort(key=lambda comment: comment.id)
     ours = tuple(comment for comment in found if comment.ours and not comment.minimised)
-    people = tuple(comment for comment in found if comment.user and comment.user.kind == "User")
-    return Thread(head_sha, ours, people, cursor is None)
+    return Thread(page.head_sha, ours, tuple(each for each in found if each.user and each.user.kind == "User"))
 
 
 def comment_in(answer: Any) -> Comment:
@@ -201,11 +182,7 @@ def own_login(api: Api) -> str:
 
 
 def read_comment(api: Api, comment_id: int) -> Comment | None:
-    """One comment as it is now; absent where it was deleted.
-
-    Raises:
-        GitHubError: GitHub did not tell.
-    """
+    """One comment as it is now; absent where it was deleted."""
     try:
         return comment_in(api.get(f"issues/comments/{comment_id}"))
     except GitHubError as error:
@@ -215,11 +192,7 @@ def read_comment(api: Api, comment_id: int) -> Comment | None:
 
 
 def permission_of(api: Api, login: str) -> str:
-    """What somebody may do in the repository: `admin`, `write`, `read` or `none`; `maintain` counts as `write`.
-
-    Raises:
-        GitHubError: GitHub did not tell.
-    """
+    """What somebody may do in the repository: `admin`, `write`, `read` or `none`; `maintain` counts as `write`."""
     try:
         return understand(_Permission, api.get(f"collaborators/{quote(login, safe='')}/permission")).permission
     except GitHubError as error:

@@ -9,7 +9,7 @@ from zelda_ci.github.comments import is_marked, marker, own_login, visible_text
 from zelda_ci.github.schemas import Described, User, understand
 
 # Of 100 issues each, of those that one author has open.
-MAX_PAGES = 10
+MAX_PAGES = 100
 MAX_TITLE_LENGTH = 256
 
 
@@ -31,16 +31,10 @@ class Issue(Described):
 def find_issues(api: Api, key: str, author: str | None) -> list[Issue]:
     """The open issues that have the mark of `key` and were written by us, the oldest first; usually one.
 
-    Args:
-        api: Of the repository; the token needs `issues: write`, or to read a public one nothing.
-        key: Tells apart the issues of several jobs.
-        author: Who wrote it, as far as an earlier run was told; otherwise whoever the token is.
-
-    Raises:
-        GitHubError: GitHub did not tell.
+    We are the author whom an earlier run was told, otherwise whoever the token is.
     """
     me = author or own_login(api)
-    listed = api.pages("issues", limit=MAX_PAGES, whole=True, state="open", creator=me)
+    listed = api.pages("issues", limit=MAX_PAGES, state="open", creator=me)
     issues = (understand(Issue, each) for each in listed)
     # Anybody can write the mark into an issue; nobody else can be its author.
     ours = (issue for issue in issues if issue.author == me and is_marked(issue.body or "", key))
@@ -49,16 +43,12 @@ def find_issues(api: Api, key: str, author: str | None) -> list[Issue]:
 
 
 def open_issue(api: Api, key: str, title: str, body: str) -> Issue:
-    """Open it.
-
-    Raises:
-        GitHubError: `GITHUB_NOT_PERMITTED`, or what else hindered.
-    """
+    """Open an issue with the mark of `key`."""
     return understand(Issue, api.post("issues", _text(key, title, body)))
 
 
 def update_issue(api: Api, issue: Issue, key: str, title: str, body: str) -> bool:
-    """Make it say something else; whether it did not say so already. Errors as of `open_issue`."""
+    """Make it say something else; whether it did not say so already."""
     text = _text(key, title, body)
     if (issue.title, visible_text(issue.body or "")) == (text["title"], visible_text(text["body"])):
         return False
@@ -67,7 +57,7 @@ def update_issue(api: Api, issue: Issue, key: str, title: str, body: str) -> boo
 
 
 def close_issue(api: Api, issue: Issue, key: str, body: str) -> None:
-    """Say why it is over, and close it. Errors as of `open_issue`."""
+    """Say why it is over, and close it."""
     text = _text(key, issue.title, body)
     api.patch(f"issues/{issue.number}", {"body": text["body"], "state": "closed", "state_reason": "completed"})
 

@@ -1,6 +1,6 @@
 """Commits, and the pull request that a run belongs to."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -17,40 +17,25 @@ EVENTS = frozenset({"pull_request", "pull_request_target"})
 def of_workflow_run(api: Api, event: Mapping[str, Any], hinted: int | None) -> int | None:
     """The open pull request that a finished run was for, or None where it moved on, was closed or is not clear.
 
-    GitHub names none for a fork's run, and for others some that merely have its branch or commit. So what it names, and
-    what it lists for branch and commit, are candidates only: head commit and head repository decide.
-
-    Args:
-        api: Of the repository in which the event happened.
-        event: The payload of a `workflow_run` event.
-        hinted: A number from the run's artifact, which the author of a pull request can choose; it decides only among
-            several that have the same head.
+    Those that GitHub lists for branch and commit are candidates only: head commit and head repository decide. The
+    hint comes from the run's artifact, which the author of a pull request can choose; it decides only among several
+    that have the same head.
 
     Raises:
-        GitHubError: GitHub did not tell, or the payload is of another event.
+        GitHubError: A request failed, or the payload is of another event.
     """
     own = understand(GitHubRepository, event.get("repository")).id
     run = understand(WorkflowRun, event.get("workflow_run"))
-    # The payload does not tell whether they are open, and may name some of other repositories.
-    named = [each.number for each in run.pull_requests or () if each and _id(each.base.repo) == own]
     owner = run.head_repository.owner if run.head_repository else None
-    sources: tuple[Callable[[], Iterable[Any]], ...] = (
-        lambda: (api.get(f"pulls/{number}") for number in named),
-        lambda: (
-            api.pages("pulls", limit=1, state="open", head=f"{owner.login}:{run.head_branch}")
-            if owner and run.head_branch
-            else ()
-        ),
-        lambda: api.pages(f"commits/{run.head_sha}/pulls", limit=1),
-    )
+    of_branch = api.pages("pulls", limit=1, state="open", head=f"{owner.login if owner else ''}:{run.head_branch}")
     # A deleted fork is no repository on either side.
-    wanted = ("open", run.head_sha, _id(run.head_repository), own)
-    for source in sources:
-        pulls = [understand(PullRequest, each) for each in source()]
+    wanted = (run.head_sha, _id(run.head_repository), own)
+    for source in (of_branch if owner and run.head_branch else (), api.pages(f"commits/{run.head_sha}/pulls", limit=1)):
+        pulls = (understand(PullRequest, each) for each in source)
         fitting = {
             each.number
             for each in pulls
-            if (each.state, each.head.sha, _id(each.head.repo), _id(each.base.repo)) == wanted
+            if each.state == "open" and (each.head.sha, _id(each.head.repo), _id(each.base.repo)) == wanted
         }
         if fitting:
             return hinted if hinted in fitting else _only(fitting)
@@ -123,12 +108,7 @@ def _compare(api: Api, base: str, head: str) -> _Comparison:
 
 
 def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRun | None:
-    """The newest run of a workflow for the head of a pull request.
-
-    Args:
-        api: Of the repository.
-        workflow: The name of its file, without folders.
-        pull_request: As GitHub describes it.
+    """The newest run of a workflow, by the name of its file, for the head of a pull request.
 
     Raises:
         GitHubError: `GITHUB_NOT_FOUND` where there is no such workflow, or what else hindered.

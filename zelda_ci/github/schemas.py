@@ -47,7 +47,7 @@ class PullRequest(Described):
     """A pull request in a list or alone."""
 
     number: int
-    state: str = ""
+    state: str
     head: BranchHead
     base: BranchHead
 
@@ -69,8 +69,6 @@ class WorkflowRun(Described):
     conclusion: str | None = None
     """Absent as long as it runs."""
     url: str = Field("", alias="html_url")
-    pull_requests: tuple[PullRequest | None, ...] | None = None
-    """Those that have its branch or commit, some of other repositories; none of a fork."""
 
     @property
     def workflow(self) -> str:

@@ -41,10 +41,10 @@ class Annotation(NamedTuple):
 
 def command(name: str, message: str = "", **properties: object) -> str:
     """One command in one line; properties without a value are left out."""
-    escaped = {
-        key: _data(str(value)).replace(":", "%3A").replace(",", "%2C") for key, value in properties.items() if value
-    }
-    arguments = ",".join(f"{key}={value}" for key, value in escaped.items())
+    escaped = (
+        (key, _data(str(value)).replace(":", "%3A").replace(",", "%2C")) for key, value in properties.items() if value
+    )
+    arguments = ",".join(map("=".join, escaped))
     return f"::{name}{' ' + arguments if arguments else ''}::{_data(message)}"
 
 
@@ -63,15 +63,19 @@ def neutralise(line: str) -> str:
     return _BRACKET.sub(r"# \1#\2[", _DOUBLE_COLON.sub(": ", visible))
 
 
-class Neutral(io.TextIOBase):
-    """A stream on which whatever is printed stays text; whole lines only reach the real one."""
+class Log(io.TextIOBase):
+    """The log of a step: whatever is printed stays text, and commands are made here and nowhere else.
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream, self._rest, self.lock = stream, "", threading.RLock()
+    Whole lines only reach the real stream.
+    """
+
+    def __init__(self, stream: TextIO, *, masking: bool = True) -> None:
+        self._stream, self._masking = stream, masking
+        self._rest, self._grouped, self._lock = "", False, threading.RLock()
 
     def write(self, text: str) -> int:
         """Print text; an unfinished line waits for its end."""
-        with self.lock:
+        with self._lock:
             *lines, self._rest = (self._rest + text).split("\n")
             for line in lines:
                 self._stream.write(neutralise(line) + "\n")
@@ -81,15 +85,6 @@ class Neutral(io.TextIOBase):
         """Send on what is whole."""
         self._stream.flush()
 
-    def finish(self) -> None:
-        """End a line that was begun, so that what comes next stands at the start of its own."""
-        if self._rest:
-            self.write("\n")
-        self.flush()
-
-    def writable(self) -> bool:
-        return True
-
     def fileno(self) -> int:
         return self._stream.fileno()
 
@@ -97,20 +92,10 @@ class Neutral(io.TextIOBase):
     def encoding(self) -> str:  # type: ignore[override]
         return self._stream.encoding
 
-
-class Log:
-    """The log of a step: text is neutralised, commands are made here and nowhere else."""
-
-    def __init__(self, stream: TextIO, *, masking: bool = True) -> None:
-        self.text = Neutral(stream)
-        self._stream = stream
-        self._masking = masking
-        self._grouped = False
-
     def say(self, text: str) -> None:
         """Print text, however many lines."""
-        self.text.write(text + "\n")
-        self.text.flush()
+        self.write(text + "\n")
+        self.flush()
 
     def mask(self, secrets: Iterable[Secret]) -> None:
         """Have the runner hide values. Short ones stay: they would wreck the log, and are nobody's key.
@@ -124,8 +109,7 @@ class Log:
 
     def report(self, level: Severity, message: str, title: str = "", file: str = "", line: int | None = None) -> None:
         """A remark that the run's page shows, too; one on a file also beside its line."""
-        place = {"file": file, "line": line if file else None}
-        self._command(level, message[:MAX_MESSAGE_LENGTH], title=title, **place)
+        self._command(level, message[:MAX_MESSAGE_LENGTH], title=title, file=file, line=line if file else None)
 
     @contextmanager
     def group(self, title: str) -> Iterator[None]:
@@ -143,10 +127,11 @@ class Log:
             self._command("endgroup")
 
     def _command(self, name: str, message: str = "", **properties: object) -> None:
-        with self.text.lock:
-            self.text.finish()
+        with self._lock:
+            # A line that was begun ends, so that the command stands at the start of its own.
+            self.write("\n" if self._rest else "")
             self._stream.write(command(name, message, **properties) + "\n")
-            self._stream.flush()
+            self.flush()
 
 
 def worst(remarks: Iterable[Annotation]) -> Iterator[Annotation]:
@@ -167,28 +152,17 @@ CUT = "\n\n(The rest did not fit; the results of this run have everything.)\n"
 
 
 def write_output(path: Path | None, name: str, value: str) -> None:
-    """Add an output to GITHUB_OUTPUT, as a here document whose end nobody can guess; outside a workflow, nothing.
-
-    Raises:
-        ValueError: The name is none.
-    """
-    end = f"ghadelimiter_{uuid.uuid4()}"
-    clean = value.replace("\r\n", "\n")
-    if not name or set(name) & set("=\r\n") or "<<" in name or end in clean:
-        raise ValueError(f"{name!r} is no name of an output")
+    """Add an output to GITHUB_OUTPUT, as a here document whose end nobody can guess; outside a workflow, nothing."""
     if path is not None:
+        end, text = f"ghadelimiter_{uuid.uuid4()}", value.replace("\r\n", "\n")
         with _opened(path, os.O_APPEND | os.O_CREAT) as file:
-            file.write(f"{name}<<{end}\n{clean}\n{end}\n".encode("utf-8", "replace"))
+            file.write(f"{name}<<{end}\n{text}\n{end}\n".encode("utf-8", "replace"))
 
 
 def write_summary(path: Path | None, markdown: str, *, anew: bool = False, limit: int = MAX_SUMMARY_BYTES) -> None:
     """Add Markdown to GITHUB_STEP_SUMMARY, cut between two lines where it is too much: that would be taken as nothing.
 
-    Args:
-        path: The file; outside a workflow there is none, and nothing happens.
-        markdown: What the run's page shows.
-        anew: Whether it takes the place of what is there; at no time is there nothing.
-        limit: Most bytes that the file may have.
+    Outside a workflow nothing happens. `anew` takes the place of what is there; at no time is there nothing.
     """
     if path is None:
         return

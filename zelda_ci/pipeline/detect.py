@@ -18,8 +18,9 @@ from pathlib import Path
 from posixpath import basename, dirname, join
 from typing import Any, NamedTuple
 
-from zelda_ci.config.files import SKIPPED, listed, top_of, upwards, walk
+from zelda_ci.config.files import SKIPPED, listed, top_of, walk
 from zelda_ci.files import untrusted
+from zelda_ci.files.globs import upwards
 
 MAX_MANIFEST_BYTES = 1_000_000
 MAX_PACKAGES = 200

@@ -17,7 +17,8 @@ from zelda_ci.domain.fingerprint import (
     Steers,
 )
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.selection.effects import is_meant, own_places, steps
+from zelda_ci.files import globs
+from zelda_ci.selection.effects import is_meant, own_places
 from zelda_ci.workspace.store import TreeFile
 
 # What says how often a suite runs, what it is called, and what is made of its results; every other field of a suite
@@ -71,8 +72,8 @@ def fingerprint(
     """
     # In its commands, and in `gate.paths`.
     places = own_places(suite, tree.folder)
-    is_own = (not places.isdisjoint(steps(it.path)) or is_meant(it.path, suite, tree.folder) for it in tree.files)
-    named = [file for file, is_named in zip(tree.files, is_own, strict=True) if is_named]
+    own = {it.path for it in tree.files if not places.isdisjoint(globs.upwards(it.path))}
+    named = [it for it in tree.files if it.path in own or is_meant(it.path, suite, tree.folder)]
     outcome = {
         **_settings(suite, evaluators),
         STEERING: tree.steering,

@@ -212,8 +212,6 @@ def _take_in(part: PartFile, held: Mapping[str, bytes], run: RunResult, results_
         if target.name == run_folder.TRANSCRIPT:
             told = codec.decode(SessionTranscript, data, f"{part.name}: {name}")
             data = b"".join(codec.encode_transcript(told.replace(run_id=run.run_id)))  # noqa: PLW2901
-        with storage_errors(target):
-            ownership.make_folder(target.parent)
         write_whole(target, [data], durable=False)
     # Last: with it the run is finished.
     with suppress(FileNotFoundError):

@@ -9,7 +9,7 @@ from functools import cache
 from zelda_ci.execution.manifest.tree import MAX_LINKS
 from zelda_ci.files import globs
 from zelda_ci.pipeline.mentions import Mention
-from zelda_ci.selection.effects import PROGRAM_ENDINGS, is_code, steps
+from zelda_ci.selection.effects import PROGRAM_ENDINGS, is_code
 
 # Of a word that means no file from where it stands, how many files of that name may be meant by mere mention.
 MAX_NAMESAKES = 3
@@ -28,7 +28,7 @@ class RepositoryFiles:
         self._namesakes: defaultdict[str, list[str]] = defaultdict(list)
         for path in paths:
             self._namesakes[posixpath.basename(path)].append(path)
-            for above in [*steps(path)][1:]:
+            for above in globs.upwards(path)[1:-1]:
                 self.inside.setdefault(above, []).append(path)
         names = {*self._namesakes, *map(posixpath.basename, self.inside)}
         self._stems = names | {name.partition(".")[0] for name in names}
@@ -40,7 +40,7 @@ class RepositoryFiles:
     def real(self, path: str) -> str:
         """A path without the links that are on its way."""
         for _ in range(MAX_LINKS if path.startswith(tuple(self.links)) else 0):
-            link = next((step for step in reversed([*steps(path)]) if step in self.links), None)
+            link = next((step for step in reversed(globs.upwards(path)) if step in self.links), None)
             if link is None:
                 break
             path = posixpath.normpath(posixpath.join(posixpath.dirname(link), self.links[link]) + path[len(link) :])
@@ -71,7 +71,7 @@ class RepositoryFiles:
         return [path for path in self.inside[start] if globs.matches([f"/{pattern}"], path[len(start) + 1 :])]
 
     def _bases(self, folder: str) -> Iterable[str]:
-        return dict.fromkeys((*filter(None, steps(folder)), self.folder, ""))
+        return dict.fromkeys((*globs.upwards(folder)[:-1], self.folder, ""))
 
     def _is_part(self, place: str) -> bool:
         """Whether it is a folder, and neither the project's nor one above it."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.domain.steering import SteeringChange
+from zelda_ci.files import globs
 from zelda_ci.selection.effects import (
     BESIDE,
     CONFIGURATION,
@@ -20,7 +21,6 @@ from zelda_ci.selection.effects import (
     first_difference,
     is_code,
     is_meant,
-    steps,
 )
 from zelda_ci.selection.evidence import SuiteBehaviour
 
@@ -69,7 +69,7 @@ def _choice(
     name, behaviour = it.suite.name, SuiteBehaviour(it)
     own = {path: "gate.paths" for path in paths if is_meant(path, it.suite, project.folder)}
     own |= {effect.path: effect.why for effect in effects if effect.scope == "all"}
-    own |= {path: "the suite itself" for path in paths if not it.files.isdisjoint(steps(path))}
+    own |= {path: "the suite itself" for path in paths if not it.files.isdisjoint(globs.upwards(path))}
     if path := next((path for path in paths if path in own), None):
         return SuiteChoice(name, runs=True, reason=f"{path} changed ({own[path]})")
     for effect in effects:

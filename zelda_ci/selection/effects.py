@@ -124,12 +124,12 @@ def effects_of(change: FileChange, changes: ChangeSet, project: ProjectFiles) ->
     own = _effect_by_place(change, changes.felt, project)
     if own:
         yield own
-    for step in steps(path) if own is None or own.scope != "all" else ():
+    for step in globs.upwards(path) if own is None or own.scope != "all" else ():
         reach = changes.reached.get(step)
         if reach is None:
             continue
         if step != path and reach.is_listing:
-            between = {it for it in steps(path) if f"{it}/".startswith(f"{step}/")}
+            between = {it for it in globs.upwards(path) if f"{it}/".startswith(f"{step}/")}
             reach = Reach() if is_code(path) else replace(reach, via=reach.via | between)
         # Who feels a file that leads there feels it, and who reads it without having written it.
         yield from (replace(it, path=path) for it in reach.loaders if own is None or it.unit != own.unit)
@@ -148,7 +148,7 @@ def _effect_by_place(change: FileChange, felt: Mapping[str, str], project: Proje
     if path.startswith(f"{project.test_dir}/") and not is_gone:
         return Effect(path, "all", BESIDE)
     # A file that steers may draw in a folder above it.
-    if step := next((step for step in steps(path) if step in felt), None):
+    if step := next((step for step in globs.upwards(path) if step in felt), None):
         return Effect(path, "all", felt[step])
     # What nobody can look into; large and binary files count only where they steer by their names.
     kinds = {side.kind for side in (change.before, change.after) if side}
@@ -183,12 +183,6 @@ def _words(command: str | Sequence[str] | None) -> Iterator[str]:
 def is_meant(path: str, suite: ResolvedSuite, folder: str) -> bool:
     """Whether a suite's `gate.paths` name a file."""
     return _is_above(folder, path) and globs.matches(suite.gate.paths, path.removeprefix(f"{folder}/"))
-
-
-def steps(path: str) -> Iterator[str]:
-    """A path, and each folder above it."""
-    folders = path.split("/")
-    return ("/".join(folders[:length]) for length in range(len(folders), 0, -1))
 
 
 def how_it_steers(path: str, text: FileText, changes: ChangeSet, project: ProjectFiles) -> Steers | None:

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from zelda_ci.domain.check import Check
 from zelda_ci.errors import StorageError
-from zelda_ci.files import ownership, untrusted
-from zelda_ci.files.atomic import storage_errors, write_whole
+from zelda_ci.files import untrusted
+from zelda_ci.files.atomic import write_whole
 from zelda_ci.process import removal
 from zelda_ci.storage import codec
 
@@ -40,12 +40,10 @@ class CheckMemory:
     def remember(self, key: str, check: Check) -> None:
         """Keep a check that stops nothing; where that is not possible, the next run checks again."""
         if check.status in {"passed", "warning"}:
-            with suppress(StorageError):
-                with storage_errors(self._folder):
-                    ownership.make_folder(self._folder)
-                    for file in removal.older_than(self._folder, KEPT_SECONDS):
-                        file.unlink(missing_ok=True)
+            with suppress(StorageError, OSError):
                 write_whole(self._file(key), [codec.encode(check)], durable=False)
+                for file in removal.older_than(self._folder, KEPT_SECONDS):
+                    file.unlink(missing_ok=True)
 
     def _file(self, key: str) -> Path:
         return self._folder / f"{sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"

@@ -37,12 +37,7 @@ def encode(record: Record, *, indent: int | None = None) -> bytes:
 
 
 def decode(model: type[_Stored], data: bytes, name: str) -> _Stored:
-    """The record in a file; unknown keys are ignored.
-
-    Args:
-        model: What it should be.
-        data: The whole file.
-        name: What a message calls the file.
+    """The record in a whole file, by the name that messages call it; unknown keys are ignored.
 
     Raises:
         UnreadableError: The file is damaged, foreign or of a newer Zelda.
@@ -50,10 +45,20 @@ def decode(model: type[_Stored], data: bytes, name: str) -> _Stored:
     try:
         return model.model_validate_json(data)
     except ValidationError as problem:
-        _check_is_ours(data, name)
         # Keys of a foreign file are foreign text: spelled out, none of it acts on a terminal.
         key = ascii(".".join(map(str, problem.errors()[0]["loc"])))[1:-1][:MAX_PLACE_LENGTH]
-        raise _foreign(f"{name} is not a file that Zelda wrote: {key} is missing or has an unexpected value.") from None
+    try:
+        tree = orjson.loads(data)
+    except orjson.JSONDecodeError as broken:
+        hint = "Delete its folder; the run has to be repeated."
+        raise UnreadableError(f"{name} is damaged: {broken}.", hint=hint, code="RESULT_DAMAGED") from None
+    version = tree.get("schemaVersion") if isinstance(tree, dict) else None
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        message = f"{name} was written by a newer Zelda (schema {version}, this one reads up to {SCHEMA_VERSION})."
+        raise UnreadableError(message, hint="Update Zelda, or repeat the run.", code="RESULT_NEWER")
+    why = f": {key} is missing or has an unexpected value" if isinstance(version, int) else ""
+    hint = "Move it away, or make it anew with a run."
+    raise UnreadableError(f"{name} is not a file that Zelda wrote{why}.", hint=hint, code="RESULT_FOREIGN")
 
 
 def encode_pool(pool: Pool, max_bytes: int) -> bytes:
@@ -91,21 +96,3 @@ def decode_record(line: bytes) -> SessionRecord | None:
 
 def _json(record: Record, *, indent: int | None = None, without: set[str] | None = None) -> str:
     return record.model_dump_json(by_alias=True, exclude_none=True, exclude=without, indent=indent)
-
-
-def _check_is_ours(data: bytes, name: str) -> None:
-    try:
-        tree = orjson.loads(data)
-    except orjson.JSONDecodeError as problem:
-        hint = "Delete its folder; the run has to be repeated."
-        raise UnreadableError(f"{name} is damaged: {problem}.", hint=hint, code="RESULT_DAMAGED") from None
-    version = tree.get("schemaVersion") if isinstance(tree, dict) else None
-    if not isinstance(version, int):
-        raise _foreign(f"{name} is not a file that Zelda wrote.")
-    if version > SCHEMA_VERSION:
-        message = f"{name} was written by a newer Zelda (schema {version}, this one reads up to {SCHEMA_VERSION})."
-        raise UnreadableError(message, hint="Update Zelda, or repeat the run.", code="RESULT_NEWER")
-
-
-def _foreign(message: str) -> UnreadableError:
-    return UnreadableError(message, hint="Move it away, or make it anew with a run.", code="RESULT_FOREIGN")

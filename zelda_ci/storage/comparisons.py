@@ -6,22 +6,15 @@ from pathlib import Path
 
 from zelda_ci.domain.run import StoredComparison
 from zelda_ci.errors import StorageError
-from zelda_ci.files import ownership
-from zelda_ci.files.atomic import read_file, storage_errors, write_whole
+from zelda_ci.files.atomic import read_file, write_whole
 from zelda_ci.storage import codec
 
 COMPARISONS = "comparisons"
 
 
 def keep(results_dir: Path, comparison: StoredComparison) -> None:
-    """Store what a comparison rests on.
-
-    Raises:
-        StorageError: There was no room or no permission.
-    """
+    """Store what a comparison rests on."""
     target = results_dir / COMPARISONS / f"{comparison.batch.batch_id}.json"
-    with storage_errors(target.parent):
-        ownership.make_folder(target.parent)
     write_whole(target, [codec.encode(comparison)], durable=False)
 
 

@@ -38,12 +38,7 @@ def transcript_of(
     The blocks of one response share a message id and a thread: they become one turn, at the place of the first.
     Results join their calls; a result without a call stays an entry of its own, a call without a result has no output.
     Of several init and result messages the last tells most: servers have connected, and costs add up over them.
-
-    Args:
-        run: Which run it is, and how it ended.
-        prompt: What it was asked to do.
-        records: In the order in which they came.
-        wall_seconds: How long it took; without, it lasted until the last record.
+    A session without a time lasted until its last record.
     """
     log = _Log()
     for record in records:
@@ -63,12 +58,6 @@ def transcript_of(
 
 
 @dataclass
-class _OpenCall:
-    called: ToolCalled
-    returned: ToolReturned | None = None
-
-
-@dataclass
 class _OpenTurn:
     message_id: SafeText
     parent_tool_call_id: SafeText | None
@@ -76,7 +65,7 @@ class _OpenTurn:
     model: SafeText | None = None
     texts: list[SafeText] = field(default_factory=list)
     thoughts: list[SafeText] = field(default_factory=list)
-    calls: dict[str, _OpenCall] = field(default_factory=dict)
+    calls: dict[str, ToolCall] = field(default_factory=dict)
     usage: Usage | None = None
 
     def close(self, index: int, denied: set[str]) -> Turn:
@@ -88,20 +77,7 @@ class _OpenTurn:
             at=self.at,
             text=joined("\n\n", self.texts) if self.texts else None,
             thinking=joined("\n\n", self.thoughts) if self.thoughts else None,
-            tool_calls=tuple(
-                ToolCall(
-                    id=call.called.id,
-                    name=call.called.name,
-                    input=call.called.input,
-                    output=call.returned.output if call.returned else None,
-                    is_error=call.returned.is_error if call.returned else False,
-                    images=call.returned.images if call.returned else (),
-                    denied=call.called.id in denied,
-                    started_at=call.called.at,
-                    ended_at=call.returned.at if call.returned else None,
-                )
-                for call in self.calls.values()
-            ),
+            tool_calls=tuple(call.replace(denied=True) if call.id in denied else call for call in self.calls.values()),
             usage=self.usage,
             synthetic=self.model == SYNTHETIC_MODEL,
         )
@@ -116,7 +92,7 @@ class _Log:
         self.ended: Ended | None = None
         self._entries: list[_OpenTurn | Entry] = []
         self._turns: dict[tuple[SafeText, SafeText | None], _OpenTurn] = {}
-        self._calls: dict[SafeText, _OpenCall] = {}
+        self._calls: dict[SafeText, dict[str, ToolCall]] = {}
         self._denied: set[str] = set()
 
     def add(self, record: SessionRecord) -> None:
@@ -130,8 +106,9 @@ class _Log:
                 self.ended = record
             case AssistantSaid() | ToolCalled() | ResponseEnded():
                 self._add_to_turn(record)
-            case ToolReturned() if (call := self._calls.get(record.id)) and not call.returned:
-                call.returned = record
+            case ToolReturned() if (calls := self._calls.get(record.id)) and calls[record.id].ended_at is None:
+                answer = {"output": record.output, "is_error": record.is_error, "images": record.images}
+                calls[record.id] = calls[record.id].replace(**answer, ended_at=record.at)
             case _:
                 if isinstance(record, Denied) and record.tool_call_id:
                     self._denied.add(record.tool_call_id)
@@ -162,7 +139,9 @@ class _Log:
             (turn.thoughts if record.thinking else turn.texts).append(record.text)
         else:
             # Claude Code may repeat a block; the same id in another response is another call.
-            self._calls[record.id] = turn.calls.setdefault(record.id, _OpenCall(record))
+            call = ToolCall(id=record.id, name=record.name, input=record.input, started_at=record.at)
+            turn.calls.setdefault(record.id, call)
+            self._calls[record.id] = turn.calls
 
     def closed(self) -> tuple[Entry, ...]:
         """Everything that was heard; turns are numbered in this order."""

@@ -1,9 +1,9 @@
 """Stored runs: all of them in short, by an index, and each in full."""
 
-import logging
 import os
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC
 from operator import attrgetter
 from pathlib import Path
@@ -29,8 +29,6 @@ FORMAT = f"zelda {__version__} index 5"
 # The coarsest clock of a common file system ticks every two seconds.
 YOUNG_NS = 2_000_000_000
 MAX_RECENT_RUNS = 5
-
-log = logging.getLogger(__name__)
 
 # Times of change, size and inode of a file: another one when the file changes.
 Stamp = tuple[int, int, int, int]
@@ -76,24 +74,17 @@ class RunHistory:
         skipped.sort(key=attrgetter("name"))
         return History(runs=tuple(runs), skipped=tuple(skipped), unfinished=len(unfinished))
 
-    def names(self) -> tuple[str, ...]:
-        """The ids of all runs that have a result."""
-        return tuple(sorted(self._scan()[0]))
-
-    def unfinished(self) -> tuple[str, ...]:
-        """The ids of runs that have none: under way, or killed."""
-        return tuple(sorted(self._scan()[1]))
+    def ids(self) -> tuple[list[str], list[str]]:
+        """The ids of all runs that have a result, and of those that have none: under way, or killed."""
+        results, unfinished, _ = self._scan()
+        return sorted(results), unfinished
 
     def run(self, run_id: str) -> FinishedRun:
         """Reader of a run's folder."""
         return FinishedRun(self._runs / run_id)
 
     def result(self, run_id: str) -> RunResult:
-        """The whole result of a run.
-
-        Raises:
-            StorageError: It cannot be read.
-        """
+        """The whole result of a run."""
         return self.run(run_id).result()
 
     def _scan(self) -> tuple[dict[str, Stamp], list[str], list[SkippedRun]]:
@@ -160,20 +151,15 @@ class RunHistory:
         # A file that is written again within one tick of the clock keeps its times, and would be taken for unchanged.
         youngest = time.time_ns() - YOUNG_NS
         lasting = {name: entry for name, entry in entries.items() if max(entry[0][:2]) < youngest}
-        try:
-            write_whole(
-                self._index, [codec.encode(_Index.model_construct(format=FORMAT, entries=lasting))], durable=False
-            )
-        except StorageError as problem:
-            log.info("the index was not written: %s", problem)
+        with suppress(StorageError):
+            index = _Index.model_construct(format=FORMAT, entries=lasting)
+            write_whole(self._index, [codec.encode(index)], durable=False)
 
 
 def expected_seconds(history: RunHistory, *, replayed: bool) -> dict[str, float]:
     """Seconds that a run of each suite takes, by the median of the newest; failed and interrupted ones say nothing.
 
-    Args:
-        history: Stored runs; where they cannot be read, nothing is expected.
-        replayed: Whether the runs to come replay a recording, which takes seconds.
+    A replay of a recording takes seconds, and says nothing of a real session.
     """
     try:
         runs = history.overview().runs

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from zelda_ci.domain.session import MAX_IMAGE_BYTES, SessionImage, media_type_of
 from zelda_ci.errors import StorageError
-from zelda_ci.files import ownership
-from zelda_ci.files.atomic import storage_errors, write_whole
+from zelda_ci.files.atomic import write_whole
 from zelda_ci.redact import Redactor
 
 IMAGES = "images"
@@ -72,11 +71,8 @@ class ImageFolder:
         if image.sha256 not in self._stored:
             if sum(self._stored.values()) + len(data) > MAX_TOTAL_BYTES:
                 return f"the session's images have {MAX_TOTAL_BYTES // 1_000_000} MB without it"
-            target = self.path / image.file_name
             try:
-                with storage_errors(target):
-                    ownership.make_folder(self.path)
-                write_whole(target, [data], durable=False)
+                write_whole(self.path / image.file_name, [data], durable=False)
             except StorageError as problem:
                 return f"it could not be stored: {problem.message}"
             self._stored[image.sha256] = len(data)

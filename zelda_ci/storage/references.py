@@ -47,13 +47,7 @@ def find_runs(history: RunHistory, reference: str) -> tuple[str, ...]:
 def read_side(history: RunHistory, reference: str, *, whole: bool = False) -> SideReference:
     """The runs of one side: a results file, a run, or all runs of a batch; `latest` is the newest batch.
 
-    Args:
-        history: Where runs are stored.
-        reference: As the user calls them.
-        whole: Also take the runs of the base that ran beside those of a batch.
-
-    Raises:
-        StorageError: It is none of these, or cannot be read.
+    The `whole` of a batch has also the runs of the base that ran beside its own.
     """
     if os.sep in reference or reference.endswith(".json"):
         return SideReference(Path(reference).name, read_results(Path(reference)))
@@ -76,7 +70,7 @@ def read_side(history: RunHistory, reference: str, *, whole: bool = False) -> Si
 
 def _find(history: RunHistory, reference: str) -> tuple[str, ...]:
     """The run whose id is given or begins so, or the runs of a batch, newest first."""
-    stored, names = history.overview().runs, history.names()
+    stored, (names, unfinished) = history.overview().runs, history.ids()
     runs, batches = _beginning(reference, names), _beginning(reference, {run.batch_id for run in stored})
     if len(batches) == 1 and (not runs or batches == [reference]):
         return tuple(run.run_id for run in stored if run.batch_id in batches)
@@ -88,7 +82,7 @@ def _find(history: RunHistory, reference: str) -> tuple[str, ...]:
         begin = "begins" if len(runs) + len(batches) == 1 else "begin"
         message = f"{kinds} {begin} with {reference!r}: {_named([*runs, *batches])}."
         raise NotStoredError(message, hint="Give more of the id; `zelda list` shows all.", code="RUN_AMBIGUOUS")
-    if reference in history.unfinished():
+    if reference in unfinished:
         hint = "It is under way; or it was killed, and the next `zelda run` makes a result of what was captured."
         raise NotStoredError(f"The run {reference} has no result yet.", hint=hint, code="RUN_UNFINISHED")
     near = get_close_matches(reference, names, n=3, cutoff=0.5)
@@ -132,11 +126,7 @@ def _counted_back(names: Sequence[str], match: re.Match[str], nouns: tuple[str, 
 
 
 def read_results(path: Path) -> tuple[RunResult, ...]:
-    """The runs in a file: what `zelda run --json` printed, or one result.
-
-    Raises:
-        StorageError: It is neither.
-    """
+    """The runs in a file: what `zelda run --json` printed, or one result."""
     data = read_file(path, MAX_RESULTS_BYTES)
     try:
         tree = orjson.loads(data)

@@ -57,16 +57,9 @@ class ResultStore:
                 shutil.rmtree(path)
 
     def keep_log(self, run_id: str, step: str, output: SafeText) -> None:
-        """Keep what a command of a run printed beside the run's result.
-
-        Raises:
-            StorageError: There was no room or no permission.
-        """
-        target = self._runs / run_id / log_name(step)
-        with storage_errors(target):
-            ownership.make_folder(target.parent)
+        """Keep what a command of a run printed beside the run's result."""
         # Not flushed to the disk: a log is worth less than the second that takes on a busy machine.
-        write_whole(target, [output.encode()], durable=False)
+        write_whole(self._runs / run_id / log_name(step), [output.encode()], durable=False)
 
     def unfinished(self) -> Generator[InterruptedRun, None, None]:
         """Runs that were killed, one at a time, each locked for us until the next is asked for.
@@ -126,11 +119,7 @@ class RunState:
         self.known = self.known.replace(**facts)
 
     def record(self, record: SessionRecord) -> None:
-        """Take a record of the session.
-
-        Raises:
-            StorageError: It could not be kept on disk.
-        """
+        """Take a record of the session."""
         # First to disk: what was shown to somebody must still be there after a kill.
         self.folder.append(record)
         self.records.append(record)

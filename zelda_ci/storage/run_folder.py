@@ -3,7 +3,7 @@
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,10 +44,7 @@ log = logging.getLogger(__name__)
 def run_id(suite: str, started_at: datetime, number: int = 1) -> str:
     """The name of a run, in UTC, so that names of one suite sort by time on every machine.
 
-    Args:
-        suite: The suite's name; what does not belong in a file name is replaced.
-        started_at: When the run began, with its time zone.
-        number: From 2 on a suffix for runs of the same suite in the same second.
+    What does not belong in a file name is replaced; the number tells apart runs of a suite in the same second.
     """
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", suite).strip("-._")[:MAX_NAME_LENGTH].rstrip("-._") or "suite"
     name = f"{stem}-{started_at.astimezone(UTC):%Y-%m-%dT%H-%M-%S}"
@@ -72,7 +69,7 @@ class RunFolder:
     """
 
     def __init__(self, path: Path, journal: int) -> None:
-        self.path = path
+        self.path, self.run_id = path, path.name
         self._journal = journal
         self._torn = False
 
@@ -100,35 +97,22 @@ class RunFolder:
         return None
 
     @property
-    def run_id(self) -> str:
-        return self.path.name
-
-    @property
-    def result_file(self) -> Path:
-        """Appears when the run is over."""
-        return self.path / RESULT
-
-    @property
     def patch_file(self) -> Path:
         """File of the session's changes; written by the workspace."""
         return self.path / PATCH
 
     def keep_manifest(self, manifest: ToolsManifest) -> None:
-        """Write down what the project offered; once the session is over, with what its model was told.
-
-        Raises:
-            StorageError: It could not be written.
-        """
-        self._write(MANIFEST, [codec.encode(manifest, indent=2)], durable=False)
+        """Write down what the project offered; once the session is over, with what its model was told."""
+        write_whole(self.path / MANIFEST, [codec.encode(manifest, indent=2)], durable=False)
 
     def keep_steering(self, lines: Mapping[str, Sequence[str]]) -> None:
-        """Write down a digest of each line of the files that steer; errors as for `keep_manifest`."""
-        self._write(STEERING, [orjson.dumps(lines)], durable=False)
+        """Write down a digest of each line of the files that steer."""
+        write_whole(self.path / STEERING, [orjson.dumps(lines)], durable=False)
 
     def announce(self, provisional: RunResult, prompt: SafeText) -> None:
         """Say what will be true if nothing more is heard; may be said again whenever more is known."""
         data = codec.encode(codec.Provisional(result=provisional, prompt=prompt), indent=2)
-        self._write(PROVISIONAL, [data], durable=False)
+        write_whole(self.path / PROVISIONAL, [data], durable=False)
 
     def append(self, record: SessionRecord) -> None:
         """Hand a record of the session to the operating system, which keeps it if this process is killed now.
@@ -168,15 +152,15 @@ class RunFolder:
         """
         # The small file first: where the large one finds no room, the outcome is not lost to the next start.
         self.announce(result, transcript.prompt)
-        self._write(TRANSCRIPT, codec.encode_transcript(transcript))
-        self._write(RESULT, [codec.encode(result, indent=2)])
+        write_whole(self.path / TRANSCRIPT, codec.encode_transcript(transcript))
+        write_whole(self.path / RESULT, [codec.encode(result, indent=2)])
         self._tidy()
         self.close()
 
     def interrupted_run(self) -> "InterruptedRun | None":
         """Rest of a killed run; what it left beside a result, or before any record, is removed."""
         announced, journal = self.path / PROVISIONAL, os.fstat(self._journal)
-        if self.result_file.is_file():
+        if (self.path / RESULT).is_file():
             self._tidy()
         elif announced.exists():
             try:
@@ -204,13 +188,6 @@ class RunFolder:
         if self._journal >= 0:
             os.close(self._journal)
             self._journal = -1
-
-    def _write(self, name: str, chunks: Iterable[bytes], *, durable: bool = True) -> None:
-        target = self.path / name
-        with storage_errors(target):
-            # Somebody may have deleted the folder meanwhile; what was captured is still known here.
-            ownership.make_folder(self.path)
-        write_whole(target, chunks, durable=durable)
 
 
 @dataclass(frozen=True)

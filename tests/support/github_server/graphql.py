@@ -1,7 +1,7 @@
 """As much of GraphQL as a client of pull requests' comments can ask: a reader of queries, and GitHub's fields."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from tests.support.github_server.server import GitHubServer
 
 TOKEN = re.compile(r'[{}()\[\]:!$=]|"(?:[^"\\]|\\.)*"|[\w-]+')
-CLASSIFIERS = {"SPAM", "ABUSE", "OFF_TOPIC", "OUTDATED", "DUPLICATE", "RESOLVED"}
 MOST_NODES = 100
 
 
@@ -34,12 +33,10 @@ class Field:
 
 
 def answer(server: "GitHubServer", request: Mapping[str, Any]) -> dict[str, Any]:
-    """What GitHub answers to a query or mutation, always with HTTP 200."""
+    """What GitHub answers to a query, always with HTTP 200."""
     reader = _Reader(str(request.get("query", "")), request.get("variables") or {})
     try:
-        kind, selection = reader.operation()
-        root = _mutation(server) if kind == "mutation" else _query(server)
-        return {"data": _project(root, selection, "Mutation" if kind == "mutation" else "Query")}
+        return {"data": _project(_query(server), reader.operation(), "Query")}
     except GraphQLError as exc:
         return {"data": None, "errors": [exc.told]}
 
@@ -49,15 +46,14 @@ class _Reader:
         self._tokens = TOKEN.findall(re.sub(r"[,\s]+", " ", text))
         self._variables = variables
 
-    def operation(self) -> tuple[str, tuple[Field, ...]]:
-        kind = "mutation" if self._tokens[:1] == ["mutation"] else "query"
+    def operation(self) -> tuple[Field, ...]:
         declared = set()
         while self._tokens and self._tokens[0] != "{":
             if self._tokens.pop(0) == "$":
                 declared.add(self._tokens[0])
         if self._variables.keys() - declared:
             raise GraphQLError(f"Variables {sorted(self._variables.keys() - declared)} are not declared")
-        return kind, tuple(self._selection())
+        return tuple(self._selection())
 
     def _take(self, expected: str | None = None) -> str:
         if not self._tokens or expected not in {None, self._tokens[0]}:
@@ -181,20 +177,3 @@ def _comment(server: "GitHubServer", pull: Pull, comment: Comment) -> dict[str, 
         },
         "lastEditedAt": rendering.moment(comment.updated_at) if comment.edits else None,
     }
-
-
-def _mutation(server: "GitHubServer") -> dict[str, Callable[[Mapping[str, Any]], Any]]:
-    def minimize(arguments: Mapping[str, Any]) -> dict[str, Any]:
-        told = arguments.get("input") or {}
-        if told.get("classifier") not in CLASSIFIERS:
-            raise GraphQLError("Argument 'classifier' has an invalid value")
-        if not server.may("pull_requests=write; issues=write"):
-            raise GraphQLError(NOT_ACCESSIBLE, "FORBIDDEN")
-        pulls = (pull for repository in server.repositories for pull in repository.pulls)
-        for pull, comment in [(each, comment) for each in pulls for comment in each.comments]:
-            if comment.node_id == told.get("subjectId"):
-                comment.minimized = told["classifier"]
-                return {"clientMutationId": None, "minimizedComment": _comment(server, pull, comment)}
-        raise GraphQLError("Could not resolve to a node with the global id", "NOT_FOUND")
-
-    return {"minimizeComment": minimize}

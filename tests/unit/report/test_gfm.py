@@ -110,6 +110,7 @@ def rendered(markdown: str) -> str:
 
 @given(st.text(alphabet=st.sampled_from(list("ab1 .-+=#>|\\`*_~[](){}<!&;:/@$^\n\t\u00e9")), max_size=30))
 def test_any_text_shows_as_it_is_in_a_title_and_as_code(text: str) -> None:
+    text = text.replace("##[", "# #[")  # a command of a CI log is broken everywhere
     wanted = " ".join(text.split())
     titled = rendered(f"<details><summary>{html(text)}</summary>\n\nx\n\n</details>")
     title = titled.split("<summary>")[1].split("</summary>")[0]

@@ -15,7 +15,7 @@ from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import ChangeSummary
 from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations
-from zelda_ci.report.html.conversation import Conversation, time_line
+from zelda_ci.report.html.conversation import ShownConversation, time_line
 from zelda_ci.report.html.rendering import environment
 from zelda_ci.report.html.sides import sides_page
 from zelda_ci.report.html.suite import SuiteSessions
@@ -79,7 +79,7 @@ def test_a_citation_leads_to_its_line_or_else_to_its_call_or_turn() -> None:
         *(("turn 1 call 1", "second"), ("turn 1 call 1", "not there"), ("said:turn 2", "Done")),
         *(("turn 9 call 9", "x"), ("turn 2", "not there")),
     )
-    talk = Conversation(session("Read a.py -> first\nsecond\nthird", '"All Done."'), "s", found)
+    talk = ShownConversation(session("Read a.py -> first\nsecond\nthird", '"All Done."'), "s", found)
     first, second = (str(template("conversation.html.j2").turn(talk, turn)) for turn in talk.transcript.turns)
     assert '<span class="l-cited" id="s-q1">second\n</span>' in first
     assert '</summary><i id="s-q2">' in first

@@ -349,7 +349,7 @@ def _ask(findings: ScanFindings, start: str, ask: Ask) -> None:
 
 def _scan_project(findings: ScanFindings, start: str) -> None:
     # From the session's folder upwards, since of several servers of one name the nearest wins.
-    chain = list(_upwards(start))
+    chain = globs.upwards(start)
     settings_file = _in(start, settings.SETTINGS_FILE)
     project = settings.read_settings(findings, settings_file)
     documents = Documents(findings, project)
@@ -372,13 +372,6 @@ def _scan_project(findings: ScanFindings, start: str) -> None:
             memory.add_rules(folder, below=folder)
         if names & MEMORY_NAMES:
             memory.add_below(folder)
-
-
-def _upwards(start: str) -> Iterator[str]:
-    """The folder of the session, then those above it."""
-    path = PurePosixPath(start)
-    for folder in (path, *path.parents):
-        yield "" if folder == PurePosixPath() else folder.as_posix()
 
 
 def _below(findings: ScanFindings, start: str) -> Iterator[tuple[str, set[str]]]:

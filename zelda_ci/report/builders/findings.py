@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from zelda_ci.domain.details import RuleJudgement, RuleVerdict, ToolUsageDetails
+from zelda_ci.domain.details import RuleVerdict, ToolUsageDetails
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.phrases import tool_words
@@ -30,7 +30,12 @@ def _findings(run: RunResult) -> Iterator[str]:
     details = run.details(ToolUsageDetails)
     if details is None or details.judge is None:
         return
-    yield from (f"broke {_rule(rule)}" for rule in details.rules if rule.verdict is RuleVerdict.BROKEN)
+    for rule in details.rules:
+        if rule.verdict is RuleVerdict.BROKEN:
+            # The line that the judge cites of its file.
+            lines = (it.first_line for it in rule.evidence if it.kind == "file" and it.path == rule.rule)
+            line = next(filter(None, lines), None)
+            yield f"broke {visible(rule.rule, MAX_NAME_LENGTH)}{f', line {line}' if line else ''}"
     for verb, remarks in (
         ("missed", details.missed),
         ("misused", details.misused),
@@ -38,10 +43,3 @@ def _findings(run: RunResult) -> Iterator[str]:
     ):
         named = (tool_words(remark.tool) for remark in remarks)
         yield from (f"{verb} {kind} {visible(name, MAX_NAME_LENGTH)}" for kind, name in named)
-
-
-def _rule(rule: RuleJudgement) -> str:
-    """Its file, and the line that the judge cites of it."""
-    lines = (it.first_line for it in rule.evidence if it.kind == "file" and it.path == rule.rule)
-    line = next(filter(None, lines), None)
-    return visible(rule.rule, MAX_NAME_LENGTH) + (f", line {line}" if line else "")

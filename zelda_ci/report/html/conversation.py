@@ -15,11 +15,11 @@ MAX_TARGET_LENGTH = 160
 TARGETS = ("file_path", "notebook_path", "command", "pattern", "path", "skill", "subagent_type", "url", "query")
 # Parameters that are shown elsewhere: in the title, or as lines that come and lines that go.
 SHOWN = {"file_path", "notebook_path", "skill", "replace_all"}
-WRITTEN = {"old_string", "new_string", "content", "new_source", "edits"}
+WRITTEN = {"old_string", "new_string", "content", "new_source"}
 
 
 @dataclass
-class Conversation:
+class ShownConversation:
     """What one session said and did."""
 
     transcript: SessionTranscript

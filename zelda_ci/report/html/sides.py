@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.session import SessionTranscript, Turn
 from zelda_ci.report.builders.anchors import SessionCitations
-from zelda_ci.report.html.conversation import Conversation, target
+from zelda_ci.report.html.conversation import ShownConversation, target
 from zelda_ci.report.html.suite import SuiteSessions
 from zelda_ci.report.html.texts import Span, compared_lines, written_lines
 
@@ -46,8 +46,8 @@ def sides_page(
     if max(len(base_talk.turns), len(head_talk.turns)) > MAX_TURNS:
         summary += f"; the first {MAX_TURNS} turns of each are shown"
     return {
-        "base_talk": Conversation(base_talk, base.anchor, SessionCitations(), MAX_SHOWN_LENGTH),
-        "head_talk": Conversation(head_talk, head.anchor, SessionCitations(), MAX_SHOWN_LENGTH),
+        "base_talk": ShownConversation(base_talk, base.anchor, SessionCitations(), MAX_SHOWN_LENGTH),
+        "head_talk": ShownConversation(head_talk, head.anchor, SessionCitations(), MAX_SHOWN_LENGTH),
         "rows": rows,
         "first": first,
         "summary": f"{summary}. {why}".strip(),

@@ -25,7 +25,6 @@ from zelda_ci.report.builders.comparison import (
 from zelda_ci.report.builders.correctness import FAIL, PASS
 from zelda_ci.report.builders.judged import IGNORED
 from zelda_ci.report.builders.judged import VERDICTS as CRITERION_VERDICTS
-from zelda_ci.report.builders.run import run_facts
 from zelda_ci.report.builders.standings import SuiteStanding
 from zelda_ci.report.comment.table import TONES, outcome_cell, standing_words, trial_table
 from zelda_ci.report.html.texts import Span, plain
@@ -58,11 +57,6 @@ class SuiteSession:
         return OUTCOMES[self.outcome].verdict
 
     @property
-    def facts(self) -> tuple[Cell, ...]:
-        """The numbers that everybody asks for."""
-        return run_facts(self.run)
-
-    @property
     def criteria(self) -> Sequence[CriterionJudgement]:
         """What was judged of it, in the suite's order."""
         details = self.run.details(FulfillmentDetails)
@@ -79,7 +73,7 @@ class SuiteSession:
         return IGNORED if is_ignored else CRITERION_VERDICTS[one.verdict]
 
 
-class Criterion(NamedTuple):
+class CriterionSummary(NamedTuple):
     """A criterion and every session's verdict on it."""
 
     text: str
@@ -147,7 +141,7 @@ class SuiteSessions:
         return Cell(standing_words(self.standing), TONES.get(self.standing.standing, Tone.NEUTRAL))
 
     @property
-    def criteria(self) -> Iterator[Criterion]:
+    def criteria(self) -> Iterator[CriterionSummary]:
         """Each criterion with what every session's judge said of it, in the suite's order."""
         by_text: dict[str, list[tuple[SuiteSession, CriterionJudgement]]] = {}
         for session in self.all:
@@ -161,11 +155,11 @@ class SuiteSessions:
                 sides = [cell.text for cell in (passes(delta.baseline), passes(delta.candidate)) if cell != NOT_THERE]
                 counts = "; ".join((" → ".join(sides), *(note.text for note in notes(delta, SHOWN_ONCE))))
                 is_grave = delta.verdict in {Verdict.REGRESSED, Verdict.CHANGED} or Tone.BAD in tones
-                yield Criterion(text, verdict(delta.verdict), counts, judged, is_grave)
+                yield CriterionSummary(text, verdict(delta.verdict), counts, judged, is_grave)
             else:
                 tone = next((tone for tone in (Tone.BAD, Tone.WARN) if tone in tones), Tone.GOOD)
                 summary = Cell(f"{tones.count(Tone.GOOD)} of {len(cells)}", tone) if len(cells) > 1 else cells[0]
-                yield Criterion(text, summary, "", judged, tone is Tone.BAD)
+                yield CriterionSummary(text, summary, "", judged, tone is Tone.BAD)
 
     @property
     def commands(self) -> list[tuple[str, Cell, list[Span], str]]:

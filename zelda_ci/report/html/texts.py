@@ -64,11 +64,6 @@ def written_lines(given: Mapping[str, Any], limit: int | None) -> Iterator[Span]
             yield from compared_lines(shortened(old, limit), shortened(new, limit))
         case {"content": str(new)} | {"new_source": str(new)}:
             yield from (Span(f"+{line}", "add") for line in text_lines(shortened(new, limit)))
-        case {"edits": list(edits) | tuple(edits)}:
-            for number, edit in enumerate(edits, start=1):
-                if isinstance(edit, Mapping) and "edits" not in edit:
-                    yield Span(f"@@ edit {number} of {len(edits)} @@", "hunk")
-                    yield from written_lines(edit, limit)
         case _:
             pass
 

@@ -13,7 +13,7 @@ from zelda_ci.domain.session import SessionImage, SessionTranscript, media_type_
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import run_sections
-from zelda_ci.report.html.conversation import Conversation
+from zelda_ci.report.html.conversation import ShownConversation
 from zelda_ci.report.html.overview import overview_page, sessions_of
 from zelda_ci.report.html.rendering import environment
 from zelda_ci.report.html.sides import sides_page
@@ -63,14 +63,14 @@ def write_report(target: Path, report: CiReport, files: SessionFiles, options: P
     Raises:
         StorageError: It could not be written.
     """
-    page = _Page(report, files, options or PageOptions())
+    page = _PageParts(report, files, options or PageOptions())
     values = overview_page(report, page.suites)
     stream = environment().get_template("report.html.j2").stream(values, page=page, suites=page.suites)
     stream.enable_buffering(100)
     write_whole(target, (chunk.encode("utf-8", "backslashreplace") for chunk in stream), durable=False)
 
 
-class _Page:
+class _PageParts:
     """What the page's template asks for as it comes to it."""
 
     def __init__(self, report: CiReport, files: SessionFiles, options: PageOptions) -> None:
@@ -114,7 +114,7 @@ class _Page:
             left_out = "Its transcript is not stored here." if transcript is None else CUT if limit else ""
             if transcript:
                 image_source = partial(self._image_source, run.run_id)
-                talk = Conversation(transcript, session.anchor, session.cited, limit, image_source)
+                talk = ShownConversation(transcript, session.anchor, session.cited, limit, image_source)
         elif self._options.include_transcripts:
             left_out = PASSED
         return {

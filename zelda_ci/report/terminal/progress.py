@@ -242,7 +242,7 @@ class Progress:
 
     Args:
         console: Where.
-        plain: Whether nothing is redrawn, also where it could be.
+        plain: Whether lines cannot be redrawn; by default as the console says.
         suites: Prints suites as soon as they are over; without it, each run is announced in a line.
         quiet: Show no progress: only suites and warnings.
         steps: Also show what sessions do, a line each.
@@ -252,12 +252,12 @@ class Progress:
         self,
         console: Console,
         *,
-        plain: bool = False,
+        plain: bool | None = None,
         suites: FinishedSuites | None = None,
         quiet: bool = False,
         steps: bool = False,
     ) -> None:
-        self._console, self._plain = console, plain or is_plain(console)
+        self._console, self._plain = console, is_plain(console) if plain is None else plain
         self._suites, self._quiet, self._steps = suites, quiet, steps
         self._state = ProgressState()
         self._heard: dict[str, float] = {}
