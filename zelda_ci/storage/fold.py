@@ -31,7 +31,7 @@ SYNTHETIC_MODEL = "<synthetic>"
 
 
 def transcript_of(
-    run: RunResult, prompt: SafeText, records: Sequence[SessionRecord], wall_seconds: float = 0.0
+    run: RunResult, prompt: SafeText, records: Sequence[SessionRecord], wall_seconds: float | None = None
 ) -> SessionTranscript:
     """Fold the records of a run's session, complete or cut off anywhere, into its transcript. Nothing said is lost.
 
@@ -49,7 +49,7 @@ def transcript_of(
         started_at=run.started_at,
         status=run.status,
         reason=run.failure.message if run.failure else None,
-        wall_seconds=wall_seconds or (records[-1].at if records else 0.0),
+        wall_seconds=wall_seconds if wall_seconds is not None else records[-1].at if records else 0.0,
         started=log.started,
         mcp_servers=tuple(log.servers.values()),
         entries=log.closed(),

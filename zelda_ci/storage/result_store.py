@@ -143,7 +143,7 @@ class RunState:
 
     def transcript(self) -> SessionTranscript:
         """The session as far as it was heard."""
-        return transcript_of(self.known, self._prompt, self.records, self.wall_seconds)
+        return transcript_of(self.known, self._prompt, self.records, self.wall_seconds or None)
 
     def store(self, transcript: SessionTranscript) -> RunResult:
         """Write result and transcript. Where that fails, the result says so and what was captured stays on disk."""
