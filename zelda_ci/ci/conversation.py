@@ -242,6 +242,7 @@ class _Conversation:
             criteria=wanted,
             by=self.asked.login,
             reason=Redactor(self.case.settings.secrets())(command.reason),
+            runs_again=run is not None,
             url=run.url if run else "",
         )
         if length(_body(reply_key(self.asked.id), hidden_line(record), said)) > MAX_BODY_LENGTH:

@@ -89,10 +89,11 @@ def render_nothing_to_run(notes: Iterable[str], label: str) -> str:
     return f"### Zelda: nothing here can change a result\n\nNo session ran.\n\n{lines}\n\n{hint}"
 
 
-def render_reply(answer: str, **values: Any) -> str:
-    """What a comment is answered with: a macro of `reply.md.j2`, and what it tells of."""
+def render_reply(answer: str, *, url: str = "", **values: Any) -> str:
+    """What a comment is answered with: a macro of `reply.md.j2` with what it tells of, and the run's address."""
     macro = getattr(environment().get_template("reply.md.j2").module, answer)
-    return f"{macro(**values).strip()}\n"
+    link = _cell(Cell("The run", url=url)) if url else ""
+    return f"{macro(**values).strip()}\n" + (f"\n{link}\n" if link else "")
 
 
 def size(text: str) -> int:

@@ -162,14 +162,14 @@ ANSWERS = {name: it for name, it in vars(environment().get_template("reply.md.j2
 def filled(answer: str, text: str) -> str:
     """An answer with what comes from outside in the place of each value."""
     known = {"commit": COMMIT, "number": None, "suites": [text, text], "criteria": [text, text]}
-    return render_reply(answer, **{name: known.get(name, text) for name in ANSWERS[answer].arguments})
+    return render_reply(answer, url=text, **{name: known.get(name, text) for name in ANSWERS[answer].arguments})
 
 
 def test_every_answer_is_given_with_what_it_tells_of() -> None:
     given: dict[str, set[str]] = {}
     for call in ast.walk(ast.parse(Path(conversation.__file__).read_text("utf-8"))):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "render_reply":
-            words = {word.arg for word in call.keywords if word.arg}
+            words = {word.arg for word in call.keywords if word.arg and word.arg != "url"}
             given.setdefault(ast.literal_eval(call.args[0]), set()).update(words)
     assert given.keys() == ANSWERS.keys()
     given["accepted"] = {*ANSWERS["accepted"].arguments}  # they come in a dictionary
@@ -197,7 +197,7 @@ def test_a_command_to_copy_has_every_character_of_the_commit_and_no_other() -> N
 
 def test_an_acceptance_names_who_why_and_every_criterion() -> None:
     told = {"suite": "greeting", "criteria": ["It greets.", "It is kind."], "by": "dev", "reason": "it moved"}
-    assert render_reply("accepted", **told, url="https://x.example/1") == (
+    assert render_reply("accepted", **told, runs_again=True, url="https://x.example/1") == (
         "dev accepts this of the suite greeting, because it moved\n\n- It greets.\n- It is kind.\n\n"
         "It holds for this pull request, after further pushes, too, as long as the criterion has the same text.\n\n"
         "To take it back, delete or edit the comment that asks for it, or hide this one.\n\n"

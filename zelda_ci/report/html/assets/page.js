@@ -59,16 +59,18 @@ function unfold() {
 }
 
 const keys = {
-  "/": () => query.select(),
-  j: () => step("[data-stop]", 1),
-  k: () => step("[data-stop]", -1),
-  n: () => failure(1),
-  p: () => failure(-1),
-  d: () => currentPage().querySelector("[data-first], a[href^='#sides-']")?.click(),
-  u: () => { location.hash = currentPage().dataset.up ?? overview.id; },
-  e: unfold,
-  "?": () => help.togglePopover(),
+  "/": ["filter suites", () => query.select()],
+  j: ["next item", () => step("[data-stop]", 1)],
+  k: ["previous item", () => step("[data-stop]", -1)],
+  n: ["next failure", () => failure(1)],
+  p: ["previous failure", () => failure(-1)],
+  d: ["first difference of two sides", () => currentPage().querySelector("[data-first], a[href^='#sides-']")?.click()],
+  u: ["up: from a session to its suite, from a suite to the overview", () => { location.hash = currentPage().dataset.up ?? overview.id; }],
+  e: ["unfold everything on this page, or fold it again", unfold],
+  "?": ["this list", () => help.togglePopover()],
 };
+const rows = Object.entries(keys).map(([key, [words]]) => `<div><dt><kbd>${key}</kbd></dt><dd>${words}</dd></div>`);
+help.innerHTML = `<dl>${rows.join("")}</dl>`;
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
@@ -76,7 +78,7 @@ addEventListener("keydown", (event) => {
     if (event.key === "Escape") query.blur();
   } else if (Object.hasOwn(keys, event.key)) {
     event.preventDefault();
-    keys[event.key]();
+    keys[event.key][1]();
   }
 });
 
