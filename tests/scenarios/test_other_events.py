@@ -45,7 +45,7 @@ def test_a_branch_on_demand_is_told_to_its_pull_request(tmp_path: Path) -> None:
         assert len(stage.bodies()) == 1
 
 
-def test_a_fork_without_a_key_is_green_and_told_what_can_be_done(tmp_path: Path) -> None:
+def test_a_fork_without_a_key_is_green_or_red_as_the_workflow_says_and_told_what_can_be_done(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         done = stage.pull_request(stage.open_pull(fork=True), variables=NO_KEY)
         assert done.code == 0, done.printed
@@ -55,6 +55,9 @@ def test_a_fork_without_a_key_is_green_and_told_what_can_be_done(tmp_path: Path)
         assert "mode: comment" in done.summary
         assert stage.github.requests == []
         assert not (stage.project.path / ".zelda/runs").exists()
+        red = stage.pull_request(stage.open_pull(fork=True), variables=NO_KEY, untested="fail")
+        assert (red.code, red.outputs) == (2, {"verdict": "skipped"})
+        assert "comes from a fork" in red.told("error")[0].data
 
 
 def test_the_base_is_never_tested_in_the_place_of_a_pull_request(tmp_path: Path) -> None:

@@ -25,13 +25,14 @@ from zelda_ci.ci.base import BaseSource, Overruled, overrule
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.inputs import Mode
+from zelda_ci.ci.inputs import Mode, Untested
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config import project
 from zelda_ci.config.files import find_root
 from zelda_ci.config.selection import select
+from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import ConfigError
@@ -287,9 +288,11 @@ def _checkout(settings: ActionSettings, environ: Mapping[str, str]) -> Checkout:
 
 def _skip(case: CiContext) -> int:
     settings, decision, log = case.settings, case.decision, case.log
-    log.report("notice", decision.sentence, title="Zelda did not run")
+    is_failure = decision.explain_forks and settings.untested is Untested.FAIL
+    log.report("error" if is_failure else "notice", decision.sentence, title="Zelda did not run")
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {decision.sentence}\n"
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
         source = BaseSource(settings, decision.nested, case.environ, Path(name))
         found = refused.newly_refused(decision.base, source, find_root(settings.project), log)
-    return refused.report_skipped(replace(case, refused=found), notice)
+    code = refused.report_skipped(replace(case, refused=found), notice)
+    return code or (Outcome.INCOMPLETE.exit_code if is_failure else 0)

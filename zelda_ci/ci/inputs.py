@@ -45,6 +45,15 @@ class Nightly(StrEnum):
     """Nothing: it is a run like any other."""
 
 
+class Untested(StrEnum):
+    """What the check of a pull request says that could not be tested, since it gets no secrets."""
+
+    NEUTRAL = "neutral"
+    """Nothing: it is green, as that of a change that concerns no suite."""
+    FAIL = "fail"
+    """It is red, so that where the check is required nothing is merged untested."""
+
+
 @dataclass(frozen=True)
 class Input:
     """One input, and how its text is read; an empty default means "not given"."""
@@ -154,6 +163,7 @@ INPUTS: Mapping[str, Input] = {
     "include-transcripts": Input("true", boolean),
     "run-all": Input("false", boolean),
     "nightly": Input("watch", one_of(Nightly)),
+    "untested": Input("neutral", one_of(Untested)),
     "replay": Input(),
     "workflow": Input("zelda.yml", workflow),
     # Those of keys of the configuration.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zelda_ci.ci import inputs
-from zelda_ci.ci.inputs import INPUTS, CommentWhen, Inputs, Mode, Nightly
+from zelda_ci.ci.inputs import INPUTS, CommentWhen, Inputs, Mode, Nightly, Untested
 from zelda_ci.config.environment import EnvironmentSettings, find_credential, key_problem, read_environment
 from zelda_ci.domain.shards import ShardOf
 from zelda_ci.errors import ConfigError
@@ -86,6 +86,7 @@ class ActionSettings:
     run_all: bool
     """Whether suites run that need not: after a push those stored already, for a pull request the unconcerned."""
     nightly: Nightly
+    untested: Untested
     replay: Path | None
     context: Context
     event: Mapping[str, Any]
