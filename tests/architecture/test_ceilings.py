@@ -16,7 +16,7 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1197,
-    "zelda_ci/ci": 4824,
+    "zelda_ci/ci": 4839,
     "zelda_ci/cli": 2244,
     "zelda_ci/compare": 2420,
     "zelda_ci/config": 2483,
@@ -26,10 +26,10 @@ CEILINGS = {
     "zelda_ci/github": 1517,
     "zelda_ci/judge": 1735,
     "zelda_ci/metrics": 2271,
-    "zelda_ci/model_proxy": 4277,
+    "zelda_ci/model_proxy": 4278,
     "zelda_ci/pipeline": 5030,
     "zelda_ci/process": 646,
-    "zelda_ci/report": 6167,
+    "zelda_ci/report": 6168,
     "zelda_ci/sandbox": 2964,
     "zelda_ci/selection": 493,
     "zelda_ci/storage": 1169,
@@ -42,11 +42,11 @@ CEILINGS = {
     "tests/architecture": 940,
     "tests/golden": 1414,
     "tests/hostile": 3389,
-    "tests/integration": 19147,
-    "tests/scenarios": 3466,
+    "tests/integration": 19144,
+    "tests/scenarios": 3467,
     "tests/slow": 506,
     "tests/support": 7113,
-    "tests/unit": 18782,
+    "tests/unit": 18784,
 }
 
 

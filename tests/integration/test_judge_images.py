@@ -92,7 +92,7 @@ def test_a_judge_sees_the_images_of_a_session_live_replayed_and_again(tmp_path: 
     assert [images_in(request) for request in asked] == [[file.read_bytes()]] * 2
     (result,) = judged(project)
     assert result["score"] == 100.0
-    assert result["details"]["criteria"][0]["evidence"] == [{"where": "turn 2 call 1 image 1"}]
+    assert result["details"]["criteria"][0]["evidence"] == [{"kind": "image", "turn": 2, "call": 1, "image": 1}]
 
     replayed = zelda(project, "run", "--replay", str(cassettes))
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr

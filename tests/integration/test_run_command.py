@@ -240,13 +240,13 @@ REFUSALS = {
     "bad suite": ("promt: Hello\n", ["run"], "zelda/test-greeting.yaml:1:1"),
     "isolation": (SUITE + "isolation: {level: none, require: landlock}\n", ["run"], "landlock is required"),
     "no isolation": (SUITE, ["run", "--isolation", "none"], "would run as you"),
-    "report": (SUITE, ["run", "--reporter", "json="], "json= names no file: json=results.json, or json."),
+    "report": (SUITE, ["run", "--reporter", "json="], "'json=' cannot be used: allowed are json=results.json"),
     "two reports": (
         SUITE,
         ["run", "--json", "--reporter", "junit"],
         "json and junit cannot both go to standard output.",
     ),
-    "no folder": (SUITE, ["run", "--reporter", "junit=gone/x.xml"], "the folder gone does not exist"),
+    "no folder": (SUITE, ["run", "--reporter", "junit=gone/x.xml"], "The folder gone does not exist"),
     "thinking": (
         SUITE,
         ["run", "--max-thinking-tokens", "5"],

@@ -43,9 +43,7 @@ def test_what_is_newly_refused_turns_the_check_red_and_is_the_headline(tmp_path:
         assert re.search(rf"(?m)^### Zelda: {re.escape(FILE)} is not loaded, 1 suite without it$", body)
         assert "no change found" not in body
         assert EFFECT in body
-        assert (
-            "The check is red although nothing is proven to be worse: a settings file or plugin is not loaded." in body
-        )
+        assert "The check is red because a settings file or plugin is not loaded." in body
         assert (FILE, EFFECT) in {(it.properties.get("file"), it.data) for it in done.told("error")}
 
 

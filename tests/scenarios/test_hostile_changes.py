@@ -69,7 +69,7 @@ def test_how_results_are_judged_is_the_bases_until_the_merge_and_told(tmp_path: 
         assert told in done.printed
         body = stage.bodies()[0]
         assert "gate loosened" in body.splitlines()[2]
-        assert "This pull request loosens `undecided` (zelda/test-greeting.yaml:5) and `gate.failOn`" in body
+        assert "This pull request loosens `undecided` (zelda/test-greeting.yaml:5), loosens `gate.failOn`" in body
         gates = {run["suite"]: run["config"]["gate"]["failOn"] for run in batch(stage, done)["runs"]}
         assert gates == {"greeting": ["regression", "evaluation"], "new": []}
 

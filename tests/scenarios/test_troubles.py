@@ -29,7 +29,7 @@ def test_a_token_that_may_not_do_something_costs_that_and_nothing_else(tmp_path:
         stage.github.service.no_room_for = {"text/html"}
         done = stage.pull_request(stage.open_pull(number=8), GOOD)
         assert done.code == 0, done.printed
-        assert "no permission" in stage.bodies(8)[0]
+        assert "the token may not read artifacts" in stage.bodies(8)[0]
         assert "report-artifact-id" not in done.outputs
         assert (len(stage.stored), len(stage.transcripts), len(stage.reports)) == (2, 2, 1)
         assert "The HTML report could not be stored" in done.printed

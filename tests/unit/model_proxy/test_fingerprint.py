@@ -205,6 +205,8 @@ def judged(*units: str, mark: str = "1a2b3c4d") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
+        ("the end", "the end\n\n"),
+        ("the end", "the end\n\n[1a2b3c4d notice]\ntask_notification: completed: a\n\nb"),
         ("with ID: b3odubl7b. Output", "with ID: bz81kq0pw. Output"),
         ("is in {{tmp}}/claude-0/x/tasks/b3odubl7b.output", "is in {{tmp}}/claude-0/x/tasks/bz81kq0pw.output"),
         ("- mcp__a [mcpServer]: a (it connected late: 3.1 s after the start)", "- mcp__a [mcpServer]: a"),

@@ -84,6 +84,7 @@ _OUTPUTS: tuple[tuple[str, str | Callable[[Any], str]], ...] = (
     (r"={3,}|_{3,}|\*{3,}|~{3,}|-{3,}", lambda match: match[0][:3]),
     # Our own, in what a judge is asked: which server was late, and where a text is cut, which depends on the length of
     # such numbers.
+    (r"\n+(</evidence-)", "\n\\1"),
     (rf" \({CONNECTED_LATE}[^)\n]*\)", ""),
     (r"(?:^[^\n]*)?\n\[\.\.\. \d+ characters are left out here[^\n]*\n[^\n]*", "<left out>"),
 )

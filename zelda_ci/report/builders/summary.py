@@ -162,7 +162,7 @@ def closing_rows(batch: BatchResult, gate: GateResult) -> Iterator[Row]:
         yield Row("Elapsed", (Cell(_elapsed(batch)),))
         yield _versions(batch.runs)
     if batch.unpaid:
-        unpaid = (f"{each.suite} ({numbers.format_count(each.unpaid, 'trial')})" for each in batch.unpaid)
+        unpaid = (f"{it.suite} ({it.unpaid} trials)" if it.unpaid > 1 else it.suite for it in batch.unpaid)
         yield Row("Not run", (Cell(f"{', '.join(unpaid)}: {batch.ended or BUDGET_ENDED}", Tone.BAD),))
     yield from (Row("Gate", (Cell(text, Tone.BAD, whole=True),)) for text in gate_sentences(gate))
     outcome, suites = closing_outcome(batch, gate), by_name(batch.runs)

@@ -221,7 +221,7 @@ def _weakened(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Lin
     removed += map(key, _further_removed(report, suites))
     clauses = []
     if removed and report.changes.removed_suites:
-        clauses.append(line("removes {}", listed(removed, MAX_KEYS)))
+        clauses.append(line(f"removes the {verb(removed, 'suite', 'suites')} {{}}", listed(removed, MAX_KEYS)))
     elif removed:
         yield line("No longer there: {}.", listed(removed, MAX_KEYS))
     rules = sorted(report.changes.rules, key=lambda rule: not rule.loosens)
