@@ -135,7 +135,7 @@ def test_a_supervisor_that_fails_is_no_result(project: Project) -> None:
 def test_a_supervisor_that_is_killed_is_no_result(place: Path) -> None:
     project = repository(place)
     project.level = "none"
-    assert failure(run(project, "kill -9 $PPID; sleep 1"))[0] == "SUPERVISOR_LOST"
+    assert failure(run(project, "sleep 0.5; kill -9 $PPID; sleep 1"))[0] == "SUPERVISOR_LOST"
 
 
 FAULT = "the-command-that-cannot-be-confined"
