@@ -18,9 +18,11 @@ from tests.golden.ci_reports import REPORTS
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.report.builders.comparison import changed_row, comparison_view
+from zelda_ci.report.builders.summary import by_name
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.model import Detail
-from zelda_ci.report.terminal.pages import print_closing, print_report, print_verdict
+from zelda_ci.report.terminal.page import Page
+from zelda_ci.report.terminal.pages import print_closing, print_suite, print_verdict
 
 EXPECTED = Path(__file__).parent / "expected"
 
@@ -40,7 +42,15 @@ def printed(show: Print, width: int, *, colour: bool = False, encoding: str = "u
 
 def rendered(batch: BatchResult, width: int, *, colour: bool = False, encoding: str = "utf-8") -> str:
     files_of = files(batch).__getitem__
-    show = partial(print_report, batch=batch, gate=GateResult(), files_of=files_of)
+
+    def show(console: Console) -> None:
+        page = Page(console)
+        for runs in by_name(batch.runs).values():
+            page.line()
+            print_suite(page, runs, files_of)
+        page.show()
+        print_closing(console, batch, GateResult(), files_of, Detail.FULL)
+
     return printed(show, width, colour=colour, encoding=encoding)
 
 

@@ -32,7 +32,7 @@ COMMANDS = {
     "completion": ("Make your shell complete commands, suites and run ids.", "docs/history.md#shell-completion"),
     "demo": ("Watch two suites run, replayed from a recording; no key needed.", "README.md"),
 }
-STORED = ("list", "show", "report", "history", "compare", "coverage", "rejudge", "prune")
+STORED = ("list", "show", "coverage", "rejudge", "prune")
 MODULES = {"new": "init", "merge": "run", "validate": "check", **dict.fromkeys(STORED, "stored")}
 
 

@@ -65,15 +65,6 @@ class _Comparison(Described):
     merge_base_commit: _Commit
 
 
-class _GitCommit(Described):
-    tree: _Commit
-
-
-def tree_of(api: Api, commit: str) -> str:
-    """The tree of a commit that GitHub knows."""
-    return understand(_GitCommit, api.get(f"git/commits/{commit}")).tree.sha
-
-
 def ancestors(api: Api, start: str) -> Iterator[str]:
     """The commit that `start`, a commit or branch, names, and then those before it, newest first, within reason.
 

@@ -35,7 +35,6 @@ _FOUND_AT = r"(?:(?:after )?turn \d+(?: call \d+)?|[^\s:]{1,300}):\d+:(?: \[from
 _PREFIX = re.compile(rf"^(?:{_NUMBER}|{_FOUND_AT})", re.MULTILINE)
 _SIGN = re.compile(r"^([+-])", re.MULTILINE)
 _ADDED = re.compile(r"^\+", re.MULTILINE)
-_NUMBERED = re.compile(rf"^{_NUMBER}", re.MULTILINE)
 # What models put around a quote.
 _AROUND = " \t\n`\"'“”….…"
 

@@ -39,16 +39,6 @@ from zelda_ci.report.words import first
 # --- reports on runs --------------------------------------------------------------------------------------------
 
 
-def print_report(console: Console, batch: BatchResult, gate: GateResult, files_of: FilesOf) -> None:
-    """Print every suite in full, then the summary."""
-    page = Page(console)
-    for runs in summary.by_name(batch.runs).values():
-        page.line()
-        print_suite(page, runs, files_of)
-    page.show()
-    print_closing(console, batch, gate, files_of, Detail.FULL)
-
-
 def print_closing(console: Console, batch: BatchResult, gate: GateResult, files_of: FilesOf, detail: Detail) -> None:
     """Print what comes after the suites: what went wrong and the summary, or one line where that is wanted."""
     page = Page(console)
