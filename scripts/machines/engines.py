@@ -189,9 +189,17 @@ def _said(*words: str) -> str:
 
 def _descendants(pid: int) -> list[int]:
     threads = Path(f"/proc/{pid}/task").glob("*/children")
-    children = [int(child) for thread in threads for child in thread.read_text("ascii").split()]
+    children = [int(child) for thread in threads for child in _read(thread).split()]
     return [each for child in children for each in (child, *_descendants(child))]
 
 
 def _name(pid: int) -> str:
-    return Path(f"/proc/{pid}/comm").read_text("utf-8").strip()
+    return _read(Path(f"/proc/{pid}/comm")).strip()
+
+
+def _read(path: Path) -> str:
+    """A file below /proc; empty where the process has ended meanwhile."""
+    try:
+        return path.read_text("utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
