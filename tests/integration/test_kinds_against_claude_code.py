@@ -17,7 +17,7 @@ from zelda_ci.execution.manifest.plugins import UNJUDGED
 from zelda_ci.execution.manifest.scan import memory_lines
 from zelda_ci.execution.manifest.told import CUT, ONLY_NAME
 from zelda_ci.metrics.tool_usage import subjects
-from zelda_ci.pipeline.felt import felt_by
+from zelda_ci.selection.felt import felt_by
 
 HOOK = "hooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks:\n        - type: command\n          command: echo {}\n"
 # As the head of a file may spell it, and whether Claude Code takes it for a yes.

@@ -9,10 +9,10 @@ from zelda_ci.domain.fingerprint import Steers
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
 from zelda_ci.pipeline.digests import TreeDigests, digest
-from zelda_ci.pipeline.reach import RECIPES, Graph, described
-from zelda_ci.pipeline.repository_files import RepositoryFiles
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, first_difference, how_it_steers
+from zelda_ci.selection.reach import RECIPES, Graph, described
+from zelda_ci.selection.repository_files import RepositoryFiles
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.history import read_objects, sizes
 from zelda_ci.workspace.store import TestedFiles, TreeFile, tree_files

@@ -35,9 +35,9 @@ from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import checking
 from zelda_ci.pipeline.digests import judged_again
-from zelda_ci.pipeline.felt import felt_by
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.selection.felt import felt_by
 from zelda_ci.storage.images import IMAGES
 from zelda_ci.storage.result_store import RunState
 from zelda_ci.storage.run_folder import FinishedRun

@@ -13,7 +13,7 @@ from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.session import HookRan, Started
 from zelda_ci.domain.steering import UnitUse
 from zelda_ci.execution.manifest.loading import resolve_loaded
-from zelda_ci.pipeline.felt import MAX_TOUCHED, Felt, felt_by
+from zelda_ci.selection.felt import MAX_TOUCHED, Felt, felt_by
 
 FILES = {
     "CLAUDE.md": "Be kind. @docs/style.md\n",

@@ -8,8 +8,8 @@ from functools import cache
 
 from zelda_ci.execution.manifest.tree import MAX_LINKS
 from zelda_ci.files import globs
-from zelda_ci.pipeline.mentions import Mention
 from zelda_ci.selection.effects import PROGRAM_ENDINGS, is_code
+from zelda_ci.selection.mentions import Mention
 
 # Of a word that means no file from where it stands, how many files of that name may be meant by mere mention.
 MAX_NAMESAKES = 3

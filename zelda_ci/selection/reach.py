@@ -15,10 +15,10 @@ from itertools import filterfalse
 from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_PARTS, SKILL_FILE, ItemKind, may_steer
 from zelda_ci.execution.manifest.documents import parse
 from zelda_ci.execution.manifest.tree import MAX_LINKS
-from zelda_ci.pipeline import mentions
-from zelda_ci.pipeline.mentions import MANIFESTS, RUNNERS, SHELL_ENDINGS, Mention
-from zelda_ci.pipeline.repository_files import PATTERN, RepositoryFiles
+from zelda_ci.selection import mentions
 from zelda_ci.selection.effects import Effect, FileChange, FileText, Reach, is_code, steering_effect
+from zelda_ci.selection.mentions import MANIFESTS, RUNNERS, SHELL_ENDINGS, Mention
+from zelda_ci.selection.repository_files import PATTERN, RepositoryFiles
 
 DOCUMENT_ENDINGS = (".md", ".mdx", ".txt", ".rst", ".adoc")
 RECIPES = frozenset(name for names in RUNNERS.values() for name in names)
