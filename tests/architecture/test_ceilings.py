@@ -35,7 +35,7 @@ CEILINGS = {
     "zelda_ci/storage": 1169,
     "zelda_ci/test_output": 2198,
     "zelda_ci/workspace": 4292,
-    "scripts": 2490,
+    "scripts": 2498,
     "benchmarks": 886,
     "runner": 215,
     "schemas": 3153,
