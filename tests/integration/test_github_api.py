@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.github_clients import api_of
+from tests.support.github_clients import api_of, patient_http
 from tests.support.github_server import GitHubServer, Repository, answered, hang_up, truncated
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import signatures
@@ -81,7 +81,7 @@ def test_an_archive_is_downloaded_without_the_token(github: GitHubServer, reposi
     masked: list[str] = []
     number = stored(repository)
     artifact = repository.artifacts[0]
-    blob = api_of(github, mask=masked.append).download(number, digest=artifact.digest, max_bytes=1000)
+    blob = api_of(github, patient_http(mask=masked.append)).download(number, digest=artifact.digest, max_bytes=1000)
     assert blob == artifact.content
     link, storage = github.requests
     assert link.headers["authorization"] == f"Bearer {github.token}"

@@ -54,7 +54,7 @@ def test_files_are_stored(github: GitHubServer, run: Run, tmp_path: Path) -> Non
 
 def test_storage_gets_no_token_and_the_log_no_signature(github: GitHubServer, run: Run) -> None:
     masked: list[str] = []
-    service = ArtifactService(github.environment(run), patient_http(), mask=masked.append)
+    service = ArtifactService(github.environment(run), patient_http(mask=masked.append))
     service.upload("zelda", FILES, retention_days=None)
     puts = [seen for seen in github.requests if seen.method == "PUT"]
     assert [seen.query["comp"] for seen in puts] == ["block", "blocklist"]

@@ -1,7 +1,7 @@
 """The entry of `zelda ci`: settings and the event in, exit code out."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -244,37 +244,22 @@ def _base(case: CiContext, folder: Path) -> tuple[BaseSource, str | None]:
 
 
 def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Mapping[str, str], log: Log) -> CiContext:
-    http = Http(patience_seconds=TIMEOUT_SECONDS)
+    def http(seconds: float) -> Http:
+        return Http(patience_seconds=seconds, mask=lambda value: log.mask([Secret(value)]))
 
-    def mask(value: str) -> None:
-        log.mask([Secret(value)])
-
+    patient, context, token = http(TIMEOUT_SECONDS), settings.context, settings.github_token
     return CiContext(
         settings=settings,
         decision=decision,
         commit=commit,
         environ=environ,
-        api=_api(settings, http, mask),
-        artifacts=lambda: ArtifactService(environ, http, mask=mask),
-        hurried_artifacts=lambda: ArtifactService(environ, Http(patience_seconds=HURRY_SECONDS), mask=mask),
+        api=Api(patient, context.api_url, context.graphql_url, token, context.repository) if token else None,
+        artifacts=lambda: ArtifactService(environ, patient),
+        hurried_artifacts=lambda: ArtifactService(environ, http(HURRY_SECONDS)),
         root=settings.project,
         results_dir=settings.project / ".zelda",
         log=log,
         now=lambda: datetime.now(UTC),
-    )
-
-
-def _api(settings: ActionSettings, http: Http, mask: Callable[[str], None]) -> Api | None:
-    context = settings.context
-    if settings.github_token is None:
-        return None
-    return Api(
-        http,
-        base_url=context.api_url,
-        graphql_url=context.graphql_url,
-        token=settings.github_token,
-        repository=context.repository,
-        mask=mask,
     )
 
 

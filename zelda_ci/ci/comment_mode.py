@@ -15,7 +15,7 @@ from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, is_res
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import Api
-from zelda_ci.github.comments import CommentOrder
+from zelda_ci.github.kept_text import CommentOrder
 from zelda_ci.github.revisions import merge_base, of_workflow_run
 from zelda_ci.github.schemas import Artifact
 from zelda_ci.report.comment.view import FOREIGN, ci_view

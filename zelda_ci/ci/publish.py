@@ -7,17 +7,17 @@ from datetime import datetime
 from pathlib import Path
 
 from zelda_ci.ci.baseline_words import WRONG_TOKEN
-from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import text
 from zelda_ci.ci.inputs import CommentWhen
 from zelda_ci.ci.outputs import Files, step_outputs, write
 from zelda_ci.ci.settings import command_files
+from zelda_ci.ci.stored_artifacts import identity_of
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.files import untrusted
 from zelda_ci.github.api import Api
-from zelda_ci.github.comments import CommentOrder, read_thread
+from zelda_ci.github.kept_text import CommentOrder, Published, keep_comment, read_thread
 from zelda_ci.github.revisions import of_commit
 from zelda_ci.github.workflow_commands import Annotation, Log, worst, write_output, write_summary
 from zelda_ci.report.builders.correctness import run_problem
@@ -149,7 +149,8 @@ def publish_to(case: CiContext, api: Api, result: CiResult, number: int, order: 
     view, when = ci_view(result.report(case)), case.settings.comment
     if when is CommentWhen.OFF or not (_is_due(when, view) or _has_comment(case, api, number)):
         return
-    published = _publish(case, api, number, order, render_comment(view))
+    is_stored = result.artifact_id is not None
+    published = _publish(case, api, number, order, render_comment(view), is_stored=is_stored)
     result.comment_url = published.url
     if published.action == "taken":
         case.log.report("warning", ONE_COMMENT, title=NO_COMMENT)
@@ -178,10 +179,15 @@ def _has_comment(case: CiContext, api: Api, number: int) -> bool:
     return bool(read_thread(api, number).marked(comment_key(case)))
 
 
-def _publish(case: CiContext, api: Api, number: int, order: CommentOrder, body: str) -> Published:
-    # Whoever evaluates, and comments in the same job, comments once in each attempt.
-    once = case.evaluated is None
-    return publish_comment(api, number, key=comment_key(case), order=order, body=body, once=once)
+def _publish(
+    case: CiContext, api: Api, number: int, order: CommentOrder, body: str, *, is_stored: bool = False
+) -> Published:
+    # Whoever evaluates, and comments in the same job, comments once in each attempt. Where its results have been
+    # stored, under a name that nothing else has, it is the only one: text that a fork wrote may say otherwise.
+    once = case.evaluated is None and not is_stored
+    workflow, stored_as = _workflow(case), identity_of(case.settings, case.evaluated).stored_as
+    texts = {"key": comment_key(case), "body": body, "workflow": workflow}
+    return keep_comment(api, number, **texts, order=order, stored_as=stored_as, once=once)
 
 
 def _order(case: CiContext, made_at: datetime) -> CommentOrder:
@@ -191,14 +197,19 @@ def _order(case: CiContext, made_at: datetime) -> CommentOrder:
 
 def comment_key(case: CiContext) -> str:
     """What tells comments apart: the workflow that evaluated, its job, and what its author says."""
+    parts = (_workflow(case), case.job, case.settings.comment_id)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _workflow(case: CiContext) -> str:
+    """Path of the workflow of whose runs the comment tells."""
     settings, workflow = case.settings, case.settings.context.workflow
     if case.decision.activity == "comment":
         workflow = text(settings.event, "workflow_run", "path").partition("@")[0] or workflow
     elif settings.context.event_name == "issue_comment":
         # What a comment asks for is told where the pull request's own workflow tells its results.
         workflow = f".github/workflows/{settings.workflow}"
-    parts = (workflow, case.job, settings.comment_id)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return workflow
 
 
 def _is_due(when: CommentWhen, view: CiView) -> bool:

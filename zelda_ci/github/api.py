@@ -24,7 +24,6 @@ from zelda_ci.redact import EMPTY, Redactor, SafeText, Secret
 MAX_ATTEMPTS = 5
 # GitHub asks for a minute at least where it names no time.
 SECONDARY_PAUSE = 60.0
-DOWNLOAD_SECONDS = 60.0
 CHUNK = 1 << 16
 MAX_DETAIL_LENGTH = 300
 MAX_HOPS = 3
@@ -33,8 +32,8 @@ QUOTA_WORDS = "insufficient usage"
 # Answers of a server that may be well again in a moment, whether or not it carried the request out.
 PASSING = frozenset({408, 500, 502, 503, 504})
 MOVED = frozenset({301, 302, 307, 308})
-# Methods that leave the same behind when they are carried out twice.
-REPEATABLE = frozenset({"GET", "PUT", "PATCH", "DELETE"})
+# Of a thing that is not there, or not any more.
+ABSENT = frozenset({"GITHUB_NOT_FOUND", "GITHUB_GONE"})
 
 
 @dataclass(frozen=True)
@@ -48,18 +47,14 @@ class HttpRequest:
     params: Mapping[str, Any] | None = None
     json: Any = None
     data: bytes | None = field(default=None, repr=False)
-    timeout: float = 30.0
+    timeout: float = 60.0
     """Seconds without a byte after which an attempt counts as failed."""
     max_bytes: int = 50_000_000
     """Most that the body of the answer may have."""
     repeatable: bool = False
-    """Whether it may be sent again even if it was carried out, although its method does not promise that."""
+    """Whether it may be sent again even if it was carried out, although it is a POST."""
     redirects: bool = True
     """Whether a redirect is an answer, or a refusal; it is followed in no case."""
-
-    @property
-    def is_repeatable(self) -> bool:
-        return self.repeatable or self.method in REPEATABLE
 
     @property
     def asked(self) -> str:
@@ -72,6 +67,13 @@ class HttpRequest:
         line = " ".join("".join(char if char.isprintable() else " " for char in redact(text)).split())
         cut = line if len(line) <= MAX_DETAIL_LENGTH else f"{line[:MAX_DETAIL_LENGTH]}..."
         return redact(cut.rstrip(".")) if cut else EMPTY
+
+    def lost(self, why: str, status: int | None = None) -> GitHubError | None:
+        """The error where it may have been carried out, and must not be sent again."""
+        if self.repeatable or self.method != "POST":
+            return None
+        message = f"{self.asked} may have been carried out, but its answer was lost: {why}."
+        return GitHubError(message, code="GITHUB_ANSWER_LOST", status=status)
 
 
 @dataclass(frozen=True)
@@ -97,24 +99,18 @@ class Answer:
             raise GitHubError(message, hint=hint, code="GITHUB_REFUSED", status=self.status) from None
 
     @property
-    def fields(self) -> dict[str, Any]:
-        """The object in the body; empty where it holds anything else."""
-        try:
-            reply = orjson.loads(self.body)
-        except ValueError:
-            return {}
-        return reply if isinstance(reply, dict) else {}
-
-    @property
-    def errors(self) -> list[dict[str, Any]]:
-        """What is listed under `errors`."""
-        errors = self.fields.get("errors")
-        return [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
+    def objects(self) -> list[dict[str, Any]]:
+        """The object in the body, and those that it lists under `errors`; none where it holds anything else."""
+        with suppress(GitHubError):
+            reply = self.json()
+            errors = reply.get("errors") if isinstance(reply, dict) else None
+            return [each for each in (reply, *(errors if isinstance(errors, list) else ())) if isinstance(each, dict)]
+        return []
 
     @property
     def said(self) -> str:
         """What the server says went wrong, in its own words; outside text."""
-        words = (self.fields.get("message"), self.fields.get("msg"), *(error.get("message") for error in self.errors))
+        words = [each.get(key) for each in self.objects for key in ("message", "msg")]
         return ": ".join(word for word in words if isinstance(word, str))
 
     @property
@@ -123,22 +119,16 @@ class Answer:
         if self.status == 403 and ("retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"):
             return True
         if self.status == 403 or (self.status == 200 and b'"errors"' in self.body):
-            is_typed = any(error.get("type") == "RATE_LIMITED" for error in self.errors)
+            is_typed = any(each.get("type") == "RATE_LIMITED" for each in self.objects)
             return is_typed or "rate limit" in self.said.lower()
         return self.status == 429
-
-    @property
-    def resets_at(self) -> int | None:
-        """Unix time at which the limit of the hour ends, where that is what was reached."""
-        reset = self.headers.get("x-ratelimit-reset", "")
-        is_reached = self.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal()
-        return int(reset[:10]) if is_reached else None
 
 
 class Http:
     """Sends requests; one instance per process, since all of them share its patience.
 
-    That is how long all waiting and all failed attempts may take together, and any single attempt.
+    That is how long all waiting and all failed attempts may take together, and any single attempt. `mask` is given the
+    signatures of addresses, for `::add-mask::`.
     """
 
     def __init__(
@@ -147,8 +137,9 @@ class Http:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.time,
         patience_seconds: float = 300,
+        mask: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._sleep, self._clock = sleep, clock
+        self._sleep, self._clock, self._mask = sleep, clock, mask
         self._patience = self._left = patience_seconds
         # At debug level it writes down addresses with their signatures.
         logging.getLogger("urllib3").setLevel(logging.ERROR)
@@ -166,24 +157,26 @@ class Http:
                 where a request that is not repeatable was sent and no usable answer came: what it asks for may or may
                 not have happened.
         """
+        for signature in signatures(request.url):
+            self._mask(signature)
         attempt = 1
         while True:
-            began, answer = self._clock(), None
+            began = self._clock()
             try:
                 answer = self._attempt(request)
                 is_taken = answer.status < 300 or (answer.status < 400 and request.redirects)
                 if is_taken and not answer.is_limited:
                     return answer
-                error, is_worthwhile = refused(answer)
+                error, pause = refused(answer, attempt, self._clock())
             except (requests.RequestException, HTTPError, OSError, ValueError) as problem:
                 # Its text holds the whole address, signature included: only its kind is told.
                 error, is_worthwhile = _unanswered(problem, request)
+                pause = 2.0 ** (attempt - 1) if is_worthwhile else None
             self._left -= max(0.0, self._clock() - began)
-            wait = pause(answer, attempt, self._clock())
-            if not is_worthwhile or attempt == MAX_ATTEMPTS or wait > self._left:
+            if pause is None or attempt == MAX_ATTEMPTS or pause > self._left:
                 raise error
-            self._left -= wait
-            self._sleep(wait)
+            self._left -= pause
+            self._sleep(pause)
             attempt += 1
 
     def _attempt(self, request: HttpRequest) -> Answer:
@@ -229,20 +222,30 @@ def _unanswered(problem: Exception, request: HttpRequest) -> tuple[GitHubError, 
     _, why, unsent, final = next(row for row in FAILURES if isinstance(problem, row[0]))
     if type(problem) is requests.ConnectionError and re.search("NewConnection|NameResolution", repr(problem)):
         why, unsent = "nothing listens there", True
-    if not unsent and not request.is_repeatable:
-        return _lost(request, why), False
+    if not unsent and (lost := request.lost(why)):
+        return lost, False
     hint = None if final else "Check the network and the proxy settings of the runner."
     return GitHubError(f"{request.asked} got no answer: {why}.", hint=hint, code="GITHUB_UNREACHABLE"), not final
 
 
-def refused(answer: Answer) -> tuple[GitHubError, bool]:
-    """What an answer of status 400 or more, or a limited query, means, and whether there should be another attempt."""
-    request, status = answer.request, answer.status
-    if status in PASSING and not request.is_repeatable:
-        return _lost(request, f"HTTP {status}", status), False
+def refused(answer: Answer, attempts: int, now: float) -> tuple[GitHubError, float | None]:
+    """What an answer that is not taken means, and seconds until the next attempt; absent where there should be none.
+
+    The server says how long to wait, or else it is longer after each attempt. `now` is Unix time.
+    """
+    request, status, headers, is_limited = answer.request, answer.status, answer.headers, answer.is_limited
+    if status in PASSING and (lost := request.lost(f"HTTP {status}", status)):
+        return lost, None
     hint: str | None
-    if answer.is_limited:
-        ends = f"after {datetime.fromtimestamp(answer.resets_at, UTC):%H:%M} UTC" if answer.resets_at else "later"
+    pause = 2.0 ** (attempts - 1)
+    if is_limited:
+        ends, pause = "later", SECONDARY_PAUSE * pause
+        reset = headers.get("x-ratelimit-reset", "")
+        # Where the limit of the hour is what was reached.
+        if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
+            resets_at = int(reset[:10])
+            # A second more, since clocks differ.
+            ends, pause = f"after {datetime.fromtimestamp(resets_at, UTC):%H:%M} UTC", max(0.0, resets_at - now) + 1
         code, hint = "GITHUB_RATE_LIMITED", f"GitHub limits how often it may be asked; run the job again {ends}."
     elif status < 400:
         code, hint = "GITHUB_REFUSED", "It is redirected, which is not followed."
@@ -251,19 +254,19 @@ def refused(answer: Answer) -> tuple[GitHubError, bool]:
     else:
         code, hint = {
             401: ("GITHUB_NOT_PERMITTED", "The token is missing, wrong or no longer valid."),
-            403: ("GITHUB_NOT_PERMITTED", _permission_hint(answer.headers.get("x-accepted-github-permissions", ""))),
+            403: ("GITHUB_NOT_PERMITTED", _permission_hint(headers.get("x-accepted-github-permissions", ""))),
             404: ("GITHUB_NOT_FOUND", "It does not exist, or the token may not see it."),
             410: ("GITHUB_GONE", None),
         }.get(status, ("GITHUB_REFUSED", None))
     detail = request.brief(answer.said)
     message = f"{request.asked} was answered with {status}{f' ({detail})' if detail else ''}."
-    is_passing = (status in PASSING or answer.is_limited) and QUOTA_WORDS not in answer.said.lower()
-    return GitHubError(message, hint=hint, code=code, status=status, detail=detail), is_passing
-
-
-def _lost(request: HttpRequest, why: str, status: int | None = None) -> GitHubError:
-    message = f"{request.asked} may have been carried out, but its answer was lost: {why}."
-    return GitHubError(message, code="GITHUB_ANSWER_LOST", status=status)
+    error = GitHubError(message, hint=hint, code=code, status=status, detail=detail)
+    if not (status in PASSING or is_limited) or QUOTA_WORDS in answer.said.lower():
+        return error, None
+    # Seconds or a date, or anything, since it is a server's.
+    with suppress(InvalidHeader, ValueError, OverflowError):
+        pause = Retry().parse_retry_after(headers.get("retry-after", ""))
+    return error, pause
 
 
 def _permission_hint(wanted: str) -> str:
@@ -275,22 +278,6 @@ def _permission_hint(wanted: str) -> str:
     return f"Give the job this under `permissions` in the workflow: {shown}."
 
 
-def pause(answer: Answer | None, attempts: int, now: float) -> float:
-    """Seconds before the next attempt, after so many, by Unix time: as the server says, else longer each time."""
-    backoff = 2.0 ** (attempts - 1)
-    if answer is None:
-        return backoff
-    # Seconds or a date, or anything, since it is a server's.
-    with suppress(InvalidHeader, ValueError, OverflowError):
-        return Retry().parse_retry_after(answer.headers.get("retry-after", ""))
-    if not answer.is_limited:
-        return backoff
-    if answer.resets_at is not None:
-        # A second more, since clocks differ.
-        return max(0.0, answer.resets_at - now) + 1
-    return SECONDARY_PAUSE * backoff
-
-
 # What an error of GraphQL holds in its type, code or message, the gravest first.
 GRAPHQL_CODES = {
     "FORBIDDEN": "GITHUB_NOT_PERMITTED",
@@ -299,26 +286,19 @@ GRAPHQL_CODES = {
 }
 
 
+@dataclass(frozen=True)
 class Api:
     """Asks about one repository; a path is relative to it unless it begins with `/`.
 
-    All methods raise `GitHubError` with the codes of `Http.send`. The token is sent to the two addresses only; `mask`
-    is given the signatures of others, for `::add-mask::`.
+    All methods raise `GitHubError` with the codes of `Http.send`. The token is sent to the two addresses only, which
+    end without a slash.
     """
 
-    def __init__(
-        self,
-        http: Http,
-        *,
-        base_url: str,
-        graphql_url: str,
-        token: Secret,
-        repository: str,
-        mask: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self.repository = repository
-        self._http, self._mask, self._graphql = http, mask, graphql_url
-        self._base, self._token = base_url.rstrip("/"), token
+    http: Http
+    base_url: str
+    graphql_url: str
+    token: Secret
+    repository: str
 
     def get(self, path: str, **params: Any) -> Any:
         """The value at a path; parameters of None are left out."""
@@ -337,8 +317,8 @@ class Api:
             if not isinstance(items, list):
                 raise GitHubError(f"The answer to {answer.request.asked} is no list.", code="GITHUB_REFUSED")
             yield from items
-            link = requests.utils.parse_header_links(answer.headers.get("link", ""))
-            following = next((each["url"] for each in link if each.get("rel") == "next"), None)
+            links = requests.utils.parse_header_links(answer.headers.get("link", ""))
+            following = next((each["url"] for each in links if each.get("rel") == "next"), None)
             if following is None:
                 return
             # It has the parameters in it.
@@ -357,12 +337,13 @@ class Api:
     def graphql(self, query: str, **variables: Any) -> Any:
         """The `data` of the answer to a query; data beside an error is only a part of it, and counts as none."""
         body = {"query": query, "variables": variables}
-        answer = self._http.send(HttpRequest("POST", self._graphql, self._headers(), json=body, repeatable=True))
+        answer = self.http.send(HttpRequest("POST", self.graphql_url, self._headers, json=body, repeatable=True))
         reply = answer.json()
         if isinstance(reply, dict) and reply.get("errors") in (None, []):
             return reply.get("data")
-        known = ((code, error) for sign, code in GRAPHQL_CODES.items() for error in answer.errors if sign in str(error))
-        code, error = next(known, ("GITHUB_REFUSED", next(iter(answer.errors), {})))
+        errors = answer.objects[1:]
+        known = ((code, error) for sign, code in GRAPHQL_CODES.items() for error in errors if sign in str(error))
+        code, error = next(known, ("GITHUB_REFUSED", next(iter(errors), {})))
         detail = answer.request.brief(str(error.get("message", "")))
         message = f"{answer.request.asked} was refused{f' ({detail})' if detail else ''}."
         raise GitHubError(message, code=code, status=answer.status, detail=detail)
@@ -377,14 +358,12 @@ class Api:
         try:
             blob = self._download(f"actions/artifacts/{artifact_id}/zip", max_bytes)
         except GitHubError as exc:
-            match exc.code:
-                case "GITHUB_GONE":
-                    raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED", status=410) from None
-                case "GITHUB_TOO_LARGE":
-                    message = f"The artifact is too large: {exc.message}"
-                    raise ArtifactError(message, code="ARTIFACT_TOO_LARGE") from None
-                case _:
-                    raise
+            if exc.code == "GITHUB_GONE":
+                raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED", status=410) from None
+            if exc.code == "GITHUB_TOO_LARGE":
+                message = f"The artifact is too large: {exc.message}"
+                raise ArtifactError(message, code="ARTIFACT_TOO_LARGE") from None
+            raise
         if digest is not None and digest.lower() != f"sha256:{hashlib.sha256(blob).hexdigest()}":
             message = f"Artifact {artifact_id} is not what was uploaded: its digest is another one."
             raise ArtifactError(message, code="ARTIFACT_INVALID")
@@ -394,13 +373,10 @@ class Api:
         answer = self._send("GET", path, follow=False)
         if answer.status not in MOVED or "location" not in answer.headers:
             raise GitHubError(f"{answer.request.asked} led nowhere.", code="GITHUB_REFUSED", status=answer.status)
-        signed = answer.headers["location"]
-        for signature in signatures(signed):
-            self._mask(signature)
         # Without our token: storage refuses requests that carry one, and has no business knowing it.
-        request = HttpRequest("GET", signed, timeout=DOWNLOAD_SECONDS, max_bytes=max_bytes, redirects=False)
+        storage = HttpRequest("GET", answer.headers["location"], max_bytes=max_bytes, redirects=False)
         try:
-            return self._http.send(request).body
+            return self.http.send(storage).body
         except GitHubError as exc:
             if exc.status == 403 and again:
                 # A signed address lives a minute, and may have died while storage was waited for.
@@ -414,19 +390,20 @@ class Api:
     ) -> Answer:
         """Follow what moved, like a repository of another name now; our token stays with GitHub's own address."""
         url = path
-        if not path.startswith(self._base):
-            url = f"{self._base}{path if path.startswith('/') else f'/repos/{self.repository}/{path}'}"
+        if not path.startswith(self.base_url):
+            url = f"{self.base_url}{path if path.startswith('/') else f'/repos/{self.repository}/{path}'}"
         for _ in range(MAX_HOPS):
-            answer = self._http.send(HttpRequest(method, url, self._headers(), params, json))
+            answer = self.http.send(HttpRequest(method, url, self._headers, params, json))
             # What is found elsewhere (302) is the caller's; what moved for good or for now is asked for there.
             if answer.status not in MOVED or "location" not in answer.headers or (not follow and answer.status == 302):
                 return answer
             url, params = self._own(answer.headers["location"]), None
         raise GitHubError(f"{method} {urlsplit(url).path} is redirected in circles.", code="GITHUB_REFUSED")
 
+    @property
     def _headers(self) -> dict[str, str]:
         return {
-            "Authorization": f"Bearer {self._token.reveal()}",
+            "Authorization": f"Bearer {self.token.reveal()}",
             "Accept": "application/vnd.github+json",
             "X-GitHub-Api-Version": "2022-11-28",
         }
@@ -434,8 +411,8 @@ class Api:
     def _own(self, link: str) -> str:
         """An address that GitHub points to, if our token may go there."""
         with suppress(ValueError):
-            url = urljoin(f"{self._base}/", link)
-            if urlsplit(url)[:2] == urlsplit(self._base)[:2]:
+            url = urljoin(f"{self.base_url}/", link)
+            if urlsplit(url)[:2] == urlsplit(self.base_url)[:2]:
                 return url
         raise GitHubError("GitHub points to an address that is not its own.", code="GITHUB_REFUSED")
 

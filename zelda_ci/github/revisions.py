@@ -1,12 +1,14 @@
-"""Commits, and the pull request that a run belongs to."""
+"""Commits, runs, and the pull request that a run belongs to."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from pydantic import AliasPath, Field
+
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
-from zelda_ci.github.schemas import Described, GitHubRepository, PullRequest, WorkflowRun, understand
+from zelda_ci.github.schemas import Described, GitHubRepository, PullRequest, Revision, WorkflowRun, understand
 
 # Of 100 commits each.
 PAGES_OF_ANCESTORS = 3
@@ -56,15 +58,6 @@ def _only(numbers: set[int]) -> int | None:
     return numbers.pop() if len(numbers) == 1 else None
 
 
-class _Commit(Described):
-    sha: str
-
-
-class _Comparison(Described):
-    behind_by: int
-    merge_base_commit: _Commit
-
-
 def ancestors(api: Api, start: str) -> Iterator[str]:
     """The commit that `start`, a commit or branch, names, and then those before it, newest first, within reason.
 
@@ -72,10 +65,21 @@ def ancestors(api: Api, start: str) -> Iterator[str]:
     """
     try:
         for commit in api.pages("commits", limit=PAGES_OF_ANCESTORS, sha=start):
-            yield understand(_Commit, commit).sha
+            yield understand(Revision, commit).sha
     except GitHubError as error:
         if error.code != "GITHUB_NOT_FOUND":
             raise
+
+
+class _Comparison(Described):
+    behind_by: int
+    merge_base: str = Field(validation_alias=AliasPath("merge_base_commit", "sha"))
+
+
+def _compare(api: Api, base: str, head: str) -> _Comparison:
+    path = f"compare/{quote(base, safe='')}...{quote(head, safe='')}"
+    # The changed files come with the first page whatever its size; commits need not.
+    return understand(_Comparison, api.get(path, per_page=1))
 
 
 def behind(api: Api, commit: str, wanted: str) -> int:
@@ -89,13 +93,11 @@ def merge_base(api: Api, base: str, head: str) -> str:
     Raises:
         GitHubError: `GITHUB_NOT_FOUND` where they have none, or GitHub does not know one of them.
     """
-    return _compare(api, base, head).merge_base_commit.sha
+    return _compare(api, base, head).merge_base
 
 
-def _compare(api: Api, base: str, head: str) -> _Comparison:
-    path = f"compare/{quote(base, safe='')}...{quote(head, safe='')}"
-    # The changed files come with the first page whatever its size; commits need not.
-    return understand(_Comparison, api.get(path, per_page=1))
+def read_run(api: Api, run_id: int) -> WorkflowRun:
+    return understand(WorkflowRun, api.get(f"actions/runs/{run_id}"))
 
 
 def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRun | None:
@@ -110,13 +112,3 @@ def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRu
     # Another repository may have a pull request with the very same head.
     own = (run for run in runs if run.event in EVENTS and _id(run.head_repository) == _id(pull_request.head.repo))
     return max(own, key=lambda run: run.id, default=None)
-
-
-def run_again(api: Api, run_id: int, *, only_failed: bool) -> None:
-    """Have a finished run run again as its next attempt: the jobs that failed with those that need them, or all.
-
-    Raises:
-        GitHubError: `GITHUB_NOT_PERMITTED` without `actions: write`, or where it runs already, is too old or was run
-            too often; `detail` says which.
-    """
-    api.post(f"actions/runs/{run_id}/{'rerun-failed-jobs' if only_failed else 'rerun'}", {})

@@ -35,8 +35,8 @@ class GitHubRepository(Described):
     owner: User | None = None
 
 
-class BranchHead(Described):
-    """Head or base of a pull request."""
+class Revision(Described):
+    """A commit, such as head and base of a pull request."""
 
     sha: str
     repo: GitHubRepository | None = None
@@ -48,8 +48,8 @@ class PullRequest(Described):
 
     number: int
     state: str
-    head: BranchHead
-    base: BranchHead
+    head: Revision
+    base: Revision
 
 
 class WorkflowRun(Described):
@@ -75,10 +75,13 @@ class WorkflowRun(Described):
         """Path of the workflow's file."""
         return self.path.partition("@")[0]
 
+    def is_own(self, repository_id: int) -> bool:
+        """Whether it was for a commit of the repository itself, and no fork's author decides what it stores."""
+        return self.head_repository is not None and self.head_repository.id == repository_id
+
     def is_of(self, branch: str, repository_id: int) -> bool:
         """Whether it was for a branch of the repository itself, and not for a fork's of the same name."""
-        is_own = self.head_repository is not None and self.head_repository.id == repository_id
-        return is_own and self.head_branch == branch
+        return self.is_own(repository_id) and self.head_branch == branch
 
 
 _Described = TypeVar("_Described", bound=Described)
