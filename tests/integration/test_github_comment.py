@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 
 import pytest
@@ -146,10 +147,13 @@ def test_invented_runs_and_attempts_silence_nobody(github: GitHubServer, pull: P
 def test_what_a_fork_had_posted_in_our_name_silences_nobody(github: GitHubServer, pull: Pull) -> None:
     """Another workflow of the repository posts its text: with our mark, and with runs that there are."""
     repository, run = github.repository, run_of(github)
+    earlier = repository.add_run(
+        HEAD, branch="feature", event="pull_request", created_at=datetime(1970, 1, 1, tzinfo=UTC)
+    )
     foreign = repository.add_run(HEAD, branch="feature", event="pull_request", workflow="coverage.yml")
     other_head = repository.add_run("b" * 40, branch="feature", event="pull_request")
     asked = repository.add_run("c" * 40, event="issue_comment", workflow="zelda-commands.yml")
-    for claimed in (foreign, other_head, asked, run):
+    for claimed in (earlier, foreign, other_head, asked, run):
         pull.comments.clear()
         forged = CommentOrder(claimed.id, 1, HEAD, made_at=2_000)
         repository.add_comment(1, sealed(KEY, forged, "All is well."), author=github.login)

@@ -14,8 +14,8 @@ from tests.support.github_clients import api_of
 from tests.support.github_html import ACTS, page
 from tests.support.github_server import Comment, Pull, Run, answered, lose_answer
 from zelda_ci.ci.acceptances import RECORD, AcceptanceRecord, read_acceptances, record_name, reply_key, words_of
+from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.github.kept_text import CommentOrder, sealed
-from zelda_ci.redact import Redactor
 
 # What must pass is red without any base.
 SUITE = AGAINST.replace("acceptanceCriteria", "mustPass")
@@ -291,7 +291,7 @@ def test_an_accepted_criterion_turns_the_check_green_where_it_failed_and_is_in_t
 
 def accepted(stage: Stage) -> set[str]:
     """The criteria whose acceptance holds at this moment."""
-    return {each.criterion for each in read_acceptances(api_of(stage.github), 7, Redactor())}
+    return {each.criterion for each in read_acceptances(api_of(stage.github), 7)}
 
 
 def answer_of(run: Run, asked: Comment) -> str:
@@ -303,7 +303,9 @@ def accepting(stage: Stage, asked: Comment, *criteria: str, event: str = "issue_
     """A run that has stored what a comment accepts; `other` are its words, or fields of the artifact."""
     run = stage.github.repository.add_run(stage.tip, event=event)
     words = other.pop("words", words_of(asked.body))
-    record = AcceptanceRecord(words=words, criteria=criteria, at=asked.created_at).model_dump_json(by_alias=True)
+    told: dict[str, Any] = {"suite": "greeting", "by": "maintainer", "because": "it moved", "at": asked.created_at}
+    accepted = tuple(Acceptance(criterion=each, **told) for each in criteria)
+    record = AcceptanceRecord(words=words, accepted=accepted).model_dump_json(by_alias=True)
     name = other.pop("name", record_name(asked.id, 1))
     stage.github.repository.add_artifact(name, {RECORD: record.encode()}, run=run, **other)
     return run

@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import Any, Final
 from urllib.parse import quote
 
-from pydantic import AwareDatetime, ValidationError
+from pydantic import ValidationError
 
 from zelda_ci.ci.commands import AcceptCriteria, parse_command
 from zelda_ci.ci.context import CiContext, CiResult
@@ -27,14 +27,13 @@ from zelda_ci.github.api import ABSENT, Api
 from zelda_ci.github.archives import MemberReader
 from zelda_ci.github.kept_text import Comment, ListedComment, order_in, read_thread
 from zelda_ci.github.revisions import read_run
-from zelda_ci.redact import Redactor
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.text import sentence
 
 # Of one comment; what others have posted in our name may be among them.
 MAX_ANSWERS = 10
 RECORD = "zelda-accepted.json"
-MAX_RECORD_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 UNKNOWN: Final = "what was accepted on this pull request is not known, and counts for nothing"
 
 # GitHub names the branch of a group after the pull request that it adds to those before it.
@@ -46,9 +45,7 @@ class AcceptanceRecord(Record):
 
     words: str
     """A hash of what the comment said."""
-    criteria: tuple[str, ...]
-    """Their texts at that time."""
-    at: AwareDatetime
+    accepted: tuple[Acceptance, ...]
 
 
 def record_name(comment_id: int, attempt: int) -> str:
@@ -77,21 +74,16 @@ def may_write(api: Api, login: str) -> bool:
     return found.get("permission") in {"admin", "maintain", "write"}
 
 
-def read_acceptances(api: Api, number: int, redact: Redactor) -> tuple[Acceptance, ...]:
+def read_acceptances(api: Api, number: int) -> tuple[Acceptance, ...]:
     """The acceptances on a pull request that hold now, the oldest first."""
     thread, allowed = read_thread(api, number), cache(partial(may_write, api))
     found: list[Acceptance] = []
     for asked in thread.of_people:
-        command = parse_command(asked.body)
-        answers = thread.marked(reply_key(asked.id))[:MAX_ANSWERS] if isinstance(command, AcceptCriteria) else []
+        is_asked = isinstance(parse_command(asked.body), AcceptCriteria)
+        answers = thread.marked(reply_key(asked.id))[:MAX_ANSWERS] if is_asked else []
         records = (record for answer in answers if (record := _record(api, answer, asked)))
-        record = next(records, None) if answers and allowed(asked.author) else None
-        if record and isinstance(command, AcceptCriteria):
-            by, because, url = asked.author, redact(command.reason), asked.url
-            found += (
-                Acceptance(suite=command.suite, criterion=it, by=by, because=because, url=url, at=record.at)
-                for it in record.criteria
-            )
+        if answers and allowed(asked.author) and (record := next(records, None)):
+            found += record.accepted
     return tuple(found)
 
 
@@ -101,17 +93,16 @@ def _record(api: Api, answer: ListedComment, asked: Comment) -> AcceptanceRecord
     if order is None or answer.edited_at:
         return None
     try:
-        if read_run(api, order.run_id).event != "issue_comment":
-            return None
-        name = record_name(asked.id, order.run_attempt)
-        for artifact in (it for it in artifacts_of_run(api, order.run_id) if it.name == name and not it.expired):
-            blob = api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_RECORD_BYTES)
-            limits = {"max_member_bytes": MAX_RECORD_BYTES, "max_total_bytes": MAX_RECORD_BYTES}
-            record = AcceptanceRecord.model_validate_json(
-                MemberReader(blob, max_members=1).read({RECORD}, **limits)[RECORD]
-            )
-            return record if record.words == words_of(asked.body) else None
-    except (ArtifactError, ValidationError, KeyError):
+        stored = artifacts_of_run(api, order.run_id) if read_run(api, order.run_id).event == "issue_comment" else []
+        for artifact in stored:
+            if artifact.name == record_name(asked.id, order.run_attempt):
+                blob = api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_BYTES)
+                files = MemberReader(blob, max_members=1).read(
+                    {RECORD}, max_member_bytes=MAX_BYTES, max_total_bytes=MAX_BYTES
+                )
+                record = AcceptanceRecord.model_validate_json(files.get(RECORD, b""))
+                return record if record.words == words_of(asked.body) else None
+    except (ArtifactError, ValidationError):
         return None
     except GitHubError as error:
         if error.code not in ABSENT:
@@ -130,7 +121,7 @@ def apply_acceptances(case: CiContext, result: CiResult, pull_request: int | Non
     if case.api is None or pull_request is None or not is_about_criteria(result.gate):
         return
     try:
-        result.acceptances = read_acceptances(case.api, pull_request, Redactor(case.settings.secrets()))
+        result.acceptances = read_acceptances(case.api, pull_request)
     except GitHubError as problem:
         result.notes.append(f"{UNKNOWN}: {problem.message}")
         case.log.say(f"{UNKNOWN}: {problem.message}")

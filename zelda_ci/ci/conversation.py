@@ -19,14 +19,13 @@ from zelda_ci.ci.outputs import json_of
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, read_stored
 from zelda_ci.compare.gate import failing_criteria
+from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
 from zelda_ci.github.api import Api
 from zelda_ci.github.kept_text import (
-    MAX_BODY_LENGTH,
     Comment,
     CommentOrder,
     Thread,
-    length,
     order_in,
     post_once,
     read_comment,
@@ -92,7 +91,8 @@ def _answer(case: CiContext, api: Api) -> str:
         return "The comment was answered already: nothing is done twice."
 
     def post(reply: str, key: str = reply_key(asked.id)) -> Comment:
-        return post_once(api, pull_request, key, sealed(key, _order(case), reply))
+        order = CommentOrder(case.run_id, case.settings.context.run_attempt, "", int(case.now().timestamp()))
+        return post_once(api, pull_request, key, sealed(key, order, reply))
 
     def show(reaction: str) -> None:
         # It costs nobody a notification; without it everything else is the same.
@@ -119,10 +119,6 @@ def _answer(case: CiContext, api: Api) -> str:
     publish.tell(case.log, case.settings.context.command_files, outputs=outputs)
     case.log.say(f"Answered: {url}")
     return ""
-
-
-def _order(case: CiContext) -> CommentOrder:
-    return CommentOrder(case.run_id, case.settings.context.run_attempt, "", int(case.now().timestamp()))
 
 
 def _refusals(thread: Thread) -> list[Comment]:
@@ -196,20 +192,14 @@ def _accept(
     if not wanted:
         return Response(render_reply("nothing_fails", suite=command.suite, number=command.number))
     # Where no check is red, the acceptance waits for the next run.
-    is_red = newest and newest.status == "completed" and newest.conclusion in FAILED
-    run = newest if is_red else None
-    said = render_reply(
-        "accepted",
-        suite=command.suite,
-        criteria=wanted,
-        by=asked.author,
-        reason=Redactor(settings.secrets())(command.reason),
-        runs_again=run is not None,
-        url=run.url if run else "",
+    run = newest if newest and newest.status == "completed" and newest.conclusion in FAILED else None
+    suite, by, because = command.suite, asked.author, Redactor(settings.secrets())(command.reason)
+    told = {"suite": suite, "criteria": wanted, "by": by, "reason": because, "runs_again": run is not None}
+    said = render_reply("accepted", **told, url=run.url if run else "")
+    accepted = tuple(
+        Acceptance(suite=suite, criterion=it, by=by, because=because, url=asked.url, at=case.now()) for it in wanted
     )
-    if length(sealed(reply_key(asked.id), _order(case), said)) > MAX_BODY_LENGTH:
-        return Response(render_reply("too_much"))
-    record = AcceptanceRecord(words=words_of(asked.body), criteria=tuple(wanted), at=case.now())
+    record = AcceptanceRecord(words=words_of(asked.body), accepted=accepted)
     name = record_name(asked.id, settings.context.run_attempt)
     try:
         case.artifacts().upload(name, {RECORD: json_of(record)}, retention_days=settings.retention_days)

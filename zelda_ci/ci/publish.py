@@ -1,7 +1,7 @@
 """A run is told where people and programs look: summary, outputs, annotations, JUnit XML, comment, log."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -19,9 +19,9 @@ from zelda_ci.files import untrusted
 from zelda_ci.github.api import Api
 from zelda_ci.github.kept_text import CommentOrder, Published, keep_comment, read_thread
 from zelda_ci.github.revisions import of_commit
-from zelda_ci.github.workflow_commands import Annotation, Log, worst, write_output, write_summary
+from zelda_ci.github.workflow_commands import Log, Severity, write_output, write_summary
 from zelda_ci.report.builders.correctness import run_problem
-from zelda_ci.report.comment.annotations import annotations, closing_line, log_lines
+from zelda_ci.report.comment.annotations import SuiteAnnotation, annotations, closing_line, log_lines
 from zelda_ci.report.comment.view import NO_JUNIT, ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
@@ -30,6 +30,9 @@ from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.report.told import CiReport
 from zelda_ci.storage.result_store import RUNS
 
+# The runner keeps ten of each level per step; the tenth says how many more there are.
+MAX_PER_LEVEL = 9
+LEVELS: tuple[Severity, ...] = ("error", "warning", "notice")
 MAX_OUTPUTS = 20
 MAX_SUITE_BYTES = 1_000_000
 NO_COMMENT = "The pull request got no comment"
@@ -226,11 +229,20 @@ def _annotate(case: CiContext, report: CiReport) -> set[str]:
     """Remark on the suites' files; returns the severities that there are."""
     prefix = _relative(case.root, case.settings.context.workspace)
     texts = dict(_suite_files(case.root, report.batch))
-    found = annotations(report, prefix="" if prefix == "." else prefix, texts=texts)
-    remarks = [Annotation(it.level, it.message, it.title, it.file or "", it.line) for it in found]
-    for remark in worst(remarks):
-        case.log.report(*remark)
+    remarks = list(annotations(report, prefix="" if prefix == "." else prefix, texts=texts))
+    for it in worst(remarks):
+        case.log.report(it.level, it.message, it.title, it.file or "", it.line)
     return {remark.level for remark in remarks}
+
+
+def worst(remarks: Sequence[SuiteAnnotation]) -> Iterator[SuiteAnnotation]:
+    """As many of each level as the runner keeps, in their order, and how many more there are."""
+    for level in LEVELS:
+        of_level = [remark for remark in remarks if remark.level == level]
+        yield from of_level[:MAX_PER_LEVEL]
+        if len(of_level) > MAX_PER_LEVEL:
+            more = f"and {len(of_level) - MAX_PER_LEVEL} more: the summary of this run has all of them"
+            yield SuiteAnnotation(level, None, None, "", more)
 
 
 def _suite_files(project: Path, batch: BatchResult) -> Iterator[tuple[str, str]]:

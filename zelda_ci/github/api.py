@@ -99,33 +99,42 @@ class Answer:
             raise GitHubError(message, hint=hint, code="GITHUB_REFUSED", status=self.status) from None
 
     @property
-    def objects(self) -> list[dict[str, Any]]:
-        """The object in the body, and those that it lists under `errors`; none where it holds anything else."""
+    def told(self) -> dict[str, Any]:
+        """The object in the body; empty where it holds anything else."""
         with suppress(GitHubError):
-            reply = self.json()
-            errors = reply.get("errors") if isinstance(reply, dict) else None
-            return [each for each in (reply, *(errors if isinstance(errors, list) else ())) if isinstance(each, dict)]
-        return []
+            if isinstance(reply := self.json(), dict):
+                return reply
+        return {}
 
     @property
     def said(self) -> str:
         """What the server says went wrong, in its own words; outside text."""
-        words = [each.get(key) for each in self.objects for key in ("message", "msg")]
+        told = self.told
+        errors = told.get("errors")
+        listed = [each for each in (errors if isinstance(errors, list) else ()) if isinstance(each, dict)]
+        words = [told.get("message"), told.get("msg"), *(each.get("message") for each in listed)]
         return ": ".join(word for word in words if isinstance(word, str))
 
     @property
+    def graphql_errors(self) -> str:
+        """The errors of a query, which GraphQL answers with status 200; empty where there are none."""
+        return str(self.told.get("errors") or "") if self.status == 200 and b'"errors"' in self.body else ""
+
+    @property
+    def is_taken(self) -> bool:
+        return self.status < (400 if self.request.redirects else 300) and not self.graphql_errors
+
+    @property
     def is_limited(self) -> bool:
-        """Whether the server says "too much", and not "never"; GraphQL says it with status 200."""
+        """Whether the server says "too much", and not "never"."""
         if self.status == 403 and ("retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"):
             return True
-        if self.status == 403 or (self.status == 200 and b'"errors"' in self.body):
-            is_typed = any(each.get("type") == "RATE_LIMITED" for each in self.objects)
-            return is_typed or "rate limit" in self.said.lower()
-        return self.status == 429
+        is_named = "RATE_LIMITED" in self.graphql_errors or "rate limit" in self.said.lower()
+        return self.status == 429 or (self.status in {200, 403} and is_named)
 
 
 class Http:
-    """Sends requests; one instance per process, since all of them share its patience.
+    """Sends requests; all of one process share its patience.
 
     That is how long all waiting and all failed attempts may take together, and any single attempt. `mask` is given the
     signatures of addresses, for `::add-mask::`.
@@ -153,9 +162,8 @@ class Http:
 
         Raises:
             GitHubError: `GITHUB_NOT_PERMITTED`, `GITHUB_RATE_LIMITED`, `GITHUB_NOT_FOUND`, `GITHUB_GONE`,
-                `GITHUB_UNREACHABLE`, `GITHUB_TOO_LARGE`, `GITHUB_REFUSED` (anything else). And `GITHUB_ANSWER_LOST`
-                where a request that is not repeatable was sent and no usable answer came: what it asks for may or may
-                not have happened.
+                `GITHUB_UNREACHABLE`, `GITHUB_TOO_LARGE`, `GITHUB_REFUSED` (anything else); `GITHUB_ANSWER_LOST` where
+                something that must not happen twice may have happened.
         """
         for signature in signatures(request.url):
             self._mask(signature)
@@ -164,8 +172,7 @@ class Http:
             began = self._clock()
             try:
                 answer = self._attempt(request)
-                is_taken = answer.status < 300 or (answer.status < 400 and request.redirects)
-                if is_taken and not answer.is_limited:
+                if answer.is_taken:
                     return answer
                 error, pause = refused(answer, attempt, self._clock())
             except (requests.RequestException, HTTPError, OSError, ValueError) as problem:
@@ -202,6 +209,14 @@ class Http:
                 if time.monotonic() > deadline:
                     raise TimeoutError
         return Answer(request, response.status_code, response.headers, bytes(body))
+
+
+# What an error of GraphQL holds in its type, code or message, the gravest first.
+GRAPHQL_CODES = {
+    "FORBIDDEN": "GITHUB_NOT_PERMITTED",
+    "INSUFFICIENT_SCOPES": "GITHUB_NOT_PERMITTED",
+    "NOT_FOUND": "GITHUB_NOT_FOUND",
+}
 
 
 # Why an attempt brought no answer: the words, whether the server never had the request, whether another ends the same.
@@ -247,6 +262,9 @@ def refused(answer: Answer, attempts: int, now: float) -> tuple[GitHubError, flo
             # A second more, since clocks differ.
             ends, pause = f"after {datetime.fromtimestamp(resets_at, UTC):%H:%M} UTC", max(0.0, resets_at - now) + 1
         code, hint = "GITHUB_RATE_LIMITED", f"GitHub limits how often it may be asked; run the job again {ends}."
+    elif status < 300:
+        code = next((code for sign, code in GRAPHQL_CODES.items() if sign in answer.graphql_errors), "GITHUB_REFUSED")
+        hint = None
     elif status < 400:
         code, hint = "GITHUB_REFUSED", "It is redirected, which is not followed."
     elif status >= 500:
@@ -259,7 +277,8 @@ def refused(answer: Answer, attempts: int, now: float) -> tuple[GitHubError, flo
             410: ("GITHUB_GONE", None),
         }.get(status, ("GITHUB_REFUSED", None))
     detail = request.brief(answer.said)
-    message = f"{request.asked} was answered with {status}{f' ({detail})' if detail else ''}."
+    how = "refused" if status < 300 else f"answered with {status}"
+    message = f"{request.asked} was {how}{f' ({detail})' if detail else ''}."
     error = GitHubError(message, hint=hint, code=code, status=status, detail=detail)
     if not (status in PASSING or is_limited) or QUOTA_WORDS in answer.said.lower():
         return error, None
@@ -276,14 +295,6 @@ def _permission_hint(wanted: str) -> str:
     if not shown:
         return "The token may not do this; check `permissions` in the workflow."
     return f"Give the job this under `permissions` in the workflow: {shown}."
-
-
-# What an error of GraphQL holds in its type, code or message, the gravest first.
-GRAPHQL_CODES = {
-    "FORBIDDEN": "GITHUB_NOT_PERMITTED",
-    "INSUFFICIENT_SCOPES": "GITHUB_NOT_PERMITTED",
-    "NOT_FOUND": "GITHUB_NOT_FOUND",
-}
 
 
 @dataclass(frozen=True)
@@ -337,16 +348,8 @@ class Api:
     def graphql(self, query: str, **variables: Any) -> Any:
         """The `data` of the answer to a query; data beside an error is only a part of it, and counts as none."""
         body = {"query": query, "variables": variables}
-        answer = self.http.send(HttpRequest("POST", self.graphql_url, self._headers, json=body, repeatable=True))
-        reply = answer.json()
-        if isinstance(reply, dict) and reply.get("errors") in (None, []):
-            return reply.get("data")
-        errors = answer.objects[1:]
-        known = ((code, error) for sign, code in GRAPHQL_CODES.items() for error in errors if sign in str(error))
-        code, error = next(known, ("GITHUB_REFUSED", next(iter(errors), {})))
-        detail = answer.request.brief(str(error.get("message", "")))
-        message = f"{answer.request.asked} was refused{f' ({detail})' if detail else ''}."
-        raise GitHubError(message, code=code, status=answer.status, detail=detail)
+        reply = self.http.send(HttpRequest("POST", self.graphql_url, self._headers, json=body, repeatable=True)).json()
+        return reply.get("data") if isinstance(reply, dict) else None
 
     def download(self, artifact_id: int, *, digest: str | None, max_bytes: int) -> bytes:
         """The archive of an artifact, whose digest the API tells (`sha256:...`) unless an old client stored it.

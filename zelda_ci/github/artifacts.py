@@ -36,10 +36,8 @@ class Uploaded:
 
     id: int
     """Of the REST API, and of its page."""
-    digest: str
-    """`sha256:` and 64 hexadecimal digits, over the archive."""
     size: int
-    """Of the archive, in bytes."""
+    """In bytes."""
 
 
 class _Stored(Described):
@@ -59,9 +57,7 @@ class ArtifactReply(Described):
 class ArtifactService:
     """Stores artifacts in the name of the job that runs us.
 
-    Args:
-        environ: `ACTIONS_RUNTIME_TOKEN`, `ACTIONS_RESULTS_URL`, `GITHUB_SERVER_URL`, `GITHUB_RETENTION_DAYS`.
-        http: Sends.
+    It reads `ACTIONS_RUNTIME_TOKEN`, `ACTIONS_RESULTS_URL`, `GITHUB_SERVER_URL` and `GITHUB_RETENTION_DAYS`.
 
     Raises:
         ArtifactError: `ARTIFACTS_UNAVAILABLE` on GitHub Enterprise Server and outside a job.
@@ -88,10 +84,8 @@ class ArtifactService:
     def upload(self, name: str, content: Mapping[str, Path | bytes] | Path, *, retention_days: int | None) -> Uploaded:
         """Store an archive, or an HTML file as it is, so that a browser opens it; no other of the run has its name.
 
-        Args:
-            name: Of the artifact; see `artifact_name`. That of a file ends in `.html`.
-            content: Contents or places by path within the archive; or the file.
-            retention_days: How long it is kept; absent or beyond what the repository allows: as long as that.
+        The archive is of contents or places by path in it; the name of a file ends in `.html`. It is kept for so many
+        days, or as long as the repository allows.
 
         Raises:
             ArtifactError: `ARTIFACT_QUOTA`, `ARTIFACT_EXISTS`, `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
@@ -109,7 +103,7 @@ class ArtifactService:
         with opened as file:
             try:
                 digest, size = self._send(self._create(name, request), file, mime_type)
-                return Uploaded(self._finish(name, digest, size), digest, size)
+                return Uploaded(self._finish(name, digest, size), size)
             except GitHubError as exc:
                 if QUOTA_WORDS not in exc.detail.lower():
                     raise

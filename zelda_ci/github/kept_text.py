@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import AliasChoices, AliasPath, AwareDatetime, BeforeValidator, Field
 
@@ -206,14 +206,16 @@ def post_once(api: Api, number: int, key: str, text: str) -> Comment:
     raise AssertionError
 
 
-@dataclass(frozen=True)
-class Published:
+# `outdated` where the pull request has moved on, or a newer run was there first; `taken` where another job of the same
+# run has written it.
+Action = Literal["created", "updated", "unchanged", "outdated", "taken"]
+
+
+class Published(NamedTuple):
     """What became of a comment."""
 
     url: str | None
-    action: Literal["created", "updated", "unchanged", "outdated", "taken"]
-    """`outdated` where the pull request has moved on, or a newer run was there first; `taken` where another job of the
-    same run has written it."""
+    action: Action
 
 
 def keep_comment(
@@ -227,17 +229,10 @@ def keep_comment(
     stored_as: Callable[[int], str],
     once: bool = False,
 ) -> Published:
-    """Make the one comment that a pull request has for a key tell `body`, unless it tells of newer results.
+    """Make the one comment that a pull request has for a key tell a body, unless it tells of newer results.
 
-    Args:
-        api: Of the repository; the token needs `pull-requests: write`.
-        number: Of the pull request.
-        key: Tells apart the comments of several jobs.
-        order: Of the run that `body` tells of.
-        body: Markdown without the hidden lines.
-        workflow: Path of the workflow whose runs the comment tells of; empty where nobody says.
-        stored_as: Name of the artifact with the results of an attempt.
-        once: Whether only another job with the same key can have told of this very attempt.
+    It tells of runs of a workflow (a path; empty where nobody says), which have stored the results of an attempt as an
+    artifact of a name. `once` says that only another job with the same key can have told of this very attempt.
 
     Raises:
         GitHubError: `COMMENT_TOO_LONG`, `GITHUB_NOT_PERMITTED`, or what else hindered.
@@ -251,7 +246,7 @@ def keep_comment(
     # The pull request has a newer commit, whose own run will say what there is to say.
     if order.head_sha not in ("", thread.head_sha):
         return Published(ours[0].url if ours else None, "outdated")
-    action: Literal["created", "updated", "unchanged", "outdated", "taken"] = "unchanged" if ours else "created"
+    action: Action = "unchanged" if ours else "created"
     if not ours:
         created = post_once(api, number, key, text)
         # Another job may do so at this moment: look again, since all see the same comments and all keep the oldest.
@@ -288,8 +283,8 @@ def keep_comment(
 def _is_real(api: Api, claim: CommentOrder, head_sha: str, workflow: str, stored_as: Callable[[int], str]) -> bool:
     """Whether GitHub knows a run as one whose results the comment tells.
 
-    People can write any run into a comment, and so can a fork, where another workflow posts its text in our name; it
-    must not silence all that come.
+    People can write any into it, and so can a fork, where another workflow posts its text in our name; it must not
+    silence all that come.
     """
     try:
         run = read_run(api, claim.run_id)
@@ -303,10 +298,22 @@ def _is_real(api: Api, claim: CommentOrder, head_sha: str, workflow: str, stored
             raise
         # Where the token may not look, the claim is believed: better an older comment than two that fight.
         return error.code not in ABSENT
-    return is_ours and run.run_attempt >= claim.run_attempt
+    # What has ended makes no results any more; clocks differ by a minute at most.
+    is_over = run.status == "completed" and run.updated_at and claim.made_at > run.updated_at.timestamp() + 60
+    return is_ours and run.run_attempt >= claim.run_attempt and not is_over
 
 
-def own_login(api: Api) -> str:
+# --- issues ----------------------------------------------------------------------------------------------------------
+
+
+class Issue(KeptText):
+    number: int
+    title: str
+    pull_request: dict[str, object] | None = None
+    """Present where it is a pull request: GitHub lists both together."""
+
+
+def _own_login(api: Api) -> str:
     """A workflow's token may not ask who it is, and is refused; any other failure says nothing."""
     try:
         return understand(User, api.get("/user")).login
@@ -317,29 +324,17 @@ def own_login(api: Api) -> str:
         return "github-actions[bot]"
 
 
-# --- issues ----------------------------------------------------------------------------------------------------------
-
-
-class Issue(KeptText):
-    number: int
-    state: str
-    title: str
-    pull_request: dict[str, object] | None = None
-    """Present where it is a pull request: GitHub lists both together."""
-
-
 def find_issues(api: Api, key: str, author: str | None) -> list[Issue]:
     """The open issues that have the mark of `key` and were written by us, the oldest first; usually one.
 
     We are the author whom an earlier run was told, otherwise whoever the token is.
     """
-    me = author or own_login(api)
+    me = author or _own_login(api)
     listed = api.pages("issues", limit=MAX_PAGES, state="open", creator=me)
     issues = (understand(Issue, each) for each in listed)
     # Anybody can write the mark into an issue; nobody else can be its author.
     ours = (issue for issue in issues if issue.author == me and is_marked(issue.body, key))
-    is_open = (issue for issue in ours if issue.state == "open" and issue.pull_request is None)
-    return sorted(is_open, key=lambda issue: issue.number)
+    return sorted((issue for issue in ours if issue.pull_request is None), key=lambda issue: issue.number)
 
 
 def keep_issue(api: Api, issue: Issue | None, key: str, title: str, body: str) -> tuple[Issue, str]:

@@ -68,6 +68,7 @@ class WorkflowRun(Described):
     status: str | None = None
     conclusion: str | None = None
     """Absent as long as it runs."""
+    updated_at: AwareDatetime | None = None
     url: str = Field("", alias="html_url")
 
     @property

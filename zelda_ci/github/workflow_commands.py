@@ -9,17 +9,12 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, TextIO
+from typing import BinaryIO, Literal, TextIO
 
 from zelda_ci.files import untrusted
 from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
 
 Severity = Literal["error", "warning", "notice"]
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "notice")
-
-# The runner keeps ten of each level per step; the tenth says how many more there are.
-MAX_PER_LEVEL = 9
-
 MAX_MESSAGE_LENGTH = 4000
 
 # The runner compares as people read: what cannot be seen may stand between two signs of a command.
@@ -27,16 +22,6 @@ _DOUBLE_COLON = re.compile(r":(?=[^ -~]*:)")
 _BRACKET = re.compile(r"#([^ -~]*)#([^ -~]*)\[")
 # Categories of characters of which only a blank, or nothing, is printed.
 SHOWN = {"Cc": " ", "Zl": " ", "Zp": " ", "Cf": "", "Cs": "", "Cn": ""}
-
-
-class Annotation(NamedTuple):
-    """A remark on a file; `file` is relative to the workspace."""
-
-    level: Severity
-    message: str
-    title: str = ""
-    file: str = ""
-    line: int | None = None
 
 
 def command(name: str, message: str = "", **properties: object) -> str:
@@ -70,8 +55,7 @@ class Log(io.TextIOBase):
     """
 
     def __init__(self, stream: TextIO, *, masking: bool = True) -> None:
-        self._stream, self._masking = stream, masking
-        self._rest, self._grouped, self._lock = "", False, threading.RLock()
+        self._stream, self._masking, self._rest, self._lock = stream, masking, "", threading.RLock()
 
     def write(self, text: str) -> int:
         """Print text; an unfinished line waits for its end."""
@@ -113,17 +97,11 @@ class Log(io.TextIOBase):
 
     @contextmanager
     def group(self, title: str) -> Iterator[None]:
-        """Fold what is printed meanwhile; groups do not nest, so an inner one only prints its title."""
-        if self._grouped:
-            self.say(title)
-            yield
-            return
-        self._grouped = True
+        """Fold what is printed meanwhile; there is none within another."""
         self._command("group", neutralise(title))
         try:
             yield
         finally:
-            self._grouped = False
             self._command("endgroup")
 
     def _command(self, name: str, message: str = "", **properties: object) -> None:
@@ -132,17 +110,6 @@ class Log(io.TextIOBase):
             self.write("\n" if self._rest else "")
             self._stream.write(command(name, message, **properties) + "\n")
             self.flush()
-
-
-def worst(remarks: Iterable[Annotation]) -> Iterator[Annotation]:
-    """As many of each level as the runner keeps, in their order, and how many more there are."""
-    annotations = list(remarks)
-    for severity in SEVERITIES:
-        of_level = [remark for remark in annotations if remark.level == severity]
-        yield from of_level[:MAX_PER_LEVEL]
-        more = len(of_level) - MAX_PER_LEVEL
-        if more > 0:
-            yield Annotation(severity, f"and {more} more: the summary of this run has all of them")
 
 
 # Bytes; from 1 MiB on the runner takes nothing at all.

@@ -10,19 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.runner import REGISTERED, Command, commands, outputs, parse_command
+from zelda_ci.ci.publish import MAX_PER_LEVEL, worst
 from zelda_ci.github.workflow_commands import (
     CUT,
-    MAX_PER_LEVEL,
-    Annotation,
     Log,
     command,
     empty,
     neutralise,
-    worst,
     write_output,
     write_summary,
 )
 from zelda_ci.redact import Secret
+from zelda_ci.report.comment.annotations import SuiteAnnotation
 
 SIGNS = [":", "::", "##[", *"#[] \t\r\n\u200b\u00ad\ufe0f\u2028\u034f,=", "%0A"]
 PIECES = st.sampled_from([*SIGNS, *sorted(REGISTERED)])
@@ -89,7 +88,8 @@ def test_keys_are_masked_whole_and_short_values_not_at_all() -> None:
 
 
 def test_the_worst_nine_of_each_level_are_kept_and_the_rest_counted() -> None:
-    remarks = [Annotation("warning", f"w{n}") for n in range(30)] + [Annotation("error", f"e{n}") for n in range(9)]
+    remarks = [SuiteAnnotation("warning", None, None, "", f"w{n}") for n in range(30)]
+    remarks += [SuiteAnnotation("error", None, None, "", f"e{n}") for n in range(9)]
     kept = list(worst(remarks))
     assert [remark.message for remark in kept[:9]] == [f"e{n}" for n in range(9)]
     assert len(kept) == 9 + MAX_PER_LEVEL + 1
