@@ -336,7 +336,7 @@ def earlier_results(case: CiContext) -> list[StoredResults]:
     if case.api is None or pull_request_of(case) is None:
         return []
     own = _run(case.api, context.run_id)
-    if own.head_repository is None or own.head_repository.id != context.repository_id or not own.head_branch:
+    if own.head_repository_id != context.repository_id or not own.head_branch:
         return []
     found: list[StoredResults] = []
     # Also those of newer runs: who runs an old one again must not get rid of what came after it.

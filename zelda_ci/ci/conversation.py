@@ -21,14 +21,13 @@ from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, read_s
 from zelda_ci.compare.gate import failing_criteria
 from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
-from zelda_ci.github.api import Api
+from zelda_ci.github.api import ABSENT, Api
 from zelda_ci.github.kept_text import (
     Comment,
     CommentOrder,
     Thread,
     order_in,
     post_once,
-    read_comment,
     read_thread,
     sealed,
     visible_text,
@@ -77,8 +76,13 @@ def _api(api: Api | None) -> Api:
 def _asked(api: Api, event: Mapping[str, Any]) -> Comment | None:
     """The comment of an event, if it is still there with the same words, by the same author."""
     sent = understand(Comment, event.get("comment"))
-    now = read_comment(api, sent.id)
-    return sent if now and (now.author, words_of(now.body)) == (sent.author, words_of(sent.body)) else None
+    try:
+        now = understand(Comment, api.get(f"issues/comments/{sent.id}"))
+    except GitHubError as error:
+        if error.code not in ABSENT:
+            raise
+        return None
+    return sent if (now.author, words_of(now.body)) == (sent.author, words_of(sent.body)) else None
 
 
 def _answer(case: CiContext, api: Api) -> str:
@@ -181,11 +185,11 @@ def _accept(
         newest = newest_run(api, settings.workflow, pull)
     runs = list(_runs(api, thread, pull, newest))
     # Of a fork's run its author decides what it stores.
-    results = (each for run in runs if run.is_own(own) for each in _results(case, api, run, pull))
+    results = (each for run in runs if run.head_repository_id == own for each in _results(case, api, run, pull))
     found = (failing_criteria(each.own_trials, command.suite) for each in results)
     failing = next((each for each in found if each is not None), None)
     if failing is None:
-        is_foreign = any(not run.is_own(own) for run in runs)
+        is_foreign = any(run.head_repository_id != own for run in runs)
         stored = render_reply("nothing_stored", suite=command.suite)
         return Response(render_reply("foreign_results") if is_foreign else stored)
     wanted = [name for place, name in failing.items() if command.number in {None, place}]
@@ -255,8 +259,7 @@ def pinned(command: RunAgain | RunCommit, pull: PullRequest, repository_id: int)
     """
     if isinstance(command, RunCommit):
         return command.commit
-    is_own = pull.head.repo is not None and pull.head.repo.id == repository_id
-    return pull.head.sha if is_own else None
+    return pull.head.sha if pull.head.repository_id == repository_id else None
 
 
 def requested(api: Api | None, settings: ActionSettings) -> tuple[ActionSettings, str] | None:

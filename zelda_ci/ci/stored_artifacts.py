@@ -165,7 +165,7 @@ def distrust_of_provenance(provenance: Provenance, run: WorkflowRun) -> str | No
 
     A repository may be renamed: its id tells.
     """
-    if run.head_repository is None or provenance.repository_id != run.head_repository.id:
+    if provenance.repository_id != run.head_repository_id:
         return "it names another repository than GitHub"
     if provenance.run_id != run.id:
         return "it names another run than GitHub"

@@ -19,7 +19,7 @@ from urllib3.util import Retry
 
 from zelda_ci import __version__
 from zelda_ci.errors import ArtifactError, GitHubError
-from zelda_ci.redact import EMPTY, Redactor, SafeText, Secret
+from zelda_ci.redact import Redactor, SafeText, Secret
 
 MAX_ATTEMPTS = 5
 # GitHub asks for a minute at least where it names no time.
@@ -61,13 +61,6 @@ class HttpRequest:
         """Method and address, without what may be secret in it, for messages."""
         return f"{self.method} {self.url.partition('?')[0].rpartition('//')[2].rpartition('@')[2][:120]}"
 
-    def brief(self, text: str) -> SafeText:
-        """Words of the server for the middle of a sentence: one short printable line, without the token sent to it."""
-        redact = Redactor([Secret(self.headers.get("Authorization", "").rpartition(" ")[2])])
-        line = " ".join("".join(char if char.isprintable() else " " for char in redact(text)).split())
-        cut = line if len(line) <= MAX_DETAIL_LENGTH else f"{line[:MAX_DETAIL_LENGTH]}..."
-        return redact(cut.rstrip(".")) if cut else EMPTY
-
     def lost(self, why: str, status: int | None = None) -> GitHubError | None:
         """The error where it may have been carried out, and must not be sent again."""
         if self.repeatable or self.method != "POST":
@@ -107,13 +100,15 @@ class Answer:
         return {}
 
     @property
-    def said(self) -> str:
-        """What the server says went wrong, in its own words; outside text."""
-        told = self.told
-        errors = told.get("errors")
-        listed = [each for each in (errors if isinstance(errors, list) else ()) if isinstance(each, dict)]
-        words = [told.get("message"), told.get("msg"), *(each.get("message") for each in listed)]
-        return ": ".join(word for word in words if isinstance(word, str))
+    def said(self) -> SafeText:
+        """What the server says went wrong: one short printable line for the middle of a sentence, without our token."""
+        errors = self.told.get("errors")
+        objects = [it for it in (self.told, *(errors if isinstance(errors, list) else ())) if isinstance(it, dict)]
+        words = (each.get(key) for each in objects for key in ("message", "msg"))
+        redact = Redactor([Secret(self.request.headers.get("Authorization", "").rpartition(" ")[2])])
+        text = redact(": ".join(word for word in words if isinstance(word, str)))
+        line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+        return redact((line if len(line) <= MAX_DETAIL_LENGTH else f"{line[:MAX_DETAIL_LENGTH]}...").rstrip("."))
 
     @property
     def graphql_errors(self) -> str:
@@ -276,11 +271,11 @@ def refused(answer: Answer, attempts: int, now: float) -> tuple[GitHubError, flo
             404: ("GITHUB_NOT_FOUND", "It does not exist, or the token may not see it."),
             410: ("GITHUB_GONE", None),
         }.get(status, ("GITHUB_REFUSED", None))
-    detail = request.brief(answer.said)
+    detail = answer.said
     how = "refused" if status < 300 else f"answered with {status}"
     message = f"{request.asked} was {how}{f' ({detail})' if detail else ''}."
     error = GitHubError(message, hint=hint, code=code, status=status, detail=detail)
-    if not (status in PASSING or is_limited) or QUOTA_WORDS in answer.said.lower():
+    if not (status in PASSING or is_limited) or QUOTA_WORDS in detail.lower():
         return error, None
     # Seconds or a date, or anything, since it is a server's.
     with suppress(InvalidHeader, ValueError, OverflowError):

@@ -87,11 +87,6 @@ def visible_text(text: str) -> str:
     return _lines(text)[2]
 
 
-def length(text: str) -> int:
-    """In UTF-16 code units."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 # --- comments --------------------------------------------------------------------------------------------------------
 
 QUERY = """
@@ -183,27 +178,16 @@ def read_thread(api: Api, number: int) -> Thread:
     return Thread(page.head_sha, ours, tuple(each for each in found if each.user and each.user.kind == "User"))
 
 
-def read_comment(api: Api, comment_id: int) -> Comment | None:
-    """One comment as it is now; absent where it was deleted."""
-    try:
-        return understand(Comment, api.get(f"issues/comments/{comment_id}"))
-    except GitHubError as error:
-        if error.code not in ABSENT:
-            raise
-        return None
-
-
 def post_once(api: Api, number: int, key: str, text: str) -> Comment:
     """Post a comment for a key; where the answer was lost, it may be there already."""
-    for is_last in (False, True):
-        try:
-            return understand(Comment, api.post(f"issues/{number}/comments", {"body": text}))
-        except GitHubError as error:
-            if is_last or error.code != "GITHUB_ANSWER_LOST":
-                raise
-        if posted := read_thread(api, number).marked(key):
-            return posted[0]
-    raise AssertionError
+    path = f"issues/{number}/comments"
+    try:
+        return understand(Comment, api.post(path, {"body": text}))
+    except GitHubError as error:
+        if error.code != "GITHUB_ANSWER_LOST":
+            raise
+    posted = read_thread(api, number).marked(key)
+    return posted[0] if posted else understand(Comment, api.post(path, {"body": text}))
 
 
 # `outdated` where the pull request has moved on, or a newer run was there first; `taken` where another job of the same
@@ -238,7 +222,7 @@ def keep_comment(
         GitHubError: `COMMENT_TOO_LONG`, `GITHUB_NOT_PERMITTED`, or what else hindered.
     """
     text = sealed(key, order, body)
-    if length(text) > MAX_BODY_LENGTH:
+    if len(text.encode("utf-16-le", "surrogatepass")) // 2 > MAX_BODY_LENGTH:
         message = f"The comment is longer than the {MAX_BODY_LENGTH} characters that GitHub takes."
         raise GitHubError(message, code="COMMENT_TOO_LONG")
     thread = read_thread(api, number)

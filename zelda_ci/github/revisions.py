@@ -8,7 +8,7 @@ from pydantic import AliasPath, Field
 
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
-from zelda_ci.github.schemas import Described, GitHubRepository, PullRequest, Revision, WorkflowRun, understand
+from zelda_ci.github.schemas import Described, PullRequest, Revision, WorkflowRun, understand
 
 # Of 100 commits each.
 PAGES_OF_ANCESTORS = 3
@@ -26,32 +26,31 @@ def of_workflow_run(api: Api, event: Mapping[str, Any], hinted: int | None) -> i
     Raises:
         GitHubError: A request failed, or the payload is of another event.
     """
-    own = understand(GitHubRepository, event.get("repository")).id
-    run = understand(WorkflowRun, event.get("workflow_run"))
-    owner = run.head_repository.owner if run.head_repository else None
-    of_branch = api.pages("pulls", limit=1, state="open", head=f"{owner.login if owner else ''}:{run.head_branch}")
+    finished = understand(_Finished, event)
+    run = finished.run
+    of_branch = api.pages("pulls", limit=1, state="open", head=f"{run.head_owner}:{run.head_branch}")
+    of_head = api.pages(f"commits/{run.head_sha}/pulls", limit=1)
     # A deleted fork is no repository on either side.
-    wanted = (run.head_sha, _id(run.head_repository), own)
-    for source in (of_branch if owner and run.head_branch else (), api.pages(f"commits/{run.head_sha}/pulls", limit=1)):
-        pulls = (understand(PullRequest, each) for each in source)
-        fitting = {
-            each.number
-            for each in pulls
-            if each.state == "open" and (each.head.sha, _id(each.head.repo), _id(each.base.repo)) == wanted
-        }
-        if fitting:
+    wanted = ("open", run.head_sha, run.head_repository_id, finished.repository_id)
+    for source in (of_branch if run.head_owner and run.head_branch else (), of_head):
+        pulls = [understand(PullRequest, each) for each in source]
+        told = {it.number: (it.state, it.head.sha, it.head.repository_id, it.base.repository_id) for it in pulls}
+        if fitting := {number for number, each in told.items() if each == wanted}:
             return hinted if hinted in fitting else _only(fitting)
     return None
+
+
+class _Finished(Described):
+    """Payload of the event `workflow_run`."""
+
+    repository_id: int = Field(validation_alias=AliasPath("repository", "id"))
+    run: WorkflowRun = Field(validation_alias="workflow_run")
 
 
 def of_commit(api: Api, sha: str) -> int | None:
     """The open pull request whose head a commit of this repository is; None where there are several or none."""
     pulls = (understand(PullRequest, each) for each in api.pages(f"commits/{sha}/pulls", limit=1))
     return _only({pull.number for pull in pulls if pull.state == "open" and pull.head.sha == sha})
-
-
-def _id(repository: GitHubRepository | None) -> int | None:
-    return repository.id if repository else None
 
 
 def _only(numbers: set[int]) -> int | None:
@@ -110,5 +109,5 @@ def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRu
     listed = api.pages(path, key="workflow_runs", limit=1, head_sha=pull_request.head.sha)
     runs = (understand(WorkflowRun, each) for each in listed)
     # Another repository may have a pull request with the very same head.
-    own = (run for run in runs if run.event in EVENTS and _id(run.head_repository) == _id(pull_request.head.repo))
+    own = (it for it in runs if it.event in EVENTS and it.head_repository_id == pull_request.head.repository_id)
     return max(own, key=lambda run: run.id, default=None)

@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar
 
-from pydantic import AliasChoices, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, AliasPath, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from zelda_ci.errors import GitHubError
 
@@ -28,18 +28,11 @@ class User(Described):
     kind: str = Field("User", validation_alias=AliasChoices("__typename", "type"))
 
 
-class GitHubRepository(Described):
-    """One repository among a network of forks."""
-
-    id: int
-    owner: User | None = None
-
-
 class Revision(Described):
     """A commit, such as head and base of a pull request."""
 
     sha: str
-    repo: GitHubRepository | None = None
+    repository_id: int | None = Field(None, validation_alias=AliasPath("repo", "id"))
     """Absent where the fork was deleted."""
 
 
@@ -62,8 +55,9 @@ class WorkflowRun(Described):
     event: str
     head_branch: str | None = None
     head_sha: str
-    head_repository: GitHubRepository | None = None
-    """Absent where the fork was deleted."""
+    head_repository_id: int | None = Field(None, validation_alias=AliasPath("head_repository", "id"))
+    """Absent where the fork was deleted, like its owner."""
+    head_owner: str = Field("", validation_alias=AliasPath("head_repository", "owner", "login"))
     run_attempt: int = 1
     status: str | None = None
     conclusion: str | None = None
@@ -76,13 +70,9 @@ class WorkflowRun(Described):
         """Path of the workflow's file."""
         return self.path.partition("@")[0]
 
-    def is_own(self, repository_id: int) -> bool:
-        """Whether it was for a commit of the repository itself, and no fork's author decides what it stores."""
-        return self.head_repository is not None and self.head_repository.id == repository_id
-
     def is_of(self, branch: str, repository_id: int) -> bool:
         """Whether it was for a branch of the repository itself, and not for a fork's of the same name."""
-        return self.is_own(repository_id) and self.head_branch == branch
+        return (self.head_repository_id, self.head_branch) == (repository_id, branch)
 
 
 _Described = TypeVar("_Described", bound=Described)
