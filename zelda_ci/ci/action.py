@@ -25,7 +25,6 @@ from zelda_ci.ci.base import BaseSource, Overruled, overrule
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.inputs import Mode, Untested
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
@@ -119,7 +118,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         if not chosen.names:
             return selection.report_nothing(replace(case, notes=notes), chosen)
         if chosen.notes:
-            settings, notes = replace(settings, suites=chosen.names), (*notes, *chosen.notes)
+            settings, notes = settings.replace(suites=chosen.names), (*notes, *chosen.notes)
     # Beside the head runs the commit into which it is merged, unless something else is to be compared with, or nothing.
     beside = base and decision.target and not settings.baseline and not source.is_foreign
     order = RunOrder(
@@ -174,10 +173,10 @@ def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Em
         ),
     )
     is_night = nightly.is_nightly(case)
-    if settings.mode is Mode.PLAN:
+    if settings.mode == "plan":
         # One job adds the row of a night to the history.
         return sharding.publish_plan(case, make_plan(facts, 1 if is_night else settings.shards, at_most=True), evidence)
-    if settings.mode is Mode.MERGE or shard is None:
+    if settings.mode == "merge" or shard is None:
         return sharding.merge(case, partial(make_plan, facts), evidence)
     if is_night and shard.shards > 1:
         hint = "Let a job with mode: plan say how many there are, or set nightly: off."
@@ -288,7 +287,7 @@ def _checkout(settings: ActionSettings, environ: Mapping[str, str]) -> Checkout:
 
 def _skip(case: CiContext) -> int:
     settings, decision, log = case.settings, case.decision, case.log
-    is_failure = decision.explain_forks and settings.untested is Untested.FAIL
+    is_failure = decision.explain_forks and settings.untested == "fail"
     log.report("error" if is_failure else "notice", decision.sentence, title="Zelda did not run")
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {decision.sentence}\n"
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:

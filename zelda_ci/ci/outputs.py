@@ -5,7 +5,6 @@ from pathlib import Path
 from statistics import fmean
 
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.inputs import Mode
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.ci.stored_artifacts import NIGHTS, POOL, PROVENANCE, RESULTS
 from zelda_ci.domain.base import Record
@@ -38,7 +37,7 @@ def step_outputs(result: CiResult) -> dict[str, str]:
 
 def skipped_outputs(settings: ActionSettings) -> dict[str, str]:
     """The outputs of a step that has nothing to do; of one that plans, that there is nothing to share."""
-    return {"verdict": "skipped"} | ({"shards": "0", "matrix": "[]"} if settings.mode is Mode.PLAN else {})
+    return {"verdict": "skipped"} | ({"shards": "0", "matrix": "[]"} if settings.mode == "plan" else {})
 
 
 def verdict(result: CiResult) -> str:

@@ -1,6 +1,6 @@
 """Which suites a pull request can concern: what it changes, read by git, and what stored trials of the base felt."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +9,6 @@ import anyio
 from zelda_ci.ci import baseline, refused
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import path_in, text
 from zelda_ci.ci.evidence import Evidence
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
@@ -56,9 +55,8 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     # What a pull request changes of a foreign repository is known to nobody, so all suites run.
     if base is None or source.is_foreign:
         return None
-    labels = path_in(settings.event, "pull_request", "labels")
-    names = [text(label, "name") for label in labels if isinstance(label, Mapping)] if isinstance(labels, list) else []
-    has_label = settings.run_all_label in names
+    pull = settings.event.pull_request
+    has_label = pull is not None and settings.run_all_label in {label.name for label in pull.labels}
     if has_label and not settings.run_all:
         case.log.say(f"All suites run: the pull request has the label {settings.run_all_label}.")
     suites = select(loaded.suites, settings.suites, ())
