@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from zelda_ci.ci.checkout import Checkout, NestedRepository
 from zelda_ci.ci.commands import is_command
 from zelda_ci.ci.inputs import CommentWhen, Mode
-from zelda_ci.ci.nested import NestedRepository
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.errors import ConfigError
 
@@ -34,21 +34,6 @@ def number(event: Mapping[str, Any], *path: str) -> int | None:
 
 DEPENDABOT = "dependabot[bot]"
 _COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
-
-
-@dataclass(frozen=True)
-class Checkout:
-    """What lies in the workspace: the commit at HEAD and its parents; without a repository, neither."""
-
-    head: str | None = None
-    parents: tuple[str, ...] = ()
-    project: str | None = None
-    """HEAD of the repository that the project lies in: a second checkout has one of its own."""
-    nested: NestedRepository | None = None
-
-    def base_of(self, head: str) -> str | None:
-        """The commit into which HEAD merges another one; absent where it does not look like such a merge."""
-        return self.parents[0] if len(self.parents) == 2 and self.parents[1] == head else None
 
 
 @dataclass(frozen=True)
