@@ -10,6 +10,7 @@ from typing import Any
 from zelda_ci.ci import inputs
 from zelda_ci.ci.inputs import INPUTS, CommentWhen, Inputs, Mode, Nightly, Untested
 from zelda_ci.config.environment import EnvironmentSettings, find_credential, key_problem, read_environment
+from zelda_ci.config.files import listed
 from zelda_ci.domain.shards import ShardOf
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
@@ -186,7 +187,7 @@ def _settings(
         overrides=overrides,
         baseline=None if baseline in {"auto", "none"} else place("baseline", folder, missing),
         compare=baseline != "none",
-        junit_path=place("junit-path", folder, lambda _: ""),
+        junit_path=place("junit-path", folder, _not_replaceable),
         replay=place("replay", folder, missing),
         context=context,
         event=event,
@@ -201,6 +202,14 @@ def _no_folder(path: Path) -> str:
 def _no_configuration(path: Path) -> str:
     is_one = path.is_dir() or (path.name == CONFIG_FILE and path.is_file())
     return "" if is_one else f"allowed are the path of a {CONFIG_FILE} that exists, and its folder"
+
+
+def _not_replaceable(path: Path) -> str:
+    """Why nothing is written in the place of what is there, which is removed before anything runs."""
+    if path.is_dir():
+        return "it is a folder"
+    is_tracked = os.path.lexists(path) and listed(path.parent, "--", f":(literal){path.name}")
+    return "git tracks the file, and it would be overwritten" if is_tracked else ""
 
 
 def _is_inside(path: Path, workspace: Path) -> bool:
