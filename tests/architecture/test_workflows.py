@@ -109,7 +109,9 @@ def test_every_workflow_asks_for_as_little_as_it_can(file: Path) -> None:
     group = workflow["concurrency"]["group"]
     if file.name.startswith("zelda"):
         # Of runs of one group that wait, GitHub keeps the newest: a push to the base branch would store no baseline.
-        assert "github.ref" not in group.replace("github.event_name == 'pull_request' && github.ref || github.run_id", "")
+        assert "github.ref" not in group.replace(
+            "github.event_name == 'pull_request' && github.ref || github.run_id", ""
+        )
     for job in workflow["jobs"].values():
         if job.get("uses", "").startswith("zelda-ci/"):
             # One of our own, which is looked at here as well.
