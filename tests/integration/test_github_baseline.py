@@ -4,20 +4,46 @@ import io
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.baselines import STORED_AS, World, five_commits, look, provenance, store
-from tests.support.github_server import answered
+from tests.support.baselines import NAME, NOW, STORED_AS, World, five_commits, provenance, store
+from tests.support.github_clients import api_of
+from tests.support.github_server import GitHubServer, Run, answered
+from zelda_ci.ci.baseline import find_baseline
 from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS
-from zelda_ci.domain.ci import BaselineState
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 
 
 @pytest.fixture
 def world() -> Iterator[World]:
     with five_commits() as world:
         yield world
+
+
+def case_of(github: GitHubServer, own: Run, *, attempt: int = 2, pull_request: int = 7) -> Any:
+    """As much of a job's context as the searches need."""
+    context = SimpleNamespace(run_id=own.id, run_attempt=attempt, repository_id=github.repository.id, job="zelda")
+    event = {"pull_request": {"number": pull_request}}
+    settings = SimpleNamespace(context=context, event=event, artifact_name=NAME, folder=".")
+    return SimpleNamespace(
+        api=api_of(github), settings=settings, run_id=own.id, pinned=None, evaluated=None, now=lambda: NOW
+    )
+
+
+class Found(NamedTuple):
+    """Where the results come from, and how they are named."""
+
+    origin: BaselineOrigin
+    results: str | None
+
+
+def look(github: GitHubServer, own: Run, wanted: str | None) -> Found:
+    """The lookup of a pull request's run on main."""
+    found = find_baseline(case_of(github, own), api_of(github), "main", wanted)
+    return Found(found.origin, found.results.runs[0].run_id if found.results else None)
 
 
 def test_the_results_of_the_wanted_commit_are_taken(world: World) -> None:
@@ -126,9 +152,9 @@ def test_what_cannot_be_read_is_refused_with_the_reason(world: World) -> None:
         world.repository.add_artifact(STORED_AS, files, run=run)
         origin = look(world.github, world.own, world.commits[4]).origin
         assert (origin.state, reason in origin.sentence) == (BaselineState.INVALID, True), origin.sentence
-    world.repository.artifacts.clear()
-    store(run, digest=f"sha256:{'0' * 64}")
-    assert "digest" in look(world.github, world.own, world.commits[4]).origin.sentence
+    for digest in (f"sha256:{'0' * 64}", None):
+        store(run, digest=digest)
+        assert "its digest is " in look(world.github, world.own, world.commits[4]).origin.sentence
 
 
 def test_a_zip_bomb_is_refused_unexploded(world: World) -> None:

@@ -1,13 +1,12 @@
 """Whose results a job may compare with: renamed and separate workflows, several jobs, and forgeries of them."""
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.support.baselines import NAME, NOW, World, five_commits, look, store
-from tests.support.github_clients import api_of
+from tests.integration.test_github_baseline import case_of, look
+from tests.support.baselines import NAME, World, five_commits, store
 from tests.support.github_server import Run
 from zelda_ci.ci.baseline import earlier_results, lost_attempts
 from zelda_ci.domain.ci import BaselineState
@@ -87,20 +86,14 @@ def test_of_the_attempts_of_a_run_the_newest_that_can_be_used_counts(world: Worl
 # --- earlier runs of a pull request ----------------------------------------------------------------------------------
 
 
-def case_of(world: World, *, attempt: int = 2) -> Any:
-    context = SimpleNamespace(run_id=world.own.id, run_attempt=attempt, repository_id=world.repository.id, job="zelda")
-    settings = SimpleNamespace(context=context, event={"pull_request": {"number": 7}}, artifact_name=NAME, folder=".")
-    return SimpleNamespace(api=api_of(world.github), settings=settings, now=lambda: NOW, pinned=None)
-
-
 def earlier(world: World) -> list[int]:
-    return [each.provenance.run_id for each in earlier_results(case_of(world))]
+    return [each.provenance.run_id for each in earlier_results(case_of(world.github, world.own))]
 
 
 def test_another_job_of_the_same_run_is_no_earlier_run(world: World) -> None:
     store(world.own, lies={"pull_request": 7, "job": "other"}, name=f"{NAME}.other.1")
     assert earlier(world) == []
-    assert lost_attempts(case_of(world))
+    assert lost_attempts(case_of(world.github, world.own))
     store(world.own, lies={"pull_request": 7})
     assert earlier(world) == [world.own.id]
-    assert lost_attempts(case_of(world)) == ""
+    assert lost_attempts(case_of(world.github, world.own)) == ""

@@ -209,7 +209,7 @@ def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -
     settings, suites = case.settings, invocation.suites
     if case.pinned:
         return case.pinned.evidence
-    found = found or baseline.resolve_baseline(case, case.decision.target, case.run_id)
+    found = found or baseline.resolve_baseline(case)
     if nightly.is_nightly(case) or settings.baseline:
         return found
     if invocation.order.against and any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites):

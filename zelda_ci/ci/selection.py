@@ -71,7 +71,7 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     if settings.run_all or has_label:
         choices = tuple(SuiteChoice(it.resolved.name, runs=True, reason="all were asked for") for it in suites)
     elif trials_may_tell(choices, changes, project):
-        stored = baseline.resolve_baseline(case, case.decision.target, case.run_id)
+        stored = baseline.resolve_baseline(case)
         trials = stored.trials_of_base
         of_base = trials if stored.origin.commit or _is_of(trials, base) else ()
         known = evidence(suites, prefix, of_base, source.environ)
