@@ -220,7 +220,7 @@ def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -
     if is_push and not settings.run_all and settings.compare and found.pool:
         wanted = {suite.name: trials_alone(suite.trials) for suite in suites}
         found = found.knowing(invocation.fingerprints(), wanted)
-        for note in found.notes:
+        for note in found.remarks:
             case.log.say(note)
     return found
 

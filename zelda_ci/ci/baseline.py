@@ -77,9 +77,9 @@ def resolve_baseline(case: CiContext) -> Evidence:
         try:
             commit = merge_base(api, *target.meeting)
         except GitHubError as problem:
-            if problem.code != "GITHUB_NOT_FOUND":
+            if problem.code not in {"GITHUB_NOT_FOUND", "GITHUB_REFUSED"}:
                 return Evidence(origin=words.missing(branch, None, problem))
-            # The newest of the branch is the next best.
+            # A commit that GitHub does not know may be made up. The newest of the branch is the next best.
             case.log.say(f"The commit on which this one is based is not known: {problem.message}")
     found = find_baseline(case, api, branch, commit)
     # A stacked pull request has another one's branch as its base. A branch that the workflow names is the one wanted.
@@ -100,8 +100,7 @@ def resolve_baseline(case: CiContext) -> Evidence:
 
 def _from_file(path: Path) -> Evidence:
     try:
-        runs = read_results(path)
-        why = "" if runs else f"{path} holds no run."
+        runs, why = read_results(path), f"{path} holds no run."
     except StorageError as problem:
         runs, why = (), problem.message
     if not runs:
@@ -168,7 +167,7 @@ def _believed(
         for run in islice(runs, MAX_RUNS)
         # Of this very run, what its attempts before this one stored.
         for artifact in results_of_run(
-            api, run.id, job, run.run_attempt if run.id != own.id else context.run_attempt - 1
+            api, run.id, job, context.run_attempt - 1 if run.id == own.id else run.run_attempt
         )
     )
     for run, artifact in islice(stored, None if pull_request else MAX_TRIED):
@@ -201,8 +200,6 @@ def _evidence(
         commit=told.sha,
         behind=distance,
         created_at=nearest.artifact.created_at,
-        run_id=told.run_id,
-        artifact_id=nearest.artifact.id,
     )
     # Of each suite, the limits that the newest run has, which is the base's own configuration.
     newest = sorted((run for source in sources for run in source.own_trials), key=by_age)
@@ -238,28 +235,21 @@ def with_earlier(
     made: Iterable[RunResult] = (),
     base: str | None = None,
 ) -> Evidence:
-    """Add the trials of earlier runs of this pull request with the head's fingerprint.
+    """Add the trials of earlier runs of this pull request with the head's fingerprint, which is known by suite.
 
-    Otherwise a run could be repeated until chance turns it green.
-
-    Args:
-        case: The run.
-        found: What is known already.
-        heads: By suite, the fingerprint of the head, or before there are trials the expected one.
-        made: Trials of the run itself, which count anyway.
-        base: The commit beside which the head runs: trials of it that ran beside those of the head count, too.
+    Otherwise a run could be repeated until chance turns it green. Trials that the run has `made` itself count anyway.
+    Beside a `base` those of the base count, too, that ran beside those of the head.
     """
     try:
         trials = [run for each in earlier_results(case) for run in each.trials] if heads else []
-        lost = lost_attempts(case)
+        remarks = [words.ATTEMPTS_LOST] if has_lost_attempts(case) else []
     except GitHubError as problem:
         case.log.say(f"{words.EARLIER_UNKNOWN} {problem.message}")
         return found.replace(remarks=(*found.remarks, words.EARLIER_UNKNOWN))
-    if lost:
-        case.log.say(lost)
+    for remark in remarks:
+        case.log.say(remark)
 
     def counts(run: RunResult) -> bool:
-        """Whether it is of the head, or of the base and ran beside the head."""
         head, own = heads.get(run.suite), run.fingerprint
         if not head or not own or not is_usable(run) or run.finished_at > case.now():
             return False
@@ -268,10 +258,9 @@ def with_earlier(
         return bool(base and run.source and run.source.commit == base and is_beside(own, head))
 
     known = {(run.batch_id, run.run_id) for run in (*found.earlier, *made)}
-    counted = {(run.batch_id, run.run_id): run for run in trials if counts(run)}
-    new = sorted((run for key, run in counted.items() if key not in known), key=by_age)
-    remarks = (*found.remarks, *([lost] if lost else []))
-    return found.replace(earlier=(*found.earlier, *new), knows_earlier=True, remarks=remarks)
+    counted = {key: run for run in trials if counts(run) and (key := (run.batch_id, run.run_id)) not in known}
+    earlier = (*found.earlier, *sorted(counted.values(), key=by_age))
+    return found.replace(earlier=earlier, knows_earlier=True, remarks=(*found.remarks, *remarks))
 
 
 def earlier_results(case: CiContext) -> list[StoredResults]:
@@ -293,13 +282,12 @@ def earlier_results(case: CiContext) -> list[StoredResults]:
     return found
 
 
-def lost_attempts(case: CiContext) -> str:
-    """A sentence where earlier attempts of this run have left nothing that could count; empty otherwise."""
-    context = case.settings.context
-    if case.api is None or pull_request_of(case) is None or context.run_attempt == 1:
-        return ""
-    if case.pinned and case.pinned.origin.run_attempt < context.run_attempt:
-        # Some shards ran in that attempt, and count.
-        return ""
-    earlier = results_of_run(case.api, context.run_id, identity_of(case.settings), context.run_attempt - 1)
-    return words.ATTEMPTS_LOST if all(artifact.expired for artifact in earlier) else ""
+def has_lost_attempts(case: CiContext) -> bool:
+    """Whether earlier attempts of a pull request's run have left nothing that could count."""
+    attempt = case.settings.context.run_attempt
+    # Where the run was planned before this attempt, some shards ran before it, and count.
+    first = case.pinned.origin.run_attempt if case.pinned else attempt
+    if case.api is None or pull_request_of(case) is None or attempt == 1 or first < attempt:
+        return False
+    stored = results_of_run(case.api, case.settings.context.run_id, identity_of(case.settings), attempt - 1)
+    return all(artifact.expired for artifact in stored)

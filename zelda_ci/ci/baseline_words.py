@@ -1,10 +1,9 @@
 """The baseline in words: which one it is, or why there is none and what to do."""
 
-from collections.abc import Mapping
 from datetime import datetime
 
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, PoolSummary
-from zelda_ci.domain.numbers import format_count, some_of
+from zelda_ci.domain.numbers import format_count
 from zelda_ci.errors import ArtifactError, GitHubError, StorageError, ZeldaError
 from zelda_ci.report.builders.phrases import age_words, pool_words
 
@@ -12,9 +11,6 @@ WRONG_TOKEN = 401
 
 # Characters of a commit's name that people read.
 SHORT = 7
-
-# Suites that a sentence names.
-MAX_NAMED = 20
 
 CANCELLED = BaselineOrigin(state=BaselineState.OFF, sentence="Nothing was compared: the run was cancelled.")
 SWITCHED_OFF = BaselineOrigin(state=BaselineState.OFF, sentence="Nothing was compared: the input baseline is none.")
@@ -97,23 +93,9 @@ def side_by_side(branch: str, commit: str, head: int, base: int) -> BaselineOrig
     )
 
 
-def of_other_suites(origin: BaselineOrigin) -> BaselineOrigin:
-    """There are results, and none of them is of a suite that was run."""
-    sentence = f"no baseline yet: the stored results ({origin.sentence}) are of other suites"
-    return origin.replace(state=BaselineState.NONE_YET, sentence=sentence, commit=None)
-
-
 def with_pool(origin: BaselineOrigin, pool: PoolSummary, now: datetime) -> BaselineOrigin:
     """A baseline whose stored trials are of several runs: which, in words."""
     return origin.replace(sentence=f"{origin.sentence}; {pool_words(pool, now)}", pool=pool)
-
-
-def not_run(known: Mapping[str, int]) -> str:
-    """Suites that a push does not run, since nothing that they depend on has changed."""
-    named = some_of([f"{name} ({format_count(count, 'stored trial')})" for name, count in known.items()], MAX_NAMED)
-    return (
-        f"Not run, since trials of the same files and settings are stored: {named}. The input run-all runs every suite."
-    )
 
 
 def cancelled_kept(trials: int) -> str:

@@ -13,19 +13,15 @@ from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.evaluate import compare
 from zelda_ci.ci.event import BaselineTarget, text
 from zelda_ci.ci.stored_artifacts import artifacts_of_run, identity_of, is_results_name, read_stored
-from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import ArtifactError, GitHubError, StorageError
-from zelda_ci.github.api import Api
 from zelda_ci.github.comments import CommentOrder
-from zelda_ci.github.revisions import merge_base, of_workflow_run
+from zelda_ci.github.revisions import of_workflow_run
 from zelda_ci.github.schemas import WorkflowRun, understand
 from zelda_ci.report.comment.view import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_comment
 
 # Of one run: whoever opened the pull request may have stored any number, and each would be a comment.
 MAX_JOBS = 10
-
-UNKNOWN_COMMIT = frozenset({"GITHUB_NOT_FOUND", "GITHUB_REFUSED"})
 
 
 def comment(case: CiContext) -> int:
@@ -62,7 +58,9 @@ def comment(case: CiContext) -> int:
         if batch.interrupted:
             _nothing(case, "That run was cancelled: what it stored is for the next run of the pull request.")
             continue
-        target = _target(case, api, told, pull_request) if settings.compare else None
+        # The commit that was tested against, as far as it is one of the base branch.
+        base = settings.baseline_branch or text(api.get(f"pulls/{pull_request}"), "base", "ref")
+        target = BaselineTarget(base, meeting=(base, told.base_sha or told.head_sha)) if settings.compare else None
         job = replace(case, evaluated=told, decision=replace(case.decision, target=target))
         # Trials of earlier runs of the pull request count, as they did in the check.
         limits = {each.suite: each.config.pool for each in (*earlier, *batch.runs)}
@@ -79,21 +77,6 @@ def comment(case: CiContext) -> int:
         if result.comment_url:
             publish.tell(case.log, settings.context.command_files, outputs={"comment-url": result.comment_url})
     return 0
-
-
-def _target(case: CiContext, api: Api, origin: Provenance, pull_request: int) -> BaselineTarget:
-    """The commit that was tested against, if it is one of the base branch; else where the two lines of history meet."""
-    branch = text(api.get(f"pulls/{pull_request}"), "base", "ref")
-    wanted = case.settings.baseline_branch or branch
-    try:
-        if origin.base_sha and merge_base(api, branch, origin.base_sha) == origin.base_sha:
-            return BaselineTarget(wanted, origin.base_sha)
-    except GitHubError as problem:
-        # A commit that GitHub does not know is one that was made up; of one that it only failed to tell of, nobody
-        # knows whether it is.
-        if problem.code not in UNKNOWN_COMMIT:
-            raise
-    return BaselineTarget(wanted, meeting=(branch, origin.head_sha))
 
 
 def _nothing(case: CiContext, why: str) -> int:

@@ -32,7 +32,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
         case.log.report("warning", note, title="Not in the tested tree")
     # The baseline is what stays if the step is killed from here on.
     result = CiResult(batch, words.CANCELLED, evidence=evidence, cancelled=True)
-    result.notes += [*case.notes, *evidence.notes, *batch.notes]
+    result.notes += [*case.notes, *evidence.remarks, *batch.notes]
     result.refused, result.nights = case.refused, evidence.nights
     with undisturbed():
         try:

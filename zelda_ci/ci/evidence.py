@@ -12,9 +12,13 @@ from zelda_ci.domain.base import Document
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, Provenance
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
+from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials
 from zelda_ci.domain.shards import ShardPlan
 from zelda_ci.domain.trials import PoolSettings, Side
+
+# Suites that a sentence names.
+MAX_NAMED = 20
 
 
 class Evidence(Document):
@@ -82,16 +86,14 @@ class Evidence(Document):
         """Of the suites with a fingerprint, those that need to run."""
         return tuple(name for name in self.fingerprints if name not in self.known)
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Which suites are not run, and why; and what else readers should know."""
-        return (*([words.not_run(self.known)] if self.known else []), *self.remarks)
-
     def knowing(self, expected: Mapping[str, Fingerprint], wanted: Mapping[str, int]) -> "Evidence":
         """With the suites of which as many trials are stored as are wanted."""
         stored = ((name, stored_trials(self.states, name, each)) for name, each in expected.items())
         known = {name: count for name, count in stored if count >= wanted[name]}
-        return self.replace(fingerprints=dict(expected), known=known)
+        named = some_of([f"{name} ({format_count(count, 'stored trial')})" for name, count in known.items()], MAX_NAMED)
+        remark = f"Not run, since trials of the same files and settings are stored: {named}."
+        remarks = [f"{remark} The input run-all runs every suite."] if known else []
+        return self.replace(fingerprints=dict(expected), known=known, remarks=(*self.remarks, *remarks))
 
     def against(self, runs: Sequence[RunResult], now: datetime, *, is_choice: bool = False) -> "Evidence":
         """With the pooled trials that may be compared with these runs in place of one run's.
@@ -104,7 +106,9 @@ class Evidence(Document):
         known = dict.fromkeys([*(run.suite for run in self.results.runs), *self.references])
         suites = [name for name in known if name in names or not is_choice]
         if not suites:
-            return self.replace(origin=words.of_other_suites(self.origin), results=None)
+            sentence = f"no baseline yet: the stored results ({self.origin.sentence}) are of other suites"
+            origin = self.origin.replace(state=BaselineState.NONE_YET, sentence=sentence, commit=None)
+            return self.replace(origin=origin, results=None)
         chosen = {name: self._chosen(name, heads.get(name)) for name in suites}
         kept = tuple(run for each in chosen.values() for run in sorted(each, key=by_age))
         pool = summarize_pool(

@@ -4,8 +4,6 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT, ActionSettings
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
 from zelda_ci.domain.ci import Provenance
@@ -174,13 +172,10 @@ def read_stored(api: Api, artifact: Artifact, expected: Claims) -> StoredResults
     )
     for name in (PROVENANCE, RESULTS):
         if name not in members:
-            raise _refusal(f"it holds no {name}")
-    try:
-        provenance = Provenance.model_validate_json(members[PROVENANCE])
-    except ValidationError:
-        raise _refusal(f"its {PROVENANCE} cannot be read") from None
+            raise ArtifactError(f"it holds no {name}", code="BASELINE_REFUSED")
+    provenance = codec.decode(Provenance, members[PROVENANCE], PROVENANCE)
     if why := distrust(provenance, expected):
-        raise _refusal(why)
+        raise ArtifactError(why, code="BASELINE_REFUSED")
     batch = codec.decode(BatchResult, members[RESULTS], RESULTS)
     pool = codec.decode(Pool, members[POOL], POOL) if POOL in members else Pool()
     # A push that changed nothing that a suite depends on has run none, and of a pull request all may have run before.
@@ -193,7 +188,3 @@ def read_stored(api: Api, artifact: Artifact, expected: Claims) -> StoredResults
         # Results are worth keeping without it.
         damage = problem.message
     return StoredResults(artifact, provenance, batch, pool, POOL in members, nights, damage)
-
-
-def _refusal(why: str) -> ArtifactError:
-    return ArtifactError(why, code="BASELINE_REFUSED")
