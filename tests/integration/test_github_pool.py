@@ -148,6 +148,13 @@ def test_before_a_run_its_earlier_attempts_and_the_pool_of_the_base_are_known(wo
     assert found_before(world) == (["first attempt", "push before"], ["other code", "base"])
 
 
+def test_a_trial_that_a_shard_has_counted_counts_once(world: PoolWorld) -> None:
+    first = trial("first attempt", fingerprint=HEAD)
+    store(world.own, first, lies={"pull_request": 7})
+    known = world.look().replace(earlier=(first,))
+    assert with_earlier(case_of(world.github, world.own), known, {"example": HEAD}).earlier == (first,)
+
+
 def test_nothing_is_added_of_the_same_attempt_or_of_a_branch_that_had_another_pull_request(world: PoolWorld) -> None:
     store(world.run(), trial("base"))
     store(world.own, trial("first attempt", fingerprint=HEAD), lies={"pull_request": 7})

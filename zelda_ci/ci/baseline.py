@@ -263,23 +263,23 @@ def with_earlier(
     return found.replace(earlier=earlier, knows_earlier=True, remarks=(*found.remarks, *remarks))
 
 
-def earlier_results(case: CiContext) -> list[StoredResults]:
+def earlier_results(case: CiContext) -> Iterator[StoredResults]:
     """What earlier runs and attempts of the same pull request stored; nothing for a fork, whose author chooses it."""
     api, context, pull_request = case.api, case.settings.context, pull_request_of(case)
     if api is None or pull_request is None:
-        return []
-    own, found = _run(api, context.run_id), list[StoredResults]()
+        return
+    own, complete = _run(api, context.run_id), 0
     branch = own.head_branch or ""
     if not own.is_of(branch, context.repository_id):
-        return []
+        return
     # Also those of newer runs: who runs an old one again must not get rid of what came after it.
     for runs in runs_of(api, branch, (own.event,), context.repository_id, own):
         for stored in _believed(case, api, own, runs, [], pull_request):
-            found.append(stored)
+            yield stored
             # One of a run that was cancelled may carry nothing, and must not hide those before it.
-            if sum(each.knows_earlier for each in found) == MAX_EARLIER:
-                return found
-    return found
+            complete += stored.knows_earlier
+            if complete == MAX_EARLIER:
+                return
 
 
 def has_lost_attempts(case: CiContext) -> bool:
