@@ -219,7 +219,7 @@ def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -
     settings, suites = case.settings, invocation.suites
     if case.pinned:
         return case.pinned.evidence
-    found = found or baseline.resolve_baseline(case, case.decision.target, case.run_id)
+    found = found or baseline.resolve_baseline(case)
     if nightly.is_nightly(case) or settings.baseline:
         return found
     if invocation.order.against and any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites):
@@ -230,7 +230,7 @@ def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -
     if is_push and not settings.run_all and settings.compare and found.pool:
         wanted = {suite.name: trials_alone(suite.trials) for suite in suites}
         found = found.knowing(invocation.fingerprints(), wanted)
-        for note in found.notes:
+        for note in found.remarks:
             case.log.say(note)
     return found
 
