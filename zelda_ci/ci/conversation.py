@@ -7,16 +7,14 @@ becomes more than data: names that fit a grammar, and text that is escaped where
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 from zelda_ci.ci import publish
 from zelda_ci.ci.acceptances import RECORD, AcceptanceRecord, may_write, record_name, reply_key, words_of
 from zelda_ci.ci.commands import AcceptCriteria, AskHelp, RunAgain, RunCommit, parse_command
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import number
 from zelda_ci.ci.outputs import json_of
-from zelda_ci.ci.settings import ActionSettings
+from zelda_ci.ci.settings import ActionSettings, Event
 from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, read_stored
 from zelda_ci.compare.gate import failing_criteria
 from zelda_ci.domain.comparison import Acceptance
@@ -73,9 +71,11 @@ def _api(api: Api | None) -> Api:
     return api
 
 
-def _asked(api: Api, event: Mapping[str, Any]) -> Comment | None:
+def _asked(api: Api, event: Event) -> Comment | None:
     """The comment of an event, if it is still there with the same words, by the same author."""
-    sent = understand(Comment, event.get("comment"))
+    sent = event.comment
+    if sent is None:
+        return None
     try:
         now = understand(Comment, api.get(f"issues/comments/{sent.id}"))
     except GitHubError as error:
@@ -226,14 +226,12 @@ def _runs(api: Api, thread: Thread, pull: PullRequest, newest: WorkflowRun | Non
 
 def _results(case: CiContext, api: Api, run: WorkflowRun, pull: PullRequest) -> Iterator[StoredResults]:
     """What a run has stored of this pull request's head, the newest first."""
-    wanted = (run.id, case.settings.context.repository_id, pull.number, pull.head.sha)
+    own = case.settings.context.repository_id
+    told = {"repository_id": own, "run_id": run.id, "head_sha": pull.head.sha, "pull_request": pull.number}
     for artifact in [it for it in artifacts_of_run(api, run.id) if not it.expired][:MAX_ARTIFACTS]:
         # What somebody else's step has stored is no results.
         with suppress(ArtifactError, StorageError):
-            stored = read_stored(api, artifact)
-            told = stored.provenance
-            if (told.run_id, told.repository_id, told.pull_request, told.head_sha) == wanted:
-                yield stored
+            yield read_stored(api, artifact, told)
 
 
 def _run_again(api: Api, run: WorkflowRun) -> str | None:
@@ -259,7 +257,7 @@ def pinned(command: RunAgain | RunCommit, pull: PullRequest, repository_id: int)
     """
     if isinstance(command, RunCommit):
         return command.commit
-    return pull.head.sha if pull.head.repository_id == repository_id else None
+    return pull.head.sha if pull.head.is_of(repository_id) else None
 
 
 def requested(api: Api | None, settings: ActionSettings) -> tuple[ActionSettings, str] | None:
@@ -276,7 +274,7 @@ def requested(api: Api | None, settings: ActionSettings) -> tuple[ActionSettings
         GitHubError: GitHub did not tell.
     """
     api = _api(api)
-    command = parse_command(understand(Comment, settings.event.get("comment")).body)
+    command = parse_command(settings.event.comment.body if settings.event.comment else "")
     if not isinstance(command, RunAgain | RunCommit) or command == RunAgain():
         return None
     asked = _asked(api, settings.event)
@@ -284,16 +282,15 @@ def requested(api: Api | None, settings: ActionSettings) -> tuple[ActionSettings
         raise _refused("The comment that asks for this run was edited or deleted.")
     if not may_write(api, asked.author):
         raise _refused(f"{asked.author}, who asks for this run, may not write to this repository.")
-    answer = api.get(f"pulls/{number(settings.event, 'issue', 'number')}")
-    pull = understand(PullRequest, answer)
+    pull = understand(PullRequest, api.get(f"pulls/{settings.event.issue.number if settings.event.issue else 0}"))
     commit = pinned(command, pull, settings.context.repository_id)
     if pull.state != "open" or commit is None or commit != pull.head.sha:
         raise _refused("The commit that this run is for is not (any more) the newest of an open pull request.")
-    chosen = replace(settings, event={**settings.event, "pull_request": answer})
+    chosen = settings.replace(event=Event.model_validate({**dict(settings.event), "pull_request": pull}))
     if command.suites:
         # Some suites do not speak for all: what they show must not take the place of what all have shown.
         name = f"{settings.comment_id} {', '.join(command.suites)}".strip()
-        chosen = replace(chosen, suites=command.suites, comment_id=name[:100], run_all=True)
+        chosen = chosen.replace(suites=command.suites, comment_id=name[:100], run_all=True)
     return chosen, commit
 
 

@@ -32,7 +32,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
         case.log.report("warning", note, title="Not in the tested tree")
     # The baseline is what stays if the step is killed from here on.
     result = CiResult(batch, words.CANCELLED, evidence=evidence, cancelled=True)
-    result.notes += [*case.notes, *evidence.notes, *batch.notes]
+    result.notes += [*case.notes, *evidence.remarks, *batch.notes]
     result.refused, result.nights = case.refused, evidence.nights
     with undisturbed():
         try:
@@ -81,9 +81,7 @@ def compare(case: CiContext, result: CiResult, files: Files | None = None) -> No
         result.notes.append(found.origin.sentence)
     else:
         if batch.runs:
-            names = {run.suite for run in batch.runs}
-            found = found.of_suites(names) if case.settings.suites or found.known else found
-            found = found.against(batch.runs, case.now())
+            found = found.against(batch.runs, case.now(), is_choice=bool(case.settings.suites or found.known))
         if nightly.is_nightly(case):
             nightly.keep_watch(case, result, found)
         # Where the baseline is not what everybody expects it to be.

@@ -5,8 +5,6 @@ from pathlib import Path
 from statistics import fmean
 
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.inputs import Mode
-from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.ci.stored_artifacts import NIGHTS, POOL, PROVENANCE, RESULTS
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Verdict
@@ -34,11 +32,6 @@ def step_outputs(result: CiResult) -> dict[str, str]:
         found = {"regressions": counts[Verdict.REGRESSED], "improvements": counts[Verdict.IMPROVED]}
         outputs |= {name: str(count) for name, count in found.items()}
     return {name: value for name, value in outputs.items() if value}
-
-
-def skipped_outputs(settings: ActionSettings) -> dict[str, str]:
-    """The outputs of a step that has nothing to do; of one that plans, that there is nothing to share."""
-    return {"verdict": "skipped"} | ({"shards": "0", "matrix": "[]"} if settings.mode is Mode.PLAN else {})
 
 
 def verdict(result: CiResult) -> str:

@@ -1,7 +1,6 @@
 """Commits, runs, and the pull request that a run belongs to."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 from urllib.parse import quote
 
 from pydantic import AliasPath, Field
@@ -16,35 +15,26 @@ PAGES_OF_ANCESTORS = 3
 EVENTS = frozenset({"pull_request", "pull_request_target"})
 
 
-def of_workflow_run(api: Api, event: Mapping[str, Any], hinted: int | None) -> int | None:
-    """The open pull request that a finished run was for, or None where it moved on, was closed or is not clear.
+def of_workflow_run(api: Api, own: int, run: WorkflowRun, hinted: int | None) -> int | None:
+    """The open pull request of the repository `own` that a finished run was for; None where none is clear.
 
     Those that GitHub lists for branch and commit are candidates only: head commit and head repository decide. The
     hint comes from the run's artifact, which the author of a pull request can choose; it decides only among several
     that have the same head.
 
     Raises:
-        GitHubError: A request failed, or the payload is of another event.
+        GitHubError: A request failed.
     """
-    finished = understand(_Finished, event)
-    run = finished.run
     of_branch = api.pages("pulls", limit=1, state="open", head=f"{run.head_owner}:{run.head_branch}")
     of_head = api.pages(f"commits/{run.head_sha}/pulls", limit=1)
     # A deleted fork is no repository on either side.
-    wanted = ("open", run.head_sha, run.head_repository_id, finished.repository_id)
+    wanted = ("open", run.head_sha, run.head_repository_id, own)
     for source in (of_branch if run.head_owner and run.head_branch else (), of_head):
         pulls = [understand(PullRequest, each) for each in source]
         told = {it.number: (it.state, it.head.sha, it.head.repository_id, it.base.repository_id) for it in pulls}
         if fitting := {number for number, each in told.items() if each == wanted}:
             return hinted if hinted in fitting else _only(fitting)
     return None
-
-
-class _Finished(Described):
-    """Payload of the event `workflow_run`."""
-
-    repository_id: int = Field(validation_alias=AliasPath("repository", "id"))
-    run: WorkflowRun = Field(validation_alias="workflow_run")
 
 
 def of_commit(api: Api, sha: str) -> int | None:

@@ -1,10 +1,12 @@
 """What GitHub answers, checked as far as Zelda reads it."""
 
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AliasChoices, AliasPath, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from zelda_ci.errors import GitHubError
+
+Commit = Annotated[str, Field(pattern="^([0-9a-f]{40}|[0-9a-f]{64})$")]
 
 
 class Described(BaseModel):
@@ -31,18 +33,28 @@ class User(Described):
 class Revision(Described):
     """A commit, such as head and base of a pull request."""
 
-    sha: str
+    ref: str = ""
+    sha: Commit
     repository_id: int | None = Field(None, validation_alias=AliasPath("repo", "id"))
     """Absent where the fork was deleted."""
 
+    def is_of(self, repository_id: int) -> bool:
+        """Whether it is of that repository, and no fork's."""
+        return self.repository_id == repository_id
+
+
+class PullRequestLabel(Described):
+    name: str
+
 
 class PullRequest(Described):
-    """A pull request in a list or alone."""
+    """A pull request in a list, alone, or in an event."""
 
     number: int
     state: str
     head: Revision
     base: Revision
+    labels: tuple[PullRequestLabel, ...] = ()
 
 
 class WorkflowRun(Described):
