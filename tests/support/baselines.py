@@ -10,10 +10,10 @@ from tests.builders import result
 from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, GitHubServer, Repository, Run
 from zelda_ci.ci.baseline import Search, find_baseline
-from zelda_ci.ci.outputs import json_of
 from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS, JobIdentity
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
 from zelda_ci.domain.run import batch_of
+from zelda_ci.report.text import json_of
 
 NAME = "zelda-results"
 STORED_AS = f"{NAME}.zelda.1"
@@ -73,7 +73,7 @@ def store(run: Run, results: str = "results", lies: dict[str, Any] | None = None
     """What a run stores; `results` names them, `more` are fields of the artifact, and its `name`."""
     members = {
         PROVENANCE: provenance(run, **(lies or {})),
-        RESULTS: json_of(batch_of([result(results)])),
+        RESULTS: json_of(batch_of([result(results)])).encode(),
         "runs/one/transcript.json": b"{}",
     }
     name = more.pop("name", STORED_AS)

@@ -19,7 +19,6 @@ MAX_NAMED = 20
 NOT_PERMITTED = {"GITHUB_NOT_PERMITTED", "GITHUB_NOT_FOUND"}
 
 
-CANCELLED = BaselineOrigin(state=BaselineState.OFF, sentence="Nothing was compared: the run was cancelled.")
 SWITCHED_OFF = BaselineOrigin(state=BaselineState.OFF, sentence="Nothing was compared: the input baseline is none.")
 NO_TOKEN = BaselineOrigin(
     state=BaselineState.NOT_PERMITTED,

@@ -15,7 +15,6 @@ from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, is_res
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import Api
-from zelda_ci.github.comments import CommentOrder
 from zelda_ci.github.revisions import merge_base, of_workflow_run
 from zelda_ci.github.schemas import Artifact
 from zelda_ci.report.comment.view import FOREIGN, ci_view
@@ -56,21 +55,19 @@ def comment(case: CiContext) -> int:
         # Trials of earlier runs of the pull request count, as they did in the check.
         earlier, batch = contents.pool.trials, contents.batch
         limits = {run.suite: run.config.pool for run in (*earlier, *batch.runs)}
-        of_job = replace(case, evaluated=told)
+        of_job = replace(case, evaluated=told, refused=told.refused)
         target = _target(of_job, case.api, told, pull_request) if case.settings.compare else None
         found = baseline.resolve_baseline(of_job, target, run_id).replace(earlier=earlier, limits=limits)
-        result = CiResult(batch, found.origin, found, artifact_id=artifact.id, run_id=run_id, refused=told.refused)
-        result.told_apart_by = of_job.job if len(stored) > 1 else ""
+        result = CiResult(of_job, batch, found, has_siblings=len(stored) > 1)
+        result.outputs["artifact-id"] = str(artifact.id)
         if number(event, "workflow_run", "head_repository", "id") != case.settings.context.repository_id:
             result.notes.append(FOREIGN)
-        compare(of_job, result)
+        compare(result)
         apply_acceptances(of_job, result, pull_request)
-        publish.tell(case.log, case.settings.context.command_files, render_comment(ci_view(result.report(of_job))))
-        attempt = number(event, "workflow_run", "run_attempt") or 1
-        order = CommentOrder(run_id, attempt, head, int(batch.finished_at.timestamp()))
-        publish.publish_to(of_job, case.api, result, pull_request, order)
-        if result.comment_url:
-            publish.tell(case.log, case.settings.context.command_files, outputs={"comment-url": result.comment_url})
+        publish.tell(case.log, case.settings.context.command_files, render_comment(ci_view(result.report)))
+        publish.publish_to(result, pull_request)
+        if url := result.outputs.get("comment-url"):
+            publish.tell(case.log, case.settings.context.command_files, outputs={"comment-url": url})
     return 0
 
 
