@@ -39,11 +39,11 @@ def test_a_cancel_while_a_part_is_uploaded_stores_it_in_what_is_left_of_the_time
     context = SimpleNamespace(job="zelda", run_attempt=1, run_id=7, repository="o/r", repository_id=1)
     context.event_name, context.workflow, context.command_files = "push", "", {}
     event = SimpleNamespace(pull_request=None)
-    settings = SimpleNamespace(artifact_name="a", folder=".", retention_days=None, junit_path=None, event=event)
+    settings = SimpleNamespace(artifact_name="a", folder=".", retention_days=None, event=event)
     settings.context, settings.include_transcripts = context, True
     case: Any = SimpleNamespace(settings=settings, results_dir=tmp_path, commit="c" * 40, refused=(), now=lambda: START)
     case.decision = SimpleNamespace(head_sha="", target=None, pull_request=None, base=None)
-    case.log = Mock()
+    case.log, case.output, case.junit = Mock(), tmp_path, tmp_path / "junit.xml"
 
     def service(store: Callable[..., Any]) -> Callable[[], Any]:
         return lambda: SimpleNamespace(upload=store)

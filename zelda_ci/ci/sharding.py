@@ -13,9 +13,8 @@ from zelda_ci.ci import evaluate, publish
 from zelda_ci.ci.baseline import pull_request_of
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evidence import Evidence, PinnedPlan
-from zelda_ci.ci.outputs import Files, json_of, write
-from zelda_ci.ci.stored_artifacts import PROVENANCE, artifacts_of_run, identity_of
-from zelda_ci.ci.storing import provenance, upload
+from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS, artifacts_of_run, identity_of
+from zelda_ci.ci.storing import clear_files, provenance, upload
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.compare.shards import difference, digest_of
 from zelda_ci.domain.numbers import format_count
@@ -24,11 +23,12 @@ from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials, empty_batc
 from zelda_ci.domain.shards import ShardOf, ShardPart, ShardPlan
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import EXIT_INTERRUPTED, GitHubError, StorageError, ZeldaError
+from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.archives import MemberReader
 from zelda_ci.github.schemas import Artifact
 from zelda_ci.pipeline.parts import MAX_ARCHIVE_BYTES, MAX_MEMBER_BYTES, PartFile, part_members, read_part
 from zelda_ci.pipeline.shards import RUN_AGAIN, bring_in, counted_in, fitting, told
-from zelda_ci.report.text import escape_markdown, sentence
+from zelda_ci.report.text import escape_markdown, json_of, sentence
 from zelda_ci.storage import codec
 
 PLAN = "zelda-plan.json"
@@ -42,7 +42,7 @@ def publish_plan(case: CiContext, plan: ShardPlan, evidence: Evidence) -> int:
     """Store the plan with what it rests on, and hand its hash over to the jobs that follow."""
     origin = provenance(case, empty_batch(case.now()), case.decision.base)
     data = codec.encode(PinnedPlan(plan=plan, origin=origin, evidence=evidence))
-    upload(case, _name(case, "plan", origin.run_attempt), {PLAN: data, PROVENANCE: json_of(origin)})
+    upload(case, _name(case, "plan", origin.run_attempt), {PLAN: data, PROVENANCE: json_of(origin).encode()})
     shards = plan.shards if plan.suites else 0
     outputs = {
         "shards": str(shards),
@@ -100,8 +100,7 @@ def hand_in(
         ZeldaError: Nothing could be run, or the part could not be stored.
     """
     case.log.say([*told(plan)][shard.number - 1])
-    files = Files(case)
-    files.clear()
+    clear_files(case)
     kept = _kept_trials(case, shard, plan) if run else ()
     if kept:
         case.log.say(f"Of an earlier attempt of this shard {format_count(len(kept), 'trial')} can be counted, too.")
@@ -122,10 +121,10 @@ def hand_in(
         held = part_members(part, batch, case.results_dir, with_files=with_files)
         name = _name(case, shard.file_stem, origin.run_attempt)
         service = case.hurried_artifacts if is_hurried else case.artifacts
-        return upload(case, name, {**held, PROVENANCE: json_of(origin)}, service)
+        return upload(case, name, {**held, PROVENANCE: json_of(origin).encode()}, service)
 
     with evaluate.undisturbed():
-        write(files.results, json_of(batch))
+        write_whole(case.output / RESULTS, [json_of(batch).encode()], durable=False)
     is_cancelled = batch.interrupted
     try:
         artifact_id = None if is_cancelled else store(is_hurried=False)
