@@ -370,7 +370,7 @@ def lost_attempts(case: CiContext) -> str:
     attempt = case.settings.context.run_attempt
     if case.api is None or pull_request_of(case) is None or attempt == 1:
         return ""
-    if case.pinned and case.pinned.origin.run_attempt < attempt:
+    if case.pinned and case.pinned.attempt < attempt:
         # Some shards ran in that attempt, and count.
         return ""
     earlier = {identity_of(case.settings).stored_as(number) for number in range(1, attempt)}

@@ -32,7 +32,7 @@ from zelda_ci.domain.run import BatchResult, Pool
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.pipeline.html_report import write_html
-from zelda_ci.pipeline.parts import FILES, run_files
+from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.view import NO_REPORT, NOT_STORED
 from zelda_ci.report.junit import render_junit
 from zelda_ci.storage import run_folder

@@ -7,7 +7,6 @@ from contextlib import suppress
 from datetime import UTC
 from operator import attrgetter
 from pathlib import Path
-from statistics import median
 
 from pydantic import ValidationError
 
@@ -28,7 +27,6 @@ FORMAT = f"zelda {__version__} index 5"
 
 # The coarsest clock of a common file system ticks every two seconds.
 YOUNG_NS = 2_000_000_000
-MAX_RECENT_RUNS = 5
 
 # Times of change, size and inode of a file: another one when the file changes.
 Stamp = tuple[int, int, int, int]
@@ -154,19 +152,3 @@ class RunHistory:
         with suppress(StorageError):
             index = _Index.model_construct(format=FORMAT, entries=lasting)
             write_whole(self._index, [codec.encode(index)], durable=False)
-
-
-def expected_seconds(history: RunHistory, *, replayed: bool) -> dict[str, float]:
-    """Seconds that a run of each suite takes, by the median of the newest; failed and interrupted ones say nothing.
-
-    A replay of a recording takes seconds, and says nothing of a real session.
-    """
-    try:
-        runs = history.overview().runs
-    except StorageError:
-        return {}
-    seconds: dict[str, list[float]] = {}
-    for run in runs:
-        if run.replayed is replayed and run.status.is_valid:
-            seconds.setdefault(run.suite, []).append((run.finished_at - run.started_at).total_seconds())
-    return {suite: median(newest[:MAX_RECENT_RUNS]) for suite, newest in seconds.items()}
