@@ -36,7 +36,7 @@ from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.view import NO_REPORT, NOT_STORED
 from zelda_ci.report.junit import render_junit
 from zelda_ci.storage import run_folder
-from zelda_ci.storage.codec import encode_nights, encode_pool
+from zelda_ci.storage.codec import encode_within
 from zelda_ci.storage.history import RunHistory
 
 # Later attempts and pushes of a pull request count the trials before; nobody compares with them after its end.
@@ -140,10 +140,10 @@ def _trials(case: CiContext, result: CiResult) -> dict[str, bytes]:
         carried = tuple(run for run in found.pool if (run.batch_id, run.run_id) not in made)
         pool = Pool(suites={**found.fingerprints, **heads_of(runs)}, trials=carried)
         if result.nights.nights:
-            members[NIGHTS] = encode_nights(result.nights, MAX_HISTORY_BYTES)
+            members[NIGHTS] = encode_within(result.nights, MAX_HISTORY_BYTES)
     # Without a pool it does not carry the trials of those before it, which therefore have to be read as well.
     if found.knows_earlier or not pull_request_of(case):
-        members[POOL] = encode_pool(pool, MAX_MEMBER_BYTES)
+        members[POOL] = encode_within(pool, MAX_MEMBER_BYTES)
     return members
 
 

@@ -15,7 +15,7 @@ from zelda_ci.files import locks, ownership
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.storage.fold import SYNTHETIC_MODEL, transcript_of
-from zelda_ci.storage.run_folder import JOURNAL, RESULT, InterruptedRun, RunFolder, is_run_id, log_name, run_id
+from zelda_ci.storage.run_folder import JOURNAL, RESULT, RunFolder, is_run_id, log_name, run_id
 
 RUNS = "runs"
 LOCK = ".lock"
@@ -61,8 +61,8 @@ class ResultStore:
         # Not flushed to the disk: a log is worth less than the second that takes on a busy machine.
         write_whole(self._runs / run_id / log_name(step), [output.encode()], durable=False)
 
-    def unfinished(self) -> Generator[InterruptedRun, None, None]:
-        """Runs that were killed, one at a time, each locked for us until the next is asked for.
+    def unfinished(self) -> Generator[tuple[RunFolder, RunResult], None, None]:
+        """Runs that were killed, as announced, one at a time, each locked for us until the next is asked for.
 
         A run whose process lives is never among them, and of several processes that look, one gets each. What died
         before it had anything to tell is removed on the way.
@@ -82,8 +82,8 @@ class ResultStore:
                         path.rmdir()
                     continue
             with closing(folder):
-                if interrupted := folder.interrupted_run():
-                    yield interrupted
+                if announced := folder.announced():
+                    yield folder, announced
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -107,7 +107,7 @@ class RunState:
         self._redact = redact
         self._prompt = redact(provisional.config.prompt)
         self._responses: set[str] = set()
-        folder.announce(provisional, self._prompt)
+        folder.announce(provisional)
 
     @property
     def turns(self) -> int:

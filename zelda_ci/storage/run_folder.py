@@ -8,19 +8,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import orjson
 
+from zelda_ci.domain.base import Record
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionRecord, SessionTranscript
 from zelda_ci.errors import StorageError
 from zelda_ci.files import locks, ownership, untrusted
 from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
-from zelda_ci.redact import SafeText
 from zelda_ci.storage import codec
-from zelda_ci.storage.fold import transcript_of
 from zelda_ci.storage.images import IMAGES
 
 RESULT = "result.json"
@@ -39,6 +38,7 @@ MAX_STEERING_BYTES = 64_000_000
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}(-[1-9]\d*)?")
 
 log = logging.getLogger(__name__)
+_Stored = TypeVar("_Stored", bound=Record)
 
 
 def run_id(suite: str, started_at: datetime, number: int = 1) -> str:
@@ -109,10 +109,9 @@ class RunFolder:
         """Write down a digest of each line of the files that steer."""
         write_whole(self.path / STEERING, [orjson.dumps(lines)], durable=False)
 
-    def announce(self, provisional: RunResult, prompt: SafeText) -> None:
-        """Say what will be true if nothing more is heard; may be said again whenever more is known."""
-        data = codec.encode(codec.Provisional(result=provisional, prompt=prompt), indent=2)
-        write_whole(self.path / PROVISIONAL, [data], durable=False)
+    def announce(self, provisional: RunResult) -> None:
+        """Write down the result of the run if nothing more is recorded; again whenever more is known."""
+        write_whole(self.path / PROVISIONAL, [codec.encode(provisional, indent=2)], durable=False)
 
     def append(self, record: SessionRecord) -> None:
         """Hand a record of the session to the operating system, which keeps it if this process is killed now.
@@ -151,30 +150,34 @@ class RunFolder:
                 `close` the folder, and the next start finishes it.
         """
         # The small file first: where the large one finds no room, the outcome is not lost to the next start.
-        self.announce(result, transcript.prompt)
+        self.announce(result)
         write_whole(self.path / TRANSCRIPT, codec.encode_transcript(transcript))
         write_whole(self.path / RESULT, [codec.encode(result, indent=2)])
         self._tidy()
         self.close()
 
-    def interrupted_run(self) -> "InterruptedRun | None":
-        """Rest of a killed run; what it left beside a result, or before any record, is removed."""
-        announced, journal = self.path / PROVISIONAL, os.fstat(self._journal)
+    def announced(self) -> RunResult | None:
+        """Result as a killed run announced it; what it left beside a result, or before any record, is removed."""
+        file = self.path / PROVISIONAL
         if (self.path / RESULT).is_file():
             self._tidy()
-        elif announced.exists():
+        elif file.exists():
             try:
-                found = codec.decode(codec.Provisional, read_file(announced), str(announced))
-                return InterruptedRun(self, found.result, found.prompt, datetime.fromtimestamp(journal.st_mtime, UTC))
+                return codec.decode(RunResult, read_file(file, MAX_RESULT_BYTES), str(file))
             except StorageError as problem:
                 log.warning("%s is left as it is: %s", self.path, problem)
-        elif journal.st_size:
+        elif os.fstat(self._journal).st_size:
             log.warning("%s is left as it is: its run is not known", self.path)
         else:
             self._tidy()
             with suppress(OSError):
                 self.path.rmdir()
         return None
+
+    @property
+    def last_heard(self) -> datetime:
+        """Time of the last record."""
+        return datetime.fromtimestamp(os.fstat(self._journal).st_mtime, UTC)
 
     def _tidy(self) -> None:
         """Remove what a finished run does not need."""
@@ -191,21 +194,6 @@ class RunFolder:
 
 
 @dataclass(frozen=True)
-class InterruptedRun:
-    """Rest of a killed run: its folder, locked for us, and what it announced."""
-
-    folder: RunFolder
-    provisional: RunResult
-    """Result as announced; to be completed and given to `folder.finish`."""
-    prompt: SafeText
-    last_heard: datetime
-
-    def transcript(self) -> SessionTranscript:
-        """The session as far as it was recorded."""
-        return transcript_of(self.provisional, self.prompt, tuple(self.folder.records()))
-
-
-@dataclass(frozen=True)
 class FinishedRun:
     """Reader of the folder of a finished run; what cannot be read is a `StorageError`."""
 
@@ -217,12 +205,10 @@ class FinishedRun:
         return self.path / PATCH
 
     def result(self) -> RunResult:
-        file = self.path / RESULT
-        return codec.decode(RunResult, read_file(file, MAX_RESULT_BYTES), str(file))
+        return self._read(RunResult, RESULT, MAX_RESULT_BYTES)
 
     def transcript(self) -> SessionTranscript:
-        file = self.path / TRANSCRIPT
-        return codec.decode(SessionTranscript, read_file(file), str(file))
+        return self._read(SessionTranscript, TRANSCRIPT)
 
     def patch(self) -> bytes:
         """Patch of the session, empty where it is not known."""
@@ -230,9 +216,8 @@ class FinishedRun:
 
     def manifest(self) -> ToolsManifest | None:
         """Which items the project offered; None where nobody looked, or that cannot be read."""
-        file = self.path / MANIFEST
         with suppress(StorageError):
-            return codec.decode(ToolsManifest, read_file(file), str(file))
+            return self._read(ToolsManifest, MANIFEST)
         return None
 
     def steering(self) -> Mapping[str, Sequence[str]] | None:
@@ -246,3 +231,7 @@ class FinishedRun:
     def rewrite(self, result: RunResult) -> None:
         """Put another result in the place of the old one, which stays as it was where that fails."""
         write_whole(self.path / RESULT, [codec.encode(result, indent=2)])
+
+    def _read(self, model: type[_Stored], name: str, max_bytes: int | None = None) -> _Stored:
+        file = self.path / name
+        return codec.decode(model, read_file(file, max_bytes), str(file))
