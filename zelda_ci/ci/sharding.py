@@ -31,15 +31,8 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import EXIT_INTERRUPTED, GitHubError, StorageError, ZeldaError
 from zelda_ci.github.archives import MemberReader
 from zelda_ci.github.schemas import Artifact
-from zelda_ci.pipeline.shards import (
-    MAX_ARCHIVE_BYTES,
-    MAX_MEMBER_BYTES,
-    check_parts,
-    describe,
-    import_parts,
-    part_members,
-    read_part,
-)
+from zelda_ci.pipeline import shards
+from zelda_ci.pipeline.shards import LIMITS, MAX_ARCHIVE_BYTES, describe, read_part
 from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.storage import codec
 
@@ -54,10 +47,10 @@ def publish_plan(case: CiContext, plan: ShardPlan, evidence: Evidence) -> int:
     """Store the plan with what it rests on, and hand its hash over to the jobs that follow."""
     data = codec.encode(PinnedPlan(plan=plan, attempt=case.settings.context.run_attempt, evidence=evidence))
     upload(case, _name(case, "plan"), {PLAN: data})
-    shards = plan.shards if plan.suites else 0
+    count = plan.shards if plan.suites else 0
     outputs = {
-        "shards": str(shards),
-        "matrix": json.dumps([f"{number}/{shards}" for number in range(1, shards + 1)]),
+        "shards": str(count),
+        "matrix": json.dumps([f"{number}/{count}" for number in range(1, count + 1)]),
         "plan": hashlib.sha256(data).hexdigest(),
     }
     _tell(case, "Zelda: the plan", describe(plan) if plan.suites else ["No suite has to run."], outputs)
@@ -77,10 +70,7 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
     with _refusal_in_comment(case):
         for artifact in _artifacts(case, "plan") if wanted else ():
             with _downloaded(case, artifact) as file:
-                members = MemberReader(file, max_members=PLAN_MEMBERS).read(
-                    {PLAN}, max_member_bytes=MAX_MEMBER_BYTES, max_total_bytes=MAX_MEMBER_BYTES
-                )
-            data = members.get(PLAN, b"")
+                data = MemberReader(file, max_members=PLAN_MEMBERS).read({PLAN}, **LIMITS).get(PLAN, b"")
             if hashlib.sha256(data).hexdigest() == wanted:
                 return codec.decode(PinnedPlan, data, PLAN)
         hint = (
@@ -132,7 +122,7 @@ def run_shard(
         case.log.say(f"Of an earlier attempt of this shard {format_count(len(earlier), 'trial')} can be counted, too.")
     batch = evaluate.emptying(case, partial(run, earlier)) if names else empty_batch(case.now())
     part = ShardPart(shard=shard.number, plan=plan, platform=platform, earlier=earlier)
-    name, members = _name(case, shard.file_stem), partial(part_members, part, batch, case.results_dir)
+    name, members = _name(case, shard.file_stem), partial(shards.part_members, part, batch, case.results_dir)
     artifact_id, is_cancelled = None, batch.interrupted
     with evaluate.undisturbed():
         write(files.results, json_of(batch))
@@ -188,12 +178,12 @@ def merge(case: CiContext, pinned: PinnedPlan) -> int:
     with ExitStack() as opened:
         with _refusal_in_comment(case):
             stored = [read_part(opened.enter_context(_downloaded(case, it)), it.name) for it in _newest(case, pinned)]
-            parts = check_parts(stored, pinned.plan)
+            parts = shards.check_parts(stored, pinned.plan)
         for part in parts:
             case.log.say(f"{part.name}: {format_count(len(part.batch.runs), 'trial')}, on {part.said.platform}.")
 
         def run() -> BatchResult:
-            return import_parts(parts, case.results_dir) if parts else empty_batch(case.now())
+            return shards.import_parts(parts, case.results_dir) if parts else empty_batch(case.now())
 
         earlier = (run for part in parts for run in part.said.earlier)
         evidence = pinned.evidence.replace(earlier=(*pinned.evidence.earlier, *earlier))

@@ -46,9 +46,8 @@ PART = "zelda-shard.json"
 RESULTS = "zelda-results.json"
 FOLDER = "shards"
 
-LOGS = ("setup", "setup-again", "build", "test")
-KEPT = (run_folder.TRANSCRIPT, run_folder.PATCH, run_folder.MANIFEST, run_folder.STEERING)
-FILES = (*KEPT, *map(run_folder.log_name, LOGS))
+LOGS = map(run_folder.log_name, ("setup", "setup-again", "build", "test"))
+FILES = (run_folder.TRANSCRIPT, run_folder.PATCH, run_folder.MANIFEST, run_folder.STEERING, *LOGS)
 
 MAX_ARCHIVE_BYTES = 512 << 20
 MAX_MEMBER_BYTES = 256 << 20
@@ -297,13 +296,10 @@ def _objections(part: PartFile, plan: ShardPlan) -> Iterator[str]:
         yield "it holds a trial twice"
     if wrong := [run.run_id for run in (*part.runs, *earlier) if digest_of(run.config) != own[run.suite].settings]:
         yield f"{wrong[0]} ran with other settings than planned"
-    sides = [(batch.runs, Side.HEAD, plan.commit), (batch.base_runs, Side.BASE, batch.base and batch.base.commit)]
-    for of_side, side, commit in sides:
-        # What could not even be copied knows no commit.
-        if wrong := [
-            run.run_id for run in of_side if run.side is not side or (run.source and run.source.commit != commit)
-        ]:
-            yield f"{wrong[0]} is of another commit or side than it should be"
+    commits = {Side.HEAD: plan.commit, Side.BASE: batch.base.commit if batch.base else None}
+    # What could not even be copied knows no commit.
+    if wrong := [run.run_id for run in part.runs if run.source and run.source.commit != commits[run.side]]:
+        yield f"{wrong[0]} is of another commit than it should be"
     made = {run.suite for run in (*batch.runs, *earlier)} | {arms.suite for arms in batch.arms if arms.unpaid}
     made |= {name for name, each in part.said.counted.items() if each.head or each.base}
     if lacking := [name for name, suite in own.items() if suite.trials and name not in made]:
@@ -311,9 +307,7 @@ def _objections(part: PartFile, plan: ShardPlan) -> Iterator[str]:
 
 
 def import_parts(parts: Sequence[PartFile], results_dir: Path) -> BatchResult:
-    """The results of checked parts as those of one invocation, whose runs are stored here as if they were made here.
-
-    Suite by suite in the plan's order.
+    """The results of checked parts as those of one invocation, stored as if they were made here, in the plan's order.
 
     Raises:
         StorageError: There was no room or no permission, a part is damaged, or runs have the name of others.
@@ -322,17 +316,18 @@ def import_parts(parts: Sequence[PartFile], results_dir: Path) -> BatchResult:
     places = {suite.name: place for place, suite in enumerate(plan.suites)}
     name = merged_id(batches)
 
-    def of_side(runs: Iterable[RunResult]) -> tuple[RunResult, ...]:
-        chosen = sorted(runs, key=lambda run: (places[run.suite], run.trial))
-        return tuple(run.replace(batch_id=name) for run in chosen)
+    runs = sorted((run for part in parts for run in part.runs), key=lambda run: (places[run.suite], run.trial))
+
+    def of_side(side: Side) -> tuple[RunResult, ...]:
+        return tuple(run.replace(batch_id=name) for run in runs if run.side is side)
 
     batch = BatchResult(
         batch_id=name,
         started_at=min(batch.started_at for batch in batches),
         finished_at=max(batch.finished_at for batch in batches),
         planned=sum(batch.planned or 0 for batch in batches),
-        runs=of_side(run for batch in batches for run in batch.runs),
-        base_runs=of_side(run for batch in batches for run in batch.base_runs),
+        runs=of_side(Side.HEAD),
+        base_runs=of_side(Side.BASE),
         arms=tuple(sorted((arms for batch in batches for arms in batch.arms), key=lambda arms: places[arms.suite])),
         base=next((batch.base for batch in batches if batch.base), None),
         # A replay has none, since it costs nothing.
@@ -341,7 +336,7 @@ def import_parts(parts: Sequence[PartFile], results_dir: Path) -> BatchResult:
         notes=tuple(dict.fromkeys(note for batch in batches for note in batch.notes)),
         failing_before={suite: why for batch in batches for suite, why in batch.failing_before.items()},
     )
-    ids = Counter(run.run_id for run in (*batch.runs, *batch.base_runs))
+    ids = Counter(run.run_id for run in runs)
     if doubled := [run_id for run_id, count in ids.items() if count > 1]:
         raise StorageError(f"Several parts hold a run called {doubled[0]}.", code="PARTS_REFUSED")
     for part in parts:
