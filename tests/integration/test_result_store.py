@@ -11,8 +11,7 @@ from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
-from zelda_ci.storage.result_store import ResultStore
-from zelda_ci.storage.run_folder import RunFolder
+from zelda_ci.storage.result_store import ResultStore, RunFolder
 
 
 def provisional(folder: RunFolder) -> RunResult:

@@ -28,7 +28,7 @@ from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.shards import ShardOf, ShardPart, ShardPlan
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.errors import EXIT_INTERRUPTED, GitHubError, StorageError, ZeldaError
+from zelda_ci.errors import GitHubError, StorageError, ZeldaError
 from zelda_ci.github.archives import MemberReader
 from zelda_ci.github.schemas import Artifact
 from zelda_ci.pipeline import shards
@@ -135,7 +135,7 @@ def run_shard(
         # A cancelled job has seconds left: its trials are what counts.
         artifact_id = artifact_id or upload(case, name, members(with_files=False), case.hurried_artifacts)
         # What can be judged, whatever it shows, is judged when all parts are there.
-        outcome = batch_outcome(batch)
+        outcome = Outcome.INTERRUPTED if is_cancelled else batch_outcome(batch)
         code = outcome.exit_code if outcome >= Outcome.INCOMPLETE else 0
         suites = f"{len(names)} of {format_count(len(plan.suites), 'suite')}"
         sessions = format_count(len(batch.runs) + len(batch.base_runs), "session")
@@ -145,7 +145,6 @@ def run_shard(
             lines.append("It was cancelled before its end: run it again.")
         elif code:
             lines.append("Not everything could be run and judged. Running this job again runs its suites anew.")
-        code = EXIT_INTERRUPTED if is_cancelled else code
         if code:
             case.log.report("error", " ".join(lines), title="Zelda")
         outputs = {"artifact-id": str(artifact_id), "cost-usd": f"{batch.cost_usd:.4f}"}

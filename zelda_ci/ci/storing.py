@@ -35,7 +35,7 @@ from zelda_ci.pipeline.html_report import write_html
 from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.view import NO_REPORT, NOT_STORED
 from zelda_ci.report.junit import render_junit
-from zelda_ci.storage import run_folder
+from zelda_ci.storage import result_store
 from zelda_ci.storage.codec import encode_within
 from zelda_ci.storage.history import RunHistory
 
@@ -161,7 +161,7 @@ def store_transcripts(case: CiContext, result: CiResult) -> None:
 
     Not where the workflow does not want it, or the results could not have a place either.
     """
-    contents = dict(run_files(case.results_dir, result.batch.runs, (run_folder.RESULT, *FILES)))
+    contents = dict(run_files(case.results_dir, result.batch.runs, (result_store.RESULT, *FILES)))
     if not case.settings.include_transcripts or result.is_unstorable or not contents:
         return
     members: dict[str, Path | bytes] = {PROVENANCE: json_of(_origin(case, result)), **contents}

@@ -34,7 +34,7 @@ from zelda_ci.pipeline.run import SuiteRun
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import SafeText
 from zelda_ci.storage.fold import transcript_of
-from zelda_ci.storage.run_folder import RunFolder
+from zelda_ci.storage.result_store import RunFolder
 from zelda_ci.workspace import folder
 
 # How long what runs have made is removed after a second signal; what is left then, the next start sweeps.

@@ -38,7 +38,7 @@ from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.github.archives import MemberReader, packed
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.storage import codec, run_folder
+from zelda_ci.storage import codec, result_store
 from zelda_ci.storage.images import IMAGES, image_files
 from zelda_ci.storage.result_store import RUNS
 
@@ -46,8 +46,8 @@ PART = "zelda-shard.json"
 RESULTS = "zelda-results.json"
 FOLDER = "shards"
 
-LOGS = map(run_folder.log_name, ("setup", "setup-again", "build", "test"))
-FILES = (run_folder.TRANSCRIPT, run_folder.PATCH, run_folder.MANIFEST, run_folder.STEERING, *LOGS)
+LOGS = map(result_store.log_name, ("setup", "setup-again", "build", "test"))
+FILES = (result_store.TRANSCRIPT, result_store.PATCH, result_store.MANIFEST, result_store.STEERING, *LOGS)
 
 MAX_ARCHIVE_BYTES = 512 << 20
 MAX_MEMBER_BYTES = 256 << 20
@@ -204,7 +204,7 @@ def read_part(file: IO[bytes], name: str) -> PartFile:
         raise StorageError(message, hint="`zelda run --shard 2/4` writes one.", code="PART_DAMAGED")
     said = codec.decode(ShardPart, found[PART], f"{name}: {PART}")
     part = PartFile(name, archive, said, codec.decode(BatchResult, found[RESULTS], f"{name}: {RESULTS}"))
-    if wrong := [run.run_id for run in part.runs if not run_folder.is_run_id(run.run_id)]:
+    if wrong := [run.run_id for run in part.runs if not result_store.is_run_id(run.run_id)]:
         raise StorageError(f"{name} cannot be used: a run in it is called {wrong[0]!a}.", code="PART_DAMAGED")
     return part
 
@@ -364,11 +364,11 @@ def _store_runs(part: PartFile, merged: BatchResult, results_dir: Path) -> None:
             # Made on this machine, or merged before: its files are all there.
             before = None
             with suppress(StorageError):
-                before = run_folder.FinishedRun(folder).result().batch_id
+                before = result_store.RunFolder(folder).result().batch_id
             if before not in {merged.batch_id, part.batch.batch_id}:
                 hint = "Merge in a folder of its own: it is the run of another invocation."
                 raise StorageError(f"A run called {run.run_id} is here already.", hint=hint, code="PARTS_REFUSED")
-            write_whole(folder / run_folder.RESULT, [result], durable=False)
+            write_whole(folder / result_store.RESULT, [result], durable=False)
             continue
         # It appears whole: half of a run would be taken for one that is under way for ever.
         draft, names = results_dir / FOLDER / f"{run.run_id}.draft", members.get(run.run_id, {})
@@ -377,7 +377,7 @@ def _store_runs(part: PartFile, merged: BatchResult, results_dir: Path) -> None:
         with storage_errors(draft):
             if draft.exists():
                 shutil.rmtree(draft)
-        for name, data in {**files, run_folder.RESULT: result}.items():
+        for name, data in {**files, result_store.RESULT: result}.items():
             write_whole(draft / name, [data], durable=False)
         with storage_errors(folder):
             ownership.make_folder(folder.parent)

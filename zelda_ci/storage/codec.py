@@ -14,7 +14,7 @@ from zelda_ci.domain.session import SessionRecord, SessionTranscript
 from zelda_ci.errors import StorageError
 
 _RECORD: Final = TypeAdapter[SessionRecord](SessionRecord)
-_Stored = TypeVar("_Stored", bound=Record)
+Stored = TypeVar("Stored", bound=Record)
 
 MAX_PLACE_LENGTH = 200
 
@@ -28,7 +28,7 @@ def encode(record: Record, *, indent: int | None = None) -> bytes:
     return f"{_json(record, indent=indent)}\n".encode()
 
 
-def decode(model: type[_Stored], data: bytes, name: str) -> _Stored:
+def decode(model: type[Stored], data: bytes, name: str) -> Stored:
     """The record in a whole file, by the name that messages call it; unknown keys are ignored.
 
     Raises:

@@ -19,8 +19,7 @@ from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import read_file, write_whole
 from zelda_ci.storage import codec
 from zelda_ci.storage.codec import UnreadableError
-from zelda_ci.storage.result_store import RUNS
-from zelda_ci.storage.run_folder import MAX_RESULT_BYTES, RESULT, FinishedRun, is_run_id
+from zelda_ci.storage.result_store import MAX_RESULT_BYTES, RESULT, RUNS, RunFolder, is_run_id
 
 INDEX = "index.json"
 FORMAT = f"zelda {__version__} index 5"
@@ -74,9 +73,9 @@ class RunHistory:
         skipped.sort(key=attrgetter("name"))
         return History(runs=tuple(runs), skipped=tuple(skipped), unfinished=unfinished)
 
-    def run(self, run_id: str) -> FinishedRun:
+    def run(self, run_id: str) -> RunFolder:
         """Reader of a run's folder."""
-        return FinishedRun(self._runs / run_id)
+        return RunFolder(self._runs / run_id)
 
     def result(self, run_id: str) -> RunResult:
         """The whole result of a run."""

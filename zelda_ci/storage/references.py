@@ -16,7 +16,7 @@ from zelda_ci.errors import NotStoredError
 from zelda_ci.files.atomic import read_file
 from zelda_ci.storage import codec
 from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.run_folder import is_run_id
+from zelda_ci.storage.result_store import is_run_id
 
 LATEST = "latest"
 # `latest`, `latest~2`, `latest:SUITE`, `latest:SUITE~2`.

@@ -27,7 +27,7 @@ from zelda_ci.pipeline.comparing import Compared
 from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.annotations import closing_line
 from zelda_ci.report.told import CiReport
-from zelda_ci.storage.run_folder import RESULT
+from zelda_ci.storage.result_store import RESULT
 
 NO_BASELINE = BaselineOrigin(state=BaselineState.NONE_YET, sentence="None yet.")
 RED = CommandsFailed(suite="t", trials=1, of=1)
