@@ -111,7 +111,8 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         loaded, notes = project.active(overruled.project, is_ci=True), overruled.notes
         found = refused.newly_refused(base, source, loaded.root, case.log)
         case = replace(case, refused=found)
-        chosen = selection.choose_suites(case, loaded, source)
+        # What a shard runs, the plan says.
+        chosen = None if settings.shard else selection.choose_suites(case, loaded, source)
     if chosen:
         for line in (*reasons(chosen.choices, runs=True), *chosen.notes):
             case.log.say(sentence(line))
