@@ -31,12 +31,10 @@ from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.pipeline.html_report import write_html
-from zelda_ci.pipeline.parts import FILES, run_files
+from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.view import NO_REPORT, NOT_STORED
 from zelda_ci.report.junit import render_junit
-from zelda_ci.report.text import json_of
-from zelda_ci.storage import run_folder
-from zelda_ci.storage.codec import encode_nights, encode_pool
+from zelda_ci.storage.codec import encode_within
 from zelda_ci.storage.history import RunHistory
 
 # Later attempts and pushes of a pull request count the trials before; nobody compares with them after its end.
@@ -107,7 +105,7 @@ def store_transcripts(result: CiResult) -> None:
     """Upload what people read: of every run its result, transcript, patch, logs and images."""
     case = result.case
     if case.settings.include_transcripts and "artifact-id" in result.outputs:
-        files = dict(run_files(case.results_dir, result.batch.runs, (run_folder.RESULT, *FILES)))
+        files = dict(run_files(case.results_dir, result.batch.runs, (result_store.RESULT, *FILES)))
         if files:
             members = {PROVENANCE: case.output / PROVENANCE, **files}
             _store(result, "transcripts-artifact-id", case.artifact + TRANSCRIPTS, members)
@@ -156,10 +154,10 @@ def _trials(result: CiResult) -> dict[str, bytes]:
         carried = tuple(run for run in found.pool if (run.batch_id, run.run_id) not in made)
         pool = Pool(suites={**found.fingerprints, **heads_of(runs)}, trials=carried)
         if found.nights.nights:
-            members[NIGHTS] = encode_nights(found.nights, MAX_HISTORY_BYTES)
+            members[NIGHTS] = encode_within(found.nights, MAX_HISTORY_BYTES)
     # Without a pool it does not carry the trials of those before it, which therefore have to be read as well.
     if found.knows_earlier or not pull_request_of(case):
-        members[POOL] = encode_pool(pool, MAX_MEMBER_BYTES)
+        members[POOL] = encode_within(pool, MAX_MEMBER_BYTES)
     return members
 
 

@@ -38,7 +38,7 @@ from zelda_ci.report.terminal.pages import print_closing, print_troubles
 from zelda_ci.report.terminal.progress import FinishedSuites
 from zelda_ci.report.text import json_of, sentence
 from zelda_ci.report.told import CiReport
-from zelda_ci.storage import run_folder
+from zelda_ci.storage import result_store
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import RUNS
 
@@ -86,8 +86,8 @@ def print_sides(sides: CiReport, *, whole: bool) -> None:
 
 def run_files(results_dir: Path, run_id: str) -> RunFiles:
     """The files of a run, with paths as the user would type them."""
-    logs = map(run_folder.log_name, ("setup", "build", "test"))
-    names = (run_folder.RESULT, run_folder.TRANSCRIPT, run_folder.PATCH, *logs)
+    logs = map(result_store.log_name, ("setup", "build", "test"))
+    names = (result_store.RESULT, result_store.TRANSCRIPT, result_store.PATCH, *logs)
     paths = (results_dir / RUNS / run_id / name for name in names)
     return RunFiles(*(typed_path(path) if path.exists() else None for path in paths))
 
