@@ -14,7 +14,6 @@ from zelda_ci.ci.evaluate import compare
 from zelda_ci.ci.event import BaselineTarget
 from zelda_ci.ci.stored_artifacts import artifacts_of_run, identity_of, is_results_name, read_stored
 from zelda_ci.errors import ArtifactError, GitHubError, StorageError
-from zelda_ci.github.kept_text import CommentOrder
 from zelda_ci.github.revisions import of_workflow_run
 from zelda_ci.github.schemas import PullRequest, understand
 from zelda_ci.report.comment.view import FOREIGN, ci_view
@@ -61,21 +60,20 @@ def comment(case: CiContext) -> int:
         # The commit that was tested against, as far as it is one of the base branch.
         base = settings.baseline_branch or understand(PullRequest, api.get(f"pulls/{pull_request}")).base.ref
         target = BaselineTarget(base, head=told.base_sha or told.head_sha) if settings.compare else None
-        job = replace(case, evaluated=told, decision=replace(case.decision, target=target))
+        job = replace(case, evaluated=told, refused=told.refused, decision=replace(case.decision, target=target))
         # Trials of earlier runs of the pull request count, as they did in the check.
         limits = {each.suite: each.config.pool for each in (*earlier, *batch.runs)}
         found = resolve_baseline(job).replace(earlier=earlier, limits=limits)
-        result = CiResult(batch, found.origin, found, artifact_id=artifact.id, run_id=run.id, refused=told.refused)
-        result.told_apart_by = job.job if len(newest) > 1 else ""
+        result = CiResult(job, batch, found, has_siblings=len(newest) > 1)
+        result.outputs["artifact-id"] = str(artifact.id)
         if run.head_repository_id != own:
             result.notes.append(FOREIGN)
-        compare(job, result)
+        compare(result)
         apply_acceptances(job, result, pull_request)
-        publish.tell(case.log, settings.context.command_files, render_comment(ci_view(result.report(job))))
-        order = CommentOrder(run.id, run.run_attempt, run.head_sha, int(batch.finished_at.timestamp()))
-        publish.publish_to(job, api, result, pull_request, order)
-        if result.comment_url:
-            publish.tell(case.log, settings.context.command_files, outputs={"comment-url": result.comment_url})
+        publish.tell(case.log, settings.context.command_files, render_comment(ci_view(result.report)))
+        publish.publish_to(result, pull_request)
+        if url := result.outputs.get("comment-url"):
+            publish.tell(case.log, settings.context.command_files, outputs={"comment-url": url})
     return 0
 
 

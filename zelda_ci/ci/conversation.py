@@ -13,7 +13,6 @@ from zelda_ci.ci import publish
 from zelda_ci.ci.acceptances import RECORD, AcceptanceRecord, may_write, record_name, reply_key, words_of
 from zelda_ci.ci.commands import AcceptCriteria, AskHelp, RunAgain, RunCommit, parse_command
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.outputs import json_of
 from zelda_ci.ci.settings import ActionSettings, Event
 from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, read_stored
 from zelda_ci.compare.gate import failing_criteria
@@ -34,6 +33,7 @@ from zelda_ci.github.revisions import EVENTS, newest_run, read_run
 from zelda_ci.github.schemas import PullRequest, WorkflowRun, understand
 from zelda_ci.redact import Redactor
 from zelda_ci.report.markdown import render_reply
+from zelda_ci.report.text import json_of
 
 # Of one pull request: whoever may not write gets a reaction only from then on, and nobody hears of it.
 MAX_REFUSALS = 3
@@ -206,7 +206,7 @@ def _accept(
     record = AcceptanceRecord(words=words_of(asked.body), accepted=accepted)
     name = record_name(asked.id, settings.context.run_attempt)
     try:
-        case.artifacts().upload(name, {RECORD: json_of(record)}, retention_days=settings.retention_days)
+        case.artifacts().upload(name, {RECORD: json_of(record).encode()}, retention_days=settings.retention_days)
     except ArtifactError as problem:
         return Response(render_reply("not_stored", why=problem.message))
     return Response(said, is_done=True, runs_again=run)

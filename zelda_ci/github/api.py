@@ -1,6 +1,7 @@
 """GitHub's REST and GraphQL API, for one repository and one token, by requests that are patient and bounded."""
 
 import hashlib
+import io
 import logging
 import re
 import time
@@ -55,6 +56,8 @@ class HttpRequest:
     """Whether it may be sent again even if it was carried out, although it is a POST."""
     redirects: bool = True
     """Whether a redirect is an answer, or a refusal; it is followed in no case."""
+    into: io.BufferedIOBase | None = None
+    """A file that gets the body in place of the answer."""
 
     @property
     def asked(self) -> str:
@@ -194,16 +197,20 @@ class Http:
             stream=True,
             allow_redirects=False,
         ) as response:
-            body = bytearray()
+            body = request.into or io.BytesIO()
+            # What an attempt before this one has left.
+            body.truncate(body.seek(0))
             # As it comes: timeouts are for single bytes, of which a server may send many.
             while chunk := response.raw.read1(CHUNK, decode_content=True):
-                body += chunk
-                if len(body) > request.max_bytes:
+                body.write(chunk)
+                if body.tell() > request.max_bytes:
                     message = f"{request.asked} got no answer: it is larger than {request.max_bytes} bytes."
                     raise GitHubError(message, code="GITHUB_TOO_LARGE")
                 if time.monotonic() > deadline:
                     raise TimeoutError
-        return Answer(request, response.status_code, response.headers, bytes(body))
+        body.seek(0)
+        content = b"" if request.into else body.read()
+        return Answer(request, response.status_code, response.headers, content)
 
 
 # What an error of GraphQL holds in its type, code or message, the gravest first.
@@ -346,15 +353,19 @@ class Api:
         reply = self.http.send(HttpRequest("POST", self.graphql_url, self._headers, json=body, repeatable=True)).json()
         return reply.get("data") if isinstance(reply, dict) else None
 
-    def download(self, artifact_id: int, *, digest: str | None, max_bytes: int) -> bytes:
-        """The archive of an artifact, whose digest the API tells (`sha256:...`), but on Enterprise Server.
+    def download(
+        self, artifact_id: int, *, digest: str | None, max_bytes: int, into: io.BufferedIOBase | None = None
+    ) -> bytes:
+        """The archive of an artifact, whose digest the API tells (`sha256:...`) unless an old client stored it.
+
+        A large one is better written `into` a file, and not returned.
 
         Raises:
             ArtifactError: `ARTIFACT_EXPIRED`, `ARTIFACT_TOO_LARGE` or `ARTIFACT_INVALID` (other than its digest).
             GitHubError: What else hinders.
         """
         try:
-            blob = self._download(f"actions/artifacts/{artifact_id}/zip", max_bytes)
+            blob = self._download(f"actions/artifacts/{artifact_id}/zip", max_bytes, into)
         except GitHubError as exc:
             if exc.code == "GITHUB_GONE":
                 raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED", status=410) from None
@@ -369,18 +380,19 @@ class Api:
             raise ArtifactError(message, code="ARTIFACT_INVALID")
         return blob
 
-    def _download(self, path: str, max_bytes: int, *, again: bool = True) -> bytes:
+    def _download(self, path: str, max_bytes: int, into: io.BufferedIOBase | None, *, again: bool = True) -> bytes:
         answer = self._send("GET", path, follow=False)
         if answer.status not in MOVED or "location" not in answer.headers:
             raise GitHubError(f"{answer.request.asked} led nowhere.", code="GITHUB_REFUSED", status=answer.status)
         # Without our token: storage refuses requests that carry one, and has no business knowing it.
-        storage = HttpRequest("GET", answer.headers["location"], max_bytes=max_bytes, redirects=False)
+        signed = answer.headers["location"]
+        storage = HttpRequest("GET", signed, max_bytes=max_bytes, redirects=False, into=into)
         try:
             return self.http.send(storage).body
         except GitHubError as exc:
             if exc.status == 403 and again:
                 # A signed address lives a minute, and may have died while storage was waited for.
-                return self._download(path, max_bytes, again=False)
+                return self._download(path, max_bytes, into, again=False)
             if exc.status == 403:
                 exc.hint = "The signed address that GitHub gave for it was not accepted."
             raise

@@ -6,7 +6,7 @@ import re
 import threading
 import unicodedata
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Literal, TextIO
@@ -15,7 +15,15 @@ from zelda_ci.files import untrusted
 from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
 
 Severity = Literal["error", "warning", "notice"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "notice")
+
+# The runner keeps ten of each level per step; the tenth says how many more there are.
+MAX_PER_LEVEL = 9
+
 MAX_MESSAGE_LENGTH = 4000
+
+# Severity, message, title, and file (relative to the workspace) and line: what `Log.report` takes.
+Remark = tuple[Severity, str, str, str, int | None]
 
 # The runner compares as people read: what cannot be seen may stand between two signs of a command.
 _DOUBLE_COLON = re.compile(r":(?=[^ -~]*:)")
@@ -110,6 +118,16 @@ class Log(io.TextIOBase):
             self.write("\n" if self._rest else "")
             self._stream.write(command(name, message, **properties) + "\n")
             self.flush()
+
+
+def worst(remarks: Sequence[Remark]) -> Iterator[Remark]:
+    """As many of each level as the runner keeps, in their order, and how many more there are."""
+    for severity in SEVERITIES:
+        of_level = [remark for remark in remarks if remark[0] == severity]
+        yield from of_level[:MAX_PER_LEVEL]
+        more = len(of_level) - MAX_PER_LEVEL
+        if more > 0:
+            yield severity, f"and {more} more: the summary of this run has all of them", "", "", None
 
 
 # Bytes; from 1 MiB on the runner takes nothing at all.

@@ -10,18 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.runner import REGISTERED, Command, commands, outputs, parse_command
-from zelda_ci.ci.publish import MAX_PER_LEVEL, worst
 from zelda_ci.github.workflow_commands import (
     CUT,
+    MAX_PER_LEVEL,
     Log,
+    Remark,
     command,
     empty,
     neutralise,
+    worst,
     write_output,
     write_summary,
 )
 from zelda_ci.redact import Secret
-from zelda_ci.report.comment.annotations import SuiteAnnotation
 
 SIGNS = [":", "::", "##[", *"#[] \t\r\n\u200b\u00ad\ufe0f\u2028\u034f,=", "%0A"]
 PIECES = st.sampled_from([*SIGNS, *sorted(REGISTERED)])
@@ -88,12 +89,12 @@ def test_keys_are_masked_whole_and_short_values_not_at_all() -> None:
 
 
 def test_the_worst_nine_of_each_level_are_kept_and_the_rest_counted() -> None:
-    remarks = [SuiteAnnotation("warning", None, None, "", f"w{n}") for n in range(30)]
-    remarks += [SuiteAnnotation("error", None, None, "", f"e{n}") for n in range(9)]
+    remarks: list[Remark] = [("warning", f"w{n}", "", "", None) for n in range(30)]
+    remarks += [("error", f"e{n}", "", "", None) for n in range(9)]
     kept = list(worst(remarks))
-    assert [remark.message for remark in kept[:9]] == [f"e{n}" for n in range(9)]
+    assert [remark[1] for remark in kept[:9]] == [f"e{n}" for n in range(9)]
     assert len(kept) == 9 + MAX_PER_LEVEL + 1
-    assert kept[-1].message.startswith("and 21 more")
+    assert kept[-1][1].startswith("and 21 more")
 
 
 @given(st.lists(st.tuples(st.sampled_from(["verdict", "score", "junit-path"]), HOSTILE), max_size=5))
