@@ -67,9 +67,11 @@ def absent_program(command: Command, suite: ResolvedSuite, path: str) -> str | N
     if not PLAIN.fullmatch(program if isinstance(command, tuple) else command) or shutil.which(program, path=path):
         return None
     if isinstance(command, str):
-        shell, is_own = suite.shell or "bash", suite.shell not in {None, *STRICT} or "BASH_ENV" in suite.execution.env
-        # A shell knows words without a file, and one of the suite's own may know any.
-        if is_own or _answer(path, shutil.which(shell, path=path) or "/bin/sh", "-c", 'type "$0"', program) is not None:
+        # A shell of the suite's own may know any word; each knows some without a file.
+        if suite.shell not in {None, *STRICT} or "BASH_ENV" in suite.execution.env:
+            return None
+        shell = shutil.which(str(suite.shell or "bash"), path=path) or "/bin/sh"
+        if _answer(path, shell, "-c", 'type "$0"', program) is not None:
             return None
     return program
 
