@@ -11,7 +11,6 @@ from pathlib import Path
 from zelda_ci.config.files import NEW_ONES, find_root, is_project, top_of
 from zelda_ci.config.init import WORDS, CommandLine, printed, seen_from
 from zelda_ci.domain import numbers
-from zelda_ci.domain.check import Check
 from zelda_ci.domain.kinds import KINDS, ItemKind
 from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
 from zelda_ci.execution.doctor import refusals
@@ -20,7 +19,6 @@ from zelda_ci.execution.manifest.scan import scan_folder
 from zelda_ci.pipeline.detect import ProjectKind, look, packages
 from zelda_ci.redact import Redactor
 
-SILENT = "Correct it: in a session Claude Code says nothing of it."
 MAX_NAMED = 5
 COUNTED = (
     ItemKind.MEMORY, ItemKind.SKILL, ItemKind.RULE, ItemKind.AGENT, ItemKind.COMMAND, ItemKind.WORKFLOW,
@@ -64,15 +62,14 @@ class Survey:
         """What was found, for people."""
         found = []
         for kind in self.kinds:
-            locks = [kind.lock] if kind.lock and kind.lock != kind.manifest else []
-            manifest, *lock = [printed(seen_from(self.folder, file)) for file in (kind.manifest, *locks)]
-            manager = [kind.manager] if kind.manager != kind.language.lower() else []
-            found.append(f"{kind.language} ({', '.join([manifest, *manager, *lock])})")
+            manager = kind.manager if kind.manager != kind.language.lower() else None
+            named = filter(None, (self._called(kind.manifest), manager, self._called(kind.lock or "")))
+            found.append(f"{kind.language} ({', '.join(dict.fromkeys(named))})")
         none = "No manifest of a known language is here, so no command is proposed."
         yield f"Found: {'; '.join(found)}." if found else none
-        if below := [printed(seen_from(self.folder, each)) for each in packages(self.files, self.folder)]:
-            more = f" and {len(below) - MAX_NAMED} more" if len(below) > MAX_NAMED else ""
-            yield f"Packages below: {', '.join(below[:MAX_NAMED])}{more}. To set up one alone: zelda init --project DIR"
+        if below := [*map(self._called, packages(self.files, self.folder))]:
+            listing = numbers.some_of(below, MAX_NAMED)
+            yield f"Packages below: {listing}. To set up one alone: zelda init --project DIR"
         usable = Counter(item.kind for item in self.items if not item.problem and not item.shadowed)
         counts = [numbers.format_count(usable[kind], KINDS[kind].word) for kind in COUNTED if usable[kind]]
         yield f"Claude Code reads here: {', '.join(counts)}." if counts else "No CLAUDE.md, skills or rules found."
@@ -80,11 +77,14 @@ class Survey:
     def broken(self) -> Iterator[str]:
         """What is meant to steer Claude Code and is not loaded, in a sentence each."""
         for each in self.refused[:MAX_NAMED]:
-            yield f"{printed(seen_from(self.folder, each.file))} is {printed(each.effect)}."
+            yield f"{self._called(each.file)} is {printed(each.effect)}."
         broken = [item for item in self.items if item.problem and item.kind in {*WORDS} - {ItemKind.MEMORY}]
         for item in broken[:MAX_NAMED]:
-            file = printed(seen_from(self.folder, item.file))
-            yield f"Claude Code does not load {file}: {printed(item.problem or '')}."
+            yield f"Claude Code does not load {self._called(item.file)}: {printed(item.problem or '')}."
+
+    def _called(self, path: str) -> str:
+        """A path from the top as the project's folder calls it, for people."""
+        return printed(seen_from(self.folder, path))
 
 
 def survey(folder: Path, redact: Redactor) -> Survey:
@@ -113,10 +113,3 @@ def not_loaded(top: Path, folder: Path, redact: Redactor) -> tuple[RefusedSettin
     wanted = [item for item in plugins if item.problem not in (SWITCHED_OFF, IS_MOD)]
     lost = (RefusedSetting(file=it.file, key=it.name, problem=it.problem or redact("")) for it in wanted)
     return (*found.refused, *lost)
-
-
-def settings_checks(folder: Path, redact: Redactor) -> Iterator[Check]:
-    """The same for `zelda check`."""
-    for each in refused_settings(folder, redact):
-        message = redact(f"{each.file} is {each.effect}.")
-        yield Check(subject="settings", about=each.file, status="warning", message=message, hint=SILENT)
