@@ -213,9 +213,8 @@ def _item(found: Survey, name: str, *, is_rule: bool) -> ManifestItem:
     kinds = (ItemKind.RULE, ItemKind.MEMORY) if is_rule else (ItemKind.SKILL, ItemKind.AGENT)
     usable = [item for item in found.items if item.kind in kinds and not item.problem and not item.shadowed]
     short = {item.name.removesuffix(".md").rpartition("/")[2] if is_rule else item.name: item for item in usable[::-1]}
-    if item := short.get(name) or next(
-        (it for it in usable if scaffold.seen_from(found.folder, it.file) == name), None
-    ):
+    by_file = {scaffold.seen_from(found.folder, item.file): item for item in usable[::-1]}
+    if item := short.get(name) or by_file.get(name):
         return item
     near = nearest(name, list(short))
     there = f"Did you mean {near}?" if near else f"There are {', '.join(sorted(short)) or 'none'}."
