@@ -9,7 +9,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,19 +54,10 @@ SURROUNDINGS: Mapping[str, Any] = {
     **dict.fromkeys(("commands_see_suites", "command_timeout_seconds"), True),
     "execution": {"path", "env"},
 }  # fmt: skip
-Name = tuple[str, Command | None, Command | None]
+Name = tuple[str, Command, Command | None]
 """A command among those with the same surroundings: its key, itself, and for tests the build before them."""
-
-
-@dataclass
-class Planned:
-    """A command of one or more suites."""
-
-    command: Command
-    suite: ResolvedSuite
-    """The first that has it."""
-    check: Check
-    """What is said of it where nothing speaks against it."""
+Planned = tuple[ResolvedSuite, Check]
+"""The first suite that has a command, and what is said of that where nothing speaks against it."""
 
 
 class Checker:
@@ -188,18 +178,17 @@ class Checker:
                 grounds = PathPolicy.of(root, prepared.workspaces.location, prepared.environ)
                 reaches = partial(is_within_reach, grounds=grounds, covers=levels.covers())
                 path = environment.within_reach({"PATH": usual}, reaches)["PATH"]
-            planned = planned_commands(suites, prepared.redact).values()
-            if others := [*found_elsewhere([each.command for each in planned], usual, path)]:
+            planned = planned_commands(suites, prepared.redact)
+            if others := [*found_elsewhere([command for _, command, _ in planned], usual, path)]:
                 closed = next(filter(None, map(barrier, map(Path, usual.split(os.pathsep)))), None)
                 about, hint = f"{len(others)} found elsewhere", way_out(closed) if closed else None
                 self._add("programs", "warning", about, f"{'; '.join(others)}.", hint=hint, suites=names)
-            # What runs before a command might install its program; and a trial shows by itself what is not there.
-            firsts = (each for each in planned if each.command == next(iter(commands_of(each.suite).values())))
-            for each in firsts if not self._fresh else ():
-                folders = map(str, environment.program_folders(each.suite.execution, root))
-                inside = os.pathsep.join([*folders, path])
-                if program := absent_program(each.command, each.suite, inside):
-                    self._checks.append(self._without(each.check, program, inside))
+            for (_, command, _), (suite, check) in planned.items():
+                inside = os.pathsep.join([*map(str, environment.program_folders(suite.execution, root)), path])
+                # What runs before a command might install its program; and a trial shows by itself what is not there.
+                is_certain = not self._fresh and command == next(iter(commands_of(suite).values()))
+                if is_certain and (program := absent_program(command, suite, inside)):
+                    self._checks.append(self._without(check, program, inside))
 
     def _without(self, check: Check, program: str, path: str, **facts: object) -> Check:
         """Of a command whose program is not there: which one, where it was looked for, and how to get it."""
@@ -257,7 +246,7 @@ class Checker:
             texts = {name: json.dumps([*place, name]) for name in planned if source.commit}
             for name, text in texts.items():
                 if not self._fresh and (known := self._memory.recall(text, COMMAND_SECONDS)):
-                    check = planned[name].check
+                    _, check = planned[name]
                     found[name] = known.replace(suites=check.suites, origin=check.origin)
             unknown = planned.keys() - found.keys()
             # What others rest on is done again.
@@ -281,16 +270,15 @@ class Checker:
             await workspaces.sweep()  # of checks and runs that were killed
             async with workspaces.open(f"check-{secrets.token_hex(6)}", suites[0].resolved) as workspace:
                 checked = await workspaces.check_out_again(workspace)
-                for name, each in planned.items():
-                    suite, redact = each.suite, self._prepared.redact
-                    needed = [(SETUP, suite.setup_command, None), (BUILD, suite.build_command, None)]
-                    needed = needed[: 2 if name[0] == TEST and not self._only_commands else 1]
-                    broken = next((it[0] for it in needed if it in found and found[it].status != "passed"), None)
+                for name, (suite, check) in planned.items():
+                    needed = (SETUP, BUILD) if check.subject == TEST and not self._only_commands else (SETUP,)
+                    before = ((key, commands_of(suite).get(key), None) for key in needed)
+                    broken = next((it[0] for it in before if it in found and found[it].status != "passed"), None)
                     if broken:
-                        why = redact(f"not tried, since {broken} did not succeed")
-                        found[name] = each.check.replace(status="skipped", message=why)
+                        why = self._prepared.redact(f"not tried, since {broken} did not succeed")
+                        found[name] = check.replace(status="skipped", message=why)
                     else:
-                        found[name] = await self._tried(each, checked)
+                        found[name] = await self._tried(name[1], suite, check, checked)
         except ZeldaError as problem:
             # No command could be tried at all; of a setting that is to blame, the message names the key first.
             origin = suites[0].provenance.get(problem.message.partition(":")[0])
@@ -299,10 +287,10 @@ class Checker:
             self._add("workspace", "failed", "a copy of the project", problem.message, suites=names, **facts)
         return found
 
-    async def _tried(self, planned: Planned, checked: CheckedOut) -> Check:
-        check, suite, redact = planned.check, planned.suite, self._prepared.redact
-        key, workspace, variables = check.subject, checked.workspace, checked.workspace.confinement.environment
-        path, details = variables.get("PATH", ""), None
+    async def _tried(self, command: Command, suite: ResolvedSuite, check: Check, checked: CheckedOut) -> Check:
+        key, redact, workspace = check.subject, self._prepared.redact, checked.workspace
+        variables, details = workspace.confinement.environment, None
+        path = variables.get("PATH", "")
         self._emit(Checking(f"{key} {check.about}"))
         try:
             commands = WorkspaceCommandRunner(self._prepared.workspaces, None, ignore)
@@ -323,7 +311,7 @@ class Checker:
             if key == SETUP:
                 check_usable(key, done, variables)
         except (ConfigError, WorkspaceError) as problem:
-            if program := absent_program(planned.command, suite, path):
+            if program := absent_program(command, suite, path):
                 return self._without(check, program, path)
             return check.replace(status="failed", message=redact(problem.message), hint=problem.hint)
         passed, why = done.exit_code == 0, f"{key} {ending(suite, done)}."
@@ -375,8 +363,8 @@ def planned_commands(suites: Sequence[LoadedSuite], redact: Redactor) -> dict[Na
             check = made(redact, key, "passed", about, origin=str(origin) if origin else None)
             # Tests depend on the build before them.
             name = (key, command, suite.build_command if key == TEST else None)
-            planned = found.setdefault(name, Planned(command, suite, check))
-            planned.check = planned.check.replace(suites=(*planned.check.suites, suite.name))
+            first, known = found.get(name, (suite, check))
+            found[name] = first, known.replace(suites=(*known.suites, suite.name))
     return found
 
 
@@ -399,15 +387,12 @@ ONLY_CLAUDE_CODE = "only authorized for use with Claude Code"
 NO_JUDGE = "A judge cannot use a subscription: set ANTHROPIC_API_KEY, or gatewayUrl with PORTKEY_API_KEY."
 # Status → what it means, and what helps.
 MEANINGS = {
-    401: (
-        "the credential is not accepted",
-        "Check the key or token in the environment, and the address it belongs to.",
-    ),
-    402: ("nothing is left to pay with", "Look at the account's credit."),
-    403: ("the credential may not use this model", "Ask for access to the model, or choose another."),
+    401: ("the credential is not accepted", "Check the key or token in the environment, and the address it belongs to"),
+    402: ("nothing is left to pay with", "Look at the account's credit"),
+    403: ("the credential may not use this model", "Ask for access to the model, or choose another"),
     404: (
         "there is no such model",
-        "Check execution.model and judgeModel; clouds and gateways have names of their own.",
+        "Check execution.model and judgeModel; clouds and gateways have names of their own",
     ),
 }
 
@@ -431,8 +416,8 @@ async def probed(subject: str, model: str, proxy: ModelProxy, emit: Emit) -> Che
         status, message = "warning", f"{why} ({said})."
     else:
         code = 402 if probe.status == 400 and NO_CREDIT in probe.message else probe.status
-        meaning, hint = MEANINGS.get(code, ("the request is refused", "Nothing can be asked of it like this."))
-        message, hint = f"{meaning} ({said}).", NO_JUDGE if ONLY_CLAUDE_CODE in probe.message else hint
+        meaning, hint = MEANINGS.get(code, ("the request is refused", "Nothing can be asked of it like this"))
+        message, hint = f"{meaning} ({said}).", NO_JUDGE if ONLY_CLAUDE_CODE in probe.message else f"{hint}."
     facts = {"hint": hint, "seconds": probe.seconds, "cost_usd": probe.cost_usd}
     return made(proxy.redact, subject, status, model, message, **facts)
 

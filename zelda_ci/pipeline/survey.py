@@ -12,7 +12,7 @@ from zelda_ci.config.files import NEW_ONES, find_root, is_project, top_of
 from zelda_ci.config.init import WORDS, CommandLine, printed, seen_from
 from zelda_ci.domain import numbers
 from zelda_ci.domain.kinds import KINDS, ItemKind
-from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
+from zelda_ci.domain.manifest import ManifestItem, RefusedSetting, ToolsManifest
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.plugins import IS_MOD, SWITCHED_OFF
 from zelda_ci.execution.manifest.scan import scan_folder
@@ -94,7 +94,7 @@ def survey(folder: Path, redact: Redactor) -> Survey:
     offered = scan_folder(top, root, redact, refusals)
     known = find_root(root.parent) if root != top else root
     above = known if known != root and is_project(known) else None
-    return Survey(root, top, place, above, tuple(files), found, offered.items, offered.refused)
+    return Survey(root, top, place, above, tuple(files), found, offered.items, all_refused(offered, redact))
 
 
 def refused_settings(folder: Path, redact: Redactor) -> tuple[RefusedSetting, ...]:
@@ -108,8 +108,12 @@ def refused_settings(folder: Path, redact: Redactor) -> tuple[RefusedSetting, ..
 
 def not_loaded(top: Path, folder: Path, redact: Redactor) -> tuple[RefusedSetting, ...]:
     """What Claude Code refuses of settings files, by its own word, and plugins that a project wants and cannot have."""
-    found = scan_folder(top, folder, redact, refusals)
-    plugins = [item for item in found.items if item.kind is ItemKind.PLUGIN and item.problem]
+    return all_refused(scan_folder(top, folder, redact, refusals), redact)
+
+
+def all_refused(offered: ToolsManifest, redact: Redactor) -> tuple[RefusedSetting, ...]:
+    """The same, of what was read already."""
+    plugins = [item for item in offered.items if item.kind is ItemKind.PLUGIN and item.problem]
     wanted = [item for item in plugins if item.problem not in (SWITCHED_OFF, IS_MOD)]
     lost = (RefusedSetting(file=it.file, key=it.name, problem=it.problem or redact("")) for it in wanted)
-    return (*found.refused, *lost)
+    return (*offered.refused, *lost)
