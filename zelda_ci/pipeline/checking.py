@@ -63,13 +63,9 @@ Planned = tuple[ResolvedSuite, Check]
 class Checker:
     """The checks of one invocation.
 
-    Args:
-        prepared: The invocation.
-        session: The way to the models, or why there is none: that is one finding among others.
-        judge: That of the judges.
-        emit: Who listens.
-        fresh: Whether to try everything, whatever earlier checks found; and to go on where one fails.
-        only_commands: Whether models are not asked, and tests are tried even where the build does not succeed.
+    Sessions and judges have a way to the models, or a reason why there is none: that is one finding among others.
+    `fresh`: everything is tried, whatever earlier checks found, and also where one fails. `only_commands`: no model is
+    asked, and tests are tried even where the build does not succeed.
     """
 
     def __init__(

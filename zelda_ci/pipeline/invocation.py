@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
 from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
@@ -32,6 +32,12 @@ from zelda_ci.workspace.environment import search_path
 from zelda_ci.workspace.workspaces import Workspaces
 
 SETUP, PROGRAMS = "setupCommand", "execution.path"
+# The level that somebody must accept first, and how.
+WEAK: IsolationLevel = "landlock"
+ACCEPTANCE = (
+    f"Or accept it once, which is remembered: `zelda check --accept-isolation {WEAK}` (for one command: "
+    f"ZELDA_ACCEPT_ISOLATION={WEAK}, or the input accept-isolation)."
+)
 
 
 @dataclass(frozen=True)
@@ -72,16 +78,6 @@ class RunOrder:
     """Runs that do not pass, after which nothing more is begun."""
     elsewhere: Sequence[str] = ()
     """Suites that other machines run, and that are compared together with these."""
-
-
-class WeakIsolation(NamedTuple):
-    """A level that somebody must accept first."""
-
-    level: IsolationLevel
-    meaning: str
-    """What raises it, and what it means, in sentences."""
-    acceptance: str
-    """How somebody accepts it."""
 
 
 class Prepared:
@@ -148,22 +144,17 @@ class Prepared:
     def _is_unsafe(self) -> bool:
         return self.order.unsafe or self.settings.unsafe
 
-    def weak_isolation(self) -> WeakIsolation | None:
-        """The first weak level of what was ordered that nobody who decides over this machine has accepted."""
+    def weak_isolation(self) -> str | None:
+        """What the level `WEAK` means, where runs have it and nobody who decides over this machine has accepted it."""
         if self._is_unsafe and not self.order.is_own_content:
             return None
         isolation = self.isolation
         # What the files of the project say is not the user's word.
         words = [it.value for key in ("acceptIsolation", "isolation.level") if (it := self.given.get(key))]
         words.append(accepted_isolation(self.environ))
-        for level in map(isolation.of, self.suites) if self.suites else [isolation.offered.level]:
-            if all(levels.unaccepted(level, word) for word in words):
-                how = (
-                    f"Or accept it once, which is remembered: `zelda check --accept-isolation {level}` (for one "
-                    f"command: ZELDA_ACCEPT_ISOLATION={level}, or the input accept-isolation)."
-                )
-                return WeakIsolation(level, levels.weakness(isolation.offered), how)
-        return None
+        used = [isolation.of(suite) for suite in self.suites] or [isolation.offered.level]
+        is_weak = WEAK in used and all(levels.unaccepted(WEAK, word) for word in words)
+        return levels.weakness(isolation.offered) if is_weak else None
 
     @property
     def found_secrets(self) -> FoundSecrets:

@@ -102,13 +102,7 @@ def _answer(path: str, *argv: str) -> str | None:
 
 
 def how_to_get(program: str, environ: Mapping[str, str], inside: str) -> str:
-    """What helps where a program is missing.
-
-    Args:
-        program: Its name.
-        environ: The user's environment, which tells where Zelda itself runs.
-        inside: PATH of the run.
-    """
+    """What helps where a program is missing: `environ` tells where Zelda itself runs, `inside` is PATH of the run."""
     found = shutil.which(program, path=environ.get("PATH", ""))
     folder = barrier(Path(found)) if found else None
     if found and folder and str(Path(found).parent) not in inside.split(os.pathsep):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from zelda_ci.config.environment import EnvironmentSettings
 from zelda_ci.config.files import NEW_ONES, find_root, is_project, top_of
 from zelda_ci.config.init import WORDS, CommandLine, printed, seen_from
 from zelda_ci.domain import numbers
@@ -16,6 +17,7 @@ from zelda_ci.domain.manifest import ManifestItem, RefusedSetting, ToolsManifest
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.plugins import IS_MOD, SWITCHED_OFF
 from zelda_ci.execution.manifest.scan import scan_folder
+from zelda_ci.files.secret_files import find_secrets
 from zelda_ci.pipeline.detect import ProjectKind, look, packages
 from zelda_ci.redact import Redactor
 
@@ -87,9 +89,10 @@ class Survey:
         return printed(seen_from(self.folder, path))
 
 
-def survey(folder: Path, redact: Redactor) -> Survey:
-    """Look at a folder."""
+def survey(folder: Path, settings: EnvironmentSettings) -> Survey:
+    """Look at a folder; secrets that lie in it are masked."""
     root = folder.resolve()
+    redact = Redactor([*settings.secrets(), *find_secrets(root, settings.environ, ()).secrets])
     top, files, place, found = look(root, *NEW_ONES)
     offered = scan_folder(top, root, redact, refusals)
     known = find_root(root.parent) if root != top else root
