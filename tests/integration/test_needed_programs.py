@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,13 @@ DOUBTFUL = (
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
-    """A PATH on which there is no program but the shell."""
-    tmp_path.joinpath("bash").symlink_to(str(shutil.which("bash")))
-    return str(tmp_path)
+def path(tmp_path: Path) -> Iterator[str]:
+    """A PATH with nothing on it but what a tested tree may hold, and which must not be started."""
+    for name in ("bash", "sh", "type"):
+        tmp_path.joinpath(name).write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+        tmp_path.joinpath(name).chmod(0o755)
+    yield str(tmp_path)
+    assert not tmp_path.joinpath("started").exists()
 
 
 def test_the_first_of_plain_words_is_needed_and_in_doubt_nothing_is_said(path: str) -> None:

@@ -70,7 +70,8 @@ def absent_program(command: Command, suite: ResolvedSuite, path: str) -> str | N
         # A shell of the suite's own may know any word; each knows some without a file.
         if suite.shell not in {None, *STRICT} or "BASH_ENV" in suite.execution.env:
             return None
-        shell = shutil.which(str(suite.shell or "bash"), path=path) or "/bin/sh"
+        # That of the system: in PATH there may be programs of the tested tree, which are not to be started here.
+        shell = shutil.which(str(suite.shell or "bash"), path=os.defpath) or "/bin/sh"
         if _answer(path, shell, "-c", 'type "$0"', program) is not None:
             return None
     return program
@@ -81,7 +82,7 @@ def found_elsewhere(commands: Iterable[Command], usual: str, inside: str) -> Ite
 
     The run's PATH is `inside`, that of the shell `usual`.
     """
-    for program in dict.fromkeys([*map(first_word, commands), *ACTIONS]):
+    for program in dict.fromkeys([*filter(PLAIN.fullmatch, map(first_word, commands)), *ACTIONS]):
         mine, other = (shutil.which(program, path=path) for path in (usual, inside))
         if mine and other and os.path.realpath(mine) != os.path.realpath(other):
             places = [f"{place} ({_version(path, place)})" for path, place in ((inside, other), (usual, mine))]
