@@ -223,22 +223,22 @@ def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str
     grounds = PathPolicy.of(root, root, environ)
     if problems := dict.fromkeys(problem for suite in suites for problem in _refused_folders(suite, grounds)):
         raise ConfigError("\n".join(problems), hint=NARROW, code="READ_PATH_REFUSED")
-    open_ones = [suite for suite in suites if suite.provenance.get(SETUP, DEFAULT) == DEFAULT]
-    *_, kinds = detect.look(Path(os.path.realpath(root))) if open_ones else [()]
+    if all(suite.provenance.get(SETUP, DEFAULT) != DEFAULT for suite in suites):
+        return list(suites)
+    *_, kinds = detect.look(Path(os.path.realpath(root)))
     path = search_path(environ.get("PATH", os.defpath), root)
     # Without a lock file nobody knows what would be installed: that is for people to decide.
-    usable = (it for it in kinds if it.setup and it.lock and shutil.which(it.program, path=path))
-    kind = next(usable, None)
-    return [_with_setup(suite, kind) if kind and suite in open_ones else suite for suite in suites]
-
-
-def _with_setup(suite: LoadedSuite, kind: detect.ProjectKind) -> LoadedSuite:
-    """A suite that is set up as its project's lock file suggests."""
-    resolved, origins = suite.resolved.replace(setup_command=kind.setup), {SETUP: Origin(kind.lock)}
-    if kind.programs and suite.provenance.get(PROGRAMS, DEFAULT) == DEFAULT:
-        resolved = resolved.replace(execution=resolved.execution.replace(path=kind.programs))
-        origins[PROGRAMS] = Origin(kind.lock)
-    return replace(suite, resolved=resolved, provenance={**suite.provenance, **origins})
+    usable = (kind for kind in kinds if kind.setup and kind.lock and shutil.which(kind.program, path=path))
+    kind, found = next(usable, None), []
+    for suite in suites:
+        resolved, origins = suite.resolved, dict(suite.provenance)
+        if kind and origins.get(SETUP, DEFAULT) == DEFAULT:
+            resolved, origins[SETUP] = resolved.replace(setup_command=kind.setup), Origin(kind.lock)
+            if kind.programs and origins.get(PROGRAMS, DEFAULT) == DEFAULT:
+                resolved = resolved.replace(execution=resolved.execution.replace(path=kind.programs))
+                origins[PROGRAMS] = Origin(kind.lock)
+        found.append(replace(suite, resolved=resolved, provenance=origins))
+    return found
 
 
 def _refused_folders(suite: LoadedSuite, grounds: PathPolicy) -> Iterator[str]:
