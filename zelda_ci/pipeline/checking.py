@@ -49,11 +49,9 @@ MIN_FREE_BYTES, FEW_FREE_BYTES = 64 << 20, 1 << 30
 MAX_PRINTED = 5
 BUILD, TEST = "buildCommand", "testCommand"
 # What the result of a command depends on beside the command; setup is one of them.
-SURROUNDINGS: Mapping[str, Any] = {
-    **dict.fromkeys(("setup_command", "shell", "isolation", "history_depth"), True),
-    **dict.fromkeys(("commands_see_suites", "command_timeout_seconds"), True),
-    "execution": {"path", "env"},
-}  # fmt: skip
+SURROUNDINGS: Mapping[str, Any] = {"execution": {"path", "env"}} | dict.fromkeys(
+    ("setup_command", "shell", "isolation", "history_depth", "commands_see_suites", "command_timeout_seconds"), True
+)
 Name = tuple[str, Command, Command | None]
 """A command among those with the same surroundings: its key, itself, and for tests the build before them."""
 Planned = tuple[ResolvedSuite, Check]
