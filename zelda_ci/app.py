@@ -18,7 +18,6 @@ from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
@@ -66,16 +65,16 @@ class Invocation(Prepared):
 
     def forecast(self) -> Forecast:
         """What a run may cost, before anything is started."""
-        order, sides = self.order, 2 if self.order.against else 0
-        if order.replay:
-            return money.forecast(self.suites, {}, sides=sides).replace(budget_usd=None, replayed=True)
+        order, suites, sides = self.order, self.suites, 2 if self.order.against else 0
+        if self.replayed:
+            return money.forecast(suites, {}, sides=sides).replace(budget_usd=None, replayed=True)
         known = money.known_prices(self.history, order.stored)
-        return money.forecast(self.suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
+        return money.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
 
     def run(self, emit: Emit) -> BatchResult:
         """Run what was ordered; one `anyio.run` around the whole. What cannot be used is an error before it costs."""
         self._warn(emit)
-        order, redact, live = self.order, self.redact, self.order.replay is None
+        order, redact, live = self.order, self.redact, not self.replayed
         rate_limits = RateLimits(lambda sentence: emit(Warned(sentence)))
         tools = Tools(
             prepared=self,
@@ -86,11 +85,8 @@ class Invocation(Prepared):
             store=ResultStore(self.loaded.results_dir),
             emit=emit,
         )
-        arms, checker = {Side.HEAD: tools}, None
-        if order.against:
-            arms[Side.BASE] = replace(tools, workspaces=self.base_workspaces)
-        if order.check and live and self.environ.get(NO_CHECK) != "1":
-            checker = Checker(self, tools.proxy, tools.judge_proxy, emit)
+        is_checked = order.check and live and self.environ.get(NO_CHECK) != "1"
+        checker = Checker(self, tools.proxy, tools.judge_proxy, emit) if is_checked else None
         judged = any(suite.criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in self.suites)
 
         def preload() -> None:
@@ -101,7 +97,7 @@ class Invocation(Prepared):
                 evaluation.anthropic_judge()
 
         async def work() -> BatchResult:
-            return await Batch(arms, checker).run(threading.Thread(target=preload, daemon=True))
+            return await Batch(tools, checker).run(threading.Thread(target=preload, daemon=True))
 
         return _in_event_loop(work)
 

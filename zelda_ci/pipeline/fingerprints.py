@@ -9,7 +9,6 @@ from importlib.metadata import version
 import anyio
 import anyio.to_thread
 
-from zelda_ci import metrics
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ToolsManifest
@@ -43,6 +42,31 @@ def system_name(environ: Mapping[str, str]) -> str:
     return f"{name} {platform.machine()}"
 
 
+def fingerprint_of(run: RunResult, tree: TreeDigests, system: str) -> Fingerprint:
+    """Of a run that is over."""
+    level, versions = run.isolation.level if run.isolation else "", run.versions
+    words = {"agentSdk": versions.agent_sdk, "system": system, "isolationLevel": level, "cli": versions.cli}
+    return fingerprint(run.config, tree, words, models=run.models, replayed=run.replayed)
+
+
+async def expected_fingerprints(
+    prepared: Prepared, suites: Iterable[ResolvedSuite], workspaces: Workspaces
+) -> dict[str, Fingerprint]:
+    """What runs of the suites will have, by name, as far as it is known before a session: no models, and no CLI."""
+    found, redact = {}, prepared.redact
+    known = {"agentSdk": version("claude-agent-sdk"), "system": system_name(prepared.environ)}
+    trees: dict[str, tuple[TreeDigests, str]] = {}
+    for suite in suites:
+        # What of a suite changes what its workspace holds.
+        key = f"{suite.commands_see_suites} {suite.isolation.model_dump_json()}"
+        if key not in trees:
+            trees[key] = await _tree(workspaces, suite, redact)
+        tree, level = trees[key]
+        words = {**known, "isolationLevel": level}
+        found[suite.name] = fingerprint(suite.redacted(redact), tree, words, replayed=prepared.replayed)
+    return found
+
+
 async def tree_digests(
     workspaces: Workspaces, workspace: Workspace, offered: ToolsManifest | None, redact: Redactor
 ) -> TreeDigests:
@@ -64,36 +88,11 @@ async def _tree(workspaces: Workspaces, suite: ResolvedSuite, redact: Redactor) 
         return await tree_digests(workspaces, workspace, offered, redact), workspace.confinement.level
 
 
-async def steering_between(
-    suite: ResolvedSuite, base: Workspaces, head: Workspaces, redact: Redactor
-) -> tuple[SteeringChange, ...]:
-    """The files that steer and differ between two sides."""
-    before, after = [(await _tree(side, suite, redact))[0].lines for side in (base, head)]
+async def steering_between(prepared: Prepared) -> tuple[SteeringChange, ...]:
+    """The files that steer and differ between base and head."""
+    sides = (prepared.base_workspaces, prepared.workspaces)
+    before, after = [(await _tree(side, prepared.suites[0], prepared.redact))[0].lines for side in sides]
     return line_changes(before, after)
-
-
-async def expected_fingerprints(
-    prepared: Prepared, suites: Iterable[ResolvedSuite], workspaces: Workspaces
-) -> dict[str, Fingerprint]:
-    """What runs of the suites will have, by name, as far as it is known before a session: no models, and no CLI."""
-    found = {}
-    redact, system = prepared.redact, system_name(prepared.environ)
-    trees: dict[str, tuple[TreeDigests, str]] = {}
-    for suite in suites:
-        # What of a suite changes what its workspace holds.
-        key = f"{suite.commands_see_suites} {suite.isolation.model_dump_json()}"
-        if key not in trees:
-            trees[key] = await _tree(workspaces, suite, redact)
-        tree, level = trees[key]
-        masked = suite.redacted(redact)
-        found[suite.name] = fingerprint(
-            masked,
-            tree,
-            {"agentSdk": version("claude-agent-sdk"), "system": system, "isolationLevel": level},
-            evaluators=metrics.versions(suite.metrics),
-            replayed=prepared.replayed,
-        )
-    return found
 
 
 async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
@@ -126,19 +125,6 @@ async def _refuse_equal_sides(prepared: Prepared) -> None:
         meant = f"`zelda run --against {ref}` without --commit compares your files as they are"
     else:
         meant = "change a file that sessions see, or name an older commit, as in `zelda run --against HEAD~1`"
-    side = "The tested commit has" if not order.working_tree else "Your files are"
+    side = "Your files are" if order.working_tree else "The tested commit has"
     message = f"{side} exactly the files of {ref}, so nothing was run: {meant}."
     raise WorkspaceError(message, code="SAME_FILES")
-
-
-def fingerprint_of(run: RunResult, tree: TreeDigests, system: str) -> Fingerprint:
-    """Of a run that is over."""
-    level = run.isolation.level if run.isolation else ""
-    return fingerprint(
-        run.config,
-        tree,
-        {"agentSdk": run.versions.agent_sdk, "system": system, "isolationLevel": level, "cli": run.versions.cli},
-        evaluators=metrics.versions(run.config.metrics),
-        models=run.models,
-        replayed=run.replayed,
-    )
