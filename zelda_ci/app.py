@@ -79,7 +79,6 @@ class Invocation(Prepared):
         tools = Tools(
             prepared=self,
             workspaces=self.workspaces,
-            agent=claude_code.ClaudeCode(redact),
             proxy=ModelProxy(access.session_mode(self), redact, rate_limits=rate_limits),
             judge_proxy=ModelProxy(access.judge_mode(self), redact, rate_limits=rate_limits),
             store=ResultStore(self.loaded.results_dir),

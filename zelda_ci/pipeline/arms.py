@@ -23,33 +23,6 @@ from zelda_ci.pipeline.money import Budget
 from zelda_ci.pipeline.tools import PlannedRun, label_of
 
 
-class FixedRounds:
-    """One round, settled beforehand; asked again whenever a run is over."""
-
-    def __init__(self, suites: Sequence[ResolvedSuite], budget: Budget) -> None:
-        self._budget, self._made = budget, Counter[str]()
-        counts = [(suite, trials_alone(suite.trials)) for suite in suites]
-        self._plan: Sequence[PlannedRun] = [
-            PlannedRun(suite, trial, label_of(suite.name, trial) if count > 1 else suite.name)
-            for suite, count in counts
-            for trial in range(1, count + 1)
-        ]
-
-    def next(self) -> Sequence[PlannedRun]:
-        plan, self._plan = self._plan, ()
-        return plan
-
-    def take(self, planned: PlannedRun, result: RunResult | None) -> None:
-        self._made[planned.suite.name] += result is not None
-
-    def ends(self) -> tuple[SuiteArms, ...]:
-        """Only suites of which not all was begun: of the others everybody knows."""
-        return tuple(
-            SuiteArms(suite=suite, head=self._made[suite], reason=self._budget.reason, unpaid=trials)
-            for suite, trials in self._budget.skipped.items()
-        )
-
-
 @dataclass
 class _Arms:
     """One suite: its trials, and how far it came."""
@@ -80,11 +53,13 @@ class _Arms:
         return SuiteArms(suite=name, head=head, base=base, reason=reason, unpaid=unpaid, trials=trials)
 
 
-class AdaptiveRounds:
-    """Asks the schedule about each suite whose round is over, whatever the others do: suites are decided by themselves.
+class Rounds:
+    """The trials that run next, asked for whenever one is over.
 
-    A suite whose next look the budget does not allow gets no further trial. Suites that another machine runs
-    (`elsewhere`) are compared together with these: each has its share of the error.
+    Where nothing is compared (`sides` is 0), each suite has a fixed number. Otherwise the schedule is asked about each
+    suite whose round is over, whatever the others do: suites are decided by themselves. A suite whose next look the
+    budget does not allow gets no further trial. Suites that another machine runs (`elsewhere`) are compared together
+    with these: each has its share of the error.
     """
 
     def __init__(
@@ -95,18 +70,27 @@ class AdaptiveRounds:
         stored: Mapping[str, StoredTrials],
         elsewhere: Sequence[ResolvedSuite] = (),
         *,
-        has_base: bool,
+        sides: int,
     ) -> None:
         def known(suite: ResolvedSuite) -> SuiteTrials:
-            return of_stored(suite.name, suite.trials, stored.get(suite.name, StoredTrials()), has_base=has_base)
+            return of_stored(suite.name, suite.trials, stored.get(suite.name, StoredTrials()), has_base=sides > 1)
 
         self._arms = {suite.name: _Arms(suite, known(suite)) for suite in suites}
         self._elsewhere = list(map(known, elsewhere))
         self._has_looked_over_all = False
-        self._emit, self._budget = emit, budget
+        self._emit, self._budget, self._is_compared = emit, budget, sides > 0
+        counts = [(suite, trials_alone(suite.trials)) for suite in suites if not sides]
+        self._fixed: Sequence[PlannedRun] = [
+            PlannedRun(suite, trial, label_of(suite.name, trial) if count > 1 else suite.name)
+            for suite, count in counts
+            for trial in range(1, count + 1)
+        ]
 
     def next(self) -> Sequence[PlannedRun]:
         """The trials that lead suites to their next look, of those that have made the last one."""
+        if not self._is_compared:
+            fixed, self._fixed = self._fixed, ()
+            return fixed
         idle = {name for name, arms in self._arms.items() if arms.reason is None and not arms.under_way}
         answer = next_trials(self._states, idle) if idle else NextTrials()
         for name, reason in answer.done.items():
@@ -197,14 +181,14 @@ class AdaptiveRounds:
             self._emit(arms.told(reason))
 
     def ends(self) -> tuple[SuiteArms, ...]:
-        """How far each suite came; one that nothing ended was interrupted."""
-        budget = self._budget
-        return tuple(
-            arms.told(budget.reason, budget.skipped[name])
-            if budget.skipped[name]
-            else arms.told(arms.reason or DoneReason.INTERRUPTED)
-            for name, arms in self._arms.items()
-        )
+        """How far each suite came; one that nothing ended was interrupted.
+
+        Where nothing is compared, only suites of which not all was begun: of the others everybody knows.
+        """
+        compared = self._arms if self._is_compared else {}
+        reasons = {name: arms.reason or DoneReason.INTERRUPTED for name, arms in compared.items()}
+        reasons |= dict.fromkeys(self._budget.skipped, self._budget.reason)
+        return tuple(self._arms[name].told(reason, self._budget.skipped[name]) for name, reason in reasons.items())
 
 
 def _by_suite(wanted: Sequence[Wanted]) -> dict[str, list[Wanted]]:

@@ -25,7 +25,7 @@ from zelda_ci.events import RunsPlanned, Warned
 from zelda_ci.files import locks
 from zelda_ci.metrics.base import run_evaluator
 from zelda_ci.pipeline import money
-from zelda_ci.pipeline.arms import AdaptiveRounds, FixedRounds
+from zelda_ci.pipeline.arms import Rounds
 from zelda_ci.pipeline.checking import Checker
 from zelda_ci.pipeline.fingerprints import steering_between
 from zelda_ci.pipeline.money import Budget
@@ -198,18 +198,16 @@ class Batch:
     def _schedule(self) -> None:
         """Say how it goes, once it is known whether there is a base."""
         order, suites, stored = self._order, self._suites, self._order.stored
-        has_base = bool(self._base and self._base.commit)
-        sides = 2 if has_base else int(self._base is not None and any(each.stored for each in stored.values()))
+        sides = int(self._base is not None and any(each.stored for each in stored.values()))
+        if self._base and self._base.commit:
+            sides = 2
         self._forecast, self._budget = None, Budget()
         # Who replays spends nothing, whatever the recorded sessions did cost.
         if not order.replay:
             prices = money.known_prices(self._prepared.history, stored)
             self._forecast = money.forecast(suites, prices, sides=sides, budget_usd=order.budget_usd, stored=stored)
             self._budget = Budget(self._forecast.budget_usd, prices)
-        self._rounds: FixedRounds | AdaptiveRounds = FixedRounds(suites, self._budget)
-        if sides:
-            elsewhere = self._prepared.elsewhere
-            self._rounds = AdaptiveRounds(suites, self._emit, self._budget, stored, elsewhere, has_base=has_base)
+        self._rounds = Rounds(suites, self._emit, self._budget, stored, self._prepared.elsewhere, sides=sides)
 
     def _begin(self, under_way: TaskGroup) -> None:
         """Let what may run wait for a slot."""

@@ -102,11 +102,8 @@ def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Comp
 
 def _trials(arms: SuiteArms, batch: BatchResult, stored: StoredTrials) -> SuiteTrials:
     heads, bases = ([run for run in runs if run.suite == arms.suite] for runs in (batch.runs, batch.base_runs))
-    # Not that of stored trials: they may have followed another.
-    plans = [arms.trials] if arms.trials else [run.config.trials for run in (*heads, *bases)]
     known = StoredTrials(head=(*stored.head, *heads), base=(*stored.base, *bases), stored=stored.stored)
-    has_base = bool(batch.base and batch.base.commit)
-    return of_stored(arms.suite, plans[0] if plans else "adaptive", known, has_base=has_base)
+    return of_stored(arms.suite, arms.trials, known, has_base=bool(batch.base and batch.base.commit))
 
 
 def _judged(batch: BatchResult, comparison: Comparison, known: Iterable[RunResult]) -> Compared:

@@ -33,7 +33,7 @@ from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import checking
-from zelda_ci.pipeline.digests import judged_again
+from zelda_ci.pipeline.fingerprints import judged_again
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.selection.felt import felt_by
@@ -123,7 +123,7 @@ class JudgeRun:
             )
             for model in models_of(suite)
         ]
-        return judges[0] if len(judges) == 1 else JudgePanel(tuple(judges))
+        return JudgePanel(tuple(judges))
 
 
 async def evaluate(label: str, context: EvalContext, tools: Tools, state: RunState) -> None:

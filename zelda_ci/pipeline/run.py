@@ -20,7 +20,7 @@ from zelda_ci.domain.session import SessionRecord, SessionStatus
 from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, Workspace
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
-from zelda_ci.execution import launch
+from zelda_ci.execution import claude_code, launch
 from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest import plugins, settings
@@ -32,9 +32,8 @@ from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.patience import MAX_WAIT_SECONDS, Patience
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.run import Allowed
-from zelda_ci.pipeline.digests import TreeDigests
 from zelda_ci.pipeline.evaluation import evaluate, update_isolation
-from zelda_ci.pipeline.fingerprints import fingerprint_of, system_name, tree_digests
+from zelda_ci.pipeline.fingerprints import TreeDigests, fingerprint_of, system_name, tree_digests
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.storage.images import IMAGES, ImageFolder
 from zelda_ci.storage.result_store import RunState
@@ -203,7 +202,7 @@ class SuiteRun:
                 keep_image=ImageFolder(state.folder.path, redact).keep if suite.judge.images else None,
             )
             try:
-                self._end_session(await tools.agent.run(request, on_record), meter)
+                self._end_session(await claude_code.ClaudeCode(redact).run(request, on_record), meter)
             finally:
                 api = meter.usage()
                 state.update(api=api, models=tuple(sorted(api.models)))

@@ -13,7 +13,6 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import CommandPhase, Workspace
 from zelda_ci.errors import StorageError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
-from zelda_ci.execution.agent import CodingAgent
 from zelda_ci.metrics.base import CommandRequest, Evaluator, Ran, Services, Step
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.invocation import Prepared
@@ -104,7 +103,6 @@ class Tools:
 
     prepared: Prepared
     workspaces: Workspaces
-    agent: CodingAgent
     proxy: ModelProxy
     judge_proxy: ModelProxy
     store: ResultStore

@@ -14,7 +14,7 @@ from zelda_ci.domain.run import Failure, RunResult, StoredTrials
 from zelda_ci.domain.suite import NAME
 from zelda_ci.domain.trials import Side, TrialPlan
 from zelda_ci.events import Event
-from zelda_ci.pipeline.arms import AdaptiveRounds
+from zelda_ci.pipeline.arms import Rounds
 from zelda_ci.pipeline.batch import refused
 from zelda_ci.pipeline.money import Budget
 from zelda_ci.pipeline.tools import PlannedRun, label_of
@@ -25,10 +25,10 @@ def rounds_of(
     budget: Budget | None = None,
     emitted: list[Event] | None = None,
     stored: Mapping[str, StoredTrials] | None = None,
-) -> AdaptiveRounds:
+) -> Rounds:
     suites = [judged("P", suite=name)[0].config.replace(name=name, trials=TrialPlan()) for name in names]
     emit = (lambda _: None) if emitted is None else emitted.append
-    return AdaptiveRounds(suites, emit, budget or Budget(), stored or {}, has_base=True)
+    return Rounds(suites, emit, budget or Budget(), stored or {}, sides=2)
 
 
 def ran(planned: PlannedRun, verdict: str) -> RunResult:
@@ -62,9 +62,7 @@ def test_a_suite_goes_on_while_another_is_still_in_its_round() -> None:
     assert {arms.suite: arms.reason for arms in rounds.ends()} == {"fallen": "regressed", "slow": "interrupted"}
 
 
-def paid(
-    rounds: AdaptiveRounds, budget: Budget, planned: Sequence[PlannedRun], end: Callable[[PlannedRun], RunResult]
-) -> None:
+def paid(rounds: Rounds, budget: Budget, planned: Sequence[PlannedRun], end: Callable[[PlannedRun], RunResult]) -> None:
     for each in planned:
         assert budget.start(each.suite.name)
         budget.finish(each.suite.name, None)
