@@ -86,19 +86,15 @@ class Invocation(Prepared):
         )
         is_checked = order.check and live and self.environ.get(NO_CHECK) != "1"
         checker = Checker(self, tools.proxy, tools.judge_proxy, emit) if is_checked else None
-        judged = any(suite.criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in self.suites)
 
         def preload() -> None:
             """First what the main thread needs first."""
             proxy.preload(live=live)
             claude_code.preload()
-            if judged:
+            if any(suite.criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in self.suites):
                 evaluation.anthropic_judge()
 
-        async def work() -> BatchResult:
-            return await Batch(tools, checker).run(threading.Thread(target=preload, daemon=True))
-
-        return _in_event_loop(work)
+        return _in_event_loop(lambda: Batch(tools, checker).run(threading.Thread(target=preload, daemon=True)))
 
     def check(self, emit: Emit, *, only_commands: bool = False) -> CheckReport:
         """Try everything that runs of what was ordered need, without a session; no models where commands are meant."""
@@ -134,13 +130,11 @@ def _in_event_loop(work: Callable[[], Awaitable[T]]) -> T:
     try:
         return anyio.run(work)
     except BaseExceptionGroup as group:
-        raise _first_failure(group) from group
-
-
-def _first_failure(group: BaseExceptionGroup) -> BaseException:
-    """The failure that a task group wraps; of several the first, unless somebody wanted it to end."""
-    leaves = [_first_failure(inner) if isinstance(inner, BaseExceptionGroup) else inner for inner in group.exceptions]
-    return next((leaf for leaf in leaves if isinstance(leaf, KeyboardInterrupt)), leaves[0])
+        # Of several failures the first, unless somebody wanted it to end.
+        failure: BaseException = group.subgroup(KeyboardInterrupt) or group
+        while isinstance(failure, BaseExceptionGroup):
+            failure = failure.exceptions[0]
+        raise failure from group
 
 
 def rejudge(

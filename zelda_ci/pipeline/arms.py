@@ -108,7 +108,7 @@ class Rounds:
             return []
         self._has_looked_over_all = True
         wanted = [trial for trial in trials_beside_all(self._states) if trial.suite in self._arms]
-        if not self._budget.reserve([trial.suite for trial in wanted]):
+        if not self._budget.fits(Counter(trial.suite for trial in wanted), self._planned):
             return []
         for name, trials in _by_suite(wanted).items():
             self._start(self._arms[name], trials)
@@ -118,6 +118,11 @@ class Rounds:
     def _states(self) -> list[SuiteTrials]:
         """Of all suites, also those that are done: each has its share of the error."""
         return [*(arms.state for arms in self._arms.values()), *self._elsewhere]
+
+    @property
+    def _planned(self) -> Counter[str]:
+        """Trials that are planned and not over."""
+        return Counter({name: arms.under_way for name, arms in self._arms.items()})
 
     def _begin(self, wanted: Sequence[Wanted], *, keep: bool) -> Sequence[PlannedRun]:
         """Begin the looks that the budget allows as a whole, of suites that look worst first.
@@ -133,15 +138,14 @@ class Rounds:
         for name in sorted(by_suite, key=lambda name: worst[name], reverse=True):
             arms, trials = self._arms[name], by_suite[name]
             going = [it for it in self._arms.values() if it is arms or (it.goes_on and it.reason is None)]
-            if keep and not budget.holds(it.suite.name for it in going for _ in range(it.way)):
+            if keep and not budget.fits(Counter({it.suite.name: it.way for it in going}), self._planned):
                 continue
-            if name not in budget.skipped:
-                if budget.reserve([name] * len(trials)):
-                    self._start(arms, trials)
-                    begun.add(name)
-                    continue
-                budget.skipped[name] = len(trials)
-            self._end(arms, budget.reason)
+            if name not in budget.skipped and budget.fits(Counter({name: len(trials)}), self._planned):
+                self._start(arms, trials)
+                begun.add(name)
+            else:
+                budget.skipped.setdefault(name, len(trials))
+                self._end(arms, budget.reason)
         return [self._run(trial) for trial in wanted if trial.suite in begun]
 
     def _start(self, arms: _Arms, trials: Sequence[Wanted]) -> None:

@@ -5,7 +5,7 @@ import signal
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -83,8 +83,6 @@ class Batch:
         self._base: BaseSide | None = None
         self._notes: tuple[SafeText, ...] = ()
         self._runs: list[SuiteRun] = []
-        self._slots = anyio.CapacityLimiter(self._order.jobs)
-        self._first = anyio.Lock()
         self._failures = 0
 
     async def run(self, preload: threading.Thread) -> BatchResult:
@@ -120,20 +118,16 @@ class Batch:
 
     async def _obey_signals(self, group: TaskGroup) -> None:
         """The first ends the sessions in good order, the second kills them, the third ends Zelda where it stands."""
-        end, kill = "ending the sessions and keeping what they did", "killing the sessions and removing what they made"
-        is_killing = False
         with handlers_kept(), anyio.open_signal_receiver(*ending_signals()) as signals:
-            async for _ in signals:
-                if is_killing:
-                    _quit()
-                elif self._is_stopped:
-                    is_killing = True
-                    group.start_soon(self._kill)
-                    self._emit(Warned(f"interrupted again: {kill}"))
-                else:
-                    self._is_stopped = True
-                    self._stoppable.cancel()
-                    self._emit(Warned(f"interrupted: {end}; once more to kill them"))
+            await anext(signals)
+            self._is_stopped = True
+            self._stoppable.cancel()
+            self._emit(Warned("interrupted: ending the sessions and keeping what they did; once more to kill them"))
+            await anext(signals)
+            self._emit(Warned("interrupted again: killing the sessions and removing what they made"))
+            group.start_soon(self._kill)
+            await anext(signals)
+            _quit()
 
     async def _kill(self) -> None:
         """Have all processes of runs killed, also those that are started while their runs end."""
@@ -207,6 +201,8 @@ class Batch:
             prices = money.known_prices(self._prepared.history, stored)
             self._forecast = money.forecast(suites, prices, sides=sides, budget_usd=order.budget_usd, stored=stored)
             self._budget = Budget(self._forecast.budget_usd, prices)
+        # One at a time until a price is known: together they could cost any multiple of the budget.
+        self._slots = anyio.CapacityLimiter(1 if self._budget.price_is_unknown else order.jobs)
         self._rounds = Rounds(suites, self._emit, self._budget, stored, self._prepared.elsewhere, sides=sides)
 
     def _begin(self, under_way: TaskGroup) -> None:
@@ -231,18 +227,15 @@ class Batch:
     async def _perform(self, run: SuiteRun, under_way: TaskGroup) -> None:
         """Carry a run out, if the budget allows it; it may bring more."""
         budget, suite = self._budget, run.planned.suite.name
-        async with self._slots, AsyncExitStack() as alone:
-            # One at a time until a price is known: together they could cost any multiple of the budget.
-            if budget.price_is_unknown:
-                await alone.enter_async_context(self._first)
-                if not budget.price_is_unknown:
-                    await alone.aclose()
+        async with self._slots:
             try:
                 if budget.start(suite):
                     await run.perform()
                     budget.finish(suite, run.result)
             finally:
                 self._rounds.take(run.planned, run.result)
+            if not budget.price_is_unknown:
+                self._slots.total_tokens = self._order.jobs
             if run.result and not budget.closed:
                 # Nothing more is begun where every further run would be refused as well, or enough have failed.
                 self._failures += run.result.side is Side.HEAD and run_outcome(run.result) > Outcome.PASSED

@@ -46,7 +46,6 @@ SETS = frozenset({
 DIGITS = 16
 
 Lines = Mapping[str, Sequence[str]]
-
 # Names the image in which Zelda runs, where somebody sets it.
 IMAGE_VARIABLE = "ZELDA_IMAGE"
 
@@ -132,11 +131,15 @@ def _of_files(files: Iterable[TreeFile]) -> str:
     return digest(sorted((file.path, file.mode, file.content) for file in files))
 
 
-def fingerprint_of(run: RunResult, tree: TreeDigests, system: str) -> Fingerprint:
+def fingerprint_of(run: RunResult, tree: TreeDigests, environ: Mapping[str, str]) -> Fingerprint:
     """Of a run that is over."""
-    level, versions = run.isolation.level if run.isolation else "", run.versions
-    words = {"agentSdk": versions.agent_sdk, "system": system, "isolationLevel": level, "cli": versions.cli}
-    words["models"] = ", ".join(run.models)
+    words = {
+        "agentSdk": run.versions.agent_sdk,
+        "cli": run.versions.cli,
+        "models": ", ".join(run.models),
+        "system": system_name(environ),
+        "isolationLevel": run.isolation.level if run.isolation else "",
+    }
     return fingerprint(run.config, tree, words, replayed=run.replayed)
 
 

@@ -1,7 +1,7 @@
 """Money: what trials cost by those that are stored, and a budget that is kept."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -51,8 +51,6 @@ class Budget:
     """By suite, trials that were not started."""
     closed: str | None = None
     """Why nothing is started any more, whatever is left."""
-    _reserved: Counter[str] = field(default_factory=Counter)
-    """By suite, trials that are planned and not started."""
     _under_way: Counter[str] = field(default_factory=Counter)
     _paid: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
@@ -65,21 +63,16 @@ class Budget:
         others = [*chain(*self._paid.values())] or [price.usual for price in self.known.values()]
         return median(others) if others else 0.0
 
-    def holds(self, suites: Iterable[str]) -> bool:
-        """Whether one more trial of each of these (a suite may occur often) fits beside what is reserved."""
-        return self._fits(Counter(suites), beside=self._reserved)
-
-    def reserve(self, suites: Sequence[str]) -> bool:
-        """Whether these fit so; they are reserved then, until they start."""
-        fits = self.holds(suites)
-        if fits:
-            self._reserved.update(suites)
-        return fits
+    def fits(self, trials: Counter[str], beside: Counter[str]) -> bool:
+        """Whether so many trials of each suite may be paid beside others that are planned."""
+        if self.closed or self.limit_usd is None:
+            return not self.closed
+        left = self.limit_usd - self.spent_usd - self._cost(beside)
+        return left > 0 and self._cost(trials) <= left
 
     def start(self, suite: str) -> bool:
         """Whether a trial may start now; otherwise it is skipped."""
-        self._reserved -= Counter([suite])
-        fits = self._fits(Counter([suite]), beside=Counter())
+        fits = self.fits(Counter([suite]), self._under_way)
         (self._under_way if fits else self.skipped)[suite] += 1
         return fits
 
@@ -90,12 +83,6 @@ class Budget:
             self.spent_usd += run.whole_cost_usd
             if run.status.is_valid:
                 self._paid[suite].append(run.whole_cost_usd)
-
-    def _fits(self, trials: Counter[str], *, beside: Counter[str]) -> bool:
-        if self.closed or self.limit_usd is None:
-            return not self.closed
-        left = self.limit_usd - self.spent_usd - self._cost(self._under_way) - self._cost(beside)
-        return left > 0 and self._cost(trials) <= left
 
     def _cost(self, trials: Counter[str]) -> float:
         return sum(count * self.price(suite) for suite, count in trials.items())

@@ -1,7 +1,7 @@
 """One run: workspace, setup, session, changes, evaluation, result."""
 
 import functools
-import sys
+import platform
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack, contextmanager
@@ -33,16 +33,12 @@ from zelda_ci.model_proxy.patience import MAX_WAIT_SECONDS, Patience
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.run import Allowed
 from zelda_ci.pipeline.evaluation import evaluate, update_isolation
-from zelda_ci.pipeline.fingerprints import TreeDigests, fingerprint_of, system_name, tree_digests
+from zelda_ci.pipeline.fingerprints import TreeDigests, fingerprint_of, tree_digests
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.storage.images import IMAGES, ImageFolder
 from zelda_ci.storage.result_store import RunState
 
-VERSIONS = Versions(
-    zelda=__version__,
-    agent_sdk=version("claude-agent-sdk"),
-    python=".".join(map(str, sys.version_info[:3])),
-)
+VERSIONS = Versions(zelda=__version__, agent_sdk=version("claude-agent-sdk"), python=platform.python_version())
 
 # Tools with which a session may make the API turn to addresses.
 WEB = {"WebFetch", "WebSearch"}
@@ -119,15 +115,13 @@ class SuiteRun:
     def _isolation_report(self, workspace: Workspace) -> IsolationReport:
         """What is known when the workspace is there."""
         level, asked, prepared = workspace.confinement.level, self.suite.isolation, self.tools.prepared
-        is_chosen_by_machine = level != "full" and asked.level == "auto"
-        reasons = prepared.isolation.offered.reasons if is_chosen_by_machine else ()
-        reasons = (*reasons, FORGEABLE) if level == "none" else reasons
+        lacking = prepared.isolation.offered.reasons if level != "full" and asked.level == "auto" else ()
+        reasons = (*lacking, FORGEABLE) if level == "none" else lacking
         overruled = prepared.order.overruled.get(self.suite.name, ())
         return IsolationReport(level=level, reasons=reasons, network=asked.network, findings=overruled)
 
     async def _look(self, workspace: Workspace) -> None:
         """Note what the session finds, before anything has run there."""
-        folder = self.state.folder
         try:
             self.offered = await anyio.to_thread.run_sync(scan, workspace, self.redact, refusals)
         except OSError as exc:
@@ -135,12 +129,11 @@ class SuiteRun:
             self.emit(Warned(f"what the project offers the session is not known: {exc}", self.run_id))
         else:
             # No session of the run has what Claude Code refuses of the project's settings files.
-            whole, refused = self.redact("the whole file"), self.offered.refused
-            found = (SettingFinding(file=it.file, setting=it.key or whole, effect=it.effect) for it in refused)
-            self._add_findings(found)
-            await anyio.to_thread.run_sync(folder.keep_manifest, self.offered)
+            whole, found = self.redact("the whole file"), self.offered.refused
+            self._add_findings(SettingFinding(file=it.file, setting=it.key or whole, effect=it.effect) for it in found)
+            await anyio.to_thread.run_sync(self.state.folder.keep_manifest, self.offered)
         self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.redact)
-        await anyio.to_thread.run_sync(folder.keep_steering, self.tree.lines)
+        await anyio.to_thread.run_sync(self.state.folder.keep_steering, self.tree.lines)
 
     async def _work(self, workspace: Workspace) -> None:
         try:
@@ -245,8 +238,8 @@ class SuiteRun:
             yield f"{sentence}: see execution.requestKeys"
         if not meter.failure:
             differences = [*meter.divergences, *(f"not asked for: {exchange}" for exchange in meter.unused)]
-            shown = differences[:MAX_DIFFERENCES]
-            yield from (f"the replay was not exactly what was recorded: {text}" for text in shown)
+            for text in differences[:MAX_DIFFERENCES]:
+                yield f"the replay was not exactly what was recorded: {text}"
         elif not self.tools.prepared.replayed:
             yield meter.failure
 
@@ -264,9 +257,8 @@ class SuiteRun:
         check_usable("setupCommand", done, workspace.confinement.environment)
         if done.exit_code != 0:
             last_line = done.output.rstrip().rpartition("\n")[2]
-            raise ExecutionError(
-                f"setupCommand {ending(self.suite, done)}: {last_line or 'no output'}", code="SETUP_FAILED"
-            )
+            why = f"setupCommand {ending(self.suite, done)}: {last_line or 'no output'}"
+            raise ExecutionError(why, code="SETUP_FAILED")
         await self.tools.workspaces.remember(workspace)
 
     async def _conclude(self, workspace: Workspace) -> None:
@@ -306,8 +298,7 @@ class SuiteRun:
         """In a thread, because a durable write may take long and other sessions stream meanwhile."""
         state = self.state
         if self.tree:
-            system = system_name(self.tools.prepared.environ)
-            state.update(fingerprint=fingerprint_of(state.known, self.tree, system))
+            state.update(fingerprint=fingerprint_of(state.known, self.tree, self.tools.prepared.environ))
         with anyio.CancelScope(shield=True):
             self.result = result = await anyio.to_thread.run_sync(lambda: state.store(state.transcript()))
         self.emit(RunFinished(result))
