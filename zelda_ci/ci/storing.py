@@ -34,6 +34,8 @@ from zelda_ci.pipeline.html_report import write_html
 from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.view import NO_REPORT, NOT_STORED
 from zelda_ci.report.junit import render_junit
+from zelda_ci.report.text import json_of
+from zelda_ci.storage import result_store
 from zelda_ci.storage.codec import encode_within
 from zelda_ci.storage.history import RunHistory
 
