@@ -50,6 +50,6 @@ def test_zelda_reads_what_the_official_client_stored(official: OfficialClient, t
         paths = [tmp_path / name for name in FILES]
         told = official.upload("zelda-results", tmp_path, paths, github.environment(run))
         found = api_of(github).get(f"actions/artifacts/{told['id']}")
-        blob = api_of(github).download(told["id"], digest=found["digest"], max_bytes=1_000_000)
-    found = MemberReader(blob, max_members=50).read(FILES, max_member_bytes=100_000, max_total_bytes=200_000)
-    assert found == FILES
+        with api_of(github).download(told["id"], digest=found["digest"], max_bytes=1_000_000) as file:
+            archive = MemberReader(file, max_members=50)
+            assert archive.read(FILES, max_member_bytes=100_000, max_total_bytes=200_000) == FILES

@@ -33,6 +33,7 @@ from zelda_ci.report.text import sentence
 MAX_ANSWERS = 10
 RECORD = "zelda-accepted.json"
 MAX_BYTES = 1 << 20
+LIMITS = {"max_member_bytes": MAX_BYTES, "max_total_bytes": MAX_BYTES}
 UNKNOWN: Final = "what was accepted on this pull request is not known, and counts for nothing"
 
 # GitHub names the branch of a group after the pull request that it adds to those before it.
@@ -95,10 +96,8 @@ def _record(api: Api, answer: ListedComment, asked: Comment) -> AcceptanceRecord
         stored = artifacts_of_run(api, order.run_id) if read_run(api, order.run_id).event == "issue_comment" else []
         for artifact in stored:
             if artifact.name == record_name(asked.id, order.run_attempt):
-                blob = api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_BYTES)
-                files = MemberReader(blob, max_members=1).read(
-                    {RECORD}, max_member_bytes=MAX_BYTES, max_total_bytes=MAX_BYTES
-                )
+                with api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_BYTES) as file:
+                    files = MemberReader(file, max_members=1).read({RECORD}, **LIMITS)
                 record = AcceptanceRecord.model_validate_json(files.get(RECORD, b""))
                 return record if record.words == words_of(asked.body) else None
     except (ArtifactError, ValidationError):

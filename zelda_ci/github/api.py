@@ -6,11 +6,12 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.cookiejar import DefaultCookiePolicy
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 import orjson
@@ -56,8 +57,8 @@ class HttpRequest:
     """Whether it may be sent again even if it was carried out, although it is a POST."""
     redirects: bool = True
     """Whether a redirect is an answer, or a refusal; it is followed in no case."""
-    into: io.BufferedIOBase | None = None
-    """A file that gets the body in place of the answer."""
+    into: IO[bytes] | None = None
+    """A file for the body, where that may be large."""
 
     @property
     def asked(self) -> str:
@@ -79,7 +80,7 @@ class Answer:
     request: HttpRequest
     status: int
     headers: Mapping[str, str]
-    body: bytes = field(repr=False)
+    body: IO[bytes] = field(repr=False)
 
     def json(self) -> Any:
         """The value in the body.
@@ -88,7 +89,8 @@ class Answer:
             GitHubError: `GITHUB_REFUSED` where the body is no JSON.
         """
         try:
-            return orjson.loads(self.body)
+            self.body.seek(0)
+            return orjson.loads(self.body.read())
         except ValueError:
             message = f"The answer to {self.request.asked} cannot be used: it is not JSON."
             hint = "Something between here and GitHub, like a proxy, may have answered instead."
@@ -116,7 +118,7 @@ class Answer:
     @property
     def graphql_errors(self) -> str:
         """The errors of a query, which GraphQL answers with status 200; empty where there are none."""
-        return str(self.told.get("errors") or "") if self.status == 200 and b'"errors"' in self.body else ""
+        return str(self.told.get("errors") or "") if self.status == 200 and self.request.method == "POST" else ""
 
     @property
     def is_taken(self) -> bool:
@@ -208,9 +210,7 @@ class Http:
                     raise GitHubError(message, code="GITHUB_TOO_LARGE")
                 if time.monotonic() > deadline:
                     raise TimeoutError
-        body.seek(0)
-        content = b"" if request.into else body.read()
-        return Answer(request, response.status_code, response.headers, content)
+        return Answer(request, response.status_code, response.headers, body)
 
 
 # What an error of GraphQL holds in its type, code or message, the gravest first.
@@ -353,47 +353,44 @@ class Api:
         reply = self.http.send(HttpRequest("POST", self.graphql_url, self._headers, json=body, repeatable=True)).json()
         return reply.get("data") if isinstance(reply, dict) else None
 
-    def download(
-        self, artifact_id: int, *, digest: str | None, max_bytes: int, into: io.BufferedIOBase | None = None
-    ) -> bytes:
+    @contextmanager
+    def download(self, artifact_id: int, *, digest: str | None, max_bytes: int) -> Iterator[IO[bytes]]:
         """The archive of an artifact, whose digest the API tells (`sha256:...`), but on Enterprise Server.
-
-        A large one is better written `into` a file, and not returned.
 
         Raises:
             ArtifactError: `ARTIFACT_EXPIRED`, `ARTIFACT_TOO_LARGE` or `ARTIFACT_INVALID` (other than its digest).
             GitHubError: What else hinders.
         """
-        try:
-            blob = self._download(f"actions/artifacts/{artifact_id}/zip", max_bytes, into)
-        except GitHubError as exc:
-            if exc.code == "GITHUB_GONE":
-                raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED", status=410) from None
-            if exc.code == "GITHUB_TOO_LARGE":
-                message = f"The artifact is too large: {exc.message}"
-                raise ArtifactError(message, code="ARTIFACT_TOO_LARGE") from None
-            raise
-        needs_one = digest or not self.base_url.endswith("/api/v3")
-        found = hashlib.file_digest(into or io.BytesIO(blob), "sha256").hexdigest()
-        if needs_one and (digest or "").lower() != f"sha256:{found}":
-            why = "another one" if digest else "not known"
-            message = f"Artifact {artifact_id} may not be what was uploaded: its digest is {why}."
-            raise ArtifactError(message, code="ARTIFACT_INVALID")
-        return blob
+        with TemporaryFile(prefix="zelda-artifact-") as file:
+            try:
+                self._download(f"actions/artifacts/{artifact_id}/zip", file, max_bytes)
+            except GitHubError as exc:
+                if exc.code == "GITHUB_GONE":
+                    raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED", status=410) from None
+                if exc.code == "GITHUB_TOO_LARGE":
+                    message = f"The artifact is too large: {exc.message}"
+                    raise ArtifactError(message, code="ARTIFACT_TOO_LARGE") from None
+                raise
+            file.seek(0)
+            found = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+            if found != (digest or "").lower() and (digest or not self.base_url.endswith("/api/v3")):
+                why = "another one" if digest else "not known"
+                message = f"Artifact {artifact_id} may not be what was uploaded: its digest is {why}."
+                raise ArtifactError(message, code="ARTIFACT_INVALID")
+            yield file
 
-    def _download(self, path: str, max_bytes: int, into: io.BufferedIOBase | None, *, again: bool = True) -> bytes:
+    def _download(self, path: str, file: IO[bytes], max_bytes: int, *, again: bool = True) -> None:
         answer = self._send("GET", path, follow=False)
         if answer.status not in MOVED or "location" not in answer.headers:
             raise GitHubError(f"{answer.request.asked} led nowhere.", code="GITHUB_REFUSED", status=answer.status)
         # Without our token: storage refuses requests that carry one, and has no business knowing it.
-        signed = answer.headers["location"]
-        storage = HttpRequest("GET", signed, max_bytes=max_bytes, redirects=False, into=into)
+        storage = HttpRequest("GET", answer.headers["location"], max_bytes=max_bytes, redirects=False, into=file)
         try:
-            return self.http.send(storage).body
+            self.http.send(storage)
         except GitHubError as exc:
             if exc.status == 403 and again:
                 # A signed address lives a minute, and may have died while storage was waited for.
-                return self._download(path, max_bytes, into, again=False)
+                return self._download(path, file, max_bytes, again=False)
             if exc.status == 403:
                 exc.hint = "The signed address that GitHub gave for it was not accepted."
             raise

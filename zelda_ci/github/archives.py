@@ -31,15 +31,14 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Runt
 
 
 class MemberReader:
-    """An archive, in memory or a file, whose table of contents is checked once; nothing is written anywhere.
+    """An archive whose table of contents is checked once; nothing is written anywhere.
 
     Raises:
         ArtifactError: `ARTIFACT_INVALID` for no archive, a damaged one, one beyond the limits, or one that readers
             could understand differently.
     """
 
-    def __init__(self, archive: bytes | IO[bytes], *, max_members: int) -> None:
-        file = io.BytesIO(archive) if isinstance(archive, bytes) else archive
+    def __init__(self, file: IO[bytes], *, max_members: int) -> None:
         # Before anything reads the table of contents: a member in it costs 46 bytes there and a kilobyte here.
         file.seek(max(0, file.seek(0, io.SEEK_END) - END.size - LOCATOR_BYTES))
         tail = file.read()

@@ -1,5 +1,6 @@
 """When a request is sent again, and what a refusal tells the user."""
 
+import io
 import json
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ GET = HttpRequest("GET", "https://api.github.com/x", {"Authorization": f"Bearer 
 def answer(status: int, body: Any = b"", **headers: str) -> Answer:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(GET, status, named, data)
+    return Answer(GET, status, named, io.BytesIO(data))
 
 
 def pause_after(outcome: Answer, attempts: int = 1) -> float | None:
