@@ -161,7 +161,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         source = BaseSource(case, Path(name), loaded)
         case = replace(case, decision=replace(decision, base=source.commit), pinned=sharding.pinned_plan(case))
         settled = source.settle(loaded)
-        notes = tuple(base.notes(settled, source.commit or ""))
+        notes = base.notes(settled, source.commit or "")
         overruled = base.findings(settled, source.redact)
         for note in notes:
             # A new suite is nothing to be warned of.
@@ -169,14 +169,15 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         loaded = project.active(settled.project, is_ci=True)
         refused = _newly_refused(case, loaded.root, lambda: source)
         chosen = choose_suites(case, loaded, source)
-    for line in (*reasons(chosen.choices, runs=True), *chosen.notes):
+    skipped, names = reasons(chosen.choices, runs=False), tuple(it.suite for it in chosen.choices if it.runs)
+    for line in (*reasons(chosen.choices, runs=True), *skipped):
         log.say(sentence(line))
-    if chosen.choices and not chosen.names:
+    if chosen.choices and not names:
         log.report("notice", "No session runs: nothing here can change a result.", title="Zelda")
-        text = render_nothing_to_run((*chosen.notes, *notes), settings.run_all_label)
+        text = render_nothing_to_run((*skipped, *notes), settings.run_all_label)
         return _without_session(case, text, refused)
-    if chosen.notes:
-        settings = replace(settings, suites=chosen.names)
+    if skipped:
+        settings = replace(settings, suites=names)
     # Each key once, wherever it is given: the project's file gives it to many suites.
     judging = [RuleChange(it.key, str(it.origin), it.loosens) for it in settled.changes if it.is_judging]
     case = replace(
@@ -184,7 +185,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         settings=settings,
         root=loaded.root,
         results_dir=loaded.results_dir,
-        notes=(*notes, *chosen.notes),
+        notes=(*notes, *skipped),
         changes=PullRequestChanges(chosen.steering, tuple(dict.fromkeys(judging)), settled.gone, chosen.others),
         refused=refused,
         planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
