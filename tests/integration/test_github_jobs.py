@@ -89,7 +89,8 @@ def test_of_the_attempts_of_a_run_the_newest_that_can_be_used_counts(world: Worl
 
 def case_of(world: World, *, attempt: int = 2) -> Any:
     context = SimpleNamespace(run_id=world.own.id, run_attempt=attempt, repository_id=world.repository.id, job="zelda")
-    settings = SimpleNamespace(context=context, event={"pull_request": {"number": 7}}, artifact_name=NAME, folder=".")
+    event = SimpleNamespace(pull_request=SimpleNamespace(number=7), comment=None)
+    settings = SimpleNamespace(context=context, event=event, artifact_name=NAME, folder=".")
     return SimpleNamespace(api=api_of(world.github), settings=settings, now=lambda: NOW, pinned=None)
 
 

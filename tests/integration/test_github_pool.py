@@ -126,7 +126,7 @@ def test_trials_of_another_platform_or_state_are_told_and_not_compared(world: Po
 def case_of(world: PoolWorld, *, attempt: int = 2, pull_request: int = 7) -> Any:
     """As much of a job's context as the search needs."""
     context = SimpleNamespace(run_id=world.own.id, run_attempt=attempt, repository_id=world.repository.id, job="zelda")
-    event = {"pull_request": {"number": pull_request}}
+    event = SimpleNamespace(pull_request=SimpleNamespace(number=pull_request), comment=None)
     settings = SimpleNamespace(context=context, event=event, artifact_name=NAME, folder=".")
     return SimpleNamespace(api=api_of(world.github), settings=settings, pinned=None, now=lambda: NOW)
 

@@ -16,7 +16,6 @@ from zelda_ci.ci.checkout import read_checkout
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.inputs import Mode, Untested
 from zelda_ci.ci.selection import choose_suites
 from zelda_ci.ci.settings import environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
@@ -115,7 +114,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
 
 def _skip(case: CiContext, why: str) -> int:
     settings, decision = case.settings, case.decision
-    is_failure = decision.explain_forks and settings.untested is Untested.FAIL
+    is_failure = decision.explain_forks and settings.untested == "fail"
     case.log.report("error" if is_failure else "notice", why, title="Zelda did not run")
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {why}\n"
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
@@ -139,7 +138,7 @@ def _without_session(case: CiContext, text: str, refused: Sequence[NotLoaded]) -
     for each in refused:
         case.log.report("error", f"{gate_sentence(each)}.", "Zelda: not loaded", each.file, 1)
     outputs = {"verdict": "failed" if refused else "skipped"}
-    if case.settings.mode is Mode.PLAN:
+    if case.settings.mode == "plan":
         outputs |= {"shards": "0", "matrix": "[]"}
     text = f"{render_not_loaded(map(gate_sentence, refused))}{text}"
     publish.tell(case.log, case.settings.context.command_files, text, outputs)
@@ -177,7 +176,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         text = render_nothing_to_run((*skipped, *notes), settings.run_all_label)
         return _without_session(case, text, refused)
     if skipped:
-        settings = replace(settings, suites=names)
+        settings = settings.replace(suites=names)
     # Each key once, wherever it is given: the project's file gives it to many suites.
     judging = [RuleChange(it.key, str(it.origin), it.loosens) for it in settled.changes if it.is_judging]
     case = replace(
@@ -266,10 +265,10 @@ def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Em
         ),
     )
     is_night = nightly.is_nightly(case)
-    if settings.mode is Mode.PLAN:
+    if settings.mode == "plan":
         # One job adds the row of a night to the history.
         return sharding.publish_plan(case, make_plan(facts, 1 if is_night else settings.shards, at_most=True), evidence)
-    if settings.mode is Mode.MERGE or shard is None:
+    if settings.mode == "merge" or shard is None:
         return sharding.merge(case, partial(make_plan, facts), evidence)
     if is_night and shard.shards > 1:
         hint = "Let a job with mode: plan say how many there are, or set nightly: off."

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import BaselineTarget, default_branch, number, path_in
+from zelda_ci.ci.event import BaselineTarget, default_branch
 from zelda_ci.ci.evidence import Evidence, by_age
 from zelda_ci.ci.stored_artifacts import (
     TRUSTED_EVENTS,
@@ -127,10 +127,10 @@ def _from_file(path: Path) -> Evidence:
 
 def _commit(case: CiContext, api: Api, target: BaselineTarget) -> str | None:
     """The commit that is wanted; where GitHub knows of none, the newest of the branch is the next best."""
-    if target.commit or target.meeting is None:
+    if target.commit:
         return target.commit
     try:
-        return merge_base(api, *target.meeting)
+        return merge_base(api, target.branch, target.head)
     except GitHubError as problem:
         if problem.code != "GITHUB_NOT_FOUND":
             raise
@@ -282,8 +282,8 @@ def heads_of(runs: Iterable[RunResult]) -> dict[str, Fingerprint]:
 
 def pull_request_of(case: CiContext) -> int | None:
     """Number of the pull request that a run is of; absent where a comment asks for it: for GitHub it is the base's."""
-    is_asked = path_in(case.settings.event, "comment") is not None
-    return None if is_asked else number(case.settings.event, "pull_request", "number")
+    event = case.settings.event
+    return event.pull_request.number if event.pull_request and not event.comment else None
 
 
 def with_earlier(

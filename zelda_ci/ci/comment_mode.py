@@ -10,14 +10,14 @@ from zelda_ci.ci import baseline, publish
 from zelda_ci.ci.acceptances import apply_acceptances
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.evaluate import compare
-from zelda_ci.ci.event import BaselineTarget, number, text
+from zelda_ci.ci.event import BaselineTarget
 from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, is_results_name, read_stored
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import Api
 from zelda_ci.github.comments import CommentOrder
 from zelda_ci.github.revisions import merge_base, of_workflow_run
-from zelda_ci.github.schemas import Artifact
+from zelda_ci.github.schemas import Artifact, PullRequest, understand
 from zelda_ci.report.comment.view import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_comment
 
@@ -37,17 +37,16 @@ def comment(case: CiContext) -> int:
     """
     if case.api is None:
         raise GitHubError("No token was given, so nothing can be read or posted.", hint="Pass github-token.")
-    event, run_id = case.settings.event, number(case.settings.event, "workflow_run", "id") or 0
-    head = text(event, "workflow_run", "head_sha")
-    stored = _stored(case, case.api, run_id)
-    if not stored:
+    own, run = case.settings.context.repository_id, case.settings.event.workflow_run
+    stored = _stored(case, case.api, run.id) if run else []
+    if run is None or not stored:
         return _nothing(case, "That run stored no results (it was skipped, failed before them, or they have expired).")
     for artifact, contents in stored:
         told = contents.provenance
         # What the artifact says of itself agrees with what GitHub says of the run.
-        if (told.repository_id, told.run_id, told.head_sha) != (case.settings.context.repository_id, run_id, head):
+        if (told.repository_id, told.run_id, told.head_sha) != (own, run.id, run.head_sha):
             raise ArtifactError("The stored results say that they are of another run.", code="ARTIFACT_INVALID")
-        pull_request = of_workflow_run(case.api, event, told.pull_request)
+        pull_request = of_workflow_run(case.api, own, run, told.pull_request)
         if pull_request is None:
             return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
         if contents.batch.interrupted:
@@ -58,16 +57,15 @@ def comment(case: CiContext) -> int:
         limits = {run.suite: run.config.pool for run in (*earlier, *batch.runs)}
         of_job = replace(case, evaluated=told)
         target = _target(of_job, case.api, told, pull_request) if case.settings.compare else None
-        found = baseline.resolve_baseline(of_job, target, run_id).replace(earlier=earlier, limits=limits)
-        result = CiResult(batch, found.origin, found, artifact_id=artifact.id, run_id=run_id, refused=told.refused)
+        found = baseline.resolve_baseline(of_job, target, run.id).replace(earlier=earlier, limits=limits)
+        result = CiResult(batch, found.origin, found, artifact_id=artifact.id, run_id=run.id, refused=told.refused)
         result.told_apart_by = of_job.job if len(stored) > 1 else ""
-        if number(event, "workflow_run", "head_repository", "id") != case.settings.context.repository_id:
+        if run.head_repository is None or run.head_repository.id != own:
             result.notes.append(FOREIGN)
         compare(of_job, result)
         apply_acceptances(of_job, result, pull_request)
         publish.tell(case.log, case.settings.context.command_files, render_comment(ci_view(result.report(of_job))))
-        attempt = number(event, "workflow_run", "run_attempt") or 1
-        order = CommentOrder(run_id, attempt, head, int(batch.finished_at.timestamp()))
+        order = CommentOrder(run.id, run.run_attempt, run.head_sha, int(batch.finished_at.timestamp()))
         publish.publish_to(of_job, case.api, result, pull_request, order)
         if result.comment_url:
             publish.tell(case.log, case.settings.context.command_files, outputs={"comment-url": result.comment_url})
@@ -92,17 +90,17 @@ def _stored(case: CiContext, api: Api, run_id: int) -> list[tuple[Artifact, Stor
 
 def _target(case: CiContext, api: Api, origin: Provenance, pull_request: int) -> BaselineTarget:
     """The commit that was tested against, if it is one of the base branch; else where the two lines of history meet."""
-    branch = text(api.get(f"pulls/{pull_request}"), "base", "ref")
-    wanted = case.settings.baseline_branch or branch
+    pull = understand(PullRequest, api.get(f"pulls/{pull_request}"))
+    branch = case.settings.baseline_branch or pull.base.ref
     try:
         if origin.base_sha and merge_base(api, branch, origin.base_sha) == origin.base_sha:
-            return BaselineTarget(wanted, origin.base_sha)
+            return BaselineTarget(branch, origin.base_sha)
     except GitHubError as problem:
         # A commit that GitHub does not know is one that was made up; of one that it only failed to tell of, nobody
         # knows whether it is.
         if problem.code not in UNKNOWN_COMMIT:
             raise
-    return BaselineTarget(wanted, meeting=(branch, origin.head_sha))
+    return BaselineTarget(branch, head=origin.head_sha)
 
 
 def _nothing(case: CiContext, why: str) -> int:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.inputs import Nightly
 from zelda_ci.ci.publish import comment_key
 from zelda_ci.compare.drift import night_of, watch, with_night
 from zelda_ci.domain.ci import BaselineState
@@ -23,7 +22,7 @@ def is_nightly(case: CiContext) -> bool:
     """Whether this run fills pool and history; one that is told what to compare with does not."""
     settings = case.settings
     is_scheduled = case.decision.is_of_base and settings.context.event_name == "schedule"
-    return is_scheduled and settings.nightly is not Nightly.OFF and settings.compare and settings.baseline is None
+    return is_scheduled and settings.nightly != "off" and settings.compare and settings.baseline is None
 
 
 def keep_watch(case: CiContext, result: CiResult, stored: Evidence) -> None:
@@ -41,7 +40,7 @@ def keep_watch(case: CiContext, result: CiResult, stored: Evidence) -> None:
     for note in words.drift_notes(before.drifts, result.nights.drifts):
         result.notes.append(note)
         case.log.report("warning", note, title="Drift")
-    if case.settings.nightly is Nightly.WATCH:
+    if case.settings.nightly == "watch":
         _tell(case, result, before, is_read=bool(before.nights) or stored.origin.state not in NOT_READ)
 
 

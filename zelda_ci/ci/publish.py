@@ -9,7 +9,6 @@ from pathlib import Path
 from zelda_ci.ci.baseline_words import WRONG_TOKEN
 from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.event import text
 from zelda_ci.ci.inputs import CommentWhen
 from zelda_ci.ci.outputs import Files, step_outputs, write
 from zelda_ci.ci.settings import command_files
@@ -147,7 +146,7 @@ def replace_comment(case: CiContext, body: str) -> None:
 def publish_to(case: CiContext, api: Api, result: CiResult, number: int, order: CommentOrder) -> None:
     """Make the pull request's comment tell what was found, if it wants to hear of it or has heard of it before."""
     view, when = ci_view(result.report(case)), case.settings.comment
-    if when is CommentWhen.OFF or not (_is_due(when, view) or _has_comment(case, api, number)):
+    if when == "off" or not (_is_due(when, view) or _has_comment(case, api, number)):
         return
     published = _publish(case, api, number, order, render_comment(view))
     result.comment_url = published.url
@@ -192,8 +191,8 @@ def _order(case: CiContext, made_at: datetime) -> CommentOrder:
 def comment_key(case: CiContext) -> str:
     """What tells comments apart: the workflow that evaluated, its job, and what its author says."""
     settings, workflow = case.settings, case.settings.context.workflow
-    if case.decision.activity == "comment":
-        workflow = text(settings.event, "workflow_run", "path").partition("@")[0] or workflow
+    if case.decision.activity == "comment" and settings.event.workflow_run:
+        workflow = settings.event.workflow_run.workflow or workflow
     elif settings.context.event_name == "issue_comment":
         # What a comment asks for is told where the pull request's own workflow tells its results.
         workflow = f".github/workflows/{settings.workflow}"
@@ -202,7 +201,7 @@ def comment_key(case: CiContext) -> str:
 
 
 def _is_due(when: CommentWhen, view: CiView) -> bool:
-    return when is CommentWhen.ALWAYS or view.failed or (when is CommentWhen.CHANGES and view.changed)
+    return when == "always" or view.failed or (when == "changes" and view.changed)
 
 
 def _relative(path: Path, workspace: Path) -> str:

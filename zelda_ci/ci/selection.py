@@ -9,7 +9,6 @@ import anyio
 from zelda_ci.ci import baseline
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import path_in, text
 from zelda_ci.ci.evidence import Evidence
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
@@ -45,8 +44,8 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     settings, base = case.settings, source.commit
     if base is None or source.is_foreign:
         return ChosenSuites()
-    labels = path_in(settings.event, "pull_request", "labels") or ()
-    has_label = settings.run_all_label in [text(label, "name") for label in labels]
+    pull = settings.event.pull_request
+    has_label = pull is not None and settings.run_all_label in {label.name for label in pull.labels}
     if has_label and not settings.run_all:
         case.log.say(f"All suites run: the pull request has the label {settings.run_all_label}.")
     suites = select(loaded.suites, settings.suites, ())

@@ -10,8 +10,6 @@ from pathlib import Path
 from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.baseline import heads_of, pull_request_of
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.event import number
-from zelda_ci.ci.inputs import CommentWhen
 from zelda_ci.ci.outputs import COMPARISON, JUNIT, REPORT, Files, json_of, write
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
 from zelda_ci.ci.stored_artifacts import (
@@ -54,7 +52,7 @@ TRANSCRIPTS = ".transcripts"
 
 def provenance(case: CiContext, batch: BatchResult, base_commit: str | None) -> Provenance:
     """Where results come from; complete, and so a baseline, if all of it was run and judged and something is valid."""
-    context, decision = case.settings.context, case.decision
+    context, decision, pull = case.settings.context, case.decision, case.settings.event.pull_request
     valid = batch.planned == 0 or any(run.status.is_valid for run in batch.runs)
     judged = all(run_outcome(run) is not Outcome.INCOMPLETE for run in batch.runs)
     return Provenance(
@@ -67,7 +65,7 @@ def provenance(case: CiContext, batch: BatchResult, base_commit: str | None) -> 
         event=context.event_name,
         run_id=context.run_id,
         run_attempt=context.run_attempt,
-        pull_request=decision.pull_request or number(case.settings.event, "pull_request", "number"),
+        pull_request=decision.pull_request or (pull.number if pull else None),
         workflow=context.workflow or None,
         job=context.job or None,
         artifact=case.settings.artifact_name,
@@ -98,7 +96,7 @@ def store_results(case: CiContext, files: Files, result: CiResult) -> None:
         result.is_unstorable = problem.code in {TAKEN, UNAVAILABLE}
         return
     # Only the title of a comment has to say of which job it is.
-    if case.settings.comment is not CommentWhen.OFF and _has_siblings(case):
+    if case.settings.comment != "off" and _has_siblings(case):
         result.told_apart_by = case.job
 
 
@@ -109,8 +107,8 @@ def store_trials(case: CiContext, result: CiResult) -> None:
     seconds only, so this is the last that is done, and small. Of a fork's, its author would choose them.
     """
     trials = sum(map(is_usable, (*result.batch.runs, *result.batch.base_runs)))
-    of = number(case.settings.event, "pull_request", "head", "repo", "id")
-    if not trials or pull_request_of(case) is None or of != case.settings.context.repository_id:
+    pull, own = case.settings.event.pull_request, case.settings.context.repository_id
+    if not trials or pull is None or pull_request_of(case) is None or not pull.head.is_of(own):
         return
     try:
         result.artifact_id = upload(case, case.artifact, _trials(case, result), case.hurried_artifacts)
