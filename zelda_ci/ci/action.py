@@ -10,13 +10,12 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.app import Invocation
-from zelda_ci.ci import base, baseline, comment_mode, conversation, evaluate, nightly, publish, sharding
+from zelda_ci.ci import base, baseline, comment_mode, conversation, evaluate, nightly, publish, selection, sharding
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.checkout import read_checkout
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.selection import choose_suites
 from zelda_ci.ci.settings import environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
@@ -167,7 +166,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
             log.report("warning" if any(overruled.values()) else "notice", note, title="Whose settings count")
         loaded = project.active(settled.project, is_ci=True)
         refused = _newly_refused(case, loaded.root, lambda: source)
-        chosen = choose_suites(case, loaded, source)
+        chosen = selection.choose_suites(case, loaded, source)
     skipped, names = reasons(chosen.choices, runs=False), tuple(it.suite for it in chosen.choices if it.runs)
     for line in (*reasons(chosen.choices, runs=True), *skipped):
         log.say(sentence(line))

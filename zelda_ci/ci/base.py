@@ -80,6 +80,7 @@ class BaseSource:
     async def at(self, commit: str) -> Git:
         """Git in a repository that has a commit, its folders, and of its files those that anybody reads."""
         if commit not in self._found:
+            # A checkout may lack steering files: then what changed is not known, but who decides over rights is.
             are_there = await _are_there(self.git, await self._blobs(self.git, commit))
             self._found[commit] = self.git if are_there else await self._fetched(commit)
         return self._found[commit]
@@ -92,7 +93,7 @@ class BaseSource:
             partial = (*_fetch(address), "--filter=blob:none")
             # What does not come is found lacking.
             await git.attempt(*partial, "--depth=1", "origin", commit)
-            if blobs := await self._blobs(git, commit):
+            if blobs := await self._blobs(git, commit, steering=True):
                 # All at once: git would ask for each by itself.
                 await git.attempt(*partial, "--stdin", "origin", stdin=blobs)
             if await _are_there(git, blobs):
@@ -105,12 +106,14 @@ class BaseSource:
             hint = "Give actions/checkout `submodules: recursive` and `fetch-depth: 0`, or a github-token for it."
         raise ConfigError(message, hint=hint, code="BASE_UNREADABLE")
 
-    async def _blobs(self, git: Git, commit: str) -> bytes | None:
-        """Of a commit's files those that anybody reads, a blob a line; absent where a repository lacks the commit."""
+    async def _blobs(self, git: Git, commit: str, *, steering: bool = False) -> bytes | None:
+        """Of a commit's files those that are read, a blob a line; absent where a repository lacks the commit."""
         listing = await git.attempt(*_LIST, commit)
         if listing.exit_code != 0 or listing.truncated:
             return None
-        read = (it.content for it in _files(listing.stdout) if self._is_laid_out(it) or may_steer(it.path))
+        read = (
+            it.content for it in _files(listing.stdout) if self._is_laid_out(it) or (steering and may_steer(it.path))
+        )
         return "".join(f"{blob}\n" for blob in dict.fromkeys(read)).encode()
 
     def _is_laid_out(self, file: TreeFile) -> bool:
