@@ -56,7 +56,7 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     if settings.run_all or has_label:
         choices = tuple(SuiteChoice(it.resolved.name, runs=True, reason="all were asked for") for it in suites)
     elif trials_may_tell(choices, changes, project):
-        stored = baseline.resolve_baseline(case, case.decision.target, case.run_id)
+        stored = baseline.resolve_baseline(case)
         before, trials = stored.origin.commit, stored.trials_of_base
         # Of an artifact that names no commit, each trial has to say that it is of the base.
         if before or all(run.source is not None and run.source.commit == base for run in trials):
