@@ -6,7 +6,7 @@ Commits and files are named by their hashes, and git checks what it fetches: it 
 import base64
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.config.trust import SettledProject
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.kinds import PLUGIN_PARTS, may_steer
+from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, WorkspaceError
 from zelda_ci.pipeline.survey import not_loaded, refused_settings
@@ -260,9 +261,4 @@ def notes(settled: SettledProject, commit: str) -> tuple[str, ...]:
         (settled.gone, "The pull request removes suites, and nothing tests any more what they tested: {}"),
         (settled.new, f"{{}} {are} the rights that the base's project gives"),
     )
-    return tuple(words.format(_some(names)) for names, words in found if names)
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{', '.join(names[:MAX_NAMED])}{more}"
+    return tuple(words.format(some_of(names, MAX_NAMED)) for names, words in found if names)
