@@ -64,10 +64,10 @@ def comment(case: CiContext) -> int:
             result.notes.append(FOREIGN)
         compare(result)
         apply_acceptances(of_job, result, pull_request)
-        publish.tell(case.log, case.settings.context.command_files, render_comment(ci_view(result.report)))
+        case.log.record(render_comment(ci_view(result.report)))
         publish.publish_to(result, pull_request)
         if url := result.outputs.get("comment-url"):
-            publish.tell(case.log, case.settings.context.command_files, outputs={"comment-url": url})
+            case.log.record(outputs={"comment-url": url})
     return 0
 
 

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from zelda_ci.ci import publish
 from zelda_ci.ci.acceptances import AcceptanceRecord, hidden_line, may_write, reply_key, words_of
 from zelda_ci.ci.commands import AcceptCriteria, AskHelp, Command, RunAgain, RunCommit, parse_command
 from zelda_ci.ci.context import CiContext
@@ -128,9 +127,7 @@ class _Conversation:
         if found.runs_again and (problem := _run_again(self.api, found.runs_again)):
             self._post(ANSWER, problem, key=f"{reply_key(self.asked.id)}-run")
         self._show("+1" if found.is_done else "confused")
-        publish.tell(
-            self.case.log, self.case.settings.context.command_files, outputs={"comment-url": url, **found.outputs}
-        )
+        self.case.log.record(outputs={"comment-url": url, **found.outputs})
         self.case.log.say(f"Answered: {url}")
         return ""
 

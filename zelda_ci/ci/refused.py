@@ -5,6 +5,7 @@ from pathlib import Path
 from zelda_ci.ci import publish
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext
+from zelda_ci.ci.inputs import Mode
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.errors import ZeldaError
 from zelda_ci.github.workflow_commands import Log
@@ -38,8 +39,10 @@ def report_skipped(case: CiContext, text: str, *, in_comment: bool = False) -> i
     text = f"{render_not_loaded(map(gate_sentence, case.refused))}{text}"
     for each in case.refused:
         case.log.report("error", f"{gate_sentence(each)}.", "Zelda: not loaded", each.file, 1)
-    outputs = publish.skipped_outputs(case.settings) | ({"verdict": "failed"} if case.refused else {})
-    publish.tell(case.log, case.settings.context.command_files, text, outputs)
+    outputs = {"verdict": "failed" if case.refused else "skipped"}
+    if case.settings.mode is Mode.PLAN:
+        outputs |= {"shards": "0", "matrix": "[]"}
+    case.log.record(text, outputs)
     if in_comment:
         publish.replace_comment(case, text)
     return 1 if case.refused else 0

@@ -50,8 +50,6 @@ class Context:
     api_url: str
     graphql_url: str
     workspace: Path
-    command_files: Mapping[str, Path]
-    """By name (OUTPUT, ENV, PATH, STATE, STEP_SUMMARY), as far as there are any."""
 
     def url_of(self, run_id: int) -> str:
         """Where people look at a run of this repository."""
@@ -267,14 +265,7 @@ def _context(environ: Mapping[str, str], event: Mapping[str, Any], problems: lis
         api_url=environ.get("GITHUB_API_URL", "").rstrip("/") or "https://api.github.com",
         graphql_url=environ.get("GITHUB_GRAPHQL_URL", "").rstrip("/") or "https://api.github.com/graphql",
         workspace=Path(environ["GITHUB_WORKSPACE"]),
-        command_files=command_files(environ),
     )
-
-
-def command_files(environ: Mapping[str, str]) -> dict[str, Path]:
-    """Files in which a step speaks to the runner, by name, as far as there are any."""
-    names = ("OUTPUT", "ENV", "PATH", "STATE", "STEP_SUMMARY")
-    return {name: Path(path) for name in names if (path := environ.get(f"GITHUB_{name}"))}
 
 
 def _number(name: str, value: str, problems: list[str]) -> int:
