@@ -14,8 +14,8 @@ from tests.unit.compare.nights import history_of, night
 from tests.unit.compare.runs import fulfillment, run
 from zelda_ci.ci.context import CiResult
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.inputs import Nightly
 from zelda_ci.ci.nightly import is_nightly, keep_watch
+from zelda_ci.ci.settings import Event
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
@@ -45,10 +45,10 @@ class Log:
         self.said.append(f"{severity} {title}: {text}")
 
 
-def case_of(github: GitHubServer | None = None, *, when: Nightly = Nightly.WATCH, event: str = "schedule") -> Any:
+def case_of(github: GitHubServer | None = None, *, when: str = "watch", event: str = "schedule") -> Any:
     context = SimpleNamespace(event_name=event, url_of=lambda run_id: f"https://github.com/o/r/actions/runs/{run_id}")
     context.run_id, context.workflow = 7, ".github/workflows/zelda.yml"
-    settings = SimpleNamespace(nightly=when, context=context, compare=True, baseline=None, comment_id="", event={})
+    settings = SimpleNamespace(nightly=when, context=context, compare=True, baseline=None, comment_id="", event=Event())
     return SimpleNamespace(
         settings=settings,
         job="zelda",
@@ -96,7 +96,7 @@ def fallen(case: Any) -> CiResult:
 def test_only_scheduled_runs_that_may_compare_are_nights() -> None:
     assert is_nightly(case_of())
     assert not is_nightly(case_of(event="workflow_dispatch"))
-    assert not is_nightly(case_of(when=Nightly.OFF))
+    assert not is_nightly(case_of(when="off"))
     other = case_of()
     other.decision.is_of_base = False
     assert not is_nightly(other)

@@ -33,7 +33,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
     for note in batch.notes:
         case.log.report("warning", note, title="Not in the tested tree")
     # Cancelled, and without a comparison, is what stays if the step is killed from here on.
-    result = CiResult(case, batch, evidence, cancelled=True, notes=[*case.notes, *evidence.notes, *batch.notes])
+    result = CiResult(case, batch, evidence, cancelled=True, notes=[*case.notes, *evidence.remarks, *batch.notes])
     with undisturbed():
         try:
             write_whole(case.output / RESULTS, [json_of(batch).encode()], durable=False)
@@ -85,8 +85,7 @@ def compare(result: CiResult) -> None:
             origin = words.with_pool(origin, pool, case.now())
         found = found.replace(origin=origin, results=batch_of(bases) if bases else None)
     elif batch.runs:
-        found = found.of_suites({run.suite for run in batch.runs}) if case.settings.suites or found.known else found
-        found = found.against(batch.runs, case.now())
+        found = found.against(batch.runs, case.now(), is_choice=bool(case.settings.suites or found.known))
         if found.results:
             sides = SideReference("the baseline", found.results.runs), SideReference("this run", result.head)
             result.compared = compare_sides(*sides, {})

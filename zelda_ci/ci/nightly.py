@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.inputs import Nightly
 from zelda_ci.ci.publish import comment_key
 from zelda_ci.compare.drift import night_of, watch, with_night
 from zelda_ci.domain.ci import BaselineState
@@ -21,7 +20,7 @@ def is_nightly(case: CiContext) -> bool:
     """Whether this run fills pool and history; one that is told what to compare with does not."""
     settings = case.settings
     is_scheduled = case.decision.is_of_base and settings.context.event_name == "schedule"
-    return is_scheduled and settings.nightly is not Nightly.OFF and settings.compare and settings.baseline is None
+    return is_scheduled and settings.nightly != "off" and settings.compare and settings.baseline is None
 
 
 def keep_watch(result: CiResult) -> None:
@@ -42,7 +41,7 @@ def keep_watch(result: CiResult) -> None:
     known = (*now.drifts, *before.drifts)
     # Where nothing is known of, an issue may be left that could not be closed, or of a history that was lost.
     is_known = known or before.nights or stored.origin.state not in NOT_READ
-    if case.settings.nightly is not Nightly.WATCH or not is_known:
+    if case.settings.nightly != "watch" or not is_known:
         return
     try:
         result.evidence = stored.replace(nights=_kept(case, before, now))

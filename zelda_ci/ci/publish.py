@@ -9,8 +9,6 @@ from statistics import fmean
 from zelda_ci.ci.baseline_words import WRONG_TOKEN
 from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.event import number, text
-from zelda_ci.ci.inputs import CommentWhen
 from zelda_ci.ci.stored_artifacts import RESULTS
 from zelda_ci.ci.storing import COMPARISON
 from zelda_ci.domain.comparison import Verdict
@@ -85,7 +83,8 @@ def record(result: CiResult, *, quiet: bool = False) -> None:
 def step_outputs(result: CiResult) -> dict[str, str]:
     """The action's outputs; what is not known, or not there, is left out."""
     case, score, compared = result.case, mean_score(result.batch), result.comparison
-    paths = {"results": case.output / RESULTS, "comparison": case.output / COMPARISON, "junit": case.junit}
+    paths = {"results-path": case.output / RESULTS, "comparison-path": case.output / COMPARISON}
+    paths["junit-path"] = case.junit
     outputs = {
         "verdict": verdict(result),
         "regressions": str(compared.counts[Verdict.REGRESSED]) if compared else None,
@@ -94,7 +93,7 @@ def step_outputs(result: CiResult) -> dict[str, str]:
         "cost-usd": f"{result.batch.cost_usd:.4f}",
         "baseline-sha": result.baseline.commit,
         **result.outputs,
-        **{f"{name}-path": case.relative(path) for name, path in paths.items() if path.is_file()},
+        **{name: case.relative(path) for name, path in paths.items() if path.is_file()},
     }
     return {name: value for name, value in outputs.items() if value}
 
@@ -151,9 +150,9 @@ def replace_comment(case: CiContext, body: str) -> None:
 def publish_to(result: CiResult, pull: int) -> None:
     """Make the pull request's comment tell what was found, if it wants to hear of it or has heard of it before."""
     case, when, view = result.case, result.case.settings.comment, ci_view(result.report)
-    if when is CommentWhen.OFF:
+    if when == "off":
         return
-    is_due = when is CommentWhen.ALWAYS or view.failed or (when is CommentWhen.CHANGES and view.changed)
+    is_due = when == "always" or view.failed or (when == "changes" and view.changed)
     published = _publish(case, pull, render_comment(view), result.batch.finished_at, is_due=is_due)
     if published is None:
         return
@@ -175,8 +174,8 @@ def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due
     if not is_due and not read_thread(case.github, pull).marked(key):
         return None
     run_id, attempt = context.run_id, context.run_attempt
-    if case.evaluated:
-        run_id, attempt = case.evaluated.run_id, number(case.settings.event, "workflow_run", "run_attempt") or 1
+    if case.evaluated and (ended := case.settings.event.workflow_run):
+        run_id, attempt = ended.id, ended.run_attempt
     order = CommentOrder(run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
     # Whoever evaluates, and comments in the same job, comments once in each attempt.
     return publish_comment(case.github, pull, key=key, order=order, body=body, once=case.evaluated is None)
@@ -185,8 +184,8 @@ def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due
 def comment_key(case: CiContext) -> str:
     """What tells comments apart: the workflow that evaluated, its job, and what its author says."""
     settings, workflow = case.settings, case.settings.context.workflow
-    if case.decision.activity == "comment":
-        workflow = text(settings.event, "workflow_run", "path").partition("@")[0] or workflow
+    if case.decision.activity == "comment" and settings.event.workflow_run:
+        workflow = settings.event.workflow_run.workflow or workflow
     elif settings.context.event_name == "issue_comment":
         # What a comment asks for is told where the pull request's own workflow tells its results.
         workflow = f".github/workflows/{settings.workflow}"

@@ -10,8 +10,6 @@ from pathlib import Path
 from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.baseline import heads_of, pull_request_of
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.event import number
-from zelda_ci.ci.inputs import CommentWhen
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
 from zelda_ci.ci.stored_artifacts import (
     MAX_HISTORY_BYTES,
@@ -63,7 +61,7 @@ def clear_files(case: CiContext) -> None:
 
 def provenance(case: CiContext, batch: BatchResult, base_commit: str | None) -> Provenance:
     """Where results come from; complete, and so a baseline, if all of it was run and judged and something is valid."""
-    context, decision = case.settings.context, case.decision
+    context, decision, pull = case.settings.context, case.decision, case.settings.event.pull_request
     valid = batch.planned == 0 or any(run.status.is_valid for run in batch.runs)
     judged = all(run_outcome(run) is not Outcome.INCOMPLETE for run in batch.runs)
     return Provenance(
@@ -76,7 +74,7 @@ def provenance(case: CiContext, batch: BatchResult, base_commit: str | None) -> 
         event=context.event_name,
         run_id=context.run_id,
         run_attempt=context.run_attempt,
-        pull_request=decision.pull_request or number(case.settings.event, "pull_request", "number"),
+        pull_request=decision.pull_request or (pull.number if pull else None),
         workflow=context.workflow or None,
         job=context.job or None,
         artifact=case.settings.artifact_name,
@@ -98,7 +96,7 @@ def store_results(result: CiResult) -> None:
     members["junit.xml"] = render_junit(result.report).encode()
     _store(result, "artifact-id", case.artifact, members)
     # Only the title of a comment has to say of which job it is.
-    if case.settings.comment is not CommentWhen.OFF and "artifact-id" in result.outputs:
+    if case.settings.comment != "off" and "artifact-id" in result.outputs:
         with suppress(GitHubError):
             names = {each.name for each in artifacts_of_run(case.github, case.run_id)}
             others = {name for name in names if name.rpartition(".")[0] != identity_of(case.settings).stem}
@@ -129,8 +127,8 @@ def store_trials(result: CiResult) -> None:
     """
     case, batch = result.case, result.batch
     trials = sum(map(is_usable, (*batch.runs, *batch.base_runs)))
-    of = number(case.settings.event, "pull_request", "head", "repo", "id")
-    if not trials or pull_request_of(case) is None or of != case.settings.context.repository_id:
+    pull, own = case.settings.event.pull_request, case.settings.context.repository_id
+    if not trials or pull is None or pull_request_of(case) is None or not pull.head.is_of(own):
         return
     try:
         stored = upload(case, case.artifact, _trials(result), case.hurried_artifacts)
