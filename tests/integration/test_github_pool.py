@@ -21,7 +21,7 @@ from zelda_ci.domain.run import BatchResult, Pool, RunResult, StoredTrials
 from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.report.text import json_of
-from zelda_ci.storage.codec import encode_pool
+from zelda_ci.storage.codec import encode_within
 
 OWN = Fingerprint(outcome="steering", platform="Claude 1", tree="code")
 
@@ -59,7 +59,7 @@ def store(
     members = {
         PROVENANCE: provenance(run, **(lies or {})),
         RESULTS: json_of(batch).encode(),
-        POOL: encode_pool(pool, 1 << 20),
+        POOL: encode_within(pool, 1 << 20),
         "runs/one/transcript.json": b"{}",
     }
     return run.repository.add_artifact(STORED_AS, members, run=run, **{"created_at": STORED_AT, **more})

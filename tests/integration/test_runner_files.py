@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders import START
 from zelda_ci.ci.evaluate import emptying
-from zelda_ci.ci.sharding import hand_in
+from zelda_ci.ci.sharding import run_shard
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.shards import ShardOf, ShardPlan
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
@@ -52,5 +52,5 @@ def test_a_cancel_while_a_part_is_uploaded_stores_it_in_what_is_left_of_the_time
     case.artifacts = service(Mock(side_effect=KeyboardInterrupt))
     case.hurried_artifacts = service(hurried := Mock(return_value=Uploaded(1, "", 2)))
     plan = ShardPlan(zelda="1", shards=1, suites=())
-    assert hand_in(case, ShardOf(number=1, shards=1), plan, "debian", None) == EXIT_INTERRUPTED
+    assert run_shard(case, ShardOf(number=1, shards=1), plan, "debian", Mock()) == EXIT_INTERRUPTED
     assert hurried.call_args.args[0] == "a.shard-1-of-1.1"

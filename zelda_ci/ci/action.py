@@ -16,7 +16,7 @@ from zelda_ci.ci.checkout import read_checkout
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.selection import choose_suites
+from zelda_ci.ci.selection import ChosenSuites, choose_suites
 from zelda_ci.ci.settings import environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
@@ -36,7 +36,7 @@ from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.pipeline.shards import PlanFacts, make_plan, order_of
+from zelda_ci.pipeline.shards import make_plan, order_of
 from zelda_ci.redact import Secret
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.markdown import render_fork_notice, render_not_loaded, render_nothing_to_run
@@ -167,7 +167,8 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
             log.report("warning" if any(overruled.values()) else "notice", note, title="Whose settings count")
         loaded = project.active(settled.project, is_ci=True)
         refused = _newly_refused(case, loaded.root, lambda: source)
-        chosen = choose_suites(case, loaded, source)
+        # What a shard runs, the plan says.
+        chosen = ChosenSuites() if settings.shard else choose_suites(case, loaded, source)
     for line in (*reasons(chosen.choices, runs=True), *chosen.notes):
         log.say(sentence(line))
     if chosen.choices and not chosen.names:
@@ -201,9 +202,11 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         needs_base=False,
     )
     invocation = Invocation(loaded, order, environment(case.environ, settings))
+    if nightly.is_nightly(case):
+        invocation = _at_night(invocation)
     evidence = _evidence(case, invocation, chosen.baseline)
     names = evidence.new if evidence.known else settings.suites
-    invocation = invocation.ordering(replace(order, names=names, stored=evidence.stored))
+    invocation = invocation.ordering(replace(invocation.order, names=names, stored=evidence.stored))
     if settings.is_sharded:
         return _share(case, invocation, evidence, emit)
 
@@ -235,48 +238,37 @@ def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -
     return found
 
 
+def _at_night(invocation: Invocation) -> Invocation:
+    """The same, as often as in any night: a number of trials has no budget of its own, that of their plan holds."""
+    trials, order = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")}), invocation.order
+    budget = money.budget(invocation.suites)
+    return invocation.ordering(replace(order, overrides=trials.above(order.overrides), budget_usd=budget))
+
+
 def _run(case: CiContext, invocation: Invocation, emit: Emit) -> BatchResult:
-    """Run what was ordered; in a night as often as in any night."""
-    if nightly.is_nightly(case):
-        # A number of trials has no budget of its own: that of the plan in its place holds.
-        budget = money.budget(invocation.suites)
-        trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")})
-        overrides = trials.above(invocation.order.overrides)
-        invocation = invocation.ordering(replace(invocation.order, overrides=overrides, budget_usd=budget))
     with case.log.group("Runs"):
         return invocation.run(emit)
 
 
 def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Emit) -> int:
     """What this job does of a run that several share: plan it, run a shard of it, or put the parts together."""
-    settings, shard, order = case.settings, case.settings.shard, invocation.order
-    environ = invocation.settings.environ
-    found = anyio.run(read_commit, settings.project, environ)
-    facts = PlanFacts(
-        suites=() if evidence.known and not evidence.new else invocation.masked,
-        commit=case.commit,
-        tree=found.tree if found else None,
-        base=case.decision.base,
-        sides=0 if evidence.limits is None else 2,
-        stored=order.stored,
-        trial_seconds=trial_seconds(
-            (*evidence.trials_of_base, *evidence.pool, *evidence.earlier), replayed=order.replay is not None
-        ),
-    )
-    is_night = nightly.is_nightly(case)
-    if settings.mode == "plan":
+    settings, shard, order, pinned = case.settings, case.settings.shard, invocation.order, case.pinned
+    suites = () if evidence.known and not evidence.new else invocation.masked
+    tested = anyio.run(read_commit, settings.project, case.environ)
+    commit = tested and tested.sha
+    if pinned is None:
+        trials = (*evidence.trials_of_base, *evidence.pool, *evidence.earlier)
+        seconds = trial_seconds(trials, replayed=invocation.replayed)
         # One job adds the row of a night to the history.
-        return sharding.publish_plan(case, make_plan(facts, 1 if is_night else settings.shards, at_most=True), evidence)
-    if settings.mode == "merge" or shard is None:
-        return sharding.merge(case, partial(make_plan, facts), evidence)
-    if is_night and shard.shards > 1:
-        hint = "Let a job with mode: plan say how many there are, or set nightly: off."
-        raise ConfigError("A nightly run is not shared by several jobs.", hint=hint, code="NIGHT_SHARED")
-    plan = sharding.agreed(make_plan(facts, shard.shards), case)
-    own = order_of(order, plan, shard.number)
+        most = 1 if nightly.is_nightly(case) else settings.shards
+        return sharding.publish_plan(case, make_plan(order, suites, commit, seconds, most, at_most=True), evidence)
+    sharding.check_plan(pinned.plan, shard, suites, commit)
+    if shard is None:
+        return sharding.merge(case, pinned)
+    own = order_of(order, pinned.plan, shard.number)
 
     def run(kept: Sequence[RunResult]) -> BatchResult:
         stored = evidence.replace(earlier=(*evidence.earlier, *kept)).stored
         return _run(case, invocation.ordering(replace(own, stored=stored)), emit)
 
-    return sharding.hand_in(case, shard, plan, system_name(environ), run if own.names else None)
+    return sharding.run_shard(case, shard, pinned.plan, system_name(invocation.settings.environ), run)

@@ -286,7 +286,7 @@ def has_lost_attempts(case: CiContext) -> bool:
     """Whether earlier attempts of a pull request's run have left nothing that could count."""
     attempt = case.settings.context.run_attempt
     # Where the run was planned before this attempt, some shards ran before it, and count.
-    first = case.pinned.origin.run_attempt if case.pinned else attempt
+    first = case.pinned.attempt if case.pinned else attempt
     if case.api is None or pull_request_of(case) is None or attempt == 1 or first < attempt:
         return False
     stored = results_of_run(case.api, case.settings.context.run_id, identity_of(case.settings), attempt - 1)

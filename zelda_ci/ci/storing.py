@@ -31,12 +31,12 @@ from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.pipeline.html_report import write_html
-from zelda_ci.pipeline.parts import FILES, run_files
+from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.view import NO_REPORT, NOT_STORED
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.text import json_of
-from zelda_ci.storage import run_folder
-from zelda_ci.storage.codec import encode_nights, encode_pool
+from zelda_ci.storage import result_store
+from zelda_ci.storage.codec import encode_within
 from zelda_ci.storage.history import RunHistory
 
 # Later attempts and pushes of a pull request count the trials before; nobody compares with them after its end.
@@ -111,7 +111,7 @@ def store_pages(result: CiResult) -> None:
     case, texts, page = result.case, result.case.settings.include_transcripts, result.case.output / REPORT
     if "artifact-id" not in result.outputs:
         return
-    if files := dict(run_files(case.results_dir, result.batch.runs if texts else (), (run_folder.RESULT, *FILES))):
+    if files := dict(run_files(case.results_dir, result.batch.runs if texts else (), (result_store.RESULT, *FILES))):
         members = {PROVENANCE: case.output / PROVENANCE, **files}
         _store(result, "transcripts-artifact-id", case.artifact + TRANSCRIPTS, members)
     if result.head:
@@ -153,10 +153,10 @@ def _trials(result: CiResult) -> dict[str, bytes]:
         carried = tuple(run for run in found.pool if (run.batch_id, run.run_id) not in made)
         pool = Pool(suites={**found.fingerprints, **heads_of(runs)}, trials=carried)
         if found.nights.nights:
-            members[NIGHTS] = encode_nights(found.nights, MAX_HISTORY_BYTES)
+            members[NIGHTS] = encode_within(found.nights, MAX_HISTORY_BYTES)
     # Without a pool it does not carry the trials of those before it, which therefore have to be read as well.
     if found.knows_earlier or not pull_request_of(case):
-        members[POOL] = encode_pool(pool, MAX_MEMBER_BYTES)
+        members[POOL] = encode_within(pool, MAX_MEMBER_BYTES)
     return members
 
 

@@ -9,18 +9,19 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Literal, TextIO
+from typing import BinaryIO, Literal, TextIO, get_args
 
 from zelda_ci.files import untrusted
 from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
 
 Severity = Literal["error", "warning", "notice"]
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "notice")
-
 # The runner keeps ten of each level per step; the tenth says how many more there are.
 MAX_PER_LEVEL = 9
 
 MAX_MESSAGE_LENGTH = 4000
+# Bytes; from 1 MiB on the runner takes nothing at all.
+MAX_SUMMARY_BYTES = 1_000_000
+CUT = "\n\n(The rest did not fit; the results of this run have everything.)\n"
 
 # The runner compares as people read: what cannot be seen may stand between two signs of a command.
 _DOUBLE_COLON = re.compile(r":(?=[^ -~]*:)")
@@ -54,9 +55,9 @@ def neutralise(line: str) -> str:
 
 
 class Log(io.TextIOBase):
-    """The log of a step: whatever is printed stays text, and commands are made here and nowhere else.
+    """The log of a step: whatever is printed stays text, in whole lines, and commands are made here and nowhere else.
 
-    Whole lines only reach the real stream. `environ` says where the step's files are, and whether a runner listens.
+    `environ` says where the files are in which the step speaks to the runner, and whether a runner listens.
     """
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str]) -> None:
@@ -105,7 +106,7 @@ class Log(io.TextIOBase):
 
     def report_worst(self, remarks: Sequence[tuple[Severity, str, str, str, int | None]]) -> None:
         """As many remarks of each level as the runner keeps, in their order, and how many more there are."""
-        for level in SEVERITIES:
+        for level in get_args(Severity):
             of_level = [remark for remark in remarks if remark[0] == level]
             for remark in of_level[:MAX_PER_LEVEL]:
                 self.report(*remark)
@@ -115,10 +116,7 @@ class Log(io.TextIOBase):
     def record(
         self, markdown: str = "", outputs: Mapping[str, str] | None = None, *, anew: bool = False, quiet: bool = False
     ) -> None:
-        """Write to the step's summary, and outputs for later steps, of which the last of a name counts.
-
-        What cannot be written costs nothing else, and a warning.
-        """
+        """Write to the step's summary, and outputs for later steps; what cannot be written costs a warning."""
         for name, path in self._files.items():
             try:
                 if name == "STEP_SUMMARY" and markdown:
@@ -126,9 +124,9 @@ class Log(io.TextIOBase):
                 elif name == "OUTPUT" and outputs:
                     write_outputs(path, outputs)
             except OSError as problem:
-                why = f"GITHUB_{name} could not be written: {problem.strerror or problem}."
+                why = problem.strerror or problem
                 if not quiet:
-                    self.report("warning", why, title="Zelda")
+                    self.report("warning", f"GITHUB_{name} could not be written: {why}.", title="Zelda")
 
     def forget_files(self) -> None:
         """Empty what others wrote for the runner in this step's name: a session may have found the files."""
@@ -151,12 +149,6 @@ class Log(io.TextIOBase):
             self.write("\n" if self._rest else "")
             self._stream.write(command(name, message, **properties) + "\n")
             self.flush()
-
-
-# Bytes; from 1 MiB on the runner takes nothing at all.
-MAX_SUMMARY_BYTES = 1_000_000
-
-CUT = "\n\n(The rest did not fit; the results of this run have everything.)\n"
 
 
 def write_outputs(path: Path, outputs: Mapping[str, str]) -> None:

@@ -34,8 +34,7 @@ def ignoring_the_invisible(line: str) -> str:
 
 @given(HOSTILE)
 def test_no_text_becomes_a_command(text: str) -> None:
-    stream = io.StringIO()
-    log = Log(stream, {})
+    log = Log(stream := io.StringIO(), {})
     log.say(text)
     printed = stream.getvalue()
     assert commands(printed) == []
@@ -53,8 +52,7 @@ def test_a_command_says_exactly_what_was_meant(message: str, title: str, file: s
 
 @given(HOSTILE.filter(lambda text: "%" not in text))
 def test_text_that_waits_for_its_end_does_not_run_into_a_command(text: str) -> None:
-    stream = io.StringIO()
-    log = Log(stream, {})
+    log = Log(stream := io.StringIO(), {})
     log.write(text)
     log.report("notice", "here")
     assert commands(stream.getvalue()) == [Command("notice", {}, "here")]
@@ -77,14 +75,11 @@ def test_what_could_be_a_command_is_pulled_apart(line: str, shown: str) -> None:
 
 
 def test_keys_are_masked_whole_and_short_values_not_at_all() -> None:
-    stream = io.StringIO()
-    Log(stream, {"GITHUB_ACTIONS": "true"}).mask(
-        [Secret("line one\nline two"), Secret(""), Secret("1"), Secret("  a \n ")]
-    )
+    log = Log(stream := io.StringIO(), {"GITHUB_ACTIONS": "true"})
+    log.mask([Secret("line one\nline two"), Secret(""), Secret("1"), Secret("  a \n ")])
     assert commands(stream.getvalue()) == [Command("add-mask", {}, "line one\nline two")]
     # Where no runner listens, no key is printed.
-    stream = io.StringIO()
-    Log(stream, {}).mask([Secret("sk-ant-fake-key")])
+    Log(stream := io.StringIO(), {}).mask([Secret("sk-ant-fake-key")])
     assert stream.getvalue() == ""
 
 

@@ -25,9 +25,9 @@ from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.pipeline.comparing import Compared
-from zelda_ci.pipeline.parts import FILES, run_files
+from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.annotations import closing_line
-from zelda_ci.storage.run_folder import RESULT
+from zelda_ci.storage.result_store import RESULT
 
 CASE: Any = MagicMock()
 RED = CommandsFailed(suite="t", trials=1, of=1)
