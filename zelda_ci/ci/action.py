@@ -132,7 +132,7 @@ def _without_session(case: CiContext, text: str, refused: Sequence[NotLoaded]) -
     if case.settings.mode == "plan":
         outputs |= {"shards": "0", "matrix": "[]"}
     text = f"{render_not_loaded(map(gate_sentence, refused))}{text}"
-    publish.tell(case.log, case.settings.context.command_files, text, outputs)
+    case.log.record(text, outputs)
     if case.decision.activity == "run":
         publish.replace_comment(case, text)
     return 1 if refused else 0

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from zelda_ci.ci import publish
 from zelda_ci.ci.acceptances import RECORD, AcceptanceRecord, may_write, record_name, reply_key, words_of
 from zelda_ci.ci.commands import AcceptCriteria, AskHelp, RunAgain, RunCommit, parse_command
 from zelda_ci.ci.context import CiContext
@@ -120,7 +119,7 @@ def _answer(case: CiContext, api: Api) -> str:
         post(problem, f"{reply_key(asked.id)}-run")
     show("+1" if found.is_done else "confused")
     outputs = {"comment-url": url, **found.outputs}
-    publish.tell(case.log, case.settings.context.command_files, outputs=outputs)
+    case.log.record(outputs=outputs)
     case.log.say(f"Answered: {url}")
     return ""
 

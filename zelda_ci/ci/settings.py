@@ -24,7 +24,6 @@ from zelda_ci.redact import Secret
 DEFAULT_ARTIFACT = "zelda-results"
 # Jobs that share a run have ids of their own. What they look for, and what their pull requests get, is that of one job.
 SHARDED_JOB = "zelda-shards"
-COMMAND_FILES = ("OUTPUT", "ENV", "PATH", "STATE", "STEP_SUMMARY")
 SECRETS = tuple(name for name, field in Inputs.model_fields.items() if Secret in kinds(field.annotation))
 
 
@@ -50,8 +49,6 @@ class Context(Record):
     server_url: str = "https://github.com"
     api_url: str = "https://api.github.com"
     graphql_url: str = "https://api.github.com/graphql"
-    command_files: Mapping[str, Path] = {}
-    """By name (OUTPUT, ENV, PATH, STATE, STEP_SUMMARY), as far as there are any."""
 
     def url_of(self, run_id: int) -> str:
         """Where people look at a run of this repository."""
@@ -211,7 +208,7 @@ def _run_of_workflow(environ: Mapping[str, str], read_file: Callable[[Path], byt
             given["workflow"] = path.removeprefix(f"{given['repository']}/")
         if event.repository:
             given.setdefault("repository_id", event.repository.id)
-        return event, Context.model_validate({**given, "command_files": command_files(environ)})
+        return event, Context.model_validate(given)
     except (OSError, ValidationError) as error:
         places = error.errors() if isinstance(error, ValidationError) else ()
         why = ", ".join(".".join(map(str, each["loc"])) or each["msg"] for each in places) or str(error)
@@ -220,11 +217,6 @@ def _run_of_workflow(environ: Mapping[str, str], read_file: Callable[[Path], byt
             hint="GITHUB_EVENT_PATH must be the event's payload.",
             code="INPUT_INVALID",
         ) from None
-
-
-def command_files(environ: Mapping[str, str]) -> dict[str, Path]:
-    """Files in which a step speaks to the runner, by name, as far as there are any."""
-    return {name: Path(path) for name in COMMAND_FILES if (path := environ.get(f"GITHUB_{name}"))}
 
 
 def _has_credential(environ: Mapping[str, str], key: Secret | None) -> bool:

@@ -234,4 +234,4 @@ def _tell(case: CiContext, title: str, lines: Sequence[str], outputs: Mapping[st
     for line in lines:
         case.log.say(line)
     summary = f"### {title}\n\n" + "".join(f"- {escape_markdown(line)}\n" for line in lines)
-    publish.tell(case.log, case.settings.context.command_files, summary, outputs)
+    case.log.record(summary, outputs)
