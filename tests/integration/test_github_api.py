@@ -95,6 +95,7 @@ def test_an_archive_that_cannot_be_used_is_refused_with_a_code(github: GitHubSer
     other = f"sha256:{hashlib.sha256(b'other').hexdigest()}"
     for asked, digest, most, code in (
         (number, other, 1000, "ARTIFACT_INVALID"),
+        (number, None, 1000, "ARTIFACT_INVALID"),
         (number, None, 50, "ARTIFACT_TOO_LARGE"),
         (stored(repository, expired=True), None, 1000, "ARTIFACT_EXPIRED"),
         (1, None, 1000, "GITHUB_NOT_FOUND"),

@@ -17,10 +17,8 @@ from zelda_ci.ci import evaluate, publish
 from zelda_ci.ci.baseline import pull_request_of
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evidence import Evidence, PinnedPlan
-from zelda_ci.ci.inputs import Mode
-from zelda_ci.ci.outputs import Files, json_of, write
-from zelda_ci.ci.stored_artifacts import artifacts_of_run, identity_of
-from zelda_ci.ci.storing import upload
+from zelda_ci.ci.stored_artifacts import RESULTS, artifacts_of_run, identity_of
+from zelda_ci.ci.storing import clear_files, upload
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.compare.shards import difference, digest_of
 from zelda_ci.domain.numbers import format_count
@@ -28,12 +26,13 @@ from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.shards import ShardOf, ShardPart, ShardPlan
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.errors import GitHubError, StorageError, ZeldaError
+from zelda_ci.errors import StorageError, ZeldaError
+from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.archives import MemberReader
 from zelda_ci.github.schemas import Artifact
 from zelda_ci.pipeline import shards
 from zelda_ci.pipeline.shards import LIMITS, MAX_ARCHIVE_BYTES, describe, read_part
-from zelda_ci.report.text import escape_markdown, sentence
+from zelda_ci.report.text import escape_markdown, json_of, sentence
 from zelda_ci.storage import codec
 
 PLAN = "zelda-plan.json"
@@ -65,7 +64,7 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
         GitHubError: The artifacts cannot be read.
     """
     wanted = case.settings.plan
-    if not case.settings.is_sharded or case.settings.mode is Mode.PLAN:
+    if not case.settings.is_sharded or case.settings.mode == "plan":
         return None
     with _refusal_in_comment(case):
         for artifact in _artifacts(case, "plan") if wanted else ():
@@ -115,8 +114,8 @@ def run_shard(
         ZeldaError: Nothing could be run, or the part could not be stored.
     """
     case.log.say(describe(plan)[shard.number - 1])
-    files, names = Files(case), plan.names_of(shard.number)
-    files.clear()
+    clear_files(case)
+    names = plan.names_of(shard.number)
     earlier = _earlier_trials(case, shard, plan) if names else ()
     if earlier:
         case.log.say(f"Of an earlier attempt of this shard {format_count(len(earlier), 'trial')} can be counted, too.")
@@ -125,7 +124,7 @@ def run_shard(
     name, members = _name(case, shard.file_stem), partial(shards.part_members, part, batch, case.results_dir)
     artifact_id, is_cancelled = None, batch.interrupted
     with evaluate.undisturbed():
-        write(files.results, json_of(batch))
+        write_whole(case.output / RESULTS, [json_of(batch).encode()], durable=False)
     try:
         if not is_cancelled:
             artifact_id = upload(case, name, members(with_files=case.settings.include_transcripts))
@@ -205,7 +204,7 @@ def _refusal_in_comment(case: CiContext) -> Iterator[None]:
     try:
         yield
     except ZeldaError as problem:
-        if case.settings.mode is Mode.MERGE:
+        if case.settings.mode == "merge":
             text = "\n\n".join(escape_markdown(sentence(line)) for line in problem.user_message.splitlines())
             publish.replace_comment(case, f"### Zelda could not put the shards together\n\n{text}\n")
         raise
@@ -220,19 +219,15 @@ def _name(case: CiContext, kind: str) -> str:
 
 def _artifacts(case: CiContext, kind: str) -> list[Artifact]:
     """Those of this run, of all its attempts, the newest first, whose kind has a form."""
-    if case.api is None:
-        hint = "Pass github-token, and give the job `permissions: actions: read`."
-        raise GitHubError("No token was given, so that plan and parts cannot be read.", hint=hint)
     form = re.compile(rf"{re.escape(identity_of(case.settings).stem)}\.{kind}\.[0-9]+")
-    return [it for it in artifacts_of_run(case.api, case.run_id) if not it.expired and form.fullmatch(it.name)]
+    return [it for it in artifacts_of_run(case.github, case.run_id) if not it.expired and form.fullmatch(it.name)]
 
 
 @contextmanager
 def _downloaded(case: CiContext, artifact: Artifact) -> Iterator[IO[bytes]]:
     """The archive of an artifact as a file, since all parts together are too much to hold in memory."""
-    assert case.api  # noqa: S101 - it has listed the artifact
     with tempfile.TemporaryFile(prefix="zelda-shard-") as file:
-        case.api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES, into=file)
+        case.github.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES, into=file)
         yield file
 
 

@@ -377,7 +377,7 @@ class Api:
     def download(
         self, artifact_id: int, *, digest: str | None, max_bytes: int, into: io.BufferedIOBase | None = None
     ) -> bytes:
-        """The archive of an artifact, whose digest the API tells (`sha256:...`) unless an old client stored it.
+        """The archive of an artifact, whose digest the API tells (`sha256:...`), but on Enterprise Server.
 
         A large one is better written `into` a file, and not returned.
 
@@ -397,8 +397,10 @@ class Api:
                 case _:
                     raise
         found = hashlib.file_digest(into or io.BytesIO(blob), "sha256")
-        if digest is not None and digest.lower() != f"sha256:{found.hexdigest()}":
-            message = f"Artifact {artifact_id} is not what was uploaded: its digest is another one."
+        needs_one = digest or not self._base.endswith("/api/v3")
+        if needs_one and (digest or "").lower() != f"sha256:{found.hexdigest()}":
+            why = "another one" if digest else "not known"
+            message = f"Artifact {artifact_id} may not be what was uploaded: its digest is {why}."
             raise ArtifactError(message, code="ARTIFACT_INVALID")
         return blob
 
