@@ -16,7 +16,7 @@ from zelda_ci.ci.checkout import read_checkout
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.selection import choose_suites
+from zelda_ci.ci.selection import ChosenSuites, choose_suites
 from zelda_ci.ci.settings import environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
@@ -167,7 +167,8 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
             log.report("warning" if any(overruled.values()) else "notice", note, title="Whose settings count")
         loaded = project.active(settled.project, is_ci=True)
         refused = _newly_refused(case, loaded.root, lambda: source)
-        chosen = choose_suites(case, loaded, source)
+        # What a shard runs, the plan says.
+        chosen = ChosenSuites() if settings.shard else choose_suites(case, loaded, source)
     for line in (*reasons(chosen.choices, runs=True), *chosen.notes):
         log.say(sentence(line))
     if chosen.choices and not chosen.names:
@@ -237,16 +238,16 @@ def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -
     return found
 
 
-def _run(case: CiContext, invocation: Invocation, emit: Emit) -> BatchResult:
-    with case.log.group("Runs"):
-        return invocation.run(emit)
-
-
 def _at_night(invocation: Invocation) -> Invocation:
     """The same, as often as in any night: a number of trials has no budget of its own, that of their plan holds."""
     trials, order = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")}), invocation.order
     budget = money.budget(invocation.suites)
     return invocation.ordering(replace(order, overrides=trials.above(order.overrides), budget_usd=budget))
+
+
+def _run(case: CiContext, invocation: Invocation, emit: Emit) -> BatchResult:
+    with case.log.group("Runs"):
+        return invocation.run(emit)
 
 
 def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Emit) -> int:
@@ -266,8 +267,8 @@ def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Em
         return sharding.merge(case, pinned)
     own = order_of(order, pinned.plan, shard.number)
 
-    def run(earlier: Sequence[RunResult]) -> BatchResult:
-        stored = evidence.replace(earlier=(*evidence.earlier, *earlier)).stored
+    def run(kept: Sequence[RunResult]) -> BatchResult:
+        stored = evidence.replace(earlier=(*evidence.earlier, *kept)).stored
         return _run(case, invocation.ordering(replace(own, stored=stored)), emit)
 
     return sharding.run_shard(case, shard, pinned.plan, system_name(invocation.settings.environ), run)

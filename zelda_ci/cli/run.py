@@ -286,6 +286,7 @@ def run(  # noqa: PLR0913 - its options
     A session needs ANTHROPIC_API_KEY or another credential, and costs money; --replay needs neither. Before anything is
     spent, everything that the runs need is tried as `zelda check` does it.
     """
+    options.exclusive(record=order.record, replay=order.replay)
     if is_watching:
         against = order.against or BaseOrder(options.LAST)
         order, changed_since = replace(order, against=against), changed_since or against.ref

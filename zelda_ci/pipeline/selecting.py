@@ -16,8 +16,7 @@ from zelda_ci.domain.fingerprint import EVALUATORS
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.pipeline.changed_files import printable, read_changes
-from zelda_ci.pipeline.digests import digest
-from zelda_ci.pipeline.fingerprints import system_name
+from zelda_ci.pipeline.fingerprints import digest, system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import SuiteChoice, choose
