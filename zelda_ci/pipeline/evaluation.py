@@ -62,7 +62,6 @@ class JudgeRun:
 
     proxy: ModelProxy
     label: str
-    """The run's."""
     context: EvalContext
     results: list[EvalResult] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
@@ -77,9 +76,8 @@ class JudgeRun:
         if workspace:
             folders = {"workspace": workspace.path, "home": workspace.home, "tmp": workspace.tmp}
             places |= {name: str(folder) for name, folder in folders.items()}
+        session = self.proxy.session(run_label=f"{self.label}@judge", budget_usd=None, placeholders=places)
         with ExitStack() as stack:
-            label = f"{self.label}@judge"
-            session = self.proxy.session(run_label=label, budget_usd=None, placeholders=places)
             try:
                 self._meter = stack.enter_context(session)
                 judge = self._judge(self._meter)
@@ -95,18 +93,9 @@ class JudgeRun:
                 for evaluator in metrics.judged(suite.metrics, JudgeServices(judge, nonce, redact)):
                     group.start_soon(evaluate, evaluator)
 
-    @property
-    def usage(self) -> JudgeUsage | None:
-        """What was used so far; nothing where no judge was asked."""
-        api = self._meter.usage() if self._meter else None
-        if api is None or not api.requests:
-            return None
-        return JudgeUsage(**dict(api), notices=tuple(map(self.proxy.redact, self.notices)))
-
     def _judge(self, meter: Meter) -> Judge:
-        kind, suite = anthropic_judge(), self.context.suite
-        limits = suite.judge
-        judges = [
+        kind, suite, limits = anthropic_judge(), self.context.suite, self.context.suite.judge
+        judges = (
             kind(
                 base_url=meter.base_url,
                 token=meter.token,
@@ -122,8 +111,16 @@ class JudgeRun:
                 forms=metrics.forms(suite.metrics),
             )
             for model in models_of(suite)
-        ]
+        )
         return JudgePanel(tuple(judges))
+
+    @property
+    def usage(self) -> JudgeUsage | None:
+        """What was used so far; nothing where no judge was asked."""
+        api = self._meter.usage() if self._meter else None
+        if api is None or not api.requests:
+            return None
+        return JudgeUsage(**dict(api), notices=tuple(map(self.proxy.redact, self.notices)))
 
 
 async def evaluate(label: str, context: EvalContext, tools: Tools, state: RunState) -> None:
