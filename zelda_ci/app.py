@@ -30,7 +30,7 @@ from zelda_ci.pipeline import access, evaluation, money
 from zelda_ci.pipeline.batch import Batch
 from zelda_ci.pipeline.checking import Checker
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
-from zelda_ci.pipeline.invocation import SETUP, Prepared, given_by
+from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, given_by
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import Redactor
 from zelda_ci.storage import references
@@ -112,9 +112,8 @@ class Invocation(Prepared):
         """Say what is worth a warning before anything begins; only Zelda's own project goes on with weak isolation."""
         if weak := self.weak_isolation():
             if not self.order.is_own_content:
-                hint = f"{weak.acceptance} Nothing was run."
-                raise ConfigError(weak.meaning, hint=hint, code="ISOLATION_NOT_ACCEPTED")
-            emit(Warned(weak.meaning))
+                raise ConfigError(weak, hint=f"{ACCEPTANCE} Nothing was run.", code="ISOLATION_NOT_ACCEPTED")
+            emit(Warned(weak))
             emit(Warned("it goes on all the same, because the project is Zelda's own"))
         for notice in self.loaded.notices:
             emit(Warned(notice))
