@@ -18,7 +18,7 @@ from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.domain.test_run import CorrectnessDetails
-from zelda_ci.domain.workspace import Changes
+from zelda_ci.domain.workspace import Changes, SettingFinding
 from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.manifest.loading import resolve_loaded
@@ -179,10 +179,10 @@ async def _checked_out(context: EvalContext, tools: Tools, state: RunState) -> E
     return context
 
 
-def update_isolation(state: RunState, **facts: object) -> None:
-    """Enter in the report of a run's isolation what is known now."""
+def update_isolation(state: RunState, findings: Iterable[SettingFinding] = (), **facts: object) -> None:
+    """Add to the report of a run's isolation what is known now, and what the project's settings tried."""
     if report := state.known.isolation:
-        state.update(isolation=report.replace(**facts))
+        state.update(isolation=report.replace(findings=(*report.findings, *findings), **facts))
 
 
 def with_results(run: RunResult, results: Iterable[EvalResult], **facts: object) -> RunResult:
