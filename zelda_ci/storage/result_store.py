@@ -368,11 +368,11 @@ class RunState:
         """The session as far as it was heard."""
         return transcript_of(self.known, self._prompt, self.records, self.wall_seconds or None)
 
-    def store(self, transcript: SessionTranscript) -> RunResult:
+    def store(self) -> RunResult:
         """Write result and transcript. Where that fails, the result says so and what was captured stays on disk."""
         self.update(finished_at=datetime.now(UTC))
         try:
-            self.folder.finish(self.known, transcript)
+            self.folder.finish(self.known, self.transcript())
         except StorageError as exc:
             self.fail(exc)
             self.folder.close()
