@@ -58,37 +58,31 @@ Planned = tuple[ResolvedSuite, Check]
 """The first suite that has a command, and what is said of that where nothing speaks against it."""
 
 
+Way = ModelProxy | ZeldaError
+"""The way to the models, or why there is none: that is one finding among others."""
+
+
 class Checker:
-    """The checks of one invocation.
+    """The checks of one invocation, whose sessions and judges have ways of their own to the models."""
 
-    Sessions and judges have a way to the models, or a reason why there is none: that is one finding among others.
-    `fresh`: everything is tried, whatever earlier checks found, and also where one fails. `only_commands`: no model is
-    asked, and tests are tried even where the build does not succeed.
-    """
-
-    def __init__(
-        self,
-        prepared: Prepared,
-        session: ModelProxy | ZeldaError,
-        judge: ModelProxy | ZeldaError,
-        emit: Emit,
-        *,
-        fresh: bool = False,
-        only_commands: bool = False,
-    ) -> None:
-        self._prepared, self._emit, self._fresh, self._only_commands = prepared, emit, fresh, only_commands
-        self._proxies = {"model": session, "judge": judge}
+    def __init__(self, prepared: Prepared, session: Way, judge: Way, emit: Emit) -> None:
+        self._prepared, self._emit, self._fresh, self._only_commands = prepared, emit, False, False
+        self._ways = {"model": session, "judge": judge}
         self._memory = CheckMemory(prepared.loaded.results_dir)
         self._checks: list[Check] = []
         self.failing: Mapping[str, SafeText] = {}
         """What of build and tests fails before any session, by suite."""
 
-    async def alone(self) -> CheckReport:
-        """Check without a run to follow."""
+    async def alone(self, *, only_commands: bool) -> CheckReport:
+        """Check without a run to follow: everything, whatever earlier checks found, and also where something fails.
+
+        Commands only: no model is asked, and tests are tried even where the build does not succeed.
+        """
+        self._fresh, self._only_commands = True, only_commands
         async with AsyncExitStack() as stack:
-            for proxy in self._proxies.values():
-                if isinstance(proxy, ModelProxy):
-                    await stack.enter_async_context(proxy)
+            for way in self._ways.values():
+                if isinstance(way, ModelProxy):
+                    await stack.enter_async_context(way)
             return await self._report()
 
     async def check_first(self) -> None:
@@ -106,7 +100,7 @@ class Checker:
         self.failing = report.failing
 
     async def _report(self) -> CheckReport:
-        """Try everything, the cheapest first; without `fresh`, only until something fails."""
+        """Try everything, the cheapest first; before a run, only until something fails."""
         began = time.monotonic()
         try:
             source = await self._git()
@@ -197,8 +191,8 @@ class Checker:
         for suite in self._prepared.suites:
             models = [("model", model) for model in (suite.execution.model, *suite.execution.extra_models)]
             for subject, model in (*models, *(("judge", model) for model in judge_models(suite))):
-                proxy = self._proxies[subject]
-                address = proxy.address if isinstance(proxy, ModelProxy) else str(proxy)
+                way = self._ways[subject]
+                address = way.address if isinstance(way, ModelProxy) else str(way)
                 asked[address, model][subject].add(suite.name)
         found: dict[tuple[str, str], Check] = {}
 
@@ -217,15 +211,15 @@ class Checker:
                 self._checks.append(check.replace(subject="judge", status="failed", hint=NO_JUDGE, suites=judged))
 
     async def _model(self, subject: str, model: str) -> Check:
-        proxy = self._proxies[subject]
-        if isinstance(proxy, ZeldaError):
-            return made(self._prepared.redact, subject, "failed", model, proxy.message, hint=proxy.hint)
+        way = self._ways[subject]
+        if isinstance(way, ZeldaError):
+            return made(self._prepared.redact, subject, "failed", model, way.message, hint=way.hint)
         # The answers of models depend on the credentials.
         identity = "".join(secret.fingerprint() for secret in self._prepared.settings.secrets())
-        key = json.dumps([__version__, "model", proxy.address, model, identity])
+        key = json.dumps([__version__, "model", way.address, model, identity])
         if not self._fresh and (known := self._memory.recall(key, MODEL_SECONDS)):
             return known
-        check = await probed(subject, model, proxy, self._emit)
+        check = await probed(subject, model, way, self._emit)
         # What was busy may answer in a moment.
         if check.status == "passed":
             self._memory.remember(key, check)
