@@ -37,23 +37,18 @@ from zelda_ci.report.model import ComparisonView, Detail, RunFiles, Section, Tab
 from zelda_ci.report.terminal import pages
 from zelda_ci.report.terminal.pages import print_closing, print_troubles
 from zelda_ci.report.terminal.progress import FinishedSuites
-from zelda_ci.report.text import json_text, sentence
+from zelda_ci.report.text import json_of, sentence
 from zelda_ci.report.told import CiReport
-from zelda_ci.storage import run_folder
+from zelda_ci.storage import result_store
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import RUNS
 
 MAX_MEANING = 600
 
 
-def json_of(record: Record) -> str:
-    """A record for programs; people see it on a terminal, too."""
-    return json_text(record.model_dump_json(by_alias=True, exclude_none=True, indent=2))
-
-
 def print_json(record: Record) -> None:
     """Print a record for programs."""
-    echo_raw(json_of(record))
+    echo_raw(json_of(record), nl=False)
 
 
 def print_table(record: Record, table: Table, *, as_json: bool) -> None:
@@ -92,8 +87,8 @@ def print_sides(sides: CiReport, *, whole: bool) -> None:
 
 def run_files(results_dir: Path, run_id: str) -> RunFiles:
     """The files of a run, with paths as the user would type them."""
-    logs = map(run_folder.log_name, ("setup", "build", "test"))
-    names = (run_folder.RESULT, run_folder.TRANSCRIPT, run_folder.PATCH, *logs)
+    logs = map(result_store.log_name, ("setup", "build", "test"))
+    names = (result_store.RESULT, result_store.TRANSCRIPT, result_store.PATCH, *logs)
     paths = (results_dir / RUNS / run_id / name for name in names)
     return RunFiles(*(typed_path(path) if path.exists() else None for path in paths))
 
@@ -257,7 +252,7 @@ class RunReport:
 def _written(kind: str, report: CiReport) -> str:
     """The whole of `--reporter json` or `junit`."""
     if kind == "json":
-        return json_of(report.batch) + "\n"
+        return json_of(report.batch)
     with one_at_a_time("zelda_ci.report.junit"):
         from zelda_ci.report.junit import render_junit  # noqa: PLC0415 - needed by few
 

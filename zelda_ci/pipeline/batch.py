@@ -17,6 +17,7 @@ from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.domain.trials import Side, TrialPlan, plan_of
 from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import EXIT_INTERRUPTED, StorageError, WorkspaceError
@@ -32,7 +33,8 @@ from zelda_ci.pipeline.named_contents import about_contents, about_the_tree, che
 from zelda_ci.pipeline.run import SuiteRun
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import SafeText
-from zelda_ci.storage.run_folder import InterruptedRun
+from zelda_ci.storage.fold import transcript_of
+from zelda_ci.storage.result_store import RunFolder
 from zelda_ci.workspace import folder
 
 # How long what runs have made is removed after a second signal; what is left then, the next start sweeps.
@@ -116,7 +118,7 @@ class Batch:
         await self._tools.workspaces.sweep()
         with closing(self._tools.store.unfinished()) as unfinished:
             while remains := await anyio.to_thread.run_sync(next, unfinished, None):
-                await self._recover(remains)
+                await self._recover(*remains)
 
     async def _found_base(self, tested: WorkspaceSource) -> BaseSide | None:
         """The base, where one is asked for and anything runs beside it."""
@@ -139,11 +141,15 @@ class Batch:
         changed = await steering_between(self._suites[0], *sides, tools.redact) if order.needs_base else ()
         return BaseSide(wanted=wanted.ref, commit=found.commit, changed=changed)
 
-    async def _recover(self, remains: InterruptedRun) -> None:
+    async def _recover(self, remains: RunFolder, run: RunResult) -> None:
         """Store what a killed run has captured."""
-        run, tools = remains.provisional, self._tools
+        tools = self._tools
+
+        def transcribe() -> SessionTranscript:
+            return transcript_of(run, tools.redact(run.config.prompt), [*remains.records()])
+
         try:
-            transcript = await anyio.to_thread.run_sync(remains.transcript)
+            transcript = await anyio.to_thread.run_sync(transcribe)
             # A run that was over, and only found no room for its files, has been evaluated already.
             if not run.evaluations:
                 evaluators = tools.evaluators(run.config) if transcript.entries else ()
@@ -151,7 +157,7 @@ class Batch:
                 results = [await run_evaluator(evaluator, context, tools.redact) for evaluator in evaluators]
                 evaluations = {result.metric: result for result in results}
                 run = run.replace(finished_at=remains.last_heard, evaluations=evaluations)
-            await anyio.to_thread.run_sync(remains.folder.finish, run, transcript)
+            await anyio.to_thread.run_sync(remains.finish, run, transcript)
         except StorageError as exc:
             self._emit(Warned(f"{run.run_id} was killed, and its result could not be stored: {exc.message}"))
         else:

@@ -24,7 +24,7 @@ from zelda_ci.selection.choice import line_changes
 from zelda_ci.storage import comparisons
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import SideReference, find_runs
-from zelda_ci.storage.run_folder import is_run_id
+from zelda_ci.storage.result_store import is_run_id
 
 
 @dataclass(frozen=True)

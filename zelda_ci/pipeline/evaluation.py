@@ -39,8 +39,7 @@ from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.selection.felt import felt_by
 from zelda_ci.storage.images import IMAGES
-from zelda_ci.storage.result_store import RunState
-from zelda_ci.storage.run_folder import FinishedRun
+from zelda_ci.storage.result_store import RunFolder, RunState
 
 if TYPE_CHECKING:
     from zelda_ci.judge.anthropic_judge import AnthropicJudge
@@ -239,7 +238,7 @@ def remarks(report: IsolationReport | None, redact: Redactor) -> tuple[SafeText,
 
 
 async def rejudge(
-    runs: Sequence[FinishedRun], proxy: ModelProxy, overrides: Overrides, emit: Emit, *, check: bool
+    runs: Sequence[RunFolder], proxy: ModelProxy, overrides: Overrides, emit: Emit, *, check: bool
 ) -> BatchResult:
     """Judge stored runs again, one after the other; where that is wanted, once each judge has answered.
 
@@ -260,7 +259,7 @@ async def rejudge(
     )
 
 
-async def _rejudge(stored: FinishedRun, proxy: ModelProxy, emit: Emit, overrides: Overrides) -> RunResult:
+async def _rejudge(stored: RunFolder, proxy: ModelProxy, emit: Emit, overrides: Overrides) -> RunResult:
     """Judge a run by its configuration and the overrides; the new verdicts take the place of the old ones.
 
     A verdict that could not be had again does not replace one that is there.

@@ -18,7 +18,7 @@ from zelda_ci.report.told import CiReport, PullRequestChanges
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.images import IMAGES
 from zelda_ci.storage.references import SideReference
-from zelda_ci.storage.run_folder import PATCH, TRANSCRIPT, is_run_id
+from zelda_ci.storage.result_store import PATCH, TRANSCRIPT, is_run_id
 
 # A larger one is not read: it would take the memory of many.
 MAX_TRANSCRIPT_BYTES = 500_000_000

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
+from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
 from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.config.own_files import OwnFiles
@@ -17,7 +18,7 @@ from zelda_ci.config.selection import select
 from zelda_ci.domain.run import StoredTrials
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.domain.workspace import SettingFinding
-from zelda_ci.errors import ConfigError, ExecutionError
+from zelda_ci.errors import ConfigError, ExecutionError, StorageError
 from zelda_ci.execution import launch
 from zelda_ci.files.secret_files import FoundSecrets, find_secrets
 from zelda_ci.overrides import Overrides, apply, read
@@ -26,7 +27,7 @@ from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import daemons, levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.sandbox.readable_paths import NARROW, PathPolicy, asked_for, refusal
-from zelda_ci.storage.history import RunHistory, expected_seconds
+from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.environment import search_path
 from zelda_ci.workspace.workspaces import Workspaces
@@ -116,7 +117,9 @@ class Prepared:
     @cached_property
     def expected_seconds(self) -> dict[str, float]:
         """What a run of each suite is expected to take, by name; without stored runs nothing is."""
-        return expected_seconds(self.history, replayed=self.replayed)
+        with suppress(StorageError):
+            return trial_seconds(self.history.overview().runs, replayed=self.replayed)
+        return {}
 
     @cached_property
     def elsewhere(self) -> list[ResolvedSuite]:
