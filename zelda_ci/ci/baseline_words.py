@@ -41,7 +41,7 @@ MISSING = {
         "no baseline: what {branch} stored has expired (run the workflow there again, or raise retention-days)",
     ),
     "REFUSED": (BaselineState.INVALID, "no usable baseline: the results of {results} were refused: {reason}"),
-    "WRONG_TOKEN": (BaselineState.NOT_PERMITTED, "no baseline: the token is wrong or no longer valid (github-token)"),
+    "wrong token": (BaselineState.NOT_PERMITTED, "no baseline: the token is wrong or no longer valid (github-token)"),
     "GITHUB_NOT_PERMITTED": (BaselineState.NOT_PERMITTED, NOT_PERMITTED),
     "GITHUB_NOT_FOUND": (BaselineState.NOT_PERMITTED, NOT_PERMITTED),
     "GITHUB_RATE_LIMITED": (BaselineState.UNREACHABLE, "no baseline: GitHub limits how often it may be asked"),
@@ -69,7 +69,7 @@ def missing(branch: str, wanted: str | None, error: ZeldaError | None = None, co
     """Why a branch has no baseline: nothing was stored, an error of what was stored for a commit, or one of GitHub."""
     code, message = (error.code, error.message) if error else ("", "")
     if isinstance(error, GitHubError) and error.status == WRONG_TOKEN:
-        code = "WRONG_TOKEN"
+        code = "wrong token"
     if code not in MISSING:
         code = "REFUSED" if isinstance(error, ArtifactError | StorageError) else "UNREACHABLE"
     state, sentence = MISSING[code]

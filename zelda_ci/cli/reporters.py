@@ -25,8 +25,8 @@ from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.events import Emit
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.pipeline.comparing import compare_arms, keep_comparison
-from zelda_ci.pipeline.html_report import report_alone, report_of_arms, write_html
+from zelda_ci.pipeline.comparing import compare_arms, keep_comparison, report_of
+from zelda_ci.pipeline.html_report import write_html
 from zelda_ci.pipeline.invocation import WEAK
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.arms import cut_short
@@ -210,15 +210,15 @@ class RunReport:
 
         Where two commits are compared, stored trials count beside those of the batch, by suite.
         """
-        if batch.base is None or batch.base.commit is None or batch.interrupted:
-            return self.print(report_alone(batch, self.subject))
-        report = report_of_arms(batch, compare_arms(batch, stored), self.subject)
+        is_alone = batch.base is None or batch.base.commit is None or batch.interrupted
+        report = report_of(batch, None if is_alone else compare_arms(batch, stored))
         try:
-            keep_comparison(self.results_dir, batch, stored)
+            if not is_alone:
+                keep_comparison(self.results_dir, batch, stored)
         except StorageError as problem:
             # What was paid for is shown all the same.
             echo(sentence(f"warning: no later command can show this comparison again: {problem.message}"), err=True)
-        return self.print(report)
+        return self.print(replace(report, subject=self.subject))
 
     def print(self, report: CiReport) -> int:
         """Print what has not been printed yet, and write what programs read; the exit code that it means."""

@@ -63,8 +63,7 @@ class Log(io.TextIOBase):
     """
 
     def __init__(self, stream: TextIO, *, masking: bool = True) -> None:
-        self._stream, self._masking = stream, masking
-        self._rest, self._grouped, self._lock = "", False, threading.RLock()
+        self._stream, self._masking, self._rest, self._lock = stream, masking, "", threading.RLock()
 
     def write(self, text: str) -> int:
         """Print text; an unfinished line waits for its end."""
@@ -106,17 +105,11 @@ class Log(io.TextIOBase):
 
     @contextmanager
     def group(self, title: str) -> Iterator[None]:
-        """Fold what is printed meanwhile; groups do not nest, so an inner one only prints its title."""
-        if self._grouped:
-            self.say(title)
-            yield
-            return
-        self._grouped = True
+        """Fold what is printed meanwhile; there is none within another."""
         self._command("group", neutralise(title))
         try:
             yield
         finally:
-            self._grouped = False
             self._command("endgroup")
 
     def _command(self, name: str, message: str = "", **properties: object) -> None:

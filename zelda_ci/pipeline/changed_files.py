@@ -8,8 +8,6 @@ from dataclasses import replace
 from zelda_ci.domain.fingerprint import Steers
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
-from zelda_ci.pipeline.digests import TreeDigests, digest
-from zelda_ci.redact import Redactor
 from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, first_difference, how_it_steers
 from zelda_ci.selection.reach import RECIPES, Graph, described
 from zelda_ci.selection.repository_files import RepositoryFiles
@@ -51,8 +49,10 @@ async def read_changes(git: Git, before: str, after: str, folder: str, dirty: It
     return reached if reached.problem else replace(reached, files=tuple(changes))
 
 
-async def read_tree(tested: TestedFiles, imported: Collection[str], redact: Redactor) -> TreeDigests:
-    """What a session finds, in digests; `imported` are files that CLAUDE.md files import, committed or not."""
+async def read_steering(
+    tested: TestedFiles, imported: Collection[str]
+) -> tuple[dict[str, Steers] | None, dict[TreeFile, str | None]]:
+    """How files of a tree steer, by path, and the texts of those that have one; `imported` are CLAUDE.md's imports."""
     known, texts = {printable(file.path): file for file in tested.files}, _Texts(tested.git)
     steers: dict[str, Steers] | None = None
     reached = await _reach(texts, known, tested.folder)
@@ -65,12 +65,7 @@ async def read_tree(tested: TestedFiles, imported: Collection[str], redact: Reda
                 steers[file.path] = how
     steering = [file for file in tested.files if file.path in (steers or ())]
     await texts.load(filter(_has_text, steering))
-    lines: dict[str, list[str]] = {}
-    for file in steering:
-        text = texts.of(file)
-        digests = [file.content] if text is None else [digest(line)[:8] for line in text.splitlines()]
-        lines[redact(printable(file.path))] = digests
-    return TreeDigests(tested.files, steers, folder=tested.folder, whole=tested.whole, lines=lines)
+    return steers, {file: texts.of(file) for file in steering}
 
 
 def printable(path: str) -> str:
