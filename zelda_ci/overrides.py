@@ -8,7 +8,9 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, get_origin
+from typing import Any, get_origin
+
+from pydantic.fields import FieldInfo
 
 from zelda_ci.config.document import problem_of
 from zelda_ci.config.merge import with_value
@@ -20,7 +22,6 @@ from zelda_ci.domain.keys import KeySources, SourceKind
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError
 
-T = TypeVar("T")
 NAMES: dict[SourceKind, str] = {"option": "option", "input": "input", "variable": "environment variable"}
 # Key → where it can be given.
 SOURCES: Mapping[str, tuple[ConfigKey, KeySources]] = {
@@ -37,10 +38,10 @@ def about(key: ConfigKey) -> str:
 
 
 @dataclass(frozen=True)
-class Given(Generic[T]):
+class Given:
     """A value, and where it was given."""
 
-    value: T
+    value: Any
     kind: SourceKind
     name: str
 
@@ -52,9 +53,9 @@ class Given(Generic[T]):
 class Overrides:
     """What was given, by key; the suites decide about the others."""
 
-    given: Mapping[str, Given[Any]] = field(default_factory=dict)
+    given: Mapping[str, Given] = field(default_factory=dict)
 
-    def get(self, key: str) -> Given[Any] | None:
+    def get(self, key: str) -> Given | None:
         """What was given for a key."""
         return self.given.get(key)
 
@@ -77,7 +78,8 @@ class Overrides:
 def read(kind: SourceKind, text: Callable[[str], str | None]) -> Overrides:
     """What was given as inputs or variables; the text under a name is empty or absent where nothing was."""
     names = {key: name for key, (_, sources) in SOURCES.items() if (name := getattr(sources, kind))}
-    return Overrides({key: Given(parsed(key, it), kind, name) for key, name in names.items() if (it := text(name))})
+    texts = {key: it for key, name in names.items() if (it := text(name))}
+    return Overrides({key: Given(value_of(SOURCES[key][0].field, it), kind, names[key]) for key, it in texts.items()})
 
 
 def apply(suite: ResolvedSuite, overrides: Overrides) -> ResolvedSuite:
@@ -106,17 +108,15 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, re.split(r"[\s,]+", text))))
 
 
-def parsed(key: str, text: str) -> Any:
+def value_of(field: FieldInfo, text: str) -> Any:
     """The value that a text stands for; the text itself where it is none, which is then a problem."""
-    place, sources = SOURCES[key]
-    types = kinds(place.field.annotation)
+    types = kinds(field.annotation)
     if any(get_origin(kind) is tuple for kind in types):
         items = words(text)
-        return () if items == (sources.none,) else items
-    if group_of(place.field.annotation) and text.lstrip().startswith("{"):
+        return () if items in [(each.none,) for each in field.metadata if isinstance(each, KeySources)] else items
+    if group_of(field.annotation) and text.lstrip().startswith("{"):
         with suppress(Rejected):
             source = read_yaml(text, "")
             return text if source.problems else source.values
-        return text
-    value = plain_value(text)
-    return value if type(value) in {int, float} and {int, float} & set(types) else text
+    value, numbers = plain_value(text), {bool, int, float}
+    return value if type(value) in numbers and numbers & set(types) else text

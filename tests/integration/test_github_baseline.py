@@ -26,7 +26,7 @@ def world() -> Iterator[World]:
 def case_of(github: GitHubServer, own: Run, *, attempt: int = 2, pull_request: int = 7) -> Any:
     """As much of a job's context as the searches need."""
     context = SimpleNamespace(run_id=own.id, run_attempt=attempt, repository_id=github.repository.id, job="zelda")
-    event = {"pull_request": {"number": pull_request}}
+    event = SimpleNamespace(pull_request=SimpleNamespace(number=pull_request), comment=None)
     settings = SimpleNamespace(context=context, event=event, artifact_name=NAME, folder=".")
     return SimpleNamespace(
         api=api_of(github), settings=settings, run_id=own.id, pinned=None, evaluated=None, now=lambda: NOW

@@ -14,8 +14,8 @@ from tests.unit.compare.nights import history_of, night
 from tests.unit.compare.runs import fulfillment, run
 from zelda_ci.ci.context import CiResult
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.inputs import Nightly
 from zelda_ci.ci.nightly import is_nightly, keep_watch
+from zelda_ci.ci.settings import Event
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
@@ -48,18 +48,18 @@ class Log:
 def case_of(
     github: GitHubServer | None = None,
     *,
-    when: Nightly = Nightly.WATCH,
+    when: str = "watch",
     event: str = "schedule",
     job: str = "zelda",
 ) -> Any:
     context = SimpleNamespace(event_name=event, url_of=lambda run_id: f"https://github.com/o/r/actions/runs/{run_id}")
     context.run_id, context.workflow = 7, ".github/workflows/zelda.yml"
-    settings = SimpleNamespace(nightly=when, context=context, compare=True, baseline=None, comment_id="", event={})
+    settings = SimpleNamespace(nightly=when, context=context, compare=True, baseline=None, comment_id="", event=Event())
     return SimpleNamespace(
         settings=settings,
         job=job,
         decision=SimpleNamespace(is_of_base=True, activity="run"),
-        api=api_of(github) if github else None,
+        github=api_of(github) if github else None,
         log=Log(),
     )
 
@@ -90,8 +90,8 @@ def before(*, suite: str = "s", check: str = CHECK) -> NightlyHistory:
 def watched(
     case: Any, runs: Sequence[RunResult], stored: NightlyHistory, damage: str = "", origin: BaselineOrigin = ORIGIN
 ) -> CiResult:
-    result = CiResult(batch(*runs), origin)
-    keep_watch(case, result, Evidence(origin=origin, nights=stored, damage=damage))
+    result = CiResult(case, batch(*runs), Evidence(origin=origin, nights=stored, damage=damage))
+    keep_watch(result)
     return result
 
 
@@ -102,7 +102,7 @@ def fallen(case: Any) -> CiResult:
 def test_only_scheduled_runs_that_may_compare_are_nights() -> None:
     assert is_nightly(case_of())
     assert not is_nightly(case_of(event="workflow_dispatch"))
-    assert not is_nightly(case_of(when=Nightly.OFF))
+    assert not is_nightly(case_of(when="off"))
     other = case_of()
     other.decision.is_of_base = False
     assert not is_nightly(other)
@@ -120,17 +120,17 @@ def test_the_same_night_again_writes_nothing(github: GitHubServer) -> None:
     for run_id in (112, 113, 114, 115, 7):
         assert f"(https://github.com/o/r/actions/runs/{run_id})" in issue.body
     assert issue.edits == 0
-    assert first.nights.drifts[0].issue == issue.number
+    assert first.evidence.nights.drifts[0].issue == issue.number
 
 
 def test_an_issue_that_somebody_closed_stays_closed(github: GitHubServer) -> None:
     case = case_of(github)
     first = fallen(case)
     github.repository.issues[0].state = "closed"
-    second = watched(case, [trial("F", number=4).replace(batch_id="next")], first.nights)
-    assert [each.accepted for each in second.nights.drifts] == [True]
+    second = watched(case, [trial("F", number=4).replace(batch_id="next")], first.evidence.nights)
+    assert [each.accepted for each in second.evidence.nights.drifts] == [True]
     assert len(github.repository.issues) == 1
-    third = watched(case, [trial("F", number=5).replace(batch_id="third")], second.nights)
+    third = watched(case, [trial("F", number=5).replace(batch_id="third")], second.evidence.nights)
     assert third.notes == []
     assert github.repository.issues[0].edits == 0
 
@@ -144,8 +144,8 @@ def test_an_issue_stays_open_while_its_history_cannot_be_read(github: GitHubServ
     (issue,) = github.repository.issues
     assert (issue.state, issue.edits) == ("open", 0)
     # Otherwise the next night would take it for closed by somebody, and be silent.
-    third = watched(case, [trial("F", number=5).replace(batch_id="third")], first.nights)
-    assert [drift.accepted for drift in third.nights.drifts] == [False]
+    third = watched(case, [trial("F", number=5).replace(batch_id="third")], first.evidence.nights)
+    assert [drift.accepted for drift in third.evidence.nights.drifts] == [False]
 
 
 def test_names_and_versions_are_nobodys_markup(github: GitHubServer) -> None:

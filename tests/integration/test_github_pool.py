@@ -15,13 +15,13 @@ from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, Repository, Run
 from zelda_ci.ci.baseline import find_baseline, with_earlier
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.outputs import json_of
 from zelda_ci.ci.stored_artifacts import POOL, PROVENANCE, RESULTS
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.run import BatchResult, Pool, RunResult, StoredTrials
 from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.domain.workspace import TestedSource
-from zelda_ci.storage.codec import encode_pool
+from zelda_ci.report.text import json_of
+from zelda_ci.storage.codec import encode_within
 
 OWN = Fingerprint(outcome="steering", platform="Claude 1", tree="code")
 
@@ -58,8 +58,8 @@ def store(
     pool = Pool(suites={"example": OWN}, trials=carried)
     members = {
         PROVENANCE: provenance(run, **(lies or {})),
-        RESULTS: json_of(batch),
-        POOL: encode_pool(pool, 1 << 20),
+        RESULTS: json_of(batch).encode(),
+        POOL: encode_within(pool, 1 << 20),
         "runs/one/transcript.json": b"{}",
     }
     return run.repository.add_artifact(STORED_AS, members, run=run, **{"created_at": STORED_AT, **more})

@@ -68,7 +68,7 @@ def name_of(node: ast.stmt) -> str | None:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package with the metric and the setting, and what `make schemas` and `make reference` need."""
     root = tmp_path_factory.mktemp("copy")
-    for part in ("zelda_ci", "scripts", "schemas", "docs", "runner"):
+    for part in ("zelda_ci", "scripts", "schemas", "docs", "runner", ".github/workflows"):
         shutil.copytree(REPOSITORY / part, root / part)
     shutil.copy(REPOSITORY / "action.yml", root)
     for title in ("Add a metric", "Add a setting"):

@@ -8,10 +8,10 @@ from typing import Any
 
 from tests.builders import result
 from tests.support.github_server import Artifact, GitHubServer, Repository, Run
-from zelda_ci.ci.outputs import json_of
 from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.run import batch_of
+from zelda_ci.report.text import json_of
 
 NAME = "zelda-results"
 STORED_AS = f"{NAME}.zelda.1"
@@ -70,7 +70,7 @@ def store(run: Run, results: str = "results", lies: dict[str, Any] | None = None
     """What a run stores; `results` names them, `more` are fields of the artifact, and its `name`."""
     members = {
         PROVENANCE: provenance(run, **(lies or {})),
-        RESULTS: json_of(batch_of([result(results)])),
+        RESULTS: json_of(batch_of([result(results)])).encode(),
         "runs/one/transcript.json": b"{}",
     }
     name = more.pop("name", STORED_AS)

@@ -9,14 +9,15 @@ import pytest
 from click import BadParameter
 
 from tests.support.cases import for_each
-from zelda_ci.ci import inputs
+from zelda_ci.ci.inputs import OWN, Inputs
 from zelda_ci.cli.options import amount
 from zelda_ci.cli.options import whole as whole_option
+from zelda_ci.config.document import problem_of
 from zelda_ci.config.source import plain_value
 from zelda_ci.domain.suite import JudgeSettings, ResolvedSuite
 from zelda_ci.domain.trials import TrialPlan, plan_of
 from zelda_ci.errors import ConfigError
-from zelda_ci.overrides import SOURCES, Given, Overrides, apply, read
+from zelda_ci.overrides import SOURCES, Given, Overrides, apply, read, value_of
 
 PACKAGE = Path(__file__).parents[2] / "zelda_ci"
 DOCS = (PACKAGE.parent / "docs" / "configuration.md").read_text()
@@ -103,7 +104,8 @@ def test_a_number_is_spelled_in_the_same_way_in_files_inputs_variables_and_optio
     assert _or_none(lambda: apply(SUITE, read("input", {"trials": text}.get)).trials if text else None) == whole
     above = read("input", {"max-cost-usd": text}.get)
     assert _or_none(lambda: apply(SUITE, above).execution.max_cost_usd if text else None) == number
-    assert _or_none(lambda: inputs.whole(1, 1000)(text)) == whole
+    jobs = value_of(OWN["jobs"], text)
+    assert (problem_of(Inputs, ("jobs",), jobs) is None) == (whole is not None and 1 <= whole <= 64)
     assert _or_none(lambda: whole_option(1, 1000).convert(text, None, None)) == whole
     assert _or_none(lambda: amount(text)) == number
 

@@ -9,15 +9,14 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from pydantic import AwareDatetime, ValidationError
 
 from zelda_ci.ci.commands import AcceptCriteria, parse_command
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.event import number, text
+from zelda_ci.ci.settings import Event
 from zelda_ci.compare.gate import is_about_criteria
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Acceptance
@@ -110,10 +109,10 @@ def _record(reply: ListedComment) -> AcceptanceRecord | None:
     return record if first == marker(reply_key(record.comment)) else None
 
 
-def pull_request_in(event: Mapping[str, Any]) -> int | None:
+def pull_request_in(event: Event) -> int | None:
     """The pull request whose acceptances count for an event: in a merge queue, the one that is about to be merged."""
-    queued = _QUEUED.fullmatch(text(event, "merge_group", "head_ref"))
-    return int(queued[1]) if queued else number(event, "pull_request", "number")
+    queued = _QUEUED.fullmatch(event.merge_group.head_ref) if event.merge_group else None
+    return int(queued[1]) if queued else event.pull_request.number if event.pull_request else None
 
 
 def apply_acceptances(case: CiContext, result: CiResult, pull_request: int | None) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import default_branch, number, path_in
+from zelda_ci.ci.event import default_branch
 from zelda_ci.ci.evidence import Evidence
 from zelda_ci.ci.stored_artifacts import (
     Claims,
@@ -73,9 +73,9 @@ def resolve_baseline(case: CiContext) -> Evidence:
     if api is None:
         return Evidence(origin=words.NO_TOKEN)
     branch, commit, default = target.branch, target.commit, default_branch(settings)
-    if target.meeting and not commit:
+    if target.head and not commit:
         try:
-            commit = merge_base(api, *target.meeting)
+            commit = merge_base(api, target.branch, target.head)
         except GitHubError as problem:
             if problem.code not in {"GITHUB_NOT_FOUND", "GITHUB_REFUSED"}:
                 return Evidence(origin=words.missing(branch, None, problem))
@@ -224,8 +224,8 @@ def heads_of(runs: Iterable[RunResult]) -> dict[str, Fingerprint]:
 
 def pull_request_of(case: CiContext) -> int | None:
     """Number of the pull request that a run is of; absent where a comment asks for it: for GitHub it is the base's."""
-    is_asked = path_in(case.settings.event, "comment") is not None
-    return None if is_asked else number(case.settings.event, "pull_request", "number")
+    event = case.settings.event
+    return event.pull_request.number if event.pull_request and not event.comment else None
 
 
 def with_earlier(
@@ -286,7 +286,7 @@ def has_lost_attempts(case: CiContext) -> bool:
     """Whether earlier attempts of a pull request's run have left nothing that could count."""
     attempt = case.settings.context.run_attempt
     # Where the run was planned before this attempt, some shards ran before it, and count.
-    first = case.pinned.origin.run_attempt if case.pinned else attempt
+    first = case.pinned.attempt if case.pinned else attempt
     if case.api is None or pull_request_of(case) is None or attempt == 1 or first < attempt:
         return False
     stored = results_of_run(case.api, case.settings.context.run_id, identity_of(case.settings), attempt - 1)

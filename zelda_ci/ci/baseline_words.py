@@ -12,7 +12,6 @@ WRONG_TOKEN = 401
 # Characters of a commit's name that people read.
 SHORT = 7
 
-CANCELLED = BaselineOrigin(state=BaselineState.OFF, sentence="Nothing was compared: the run was cancelled.")
 SWITCHED_OFF = BaselineOrigin(state=BaselineState.OFF, sentence="Nothing was compared: the input baseline is none.")
 NO_TOKEN = BaselineOrigin(
     state=BaselineState.NOT_PERMITTED,

@@ -5,8 +5,9 @@ A command is the first line of a comment, at its very beginning: neither a quote
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from zelda_ci.domain.suite import NAME
 from zelda_ci.judge.characters import acts
@@ -73,42 +74,30 @@ def parse_command(body: str) -> Command:
     paragraph = _BLANK_LINE.split(body[: MAX_COMMAND_LENGTH + 1].replace("\r\n", "\n"), 1)[0]
     if len(paragraph) > MAX_COMMAND_LENGTH:
         return AskHelp(f"A command has at most {MAX_COMMAND_LENGTH:,} characters.")
-    first, *_ = paragraph.splitlines() or [""]
     if sum(map(is_command, body.splitlines())) > 1:
         return AskHelp("A comment holds one command: write a comment for each.")
-    return _parsed(first.split()[1:] or ["help"], paragraph)
-
-
-def _parsed(words: Sequence[str], paragraph: str) -> Command:
-    match words[0].lower():
-        case "accept":
+    words = (paragraph.splitlines() or [""])[0].split()
+    match [word.lower() for word in words[1:3]]:
+        case [] | ["help", *_]:
+            return AskHelp()
+        case ["accept", *_]:
             return _accept(paragraph)
-        case "rerun":
-            return _rerun(words[1:])
-        case "run":
-            return _run(words[1:])
-        case verb:
-            return AskHelp("" if verb == "help" else f"There is no command {_shown(words[0])}.")
+        case ["rerun", *_]:
+            return _of_suites(words[2:], RunAgain)
+        case ["run", commit] if _COMMIT.fullmatch(commit):
+            return _of_suites(words[3:], partial(RunCommit, commit))
+        case ["run", *_]:
+            return RunCommit(None)
+        case _:
+            return AskHelp(f"There is no command {_shown(words[1])}.")
 
 
-def _rerun(words: Sequence[str]) -> Command:
-    suites = _suites(words)
-    return suites if isinstance(suites, AskHelp) else RunAgain(suites)
-
-
-def _run(words: Sequence[str]) -> Command:
-    if not words or not _COMMIT.fullmatch(words[0].lower()):
-        return RunCommit(None)
-    suites = _suites(words[1:])
-    return suites if isinstance(suites, AskHelp) else RunCommit(words[0].lower(), suites)
-
-
-def _suites(words: Sequence[str]) -> tuple[str, ...] | AskHelp:
+def _of_suites(words: Sequence[str], make: Callable[[tuple[str, ...]], Command]) -> Command:
     names = tuple(dict.fromkeys(name for word in words for name in word.split(",") if name))
     if len(names) > MAX_SUITES:
         return AskHelp(f"A command names at most {MAX_SUITES} suites.")
     strange = next((name for name in names if not _SUITE.fullmatch(name)), None)
-    return names if strange is None else AskHelp(f"{_shown(strange)} is not the name of a suite.")
+    return make(names) if strange is None else AskHelp(f"{_shown(strange)} is not the name of a suite.")
 
 
 def _accept(paragraph: str) -> Command:

@@ -11,12 +11,11 @@ from zelda_ci.ci.acceptances import apply_acceptances
 from zelda_ci.ci.baseline import resolve_baseline
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.evaluate import compare
-from zelda_ci.ci.event import BaselineTarget, text
+from zelda_ci.ci.event import BaselineTarget
 from zelda_ci.ci.stored_artifacts import artifacts_of_run, identity_of, is_results_name, read_stored
 from zelda_ci.errors import ArtifactError, GitHubError, StorageError
-from zelda_ci.github.comments import CommentOrder
 from zelda_ci.github.revisions import of_workflow_run
-from zelda_ci.github.schemas import WorkflowRun, understand
+from zelda_ci.github.schemas import PullRequest, understand
 from zelda_ci.report.comment.view import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_comment
 
@@ -30,17 +29,17 @@ def comment(case: CiContext) -> int:
     Raises:
         ZeldaError: It could not be told, or what is stored is not what Zelda stores.
     """
-    api, settings, event = case.api, case.settings, case.settings.event
+    api, settings, run = case.api, case.settings, case.settings.event.workflow_run
     if api is None:
         raise GitHubError("No token was given, so nothing can be read or posted.", hint="Pass github-token.")
-    run, own = understand(WorkflowRun, event.get("workflow_run")), settings.context.repository_id
+    own = settings.context.repository_id
     # Of each job, the results of its newest attempt.
     newest = {
         artifact.name.rpartition(".")[0]: artifact
-        for artifact in reversed(artifacts_of_run(api, run.id))
+        for artifact in (reversed(artifacts_of_run(api, run.id)) if run else ())
         if not artifact.expired and is_results_name(artifact.name, settings.artifact_name)
     }
-    if not newest:
+    if run is None or not newest:
         return _nothing(case, "That run stored no results (it was skipped, failed before them, or they have expired).")
     for stem, artifact in [*newest.items()][:MAX_JOBS]:
         try:
@@ -52,30 +51,29 @@ def comment(case: CiContext) -> int:
         if identity_of(settings, told).stem != stem:
             # A job may have been given an artifact-name that begins like another's.
             continue
-        pull_request = of_workflow_run(api, event, told.pull_request)
+        pull_request = of_workflow_run(api, own, run, told.pull_request)
         if pull_request is None:
             return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
         if batch.interrupted:
             _nothing(case, "That run was cancelled: what it stored is for the next run of the pull request.")
             continue
         # The commit that was tested against, as far as it is one of the base branch.
-        base = settings.baseline_branch or text(api.get(f"pulls/{pull_request}"), "base", "ref")
-        target = BaselineTarget(base, meeting=(base, told.base_sha or told.head_sha)) if settings.compare else None
-        job = replace(case, evaluated=told, decision=replace(case.decision, target=target))
+        base = settings.baseline_branch or understand(PullRequest, api.get(f"pulls/{pull_request}")).base.ref
+        target = BaselineTarget(base, head=told.base_sha or told.head_sha) if settings.compare else None
+        job = replace(case, evaluated=told, refused=told.refused, decision=replace(case.decision, target=target))
         # Trials of earlier runs of the pull request count, as they did in the check.
         limits = {each.suite: each.config.pool for each in (*earlier, *batch.runs)}
         found = resolve_baseline(job).replace(earlier=earlier, limits=limits)
-        result = CiResult(batch, found.origin, found, artifact_id=artifact.id, run_id=run.id, refused=told.refused)
-        result.told_apart_by = job.job if len(newest) > 1 else ""
+        result = CiResult(job, batch, found, has_siblings=len(newest) > 1)
+        result.outputs["artifact-id"] = str(artifact.id)
         if run.head_repository is None or run.head_repository.id != own:
             result.notes.append(FOREIGN)
-        compare(job, result)
+        compare(result)
         apply_acceptances(job, result, pull_request)
-        publish.tell(case.log, settings.context.command_files, render_comment(ci_view(result.report(job))))
-        order = CommentOrder(run.id, run.run_attempt, run.head_sha, int(batch.finished_at.timestamp()))
-        publish.publish_to(job, api, result, pull_request, order)
-        if result.comment_url:
-            publish.tell(case.log, settings.context.command_files, outputs={"comment-url": result.comment_url})
+        publish.tell(case.log, settings.context.command_files, render_comment(ci_view(result.report)))
+        publish.publish_to(result, pull_request)
+        if url := result.outputs.get("comment-url"):
+            publish.tell(case.log, settings.context.command_files, outputs={"comment-url": url})
     return 0
 
 

@@ -7,15 +7,13 @@ becomes more than data: names that fit a grammar, and text that is escaped where
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 from zelda_ci.ci import publish
 from zelda_ci.ci.acceptances import AcceptanceRecord, hidden_line, may_write, reply_key, words_of
 from zelda_ci.ci.commands import AcceptCriteria, AskHelp, Command, RunAgain, RunCommit, parse_command
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import number, text
-from zelda_ci.ci.settings import ActionSettings
+from zelda_ci.ci.settings import ActionSettings, Event
 from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, read_stored
 from zelda_ci.compare.gate import failing_criteria
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
@@ -57,14 +55,12 @@ class AskedComment:
     pull_request: int
 
     @classmethod
-    def of(cls, event: Mapping[str, Any]) -> "AskedComment":
+    def of(cls, event: Event) -> "AskedComment":
         """As it was when it was sent."""
-        return cls(
-            id=number(event, "comment", "id") or 0,
-            body=text(event, "comment", "body"),
-            login=text(event, "comment", "user", "login"),
-            pull_request=number(event, "issue", "number") or 0,
-        )
+        comment, issue = event.comment, event.issue
+        if comment is None or issue is None or comment.user is None:
+            raise GitHubError("The event names no comment of a person.")
+        return cls(id=comment.id, body=comment.body, login=comment.user.login, pull_request=issue.number)
 
     def stands(self, api: Api) -> bool:
         """Whether it is still there with the same words, by the same author."""
@@ -306,8 +302,7 @@ def pinned(command: RunAgain | RunCommit, pull: PullRequest, repository_id: int)
     """
     if isinstance(command, RunCommit):
         return command.commit
-    is_own = pull.head.repo is not None and pull.head.repo.id == repository_id
-    return pull.head.sha if is_own else None
+    return pull.head.sha if pull.head.is_of(repository_id) else None
 
 
 def requested(api: Api | None, settings: ActionSettings) -> tuple[ActionSettings, str] | None:
@@ -331,16 +326,15 @@ def requested(api: Api | None, settings: ActionSettings) -> tuple[ActionSettings
         raise _refused("The comment that asks for this run was edited or deleted.")
     if not may_write(api, asked.login):
         raise _refused(f"{asked.login}, who asks for this run, may not write to this repository.")
-    answer = api.get(f"pulls/{asked.pull_request}")
-    pull = understand(PullRequest, answer)
+    pull = understand(PullRequest, api.get(f"pulls/{asked.pull_request}"))
     commit = pinned(command, pull, settings.context.repository_id)
     if pull.state != "open" or commit is None or commit != pull.head.sha:
         raise _refused("The commit that this run is for is not (any more) the newest of an open pull request.")
-    chosen = replace(settings, event={**settings.event, "pull_request": answer})
+    chosen = settings.replace(event=Event.model_validate({**dict(settings.event), "pull_request": pull}))
     if command.suites:
         # Some suites do not speak for all: what they show must not take the place of what all have shown.
         name = f"{settings.comment_id} {', '.join(command.suites)}".strip()
-        chosen = replace(chosen, suites=command.suites, comment_id=name[:100], run_all=True)
+        chosen = chosen.replace(suites=command.suites, comment_id=name[:100], run_all=True)
     return chosen, commit
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from zelda_ci.ci import baseline_words as words
 from zelda_ci.compare.pool import TrialPool, by_age, grouped, is_of_platform, stored_trials, summarize_pool
 from zelda_ci.domain.base import Document
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, Provenance
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.numbers import format_count, some_of
@@ -141,6 +141,6 @@ class PinnedPlan(Document):
     """A plan with the evidence that it rests on, so that nothing that is stored later changes it."""
 
     plan: ShardPlan
-    origin: Provenance
-    """The job that made it."""
+    attempt: int
+    """Attempt of the workflow's run that made it."""
     evidence: Evidence

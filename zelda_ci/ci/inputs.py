@@ -1,236 +1,216 @@
-"""The action's inputs and outputs: one table, with which action.yml and its documentation have to agree.
+"""The action's inputs, each with type, limits, default and description.
 
-Inputs that are keys of the configuration come from their `KeySources`; `make schemas` writes them into action.yml.
+`make schemas` makes both action.yml, the table in docs/action.md and the inputs of zelda-sharded.yml from them.
 """
 
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from zelda_ci.config.source import plain_value
-from zelda_ci.domain.shards import MAX_SHARDS, shard_of
+from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
+
+from zelda_ci.config.files import listed
+from zelda_ci.config.schema import CONFIG_FILE
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.shards import MAX_SHARDS, ShardOf, shard_of
+from zelda_ci.domain.suite import checked
 from zelda_ci.github.archives import is_artifact_name
-from zelda_ci.overrides import SOURCES, words
+from zelda_ci.overrides import SOURCES
+from zelda_ci.redact import Secret
+
+Mode = Literal["auto", "run", "comment", "plan", "merge"]
+CommentWhen = Literal["always", "changes", "failures", "off"]
+
+Label = Annotated[
+    str, checked("must be at most 100 printable characters", lambda it: len(it) <= 100 and it.isprintable())
+]
+ArtifactName = Annotated[
+    str,
+    checked(
+        'must be at most 128 printable characters without " : < > | * ? \\ /',
+        lambda it: len(it) <= 128 and it.isprintable() and is_artifact_name(it),
+    ),
+]
+WorkflowFile = Annotated[
+    str,
+    checked(
+        "must be the name of a file such as zelda.yml, without folders",
+        re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\.ya?ml").fullmatch,
+    ),
+]
+PlanDigest = Annotated[
+    str, checked("must be the output plan of the job with mode: plan", re.compile("[0-9a-f]{64}").fullmatch)
+]
+Branch = Annotated[
+    str,
+    BeforeValidator(lambda text: text.removeprefix("refs/heads/")),
+    checked(
+        "must be the name of a branch, such as main",
+        lambda it: 0 < len(it) <= 255 and it.isprintable() and not re.search(r"[\s~^:?*\[\\]|\.\.|^-", it),
+    ),
+]
+Existing = Annotated[Path, checked("must exist in the workspace, and nothing there has that name", Path.exists)]
+Folder = Annotated[
+    Path, checked("must be a folder of the workspace (is there a checkout step before this one?)", Path.is_dir)
+]
+Configuration = Annotated[
+    Path,
+    checked(
+        f"must be the path of a {CONFIG_FILE} that exists, or its folder",
+        lambda it: it.is_dir() or (it.name == CONFIG_FILE and it.is_file()),
+    ),
+]
+Replaceable = Annotated[
+    Path,
+    checked(
+        "must name no folder and no file that git tracks, since it is overwritten",
+        lambda it: not it.is_dir() and not (os.path.lexists(it) and listed(it.parent, "--", f":(literal){it.name}")),
+    ),
+]
 
 
-class Mode(StrEnum):
-    """What the step is for; `auto` takes it from the event."""
-
-    AUTO = "auto"
-    RUN = "run"
-    COMMENT = "comment"
-    PLAN = "plan"
-    MERGE = "merge"
+def _read_shard(value: Any) -> Any:
+    try:
+        return value if isinstance(value, ShardOf | None) else shard_of(str(value))
+    except ValueError:
+        message = "must be a number and how many there are, such as 2/4, up to {most}"
+        raise PydanticCustomError("setting", message, {"most": MAX_SHARDS}) from None
 
 
-class CommentWhen(StrEnum):
-    """When a pull request gets a comment."""
+class Inputs(Record):
+    """Inputs of the action; their names have hyphens. Descriptions are Markdown, with links as in docs/action.md."""
 
-    ALWAYS = "always"
-    CHANGES = "changes"
-    FAILURES = "failures"
-    OFF = "off"
+    model_config = ConfigDict(
+        alias_generator=lambda name: name.replace("_", "-"), populate_by_name=True, arbitrary_types_allowed=True
+    )
+
+    suites: tuple[str, ...] = Field(
+        (),
+        description="Suites to run, by name or file, separated by commas, blanks or line breaks. Empty means all of "
+        "them.",
+    )
+    run_all_label: Label = Field("zelda-all", description="The label of a pull request that makes all suites run.")
+    config: Configuration | None = Field(
+        None,
+        description="The project's `zelda.config.yaml` or its folder. Empty means that Zelda searches "
+        "`working-directory` and the folders above it.",
+    )
+    anthropic_api_key: Secret | None = Field(
+        None,
+        description="Key for the sessions, and for the judge if no gateway is set. Needed to run suites. Pass a "
+        "secret, or set the environment variable `ANTHROPIC_API_KEY`.",
+    )
+    github_token: Secret | None = Field(
+        None,
+        description="Reads stored baselines and writes the comment. The workflow's own token is enough, with the "
+        "[permissions](#a-workflow) `contents: read`, `actions: read` and `pull-requests: write`.",
+        json_schema_extra={"default": "${{ github.token }}"},
+    )
+    portkey_api_key: Secret | None = Field(
+        None,
+        description="Key of the Portkey gateway that the judge uses. Needs `gateway-url`, here or in the "
+        "configuration.",
+    )
+    jobs: int = Field(1, ge=1, le=64, description="Sessions in parallel.")
+    baseline_branch: Branch | None = Field(
+        None,
+        description="The branch whose results are the baseline. Empty means the pull request's base, else the default "
+        "branch.",
+    )
+    baseline: Existing | None = Field(
+        None,
+        description="What to compare with. `auto` takes the stored results of the commit that fits best, `none` "
+        "compares with nothing, and anything else is the path of a file with results.",
+        json_schema_extra={"default": "auto"},
+    )
+    artifact_name: ArtifactName = Field(
+        "",
+        description="Name of the [artifact](#artifacts) with the results, before the number of the attempt. Empty "
+        "means `zelda-results`, followed by `comment-id` where that is set, else by the job's id.",
+    )
+    retention_days: int | None = Field(
+        None,
+        ge=1,
+        le=400,
+        description="Days after which GitHub removes the artifacts, and with it the baseline, at most as many as the "
+        "repository allows. Empty means 14 days for pull requests, and the repository's default for everything else.",
+    )
+    comment: CommentWhen = Field(
+        "always",
+        description="When a pull request gets its comment: `always`; `changes` (something got better or worse, or the "
+        "gate does not pass); `failures` (the gate does not pass); `off`.",
+    )
+    comment_id: Label = Field(
+        "",
+        description="Keeps the comments and artifacts of [several jobs](#several-jobs) of one workflow apart, such as "
+        "those of a matrix.",
+    )
+    junit_path: Replaceable | None = Field(
+        None, description="Where to write the JUnit XML. Empty means `.zelda/ci/junit.xml`."
+    )
+    working_directory: Folder = Field(Path(), description="The folder of the project in the workspace.")
+    mode: Mode = Field(
+        "auto",
+        description="`auto` does what the event asks for; `run` also evaluates the commit of an event that Zelda does "
+        "not know; `comment` reports the results of another workflow, in a workflow started by `workflow_run`. Of a "
+        "run that several jobs [share](shards.md), `plan` says which suites each of them runs, and `merge` puts their "
+        "parts together.",
+    )
+    shards: int = Field(
+        4,
+        ge=1,
+        le=MAX_SHARDS,
+        description="For `mode: plan`, the most jobs that share the run. There are never more than suites that have to "
+        "run.",
+    )
+    shard: Annotated[ShardOf | None, BeforeValidator(_read_shard)] = Field(
+        None,
+        description="Which part of a [shared](shards.md) run this job is, such as `2/4`. It runs its suites and stores "
+        "them for the job with `mode: merge`.",
+    )
+    plan: PlanDigest = Field(
+        "", description="The output `plan` of the job with `mode: plan`, for the jobs of the shards and `mode: merge`."
+    )
+    include_transcripts: bool = Field(
+        default=True,
+        description="Whether a second [artifact](#artifacts) is stored, with transcripts, patches and logs (redacted), "
+        "and images that tools returned (which cannot be).",
+    )
+    run_all: bool = Field(
+        default=False,
+        description="Whether all suites run. Else a push to the base branch leaves out those of which trials with the "
+        "same files and settings are [stored](#the-pool), and a pull request those that [cannot use what it "
+        "changes](selection.md).",
+    )
+    nightly: Literal["watch", "quiet", "off"] = Field(
+        "watch",
+        description="What a scheduled run on the default branch does. `watch` runs every suite three times, keeps a "
+        "history and tells of [drift](#nightly) in an issue, for which the job needs `issues: write`; `quiet` writes "
+        "no issue; `off` makes it a run like any other.",
+    )
+    untested: Literal["neutral", "fail"] = Field(
+        "neutral",
+        description="What the check of a pull request says that could not be tested, since a fork's or Dependabot's "
+        "gets no secrets. `neutral` is green; `fail` is red with exit code 2, so that where the check is required "
+        "nothing is merged untested.",
+    )
+    replay: Existing | None = Field(
+        None, description="Folder with recorded sessions. Replaying them needs no key and costs nothing."
+    )
+    workflow: WorkflowFile = Field(
+        "zelda.yml",
+        description="For [commands in comments](conversation.md): the file of the workflow that evaluates pull "
+        "requests, by its name in `.github/workflows`. `/zelda rerun` runs its newest run again.",
+    )
 
 
-class Nightly(StrEnum):
-    """What a scheduled run on the default branch does beside running suites."""
-
-    WATCH = "watch"
-    """Three trials per suite, a row in the history, and an issue where something fell."""
-    QUIET = "quiet"
-    """The same without an issue."""
-    OFF = "off"
-    """Nothing: it is a run like any other."""
-
-
-class Untested(StrEnum):
-    """What the check of a pull request says that could not be tested, since it gets no secrets."""
-
-    NEUTRAL = "neutral"
-    """Nothing: it is green, as that of a change that concerns no suite."""
-    FAIL = "fail"
-    """It is red, so that where the check is required nothing is merged untested."""
-
-
-@dataclass(frozen=True)
-class Input:
-    """One input, and how its text is read; an empty default means "not given"."""
-
-    default: str = ""
-    parse: Callable[[str], Any] = str
-    absent: Any = None
-    """Its value where it is not given."""
-    secret: bool = False
-
-    @property
-    def is_setting(self) -> bool:
-        """Whether it is a setting of that name, whose text nothing else reads."""
-        return self.parse is not str
-
-
-_BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-
-
-def whole(least: int, most: int) -> Callable[[str], int]:
-    """A parser of whole numbers."""
-
-    def parse(text: str) -> int:
-        number = plain_value(text)
-        if type(number) is not int or not least <= number <= most:
-            raise ValueError(f"allowed are whole numbers from {least} to {most}")
-        return number
-
-    return parse
-
-
-def boolean(text: str) -> bool:
-    """A truth value as YAML 1.2 spells it."""
-    if text not in _BOOLEANS:
-        raise ValueError("allowed are true and false")
-    return _BOOLEANS[text]
-
-
-def artifact_name(name: str) -> str:
-    """A name that GitHub accepts for an artifact."""
-    if len(name) > 128 or not name.isprintable() or not is_artifact_name(name):
-        raise ValueError('allowed are up to 128 printable characters without " : < > | * ? \\ /')
-    return name
-
-
-def workflow(text: str) -> str:
-    """The name of a workflow's file, without folders."""
-    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\.ya?ml", text):
-        raise ValueError("allowed are names of files such as zelda.yml, without folders")
-    return text
-
-
-def digest(text: str) -> str:
-    """A SHA-256 in hexadecimal digits."""
-    if not re.fullmatch(r"[0-9a-f]{64}", text):
-        raise ValueError("allowed is the output plan of the job with mode: plan")
-    return text
-
-
-def label(text: str) -> str:
-    """A short text in one line."""
-    if len(text) > 100 or not text.isprintable():
-        raise ValueError("allowed are up to 100 printable characters")
-    return text
-
-
-def branch(text: str) -> str:
-    """The name of a branch, without `refs/heads/`."""
-    name = text.removeprefix("refs/heads/")
-    if not name or len(name) > 255 or not name.isprintable() or re.search(r"[\s~^:?*\[\\]|\.\.|^-", name):
-        raise ValueError("allowed are names of branches, such as main")
-    return name
-
-
-def one_of(kind: type[StrEnum]) -> Callable[[str], StrEnum]:
-    """A parser of one of a few words."""
-
-    def parse(text: str) -> StrEnum:
-        if text not in {*kind}:
-            raise ValueError(f"allowed are {', '.join(kind)}")
-        return kind(text)
-
-    return parse
-
-
-# Name → what action.yml says of it besides the description, and its value.
-INPUTS: Mapping[str, Input] = {
-    "suites": Input(parse=words, absent=()),
-    "run-all-label": Input("zelda-all", label),
-    "config": Input(),
-    "anthropic-api-key": Input(secret=True),
-    "github-token": Input("${{ github.token }}", secret=True),
-    "portkey-api-key": Input(secret=True),
-    "jobs": Input("1", whole(1, 64)),
-    "baseline-branch": Input(parse=branch),
-    "baseline": Input("auto"),
-    "artifact-name": Input(parse=artifact_name),
-    "retention-days": Input(parse=whole(1, 400)),
-    "comment": Input("always", one_of(CommentWhen)),
-    "comment-id": Input(parse=label, absent=""),
-    "junit-path": Input(),
-    "working-directory": Input("."),
-    "mode": Input("auto", one_of(Mode), Mode.AUTO),
-    "shards": Input("4", whole(1, MAX_SHARDS)),
-    "shard": Input(parse=shard_of),
-    "plan": Input(parse=digest, absent=""),
-    "include-transcripts": Input("true", boolean),
-    "run-all": Input("false", boolean),
-    "nightly": Input("watch", one_of(Nightly)),
-    "untested": Input("neutral", one_of(Untested)),
-    "replay": Input(),
-    "workflow": Input("zelda.yml", workflow),
-    # Those of keys of the configuration.
-    **{sources.input: Input() for _, sources in SOURCES.values() if sources.input},
+# Those of the step itself, and those that are keys of the configuration.
+OWN: Mapping[str, FieldInfo] = {str(field.alias): field for field in Inputs.model_fields.values()}
+INPUTS: Mapping[str, FieldInfo] = {
+    **OWN,
+    **{sources.input: key.field for key, sources in SOURCES.values() if sources.input},
 }
-
-OUTPUTS: tuple[str, ...] = (
-    "verdict",
-    "regressions",
-    "improvements",
-    "score",
-    "cost-usd",
-    "comparison-path",
-    "results-path",
-    "junit-path",
-    "artifact-id",
-    "report-artifact-id",
-    "transcripts-artifact-id",
-    "comment-url",
-    "baseline-sha",
-    "run-commit",
-    "shards",
-    "matrix",
-    "plan",
-)
-
-
-class Inputs:
-    """Reads inputs as the runner passes them; what is wrong with any is collected, not raised."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-        self.problems: list[str] = []
-
-    def text(self, name: str) -> str:
-        """An input without blanks at its ends; its default where it is not given, which the runner spells as empty."""
-        value = self._environ.get(variable(name), "").strip()
-        default = INPUTS[name].default
-        return value or ("" if default.startswith("${{") else default)
-
-    def value(self, name: str) -> Any:
-        """What an input stands for; as if it were absent where it is wrong."""
-        text, row = self.text(name), INPUTS[name]
-        try:
-            return row.parse(text) if text else row.absent
-        except ValueError as wrong:
-            self.reject(name, str(wrong), text)
-            return row.absent
-
-    def reject(self, name: str, allowed: str, value: str) -> None:
-        """Note that an input is wrong, and what would be right."""
-        quoted = "" if INPUTS[name].secret else f" is {_short(value)}, which"
-        self.problems.append(f"The input {name}{quoted} cannot be used: {allowed}.")
-
-
-def variable(name: str) -> str:
-    """The environment variable of an input: hyphens stay."""
-    return f"INPUT_{name.replace(' ', '_').upper()}"
-
-
-def misspelt(environ: Mapping[str, str]) -> Iterator[str]:
-    """Variables that were meant as inputs and are none: a gate that nobody heeds is worse than an error."""
-    for name in map(variable, INPUTS):
-        wrong = name.replace("-", "_")
-        if wrong != name and environ.get(wrong):
-            yield f"The variable {wrong} is not read: hyphens stay in the names of inputs ({name})."
-
-
-def _short(text: str) -> str:
-    return ascii(str(text) if len(text) <= 60 else text[:59] + "...")

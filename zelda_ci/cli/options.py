@@ -15,7 +15,7 @@ from zelda_ci.cli import completion
 from zelda_ci.config.schema import ConfigKey, choices, kinds
 from zelda_ci.config.source import plain_value
 from zelda_ci.errors import ConfigError
-from zelda_ci.overrides import SOURCES, Given, Overrides, about, parsed
+from zelda_ci.overrides import SOURCES, Given, Overrides, about, value_of
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.workspace.base_commit import BaseOrder
 
@@ -157,7 +157,7 @@ def _override(key: str, name: str, place: ConfigKey) -> Decorator:
     def enter(ctx: click.Context, _: click.Parameter, value: Any) -> None:
         if value is not None:
             order = ctx.ensure_object(RunOrder)
-            given = Overrides({key: Given(parsed(key, value), "option", name)})
+            given = Overrides({key: Given(value_of(place.field, value), "option", name)})
             ctx.obj = replace(order, overrides=given.above(order.overrides))
 
     words = choices(place.field.annotation)

@@ -56,7 +56,7 @@ def has_port(address: str) -> bool:
         return False
 
 
-def _checked(message: LiteralString, is_good: Callable[[Any], object]) -> AfterValidator:
+def checked(message: LiteralString, is_good: Callable[[Any], object]) -> AfterValidator:
     """Check of a value beyond its type, with the message of its error."""
 
     def check(value: Any) -> Any:
@@ -86,41 +86,39 @@ Name = Annotated[str, Field(pattern=NAME)]
 RequestKey = Annotated[str, Field(pattern=REQUEST_KEY)]
 ModelId = Annotated[str, Field(pattern=MODEL_ID)]
 JudgeModelId = Annotated[str, Field(pattern=NO_BLANKS)]
-WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS), _checked("must have a port from 1 to 65535, or none", has_port)]
+WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS), checked("must have a port from 1 to 65535, or none", has_port)]
 Variable = Annotated[
     str,
     Field(pattern=VARIABLE),
-    _checked(
+    checked(
         "must not be passed on: sessions never hold the key itself", lambda it: it.upper() not in MODEL_CREDENTIALS
     ),
 ]
 VariableValue = Annotated[
     str,
     Field(pattern=VALUE),
-    _checked(
+    checked(
         "holds a credential, which does not belong in a file: leave the value out, to pass on yours",
         lambda value: not _USER_AND_PASSWORD.search(value),
     ),
 ]
 ProjectPath = Annotated[
     Text,
-    _checked("must be a path inside the project, with forward slashes, not absolute and without '..'", _is_inside),
+    checked("must be a path inside the project, with forward slashes, not absolute and without '..'", _is_inside),
 ]
 ProgramFolder = Annotated[
     Text,
-    _checked(
+    checked(
         "must be a folder of the project, such as .venv/bin, or an absolute one of the machine; without '..', '~' "
         "and ':'",
         _is_program_folder,
     ),
 ]
-AbsolutePath = Annotated[Text, _checked("must be absolute: begin it with a slash", lambda it: it.startswith("/"))]
+AbsolutePath = Annotated[Text, checked("must be absolute: begin it with a slash", lambda it: it.startswith("/"))]
 # Some file systems do not tell upper from lower case.
 SourcePath = Annotated[
     ProjectPath,
-    _checked(
-        "must not lead into .git, where git keeps what is its own", lambda it: ".git" not in it.lower().split("/")
-    ),
+    checked("must not lead into .git, where git keeps what is its own", lambda it: ".git" not in it.lower().split("/")),
 ]
 # One text stands for a list of one.
 Globs = Annotated[
@@ -133,7 +131,7 @@ Globs = Annotated[
 # A shell line, or the arguments of one program.
 Command = Annotated[
     Text | tuple[str, ...],
-    _checked("must begin with the program to start", lambda it: isinstance(it, str) or not it or it[0].strip()),
+    checked("must begin with the program to start", lambda it: isinstance(it, str) or not it or it[0].strip()),
 ]
 Shell = Annotated[str, Field(pattern=SHELL)] | Annotated[tuple[Text, ...], Field(min_length=2)]
 # To Python, True equals 1, so that a choice among numbers would take it.

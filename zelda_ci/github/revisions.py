@@ -1,7 +1,6 @@
 """Commits, and the pull request that a run belongs to."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 from urllib.parse import quote
 
 from zelda_ci.errors import GitHubError
@@ -14,18 +13,16 @@ PAGES_OF_ANCESTORS = 3
 EVENTS = frozenset({"pull_request", "pull_request_target"})
 
 
-def of_workflow_run(api: Api, event: Mapping[str, Any], hinted: int | None) -> int | None:
-    """The open pull request that a finished run was for, or None where it moved on, was closed or is not clear.
+def of_workflow_run(api: Api, own: int, run: WorkflowRun, hinted: int | None) -> int | None:
+    """The open pull request of the repository `own` that a finished run was for; None where none is clear.
 
     Those that GitHub lists for branch and commit are candidates only: head commit and head repository decide. The
     hint comes from the run's artifact, which the author of a pull request can choose; it decides only among several
     that have the same head.
 
     Raises:
-        GitHubError: A request failed, or the payload is of another event.
+        GitHubError: A request failed.
     """
-    own = understand(GitHubRepository, event.get("repository")).id
-    run = understand(WorkflowRun, event.get("workflow_run"))
     owner = run.head_repository.owner if run.head_repository else None
     of_branch = api.pages("pulls", limit=1, state="open", head=f"{owner.login if owner else ''}:{run.head_branch}")
     # A deleted fork is no repository on either side.

@@ -1,10 +1,12 @@
 """What GitHub answers, checked as far as Zelda reads it."""
 
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AliasChoices, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from zelda_ci.errors import GitHubError
+
+Commit = Annotated[str, Field(pattern="^([0-9a-f]{40}|[0-9a-f]{64})$")]
 
 
 class Described(BaseModel):
@@ -38,18 +40,28 @@ class GitHubRepository(Described):
 class BranchHead(Described):
     """Head or base of a pull request."""
 
-    sha: str
+    ref: str = ""
+    sha: Commit
     repo: GitHubRepository | None = None
     """Absent where the fork was deleted."""
 
+    def is_of(self, repository_id: int) -> bool:
+        """Whether it is a branch of that repository, and no fork's."""
+        return self.repo is not None and self.repo.id == repository_id
+
+
+class PullRequestLabel(Described):
+    name: str
+
 
 class PullRequest(Described):
-    """A pull request in a list or alone."""
+    """A pull request in a list, alone, or in an event."""
 
     number: int
     state: str
     head: BranchHead
     base: BranchHead
+    labels: tuple[PullRequestLabel, ...] = ()
 
 
 class WorkflowRun(Described):

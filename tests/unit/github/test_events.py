@@ -9,8 +9,9 @@ import pytest
 
 from tests.support.events import BASE, HEAD, MERGE, TIP, payload, variables
 from zelda_ci.ci.acceptances import pull_request_in
-from zelda_ci.ci.event import BaselineTarget, Checkout, Decision, decide, decide_requested
-from zelda_ci.ci.settings import read_action_settings
+from zelda_ci.ci.checkout import Checkout
+from zelda_ci.ci.event import BaselineTarget, Decision, decide, decide_requested
+from zelda_ci.ci.settings import Event, read_action_settings
 from zelda_ci.errors import ConfigError
 
 MERGED = Checkout(MERGE, (BASE, HEAD))
@@ -38,9 +39,9 @@ def test_a_pull_request_is_compared_with_what_it_is_merged_into() -> None:
 @pytest.mark.parametrize("checkout", [Checkout(HEAD, (BASE,)), Checkout(), Checkout(MERGE, (BASE, TIP))])
 def test_without_its_merge_commit_the_last_common_commit_is_asked_for(checkout: Checkout) -> None:
     event = payload("pull_request")
-    assert decided("pull_request", event, checkout).target == BaselineTarget("main", meeting=("main", HEAD))
+    assert decided("pull_request", event, checkout).target == BaselineTarget("main", head=HEAD)
     found = decided("pull_request", event, checkout, baseline_branch="release")
-    assert found.target == BaselineTarget("release", meeting=("release", HEAD))
+    assert found.target == BaselineTarget("release", head=HEAD)
 
 
 def test_a_fork_with_a_key_or_a_recording_runs(tmp_path: Path) -> None:
@@ -86,13 +87,14 @@ TAG = {"GITHUB_REF": "refs/tags/main", "GITHUB_REF_NAME": "main", "GITHUB_REF_TY
         ("push", {}, {}, BaselineTarget("main", BASE)),
         # The first of a branch, another branch, and a tag.
         ("push", {"before": "0" * 40}, {}, BaselineTarget("main", TIP)),
-        ("push", {}, TOPIC, BaselineTarget("main", meeting=("main", TIP))),
+        ("push", {}, TOPIC, BaselineTarget("main", head=TIP)),
         ("push", {}, TAG, BaselineTarget("main", TIP)),
         # A merge queue with what it stands on, and the default branch on demand with itself before.
         ("merge_group", {}, {}, BaselineTarget("main", BASE)),
         ("schedule", {}, {}, BaselineTarget("main", TIP)),
         ("workflow_dispatch", {}, {}, BaselineTarget("main", TIP)),
-        ("workflow_dispatch", {}, TOPIC, BaselineTarget("main", meeting=("main", TIP))),
+        ("workflow_dispatch", {}, TOPIC, BaselineTarget("main", head=TIP)),
+        ("workflow_dispatch", {}, TAG, BaselineTarget("main", TIP)),
     ],
 )
 def test_each_event_is_compared_with_what_it_follows(
@@ -100,9 +102,10 @@ def test_each_event_is_compared_with_what_it_follows(
 ) -> None:
     found = decided(name, payload(name) | event, more=more.items())
     assert (found.activity, found.target) == ("run", target)
-    # Only a branch on demand has a pull request that it could be told to.
+    # Only a branch on demand has a pull request that it could be told to; what is a tag, or none of ours, no baseline.
     is_told = (name, more) == ("workflow_dispatch", TOPIC)
     assert (found.comments, found.pull_request_of == TIP) == (is_told, is_told)
+    assert found.is_of_base is (more == {} and name != "merge_group")
 
 
 def test_a_finished_workflow_of_a_pull_request_is_commented() -> None:
@@ -178,11 +181,12 @@ def test_what_the_event_asks_for_is_tested(name: str, found: Checkout) -> None:
     assert decided(name, payload(name), found).activity == "run"
 
 
-def test_a_payload_that_lies_about_its_types_is_refused_or_read_as_nothing() -> None:
+def test_a_payload_that_lies_about_its_types_is_refused() -> None:
     for event in ({"pull_request": 7}, {"pull_request": {"number": True, "head": {"sha": []}}}, {}):
         with pytest.raises(ConfigError):
             decided("pull_request", event)
-    assert decided("push", {"before": 7, "repository": []}).activity == "run"
+    with pytest.raises(ConfigError, match=r"cannot be used: before, repository\."):
+        decided("push", {"before": 7, "repository": []})
 
 
 @pytest.mark.parametrize(("mode", "activity"), [("auto", "converse"), ("run", "request")])
@@ -219,7 +223,7 @@ def requested_run(checkout: Checkout, key: str = KEY, **inputs: str) -> Decision
 def test_a_requested_commit_is_compared_like_that_of_any_pull_request() -> None:
     found = requested_run(Checkout(HEAD, (BASE,), HEAD))
     assert (found.activity, found.pull_request, found.head_sha, found.base) == ("run", 7, HEAD, BASE)
-    assert found.target == BaselineTarget("main", meeting=("main", HEAD))
+    assert found.target == BaselineTarget("main", head=HEAD)
     assert not found.is_of_base
     assert requested_run(Checkout(HEAD, (BASE,), HEAD), comment="off").pull_request is None
 
@@ -249,21 +253,18 @@ def test_a_requested_run_needs_a_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "pull"),
+    ("event", "head_ref", "pull"),
     [
-        (payload("pull_request"), 7),
-        (payload("merge_group"), 7),
-        ({"merge_group": {"head_ref": "refs/heads/mine/gh-readonly-queue/main/pr-8-" + HEAD}}, None),
-        ({"merge_group": {"head_ref": "refs/heads/gh-readonly-queue/main/pr-8-x"}}, None),
-        (payload("push"), None),
-        (payload("issue_comment"), None),
+        ("pull_request", "", 7),
+        ("merge_group", "", 7),
+        ("merge_group", "refs/heads/mine/gh-readonly-queue/main/pr-8-" + HEAD, None),
+        ("merge_group", "refs/heads/gh-readonly-queue/main/pr-8-x", None),
+        ("push", "", None),
+        ("issue_comment", "", None),
     ],
 )
-def test_acceptances_count_for_the_pull_request_of_the_event(event: dict[str, Any], pull: int | None) -> None:
-    assert pull_request_in(event) == pull
-
-
-def test_a_run_on_demand_on_a_tag_called_like_the_branch_stores_no_baseline() -> None:
-    more = {"GITHUB_REF": "refs/tags/main", "GITHUB_REF_NAME": "main", "GITHUB_REF_TYPE": "tag"}.items()
-    assert decided("workflow_dispatch", payload("workflow_dispatch")).is_of_base
-    assert not decided("workflow_dispatch", payload("workflow_dispatch"), more=more).is_of_base
+def test_acceptances_count_for_the_pull_request_of_the_event(event: str, head_ref: str, pull: int | None) -> None:
+    made = payload(event)
+    if head_ref:
+        made["merge_group"]["head_ref"] = head_ref
+    assert pull_request_in(Event.model_validate(made)) == pull

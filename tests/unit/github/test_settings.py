@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from zelda_ci.ci.inputs import CommentWhen, Mode
 from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
@@ -35,10 +34,9 @@ def settings(workspace: Path, event: object = None, **inputs: str) -> ActionSett
 
 def test_without_inputs_everything_has_its_default(tmp_path: Path) -> None:
     found = settings(tmp_path)
-    assert (found.mode, found.comment, found.jobs) == (Mode.AUTO, CommentWhen.ALWAYS, 1)
+    assert (found.mode, found.comment, found.jobs) == ("auto", "always", 1)
     assert (found.suites, found.overrides, found.baseline, found.compare) == ((), Overrides(), None, True)
-    assert found.artifact_name == "zelda-results"
-    assert found.include_transcripts
+    assert (found.artifact_name, found.include_transcripts) == ("zelda-results", True)
     assert found.project == tmp_path
     assert found.github_token is None
     assert found.context.workflow == ".github/workflows/zelda.yml"
@@ -119,7 +117,7 @@ def test_every_wrong_input_is_named_at_once_with_what_is_allowed(tmp_path: Path)
     lines = caught.value.message.splitlines()
     assert len(lines) == len(wrong)
     assert {line.split()[2].replace("-", "_") for line in lines} == set(wrong)
-    assert "The input mode is 'dance', which cannot be used: allowed are auto, run, comment, plan, merge." in lines
+    assert "The input mode is 'dance', which cannot be used: it must be auto, run, comment, plan or merge." in lines
     assert (
         "The input isolation-require cannot be used: isolation.require must be full, uid, landlock or none."
     ) in lines
@@ -130,11 +128,13 @@ def test_every_wrong_input_is_named_at_once_with_what_is_allowed(tmp_path: Path)
     assert caught.value.code == "INPUT_INVALID"
 
 
-def test_a_link_does_not_lead_out_of_the_workspace(tmp_path: Path) -> None:
+def test_a_link_does_not_lead_out_of_the_workspace_and_no_folder_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace/out").symlink_to(tmp_path)
     with pytest.raises(ConfigError, match="must lie in the workspace"):
         settings(tmp_path / "workspace", working_directory="out")
+    with pytest.raises(ConfigError, match=r"junit-path .*must name no folder"):
+        settings(tmp_path, junit_path="workspace")
 
 
 @pytest.mark.parametrize(
