@@ -14,7 +14,7 @@ from pathlib import Path
 
 from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import BaselineTarget, default_branch
+from zelda_ci.ci.event import BaselineTarget
 from zelda_ci.ci.evidence import Evidence, by_age
 from zelda_ci.ci.stored_artifacts import (
     TRUSTED_EVENTS,
@@ -143,7 +143,7 @@ def _of_default_branch(case: CiContext, api: Api, search: Search, missing: Basel
 
     Nothing where the workflow names the branch: its author wants that one.
     """
-    default, base = default_branch(case.settings), search.branch
+    default, base = case.settings.context.default_branch, search.branch
     if base == default or case.settings.baseline_branch:
         return None
     case.log.say(f"{missing.sentence}. The default branch, {default}, is searched.")

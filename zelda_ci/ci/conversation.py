@@ -57,10 +57,10 @@ class AskedComment:
     @classmethod
     def of(cls, event: Event) -> "AskedComment":
         """As it was when it was sent."""
-        comment, issue = event.comment, event.issue
-        if comment is None or issue is None or comment.user is None:
+        comment = event.comment
+        if comment is None or comment.user is None:
             raise GitHubError("The event names no comment of a person.")
-        return cls(id=comment.id, body=comment.body, login=comment.user.login, pull_request=issue.number)
+        return cls(id=comment.id, body=comment.body, login=comment.user.login, pull_request=event.issue_number)
 
     def stands(self, api: Api) -> bool:
         """Whether it is still there with the same words, by the same author."""
