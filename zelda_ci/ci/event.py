@@ -123,9 +123,7 @@ def _comment(settings: ActionSettings) -> Decision:
         raise _refused("The event says workflow_run, but names none.", PAYLOAD)
     if not ended.event.startswith("pull_request"):
         return Decision(
-            "skip",
-            f"The workflow that ended was started by {ended.event}, not by a pull request: there is nothing to "
-            "comment on.",
+            "skip", f"The workflow that ended was started by {ended.event}: there is nothing to comment on."
         )
     sentence = "The workflow of a pull request has ended: its stored results are compared and posted as a comment."
     return Decision("comment", sentence, head_sha=ended.head_sha)
@@ -158,14 +156,14 @@ def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
         return Decision("skip", f"{what} was closed: there is nothing to evaluate.")
     is_of_fork = not pull.head.is_of(context.repository_id)
     if is_of_fork and context.event_name == "pull_request_target":
+        why = "the base branch is checked out, so that nothing of the pull request would be tested."
+        if checkout.head != context.sha:
+            why = (
+                "other code than the base branch's is checked out: sessions, build and tests would run a stranger's "
+                "code with this repository's secrets and a token that may write."
+            )
         raise _refused(
-            "This workflow was started by pull_request_target for a fork, and "
-            + (
-                "the base branch is checked out, so that nothing of the pull request would be tested."
-                if checkout.head == context.sha
-                else "other code than the base branch's is checked out: sessions, build and tests would run a "
-                "stranger's code with this repository's secrets and a token that may write."
-            ),
+            f"This workflow was started by pull_request_target for a fork, and {why}",
             "Use pull_request, and a second workflow with mode: comment for the comment; docs/action.md shows both.",
         )
     whose = "of this repository"

@@ -6,9 +6,9 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, LiteralString
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -16,40 +16,30 @@ from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.shards import MAX_SHARDS, ShardOf, shard_of
 from zelda_ci.domain.suite import checked
-from zelda_ci.github.archives import is_artifact_name
 from zelda_ci.overrides import SOURCES
 from zelda_ci.redact import Secret
 
-Mode = Literal["auto", "run", "comment", "plan", "merge"]
 CommentWhen = Literal["always", "changes", "failures", "off"]
 
-Label = Annotated[
-    str, checked("must be up to 100 printable characters", lambda it: len(it) <= 100 and it.isprintable())
-]
+
+def _printable(pattern: str, words: LiteralString) -> AfterValidator:
+    """Check of a text, which must match whole and is in words what its error calls it."""
+    return checked("must be " + words, lambda it: it.isprintable() and re.fullmatch(pattern, it))
+
+
+Label = Annotated[str, _printable(".{0,100}", "up to 100 printable characters")]
 ArtifactName = Annotated[
-    str,
-    checked(
-        'must be up to 128 printable characters without " : < > | * ? \\ /',
-        lambda it: len(it) <= 128 and it.isprintable() and is_artifact_name(it),
-    ),
+    str, _printable(r'[^":<>|*?\\/]{1,128}', r'up to 128 printable characters without " : < > | * ? \ /')
 ]
 WorkflowFile = Annotated[
     str,
-    checked(
-        "must be the name of a file such as zelda.yml, without folders",
-        re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\.ya?ml").fullmatch,
-    ),
+    _printable(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\.ya?ml", "the name of a file like zelda.yml, without folders"),
 ]
-PlanDigest = Annotated[
-    str, checked("must be the output plan of the job with mode: plan", re.compile("[0-9a-f]{64}").fullmatch)
-]
+PlanDigest = Annotated[str, _printable("[0-9a-f]{64}", "the output plan of the job with mode: plan")]
 Branch = Annotated[
     str,
     BeforeValidator(lambda text: text.removeprefix("refs/heads/")),
-    checked(
-        "must be the name of a branch, such as main",
-        lambda it: it.isprintable() and re.fullmatch(r"(?!-)(?!.*\.\.)[^\s~^:?*\[\\]{1,255}", it),
-    ),
+    _printable(r"(?!-)(?!.*\.\.)[^\s~^:?*\[\\]{1,255}", "the name of a branch, such as main"),
 ]
 Existing = Annotated[Path, checked("must exist in the workspace, and nothing there has that name", Path.exists)]
 Folder = Annotated[
@@ -120,7 +110,7 @@ class Inputs(Record):
     """Where to write the JUnit XML. Empty means `.zelda/ci/junit.xml`."""
     working_directory: Folder = Path()
     """The folder of the project in the workspace."""
-    mode: Mode = "auto"
+    mode: Literal["auto", "run", "comment", "plan", "merge"] = "auto"
     """`auto` does what the event asks for; `run` also evaluates the commit of an event that Zelda does not know;
     `comment` reports the results of another workflow, in a workflow started by `workflow_run`. Of a run that several
     jobs [share](shards.md), `plan` says which suites each of them runs, and `merge` puts their parts together."""

@@ -138,20 +138,18 @@ def read_action_settings(environ: Mapping[str, str], read_file: Callable[[Path],
             code="NOT_IN_ACTIONS",
         )
     event, context = _run_of_workflow(environ, read_file)
-    problems: list[str] = []
+    texts = {name: environ.get(f"INPUT_{name.upper()}", "").strip() for name in INPUTS}
+    # A gate that nobody heeds is worse than an error.
+    problems = [
+        f"The variable {wrong} is not read: hyphens stay in the names of inputs ({name})."
+        for name in INPUTS
+        if "-" in name and environ.get(wrong := f"INPUT_{name.replace('-', '_').upper()}")
+    ]
 
     def reject(name: str, why: str, text: str = "") -> None:
         quoted = f" is {shown(text)!a}, which" if text else ""
         problems.append(f"The input {name}{quoted} cannot be used: {why}.")
 
-    texts: dict[str, str] = {}
-    for name in INPUTS:
-        variable = f"INPUT_{name.upper()}"
-        texts[name] = environ.get(variable, "").strip()
-        wrong = variable.replace("-", "_")
-        if wrong != variable and environ.get(wrong):
-            # A gate that nobody heeds is worse than an error.
-            problems.append(f"The variable {wrong} is not read: hyphens stay in the names of inputs ({name}).")
     folder = context.workspace / texts["working-directory"]
     values: dict[str, Any] = {}
     for name, field in OWN.items():

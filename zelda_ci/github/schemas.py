@@ -50,10 +50,6 @@ class BranchHead(Described):
         return self.repo is not None and self.repo.id == repository_id
 
 
-class PullRequestLabel(Described):
-    name: str
-
-
 class PullRequest(Described):
     """A pull request in a list, alone, or in an event."""
 
@@ -61,7 +57,7 @@ class PullRequest(Described):
     state: str
     head: BranchHead
     base: BranchHead
-    labels: tuple[PullRequestLabel, ...] = ()
+    labels: tuple[dict[str, Any], ...] = ()
 
 
 class WorkflowRun(Described):
